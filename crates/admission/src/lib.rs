@@ -1,2 +1,3 @@
 //! x
 pub mod field;
+pub mod format;
