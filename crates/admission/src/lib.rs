@@ -1,3 +1,28 @@
-//! x
+//! Admission and conversion webhooks for any Kubernetes operator, without a Kubernetes client and without a runtime.
+//!
+//! Bytes in, bytes out: an [`Endpoint`] reads an `AdmissionReview` that it borrows from the body, decides with nothing but a
+//! read model `W` of the caller's choosing, and writes the reply. Serving HTTP, watching the API server and reloading
+//! certificates are somebody else's work.
+//!
+//! What the types make impossible: a reply without the request's uid, a patch in a validating reply, and a failure to decide
+//! that looks like a verdict ([`Unserved`] is another type than [`Denial`]).
+
+pub mod conversion;
+pub mod endpoint;
 pub mod field;
 pub mod format;
+
+pub mod patch;
+pub mod reason;
+pub mod registry;
+pub mod reply;
+pub mod review;
+pub mod unserved;
+
+pub use endpoint::{Answer, Decision, Defaulting, Endpoint, Findings, Mutating, Summary, Validating};
+pub use patch::{PatchBuilder, PatchWriter};
+pub use reason::Reason;
+pub use registry::{Registry, Rule};
+pub use reply::{Denial, Outcome, Verdict};
+pub use review::{Operation, ParseError, Request, Review, ReviewVersion, Text};
+pub use unserved::Unserved;

@@ -19,8 +19,7 @@ impl BadValue {
     /// A value that cannot be serialised is shown as `<unprintable value>`: a message about a wrong field must
     /// not fail on its own account.
     pub fn json(value: &(impl Serialize + ?Sized)) -> Self {
-        serde_json::to_value(value)
-            .map_or_else(|_| Self("<unprintable value>".to_owned()), Self::from)
+        serde_json::to_value(value).map_or_else(|_| Self("<unprintable value>".to_owned()), Self::from)
     }
 
     pub(super) fn into_text(self) -> String {
@@ -174,10 +173,7 @@ mod tests {
             ("Māori ☺ 日本", r#""Māori ☺ 日本""#),
             ("e\u{301}", "\"e\u{301}\""),
             ("\u{301}", "\"\u{301}\""),
-            (
-                "\u{80}\u{a0}\u{200b}\u{feff}",
-                r#""\u0080\u00a0\u200b\ufeff""#,
-            ),
+            ("\u{80}\u{a0}\u{200b}\u{feff}", r#""\u0080\u00a0\u200b\ufeff""#),
             ("\u{e0001}", r#""\U000e0001""#),
             ("it's", r#""it's""#),
             ("<&>", r#""<&>""#),
@@ -201,10 +197,7 @@ mod tests {
             (json!(1.5).into(), "1.5"),
             (json!(1e21).into(), "1e+21"),
             (json!(0.000_01).into(), "1e-05"),
-            (
-                json!({"b": [1, "<x>"], "a": null}).into(),
-                r#"{"a":null,"b":[1,"\u003cx\u003e"]}"#,
-            ),
+            (json!({"b": [1, "<x>"], "a": null}).into(), r#"{"a":null,"b":[1,"\u003cx\u003e"]}"#),
             (BadValue::json(&["a", "b&c"]), r#"["a","b\u0026c"]"#),
             (BadValue::json("text"), r#""text""#),
         ];

@@ -79,19 +79,9 @@ pub struct Error {
 }
 
 impl Error {
-    fn new(
-        kind: ErrorKind,
-        path: &Path,
-        bad_value: Option<BadValue>,
-        detail: impl Into<String>,
-    ) -> Self {
+    fn new(kind: ErrorKind, path: &Path, bad_value: Option<BadValue>, detail: impl Into<String>) -> Self {
         let bad_value = bad_value.map(BadValue::into_text);
-        Self {
-            kind,
-            field: path.to_string(),
-            bad_value,
-            detail: detail.into(),
-        }
+        Self { kind, field: path.to_string(), bad_value, detail: detail.into() }
     }
 
     /// The field has no value and must have one. `detail` may be empty.
@@ -105,24 +95,13 @@ impl Error {
     }
 
     /// The value has the wrong JSON type.
-    pub fn type_invalid(
-        path: &Path,
-        value: impl Into<BadValue>,
-        detail: impl Into<String>,
-    ) -> Self {
+    pub fn type_invalid(path: &Path, value: impl Into<BadValue>, detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::TypeInvalid, path, Some(value.into()), detail)
     }
 
     /// The value is none of `supported`, which the message lists in the given order.
-    pub fn not_supported(
-        path: &Path,
-        value: impl Into<BadValue>,
-        supported: &[impl AsRef<str>],
-    ) -> Self {
-        let quoted: Vec<_> = supported
-            .iter()
-            .map(|value| quote(value.as_ref()))
-            .collect();
+    pub fn not_supported(path: &Path, value: impl Into<BadValue>, supported: &[impl AsRef<str>]) -> Self {
+        let quoted: Vec<_> = supported.iter().map(|value| quote(value.as_ref())).collect();
         let detail = match quoted.as_slice() {
             [] => String::new(),
             values => format!("supported values: {}", values.join(", ")),
@@ -148,23 +127,13 @@ impl Error {
     /// The text has more than `max_bytes` bytes. The message does not repeat it.
     pub fn too_long(path: &Path, max_bytes: usize) -> Self {
         let unit = if max_bytes == 1 { "byte" } else { "bytes" };
-        Self::new(
-            ErrorKind::TooLong,
-            path,
-            None,
-            format!("may not be more than {max_bytes} {unit}"),
-        )
+        Self::new(ErrorKind::TooLong, path, None, format!("may not be more than {max_bytes} {unit}"))
     }
 
     /// The list has `actual` items and may have at most `max`.
     pub fn too_many(path: &Path, actual: usize, max: usize) -> Self {
         let unit = if max == 1 { "item" } else { "items" };
-        Self::new(
-            ErrorKind::TooMany,
-            path,
-            Some(actual.into()),
-            format!("must have at most {max} {unit}"),
-        )
+        Self::new(ErrorKind::TooMany, path, Some(actual.into()), format!("must have at most {max} {unit}"))
     }
 
     /// Validation itself failed; the value may be right.
@@ -175,11 +144,7 @@ impl Error {
     /// The message without the field, for `status.details.causes[].message`.
     pub fn message(&self) -> String {
         let mut message = self.kind.to_string();
-        let parts = self
-            .bad_value
-            .as_deref()
-            .into_iter()
-            .chain(Some(self.detail.as_str()));
+        let parts = self.bad_value.as_deref().into_iter().chain(Some(self.detail.as_str()));
         for part in parts.filter(|part| !part.is_empty()) {
             message.push_str(": ");
             message.push_str(part);
@@ -204,91 +169,27 @@ mod tests {
         let path = Path::new("spec").child("name");
         let none: [&str; 0] = [];
         let cases = [
-            (
-                Error::required(&path, ""),
-                "FieldValueRequired",
-                "Required value",
-            ),
-            (
-                Error::required(&path, "name it"),
-                "FieldValueRequired",
-                "Required value: name it",
-            ),
-            (
-                Error::invalid(&path, "x", "why"),
-                "FieldValueInvalid",
-                r#"Invalid value: "x": why"#,
-            ),
-            (
-                Error::invalid(&path, "", "why"),
-                "FieldValueInvalid",
-                r#"Invalid value: "": why"#,
-            ),
-            (
-                Error::invalid(&path, -1, "why"),
-                "FieldValueInvalid",
-                "Invalid value: -1: why",
-            ),
-            (
-                Error::invalid(&path, json!({"a": 1}), ""),
-                "FieldValueInvalid",
-                r#"Invalid value: {"a":1}"#,
-            ),
+            (Error::required(&path, ""), "FieldValueRequired", "Required value"),
+            (Error::required(&path, "name it"), "FieldValueRequired", "Required value: name it"),
+            (Error::invalid(&path, "x", "why"), "FieldValueInvalid", r#"Invalid value: "x": why"#),
+            (Error::invalid(&path, "", "why"), "FieldValueInvalid", r#"Invalid value: "": why"#),
+            (Error::invalid(&path, -1, "why"), "FieldValueInvalid", "Invalid value: -1: why"),
+            (Error::invalid(&path, json!({"a": 1}), ""), "FieldValueInvalid", r#"Invalid value: {"a":1}"#),
             (
                 Error::not_supported(&path, "Foo", &["A", "B"]),
                 "FieldValueNotSupported",
                 r#"Unsupported value: "Foo": supported values: "A", "B""#,
             ),
-            (
-                Error::not_supported(&path, "Foo", &none),
-                "FieldValueNotSupported",
-                r#"Unsupported value: "Foo""#,
-            ),
-            (
-                Error::duplicate(&path, "x"),
-                "FieldValueDuplicate",
-                r#"Duplicate value: "x""#,
-            ),
-            (
-                Error::not_found(&path, "x"),
-                "FieldValueNotFound",
-                r#"Not found: "x""#,
-            ),
-            (
-                Error::forbidden(&path, "may not"),
-                "FieldValueForbidden",
-                "Forbidden: may not",
-            ),
-            (
-                Error::too_long(&path, 63),
-                "FieldValueTooLong",
-                "Too long: may not be more than 63 bytes",
-            ),
-            (
-                Error::too_long(&path, 1),
-                "FieldValueTooLong",
-                "Too long: may not be more than 1 byte",
-            ),
-            (
-                Error::too_many(&path, 5, 3),
-                "FieldValueTooMany",
-                "Too many: 5: must have at most 3 items",
-            ),
-            (
-                Error::too_many(&path, 2, 1),
-                "FieldValueTooMany",
-                "Too many: 2: must have at most 1 item",
-            ),
-            (
-                Error::type_invalid(&path, 7, "not text"),
-                "FieldValueTypeInvalid",
-                "Invalid value: 7: not text",
-            ),
-            (
-                Error::internal(&path, "broken"),
-                "InternalError",
-                "Internal error: broken",
-            ),
+            (Error::not_supported(&path, "Foo", &none), "FieldValueNotSupported", r#"Unsupported value: "Foo""#),
+            (Error::duplicate(&path, "x"), "FieldValueDuplicate", r#"Duplicate value: "x""#),
+            (Error::not_found(&path, "x"), "FieldValueNotFound", r#"Not found: "x""#),
+            (Error::forbidden(&path, "may not"), "FieldValueForbidden", "Forbidden: may not"),
+            (Error::too_long(&path, 63), "FieldValueTooLong", "Too long: may not be more than 63 bytes"),
+            (Error::too_long(&path, 1), "FieldValueTooLong", "Too long: may not be more than 1 byte"),
+            (Error::too_many(&path, 5, 3), "FieldValueTooMany", "Too many: 5: must have at most 3 items"),
+            (Error::too_many(&path, 2, 1), "FieldValueTooMany", "Too many: 2: must have at most 1 item"),
+            (Error::type_invalid(&path, 7, "not text"), "FieldValueTypeInvalid", "Invalid value: 7: not text"),
+            (Error::internal(&path, "broken"), "InternalError", "Internal error: broken"),
         ];
         for (error, reason, message) in cases {
             assert_eq!(error.reason(), reason);

@@ -49,11 +49,7 @@ impl ErrorList {
 impl fmt::Display for ErrorList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut seen = HashSet::new();
-        let texts: Vec<String> = self
-            .iter()
-            .map(Error::to_string)
-            .filter(|text| seen.insert(text.clone()))
-            .collect();
+        let texts: Vec<String> = self.iter().map(Error::to_string).filter(|text| seen.insert(text.clone())).collect();
         match texts.as_slice() {
             [only] => f.write_str(only),
             [] => Ok(()),
@@ -113,10 +109,7 @@ mod tests {
             (vec![], ""),
             (vec![a.clone()], "a: Required value"),
             (vec![a.clone(), a.clone()], "a: Required value"),
-            (
-                vec![b.clone(), a.clone(), b.clone()],
-                r#"[b: Duplicate value: "x", a: Required value]"#,
-            ),
+            (vec![b.clone(), a.clone(), b.clone()], r#"[b: Duplicate value: "x", a: Required value]"#),
         ];
         for (errors, expected) in cases {
             let list: ErrorList = errors.into_iter().collect();

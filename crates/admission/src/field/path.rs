@@ -47,10 +47,7 @@ impl Path {
     }
 
     fn step(parent: Option<&Self>, segment: Segment) -> Self {
-        Self(Arc::new(Step {
-            parent: parent.cloned(),
-            segment,
-        }))
+        Self(Arc::new(Step { parent: parent.cloned(), segment }))
     }
 }
 
@@ -90,10 +87,7 @@ mod tests {
             (annotations.key("a/b"), "metadata.annotations[a/b]"),
             (annotations.key("x").child("y"), "metadata.annotations[x].y"),
             (Path::new("matrix").index(1).index(2), "matrix[1][2]"),
-            (
-                spec.child(String::from("made at run time")),
-                "spec.made at run time",
-            ),
+            (spec.child(String::from("made at run time")), "spec.made at run time"),
         ];
         for (path, expected) in cases {
             assert_eq!(path.to_string(), expected);
@@ -104,9 +98,6 @@ mod tests {
     fn extending_a_path_leaves_it_and_its_other_children_alone() {
         let list = Path::new("spec").child("volumes");
         let (first, second) = (list.index(0), list.index(1));
-        assert_eq!(
-            format!("{list} {first} {second}"),
-            "spec.volumes spec.volumes[0] spec.volumes[1]"
-        );
+        assert_eq!(format!("{list} {first} {second}"), "spec.volumes spec.volumes[0] spec.volumes[1]");
     }
 }

@@ -1,0 +1,307 @@
+//! What a kind implements, and how an implementation becomes bytes in, bytes out.
+//!
+//! `W` is the read model that decisions are taken from: one immutable value a review. Implementations must not block, wait or
+//! ask anybody: what an answer needs is in `W`.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::field::ErrorList;
+use crate::patch::{PatchBuilder, PatchError};
+use crate::reason::Reason;
+use crate::reply::{self, Denial, Outcome, Verdict};
+use crate::review::{Operation, ParseError, Request, Review};
+use crate::unserved::Unserved;
+
+/// The general form of a mutating webhook: any decision, any patch.
+pub trait Mutating<W>: Send + Sync + 'static {
+    /// What `object` and `oldObject` are decoded into, in the pass that reads the review.
+    type Object<'a>: Deserialize<'a>;
+
+    /// Decides.
+    ///
+    /// # Errors
+    /// [`Unserved`] when no decision is possible.
+    fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, world: &W) -> Result<Verdict, Unserved>;
+}
+
+/// Fills in missing fields.
+pub trait Defaulting<W>: Send + Sync + 'static {
+    /// Adds what is missing. Must be a fixed point: on its own result it adds nothing.
+    ///
+    /// # Errors
+    /// [`PatchError`] when the object's shape leaves no place for a default; the object is then refused as undecodable.
+    fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, world: &W) -> Result<(), PatchError>;
+}
+
+/// A validating webhook. The three operations have methods of their own; what a kind does not override, it allows.
+pub trait Validating<W>: Send + Sync + 'static {
+    /// What `object` and `oldObject` are decoded into.
+    type Object<'a>: Deserialize<'a>;
+
+    /// Checks a new object.
+    fn create<'a>(
+        &self,
+        object: &Self::Object<'a>,
+        request: &Request<'a, Self::Object<'a>>,
+        world: &W,
+        findings: &mut Findings,
+    ) {
+        let _ = (object, request, world, findings);
+    }
+
+    /// Checks a change.
+    fn update<'a>(
+        &self,
+        object: &Self::Object<'a>,
+        old: &Self::Object<'a>,
+        request: &Request<'a, Self::Object<'a>>,
+        world: &W,
+        findings: &mut Findings,
+    ) {
+        let _ = (object, old, request, world, findings);
+    }
+
+    /// Checks whether the object may go.
+    fn delete<'a>(
+        &self,
+        old: &Self::Object<'a>,
+        request: &Request<'a, Self::Object<'a>>,
+        world: &W,
+        findings: &mut Findings,
+    ) {
+        let _ = (old, request, world, findings);
+    }
+
+    /// Decides about the request as a whole. The default goes by the operation and leaves sub-resources alone.
+    ///
+    /// # Errors
+    /// [`Unserved`] when no decision is possible.
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, Self::Object<'a>>,
+        world: &W,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        if request.is_sub_resource() {
+            findings.reason = Reason::SubResource;
+            return Ok(());
+        }
+        match (request.operation, &request.object, &request.old_object) {
+            (Operation::Create, Some(object), _) => self.create(object, request, world, findings),
+            (Operation::Update, Some(object), Some(old)) => self.update(object, old, request, world, findings),
+            (Operation::Delete, _, Some(old)) => self.delete(old, request, world, findings),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What a validation found.
+#[derive(Debug)]
+pub struct Findings {
+    /// Faults. Any fault refuses the object, with all of them told at once.
+    pub errors: ErrorList,
+    /// Sentences for the user, whatever the outcome.
+    pub warnings: Vec<String>,
+    /// Entries for the audit log.
+    pub audit: Vec<(&'static str, String)>,
+    /// Why, when there is no fault.
+    pub reason: Reason,
+    /// A refusal of its own, for what is not a fault of a field.
+    pub denial: Option<(Reason, Denial)>,
+}
+
+impl Default for Findings {
+    fn default() -> Self {
+        Self {
+            errors: ErrorList::default(),
+            warnings: Vec::new(),
+            audit: Vec::new(),
+            reason: Reason::Allowed,
+            denial: None,
+        }
+    }
+}
+
+impl Findings {
+    fn into_verdict<O>(self, request: &Request<'_, O>) -> Verdict {
+        let mut verdict = match self.denial {
+            Some((reason, denial)) => Verdict::deny(reason, denial),
+            None if self.errors.is_empty() => Verdict::allow(self.reason),
+            None => Verdict::deny(Reason::Invalid, Denial::invalid(request, &self.errors)),
+        };
+        verdict.warnings = self.warnings;
+        verdict.audit = self.audit;
+        verdict
+    }
+}
+
+/// The decision in one word, for logs and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Allowed as it is.
+    Allowed,
+    /// Allowed with a patch.
+    Patched,
+    /// Refused.
+    Denied,
+}
+
+impl Decision {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Patched => "patched",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// What the log says about a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The request's uid.
+    pub uid: String,
+    /// `<kind>.<group>`, or the kind alone in the core group.
+    pub kind: String,
+    /// Namespace, empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name, empty where the API server has not chosen one yet.
+    pub name: String,
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    pub operation: &'static str,
+    /// Nothing will be stored.
+    pub dry_run: bool,
+}
+
+impl Summary {
+    fn of<O>(request: &Request<'_, O>) -> Self {
+        let kind = if request.kind.group.is_empty() {
+            request.kind.kind.to_string()
+        } else {
+            format!("{}.{}", request.kind.kind, request.kind.group)
+        };
+        Self {
+            uid: request.uid.to_string(),
+            kind,
+            namespace: request.namespace.to_string(),
+            name: request.name.to_string(),
+            operation: request.operation.as_str(),
+            dry_run: request.dry_run,
+        }
+    }
+}
+
+/// A reply, ready to send, and what to log about it.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The body of the reply.
+    pub body: Vec<u8>,
+    /// The decision.
+    pub decision: Decision,
+    /// Why.
+    pub reason: Reason,
+    /// The sentence of a denial, empty otherwise.
+    pub message: String,
+    /// What was asked.
+    pub summary: Summary,
+}
+
+impl Answer {
+    fn to<O>(review: &Review<'_, O>, verdict: Verdict) -> Self {
+        let body = review.reply(&verdict);
+        let (decision, message) = told(verdict.outcome);
+        Self { body, decision, reason: verdict.reason, message, summary: Summary::of(&review.request) }
+    }
+
+    /// The object cannot be decoded, the uid can be read: a refusal with code 400.
+    fn undecodable(error: ParseError) -> Result<Self, Unserved> {
+        match error {
+            ParseError::Unreadable(message) => Err(Unserved::Unreadable(message)),
+            ParseError::Object { ref uid, version, .. } => {
+                let denial = Denial::bad_request(error.to_string());
+                let verdict = Verdict::deny(Reason::Undecodable, denial);
+                let body = reply::write(version, uid, &verdict);
+                let summary = Summary { uid: uid.clone(), ..Summary::default() };
+                let (decision, message) = told(verdict.outcome);
+                Ok(Self { body, decision, reason: verdict.reason, message, summary })
+            }
+        }
+    }
+}
+
+fn told(outcome: Outcome) -> (Decision, String) {
+    match outcome {
+        Outcome::Allowed => (Decision::Allowed, String::new()),
+        Outcome::Patched(patch) if patch.is_empty() => (Decision::Allowed, String::new()),
+        Outcome::Patched(_) => (Decision::Patched, String::new()),
+        Outcome::Denied(denial) => (Decision::Denied, denial.message),
+    }
+}
+
+/// One webhook path: the whole body in, the whole reply out.
+pub trait Endpoint<W>: Send + Sync {
+    /// Answers a review.
+    ///
+    /// # Errors
+    /// [`Unserved`] when there is no verdict to give.
+    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved>;
+}
+
+pub(crate) struct MutatingEndpoint<M>(pub M);
+
+impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
+    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+        match Review::<M::Object<'_>>::parse(body) {
+            Ok(review) => Ok(Answer::to(&review, self.0.mutate(&review.request, world)?)),
+            Err(error) => Answer::undecodable(error),
+        }
+    }
+}
+
+pub(crate) struct DefaultingEndpoint<D>(pub D);
+
+impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
+    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+        let review = match Review::<Value>::parse(body) {
+            Ok(review) => review,
+            Err(error) => return Answer::undecodable(error),
+        };
+        let request = &review.request;
+        let verdict = match (&request.object, request.operation) {
+            _ if request.is_sub_resource() => Verdict::allow(Reason::SubResource),
+            (Some(object), Operation::Create | Operation::Update) => {
+                let mut patch = PatchBuilder::new(object);
+                match self.0.default(request, &mut patch, world) {
+                    Ok(()) => defaulted(patch.finish()),
+                    Err(error) => Verdict::deny(Reason::Undecodable, Denial::bad_request(error.to_string())),
+                }
+            }
+            _ => Verdict::allow(Reason::Allowed),
+        };
+        Ok(Answer::to(&review, verdict))
+    }
+}
+
+fn defaulted(patch: crate::patch::PatchWriter) -> Verdict {
+    let reason = if patch.is_empty() { Reason::Allowed } else { Reason::Defaulted };
+    Verdict::patch(reason, patch)
+}
+
+pub(crate) struct ValidatingEndpoint<V>(pub V);
+
+impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
+    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+        match Review::<V::Object<'_>>::parse(body) {
+            Ok(review) => {
+                let mut findings = Findings::default();
+                self.0.validate(&review.request, world, &mut findings)?;
+                let verdict = findings.into_verdict(&review.request);
+                Ok(Answer::to(&review, verdict))
+            }
+            Err(error) => Answer::undecodable(error),
+        }
+    }
+}

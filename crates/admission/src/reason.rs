@@ -1,0 +1,69 @@
+//! The closed set of reason codes.
+//!
+//! Every skip, change and denial carries exactly one of these. They are an interface: the same word appears in the
+//! warning, the audit annotation, the metric label, the log line and `outrider explain`.
+
+use std::fmt;
+
+macro_rules! reasons {
+    ($( $name:ident => $meaning:literal, )+) => {
+        /// Why a review was answered the way it was.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $( #[doc = $meaning] $name, )+
+        }
+
+        impl Reason {
+            /// Every reason, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[ $( Self::$name, )+ ];
+
+            /// The code as users see it.
+            pub const fn as_str(self) -> &'static str {
+                match self { $( Self::$name => stringify!($name), )+ }
+            }
+
+            /// One sentence for the documentation.
+            pub const fn meaning(self) -> &'static str {
+                match self { $( Self::$name => $meaning, )+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    Allowed => "The object was accepted as it is.",
+    Defaulted => "Missing fields were filled in.",
+    Injected => "The set's containers were added to the pod.",
+    AlreadyInjected => "The pod already carries the set; nothing was missing.",
+    InjectedByOpenKruise => "The pod was injected by OpenKruise with a set of the same name.",
+    NoMatch => "No set selects the pod.",
+    OptedOut => "The pod asked to be left alone.",
+    NamespaceExcluded => "The namespace is excluded from injection.",
+    NamespaceUnknown => "The labels of the namespace are not known yet.",
+    NotCreate => "Pods are changed only when they are created.",
+    SubResource => "The request is for a sub-resource.",
+    Terminating => "The object is being deleted.",
+    MirrorPod => "The kubelet owns the pod; its API object mirrors a static pod.",
+    WrongPlatform => "The pod runs on another operating system than the set's containers.",
+    SetPaused => "Injection by the set is paused.",
+    CanaryShadowed => "A canary of the set was injected in its place.",
+    PartialHeldBack => "The rollout of the set does not include this pod yet.",
+    JobSkipped => "A sidecar that never ends would keep the Job from completing.",
+    ContainerClash => "The pod has another container of that name.",
+    VolumeClash => "The pod has a volume of that name with another source.",
+    MountClash => "Two mounts of one container share a path.",
+    PortClash => "The host port is already taken in the pod.",
+    PortShared => "Two containers of the pod name the same port.",
+    SetConflict => "An earlier set already added something of that name.",
+    EvaluationFailed => "The set could not be evaluated for this pod.",
+    ResultIllegal => "The pod would be refused by the API server after injection.",
+    Invalid => "The object breaks a validation rule.",
+    Undecodable => "The object could not be decoded.",
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,158 @@
+//! The one list that both the router and the manifests are made from.
+
+use std::collections::HashMap;
+
+use crate::conversion::Conversion;
+use crate::endpoint::{
+    Defaulting, DefaultingEndpoint, Endpoint, Mutating, MutatingEndpoint, Validating, ValidatingEndpoint,
+};
+use crate::review::Operation;
+
+/// When the API server calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// Before validation; the reply may hold a patch.
+    Mutating,
+    /// At the end; the reply never holds a patch.
+    Validating,
+}
+
+/// Whether objects live in namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// One for the whole cluster.
+    Cluster,
+    /// In a namespace.
+    Namespaced,
+}
+
+/// `matchPolicy` of a webhook entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum MatchPolicy {
+    /// Only the versions that the rule names.
+    Exact,
+    /// Also other versions, converted to the one that the rule names.
+    #[default]
+    Equivalent,
+}
+
+/// What an endpoint is called for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Resource: the plural in URLs.
+    pub resource: &'static str,
+    /// Scope of the resource.
+    pub scope: Scope,
+    /// Operations that the endpoint wants to see.
+    pub operations: &'static [Operation],
+    /// How other versions are treated.
+    pub match_policy: MatchPolicy,
+    /// Name of the webhook entry, such as `sidecarset.apps.outrider.dev`.
+    pub name: &'static str,
+}
+
+impl Rule {
+    /// The path: `/mutate-<group with dashes>-<version>-<kind>`, or `/validate-…`.
+    pub fn path(&self, phase: Phase) -> String {
+        let verb = match phase {
+            Phase::Mutating => "mutate",
+            Phase::Validating => "validate",
+        };
+        format!("/{verb}-{}-{}-{}", self.group.replace('.', "-"), self.version, self.kind.to_lowercase())
+    }
+}
+
+/// An endpoint with its rule.
+pub struct Entry<W> {
+    /// When it is called.
+    pub phase: Phase,
+    /// What it is called for.
+    pub rule: Rule,
+    /// Where it is called.
+    pub path: String,
+    /// What answers.
+    pub endpoint: Box<dyn Endpoint<W>>,
+}
+
+/// All endpoints of a server.
+///
+/// ```
+/// use admission::registry::{MatchPolicy, Phase, Rule, Scope};
+/// let rule = Rule {
+///     group: "apps.outrider.dev", version: "v1alpha1", kind: "SidecarSet", resource: "sidecarsets",
+///     scope: Scope::Cluster, operations: &[], match_policy: MatchPolicy::Equivalent, name: "sidecarset.apps.outrider.dev",
+/// };
+/// assert_eq!(rule.path(Phase::Mutating), "/mutate-apps-outrider-dev-v1alpha1-sidecarset");
+/// ```
+pub struct Registry<W> {
+    entries: Vec<Entry<W>>,
+    by_path: HashMap<String, usize>,
+    conversions: Vec<Conversion>,
+}
+
+impl<W> Default for Registry<W> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), by_path: HashMap::new(), conversions: Vec::new() }
+    }
+}
+
+impl<W: 'static> Registry<W> {
+    /// Adds a mutating endpoint.
+    #[must_use]
+    pub fn mutating<M: Mutating<W>>(self, rule: Rule, mutating: M) -> Self {
+        self.with(Phase::Mutating, rule, Box::new(MutatingEndpoint(mutating)))
+    }
+
+    /// Adds a defaulting endpoint.
+    #[must_use]
+    pub fn defaulting<D: Defaulting<W>>(self, rule: Rule, defaulting: D) -> Self {
+        self.with(Phase::Mutating, rule, Box::new(DefaultingEndpoint(defaulting)))
+    }
+
+    /// Adds a validating endpoint.
+    #[must_use]
+    pub fn validating<V: Validating<W>>(self, rule: Rule, validating: V) -> Self {
+        self.with(Phase::Validating, rule, Box::new(ValidatingEndpoint(validating)))
+    }
+
+    /// Adds the conversion of a kind.
+    #[must_use]
+    pub fn converting(mut self, conversion: Conversion) -> Self {
+        self.conversions.push(conversion);
+        self
+    }
+
+    /// A later entry of the same path replaces the earlier one.
+    fn with(mut self, phase: Phase, rule: Rule, endpoint: Box<dyn Endpoint<W>>) -> Self {
+        let path = rule.path(phase);
+        let entry = Entry { phase, rule, path: path.clone(), endpoint };
+        if let Some(place) = self.by_path.get(&path).and_then(|&index| self.entries.get_mut(index)) {
+            *place = entry;
+        } else {
+            self.by_path.insert(path, self.entries.len());
+            self.entries.push(entry);
+        }
+        self
+    }
+
+    /// Every endpoint, in the order of registration.
+    pub fn entries(&self) -> &[Entry<W>] {
+        &self.entries
+    }
+
+    /// The endpoint at a path.
+    pub fn find(&self, path: &str) -> Option<&Entry<W>> {
+        self.by_path.get(path).and_then(|&index| self.entries.get(index))
+    }
+
+    /// Every kind with more than one version.
+    pub fn conversions(&self) -> &[Conversion] {
+        &self.conversions
+    }
+}

@@ -1,0 +1,338 @@
+//! The request side: an `AdmissionReview`, borrowed from the body.
+//!
+//! Field meanings follow `k8s.io/api/admission/v1` (`types.go`). JSON `null` and an absent field are the same everywhere,
+//! as they are to the Go decoder.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::unserved::Unserved;
+
+/// A string that borrows from the body unless it holds escapes. `null` reads as empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl Text<'_> {
+    /// The string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::ops::Deref for Text<'_> {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Text<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Text<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+            fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+                Ok(Text::default())
+            }
+        }
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+/// Decodes `null` as the default value: for fields marked `#[serde(default, deserialize_with = "null_as_default")]`.
+///
+/// # Errors
+/// What the value's own decoder reports.
+pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// The two wire versions of the review; a reply repeats the one that asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReviewVersion {
+    /// `admission.k8s.io/v1`
+    #[default]
+    V1,
+    /// `admission.k8s.io/v1beta1`
+    V1Beta1,
+}
+
+impl ReviewVersion {
+    /// The `apiVersion` of the review.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1Beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "admission.k8s.io/v1" => Some(Self::V1),
+            "admission.k8s.io/v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        }
+    }
+}
+
+/// What is being done to the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Operation {
+    /// The object is new.
+    Create,
+    /// The object, or a sub-resource of it, changes.
+    Update,
+    /// The object goes away; only `oldObject` is set.
+    Delete,
+    /// A connection such as exec or port-forward; the object holds its options and has no metadata.
+    Connect,
+}
+
+impl Operation {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// Group, version and kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GroupVersionKind<'a> {
+    /// API group, empty for the core group.
+    #[serde(borrow)]
+    pub group: Text<'a>,
+    /// API version.
+    #[serde(borrow)]
+    pub version: Text<'a>,
+    /// Kind.
+    #[serde(borrow)]
+    pub kind: Text<'a>,
+}
+
+/// Group, version and resource (the plural in URLs).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GroupVersionResource<'a> {
+    /// API group, empty for the core group.
+    #[serde(borrow)]
+    pub group: Text<'a>,
+    /// API version.
+    #[serde(borrow)]
+    pub version: Text<'a>,
+    /// Resource.
+    #[serde(borrow)]
+    pub resource: Text<'a>,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct UserInfo<'a> {
+    /// The name that uniquely identifies the user among active users.
+    #[serde(borrow)]
+    pub username: Text<'a>,
+    /// Identifies the user over time, where a name may be used again.
+    #[serde(borrow)]
+    pub uid: Text<'a>,
+    /// Groups of the user.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub groups: Vec<Text<'a>>,
+    /// What the authenticator adds: a map of lists of strings.
+    #[serde(borrow)]
+    pub extra: Option<&'a RawValue>,
+}
+
+/// The request of a review. `O` is the type that `object` and `oldObject` are decoded into, in the same pass.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
+pub struct Request<'a, O = &'a RawValue> {
+    /// Identifies this call; the reply repeats it.
+    #[serde(borrow)]
+    pub uid: Text<'a>,
+    /// The kind of the object as it is sent to the webhook.
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    pub kind: GroupVersionKind<'a>,
+    /// The resource as it is sent to the webhook.
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    pub resource: GroupVersionResource<'a>,
+    /// The sub-resource, such as `status`; empty for the object itself.
+    #[serde(borrow, default)]
+    pub sub_resource: Text<'a>,
+    /// The kind that the user sent, before `matchPolicy: Equivalent` converted it.
+    #[serde(borrow, default)]
+    pub request_kind: Option<GroupVersionKind<'a>>,
+    /// The resource that the user sent.
+    #[serde(borrow, default)]
+    pub request_resource: Option<GroupVersionResource<'a>>,
+    /// The sub-resource that the user sent.
+    #[serde(borrow, default)]
+    pub request_sub_resource: Text<'a>,
+    /// Empty when the API server will make the name from `generateName`.
+    #[serde(borrow, default)]
+    pub name: Text<'a>,
+    /// The namespace, which is the truth also when the object does not repeat it; empty for cluster-scoped objects.
+    #[serde(borrow, default)]
+    pub namespace: Text<'a>,
+    /// What is being done.
+    pub operation: Operation,
+    /// Who does it.
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    pub user_info: UserInfo<'a>,
+    /// The new object; absent on DELETE.
+    #[serde(default = "absent")]
+    pub object: Option<O>,
+    /// The stored object; absent on CREATE and CONNECT.
+    #[serde(default = "absent")]
+    pub old_object: Option<O>,
+    /// Nothing will be stored.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub dry_run: bool,
+    /// `CreateOptions`, `UpdateOptions`, … as sent.
+    #[serde(borrow, default)]
+    pub options: Option<&'a RawValue>,
+}
+
+// `#[serde(default)]` would ask for `O: Default`.
+const fn absent<O>() -> Option<O> {
+    None
+}
+
+impl<O> Request<'_, O> {
+    /// Whether the request is for a sub-resource, not for the object itself.
+    pub fn is_sub_resource(&self) -> bool {
+        !self.sub_resource.is_empty()
+    }
+}
+
+/// An `AdmissionReview` that asks.
+#[derive(Debug, Clone)]
+pub struct Review<'a, O = &'a RawValue> {
+    /// The wire version that asked.
+    pub version: ReviewVersion,
+    /// The question.
+    pub request: Request<'a, O>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
+struct Envelope<'a, O> {
+    #[serde(borrow, default)]
+    api_version: Text<'a>,
+    #[serde(borrow, default)]
+    kind: Text<'a>,
+    #[serde(borrow, default = "absent")]
+    request: Option<Request<'a, O>>,
+}
+
+/// Why a body could not be read as a review.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// Not an `AdmissionReview` at all: nobody can be answered.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The review is fine, its object is not what the endpoint expects.
+    #[error("the object could not be decoded: {message}")]
+    Object {
+        /// The request's uid, for the reply.
+        uid: String,
+        /// The wire version that asked.
+        version: ReviewVersion,
+        /// What the decoder found.
+        message: String,
+    },
+}
+
+impl<'a, O: Deserialize<'a>> Review<'a, O> {
+    /// Reads a review from the whole body, decoding `object` and `oldObject` in the same pass.
+    ///
+    /// ```
+    /// use admission::Review;
+    /// let body = br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",
+    ///     "request":{"uid":"a","operation":"DELETE","namespace":"shop","object":null,"oldObject":{"spec":{}}}}"#;
+    /// let review: Review = Review::parse(body)?;
+    /// assert_eq!(review.request.namespace.as_str(), "shop");
+    /// assert!(review.request.object.is_none());
+    /// # Ok::<(), admission::ParseError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ParseError::Unreadable`] when the body is not a review; [`ParseError::Object`] when only the object is at fault.
+    pub fn parse(body: &'a [u8]) -> Result<Self, ParseError> {
+        match serde_json::from_slice::<Envelope<'a, O>>(body) {
+            Ok(envelope) => Self::from_envelope(envelope).map_err(ParseError::Unreadable),
+            Err(error) => Err(blame(body, &error)),
+        }
+    }
+
+    fn from_envelope(envelope: Envelope<'a, O>) -> Result<Self, String> {
+        if envelope.kind.as_str() != "AdmissionReview" {
+            return Err(format!("kind is {:?}, expected \"AdmissionReview\"", envelope.kind.as_str()));
+        }
+        let Some(version) = ReviewVersion::parse(&envelope.api_version) else {
+            return Err(format!(
+                "apiVersion is {:?}, expected \"admission.k8s.io/v1\" or \"admission.k8s.io/v1beta1\"",
+                envelope.api_version.as_str()
+            ));
+        };
+        let request = envelope.request.ok_or("request is missing")?;
+        if request.uid.is_empty() {
+            return Err("request.uid is missing".to_owned());
+        }
+        Ok(Self { version, request })
+    }
+}
+
+/// Tells an unreadable body from a readable review whose object is wrong, by reading it once more with a raw object.
+fn blame(body: &[u8], error: &serde_json::Error) -> ParseError {
+    match serde_json::from_slice::<Envelope<'_, &RawValue>>(body).map(Review::from_envelope) {
+        Ok(Ok(review)) => ParseError::Object {
+            uid: review.request.uid.as_str().to_owned(),
+            version: review.version,
+            message: error.to_string(),
+        },
+        Ok(Err(message)) => ParseError::Unreadable(message),
+        Err(raw_error) => ParseError::Unreadable(raw_error.to_string()),
+    }
+}
+
+impl From<ParseError> for Unserved {
+    fn from(error: ParseError) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}

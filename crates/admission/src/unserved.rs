@@ -1,0 +1,73 @@
+//! Answers that are not verdicts.
+//!
+//! A review with `allowed: false` is final: no `failurePolicy` softens it. Whatever kept us from deciding must
+//! therefore not look like a verdict; it is a bare HTTP status, so that `failurePolicy` means what it says.
+
+/// Why no decision was made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unserved {
+    /// The body is not an `AdmissionReview`, and no uid could be read from it.
+    #[error("the body is not a readable AdmissionReview: {0}")]
+    Unreadable(String),
+    /// The content type is not `application/json`.
+    #[error("content type {0:?} is not served; send application/json")]
+    ContentType(String),
+    /// The body is longer than the limit, in bytes.
+    #[error("the body is larger than {0} bytes")]
+    TooLarge(usize),
+    /// Too many reviews are in flight.
+    #[error("too many reviews in flight; try again")]
+    Overloaded,
+    /// The server has not yet seen what it needs to decide.
+    #[error("not ready: {0}")]
+    NotReady(String),
+    /// A selector needs the labels of a namespace that has not been seen yet.
+    #[error("namespace {0:?} is not known yet; try again")]
+    NamespaceUnknown(String),
+    /// The deadline of the request passed.
+    #[error("the review could not be answered in time")]
+    OutOfTime,
+    /// An internal fault; details are in the log under the uid.
+    #[error("internal fault; see the server's log")]
+    Fault,
+}
+
+impl Unserved {
+    /// The HTTP status to answer with.
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::Unreadable(_) => 400,
+            Self::ContentType(_) => 415,
+            Self::TooLarge(_) => 413,
+            Self::Overloaded => 429,
+            Self::NotReady(_) | Self::NamespaceUnknown(_) => 503,
+            Self::OutOfTime => 504,
+            Self::Fault => 500,
+        }
+    }
+
+    /// Seconds for the `Retry-After` header, where another try can succeed.
+    ///
+    /// client-go (`rest/with_retry.go`) repeats a 429 or 5xx within the same time-out only when the header holds an integer.
+    pub const fn retry_after(&self) -> Option<u32> {
+        match self {
+            Self::Overloaded | Self::NotReady(_) | Self::NamespaceUnknown(_) => Some(1),
+            _ => None,
+        }
+    }
+
+    /// The word for logs and metrics.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "Unreadable",
+            Self::ContentType(_) => "ContentType",
+            Self::TooLarge(_) => "TooLarge",
+            Self::Overloaded => "Overloaded",
+            Self::NotReady(_) => "NotReady",
+            Self::NamespaceUnknown(_) => "NamespaceUnknown",
+            Self::OutOfTime => "OutOfTime",
+            Self::Fault => "Fault",
+        }
+    }
+}
