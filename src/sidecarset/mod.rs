@@ -1,0 +1,3 @@
+//! `SidecarSet`: sidecars for every pod that a selector matches.
+
+pub mod api;

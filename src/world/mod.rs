@@ -1,0 +1,6 @@
+//! The read model: what decisions are taken from, as immutable snapshots.
+
+pub mod namespace;
+pub mod snapshot;
+
+pub use snapshot::Snapshot;
