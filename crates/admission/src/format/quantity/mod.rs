@@ -26,7 +26,7 @@ const NANOS_PER_MILLI: i128 = 1_000_000;
 ///
 /// Amounts finer than one nano unit are rounded away from zero when they are read. Amounts with a binary
 /// suffix are limited to 2^63-1 as in Kubernetes; all others to about 1.7e29 units, where Kubernetes has no
-/// limit. Arithmetic stops at these bounds and never wraps around.
+/// limit; one beyond that prints as it was written. Arithmetic stops at these bounds and never wraps around.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     nanos: i128,
@@ -54,6 +54,9 @@ pub enum ParseQuantityError {
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Form,
+    /// There are no digits.
+    #[error("unable to parse numeric part of quantity")]
+    Number,
     /// The number is followed by something that looks like a suffix and is none.
     #[error("unable to parse quantity's suffix")]
     Suffix,
@@ -102,9 +105,12 @@ impl Quantity {
 
     /// Rounds to thousandths of a unit, away from zero, as the API server does with the resources of a pod.
     pub fn round_up_to_milli(&mut self) {
-        let rounded =
-            divide_away_from_zero(self.nanos, NANOS_PER_MILLI).saturating_mul(NANOS_PER_MILLI);
-        if rounded != self.nanos {
+        let millis = divide_away_from_zero(self.nanos, NANOS_PER_MILLI);
+        // Only an amount at the very bound overflows here, and that stays.
+        if let Some(rounded) = millis
+            .checked_mul(NANOS_PER_MILLI)
+            .filter(|rounded| *rounded != self.nanos)
+        {
             *self = Self::from_nanos(rounded, self.format);
         }
     }

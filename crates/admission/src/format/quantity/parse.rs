@@ -11,6 +11,7 @@ const SHORT_DIGITS: usize = 18;
 /// A quantity's text, taken apart: sign, digits before and after the point, suffix.
 struct Parts<'a> {
     negative: bool,
+    has_digits: bool,
     whole: &'a str,
     fraction: &'a str,
     suffix: &'a str,
@@ -31,8 +32,12 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
     let scale = suffix
         .exponent
         .saturating_sub(i64::try_from(parts.fraction.len()).unwrap_or(i64::MAX));
-    let magnitude = nanos(&parts, suffix.kibi_steps, scale);
+    let short = is_short(&parts, suffix, scale);
+    if !short && !parts.has_digits {
+        return Err(ParseQuantityError::Number);
+    }
 
+    let magnitude = nanos(&parts, suffix.kibi_steps, scale);
     let (magnitude, format) = match suffix.format {
         // Below one unit a binary suffix could not say it: Kubernetes goes over to n, u and m.
         Format::BinarySi if magnitude > 0 && magnitude < NANOS_PER_UNIT => {
@@ -49,13 +54,16 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
         },
         format,
     );
-    if keeps_text(&parts, suffix, scale) && quantity.to_string() != text {
+    // An amount beyond our bounds must at least not change when it is written again.
+    let kept = magnitude == i128::MAX || (short && keeps_text(&parts, suffix, scale));
+    if kept && quantity.to_string() != text {
         quantity.written = Some(text.into());
     }
     Ok(quantity)
 }
 
-/// As the scanner `parseQuantityString`: it takes a number without digits, such as `.` or `+`, for zero.
+/// As the scanner `parseQuantityString`, which lets a number without digits through, such as `.` or `+k`. Most of
+/// them then count as zero.
 fn split(text: &str) -> Result<Parts<'_>, ParseQuantityError> {
     if text.is_empty() {
         return Err(ParseQuantityError::Form);
@@ -74,6 +82,7 @@ fn split(text: &str) -> Result<Parts<'_>, ParseQuantityError> {
     }
     Ok(Parts {
         negative,
+        has_digits: !whole.is_empty() || !fraction.is_empty(),
         whole: whole.trim_start_matches('0'),
         fraction,
         suffix,
@@ -194,25 +203,24 @@ fn last_digit(number: u32) -> u8 {
     u8::try_from(number % 10).unwrap_or_default()
 }
 
-/// Whether Kubernetes keeps the text as written, believing it canonical. Follows the conditions in
-/// `ParseQuantity`, since what it keeps is what is stored and compared.
-fn keeps_text(parts: &Parts<'_>, suffix: Suffix, scale: i64) -> bool {
+/// Whether Kubernetes reads the number straight into an `int64`: `ParseQuantity` does if it is short enough.
+fn is_short(parts: &Parts<'_>, suffix: Suffix, scale: i64) -> bool {
     let digits = parts.whole.len().max(1) + parts.fraction.len();
     match suffix.format {
-        Format::BinarySi => {
-            let number: u64 = parts.whole.parse().unwrap_or(0);
-            // 15 digits less those of the number and of the suffix: 3, 6, 9, 12, 15 or 18, and one.
-            let room = digits + 3 * suffix.kibi_steps + 1;
-            parts.fraction.is_empty() && room <= 15 && !number.is_multiple_of(8)
-        }
-        Format::DecimalSi | Format::DecimalExponent => {
-            let mut last_first = parts.whole.bytes().chain(parts.fraction.bytes()).rev();
-            let ends_with_000 = (0..3).all(|_| last_first.next() == Some(b'0'));
-            digits <= SHORT_DIGITS
-                && scale >= -9
-                && scale % 3 == 0
-                && !ends_with_000
-                && !parts.whole.is_empty()
-        }
+        // 15 digits, less 3 for each factor of 1024, and one.
+        Format::BinarySi => parts.fraction.is_empty() && digits + 3 * suffix.kibi_steps < 15,
+        Format::DecimalSi | Format::DecimalExponent => digits <= SHORT_DIGITS && scale >= -9,
     }
+}
+
+/// Whether Kubernetes takes a short number for canonical, and keeps its text as written. Follows the conditions
+/// in `ParseQuantity`, since what it keeps is what is stored and shown.
+fn keeps_text(parts: &Parts<'_>, suffix: Suffix, scale: i64) -> bool {
+    if suffix.format == Format::BinarySi {
+        let number: u64 = parts.whole.parse().unwrap_or(0);
+        return !number.is_multiple_of(8);
+    }
+    let mut last_first = parts.whole.bytes().chain(parts.fraction.bytes()).rev();
+    let ends_with_000 = (0..3).all(|_| last_first.next() == Some(b'0'));
+    scale % 3 == 0 && !ends_with_000 && !parts.whole.is_empty()
 }
