@@ -61,19 +61,11 @@ impl IntOrString {
     pub fn validate_not_negative(&self, path: &Path, errors: &mut ErrorList) {
         match self {
             Self::Int(number) if *number < 0 => {
-                errors.push(Error::invalid(
-                    path,
-                    *number,
-                    "must be greater than or equal to 0",
-                ));
+                errors.push(Error::invalid(path, *number, "must be greater than or equal to 0"));
             }
             Self::Int(_) => {}
             Self::String(text) => {
-                errors.extend(
-                    percent(text)
-                        .into_iter()
-                        .map(|message| Error::invalid(path, self, message)),
-                );
+                errors.extend(percent(text).into_iter().map(|message| Error::invalid(path, self, message)));
             }
         }
     }
@@ -113,9 +105,7 @@ fn percent_digits(text: &str) -> Option<&str> {
 
 fn parse_percent(text: &str) -> Result<i64, PercentError> {
     let digits = percent_digits(text).ok_or(PercentError::NotPercent)?;
-    digits
-        .parse()
-        .map_err(|_| PercentError::OutOfRange(text.to_owned()))
+    digits.parse().map_err(|_| PercentError::OutOfRange(text.to_owned()))
 }
 
 impl fmt::Display for IntOrString {
@@ -158,14 +148,12 @@ impl de::Visitor<'_> for IntOrStringVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<IntOrString, E> {
-        let number = i32::try_from(number)
-            .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))?;
+        let number = i32::try_from(number).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))?;
         Ok(IntOrString::Int(number))
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<IntOrString, E> {
-        let number = i32::try_from(number)
-            .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))?;
+        let number = i32::try_from(number).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))?;
         Ok(IntOrString::Int(number))
     }
 
@@ -205,33 +193,18 @@ mod tests {
             (text("9223372036854775807%"), i32::MIN, i32::MIN, i32::MIN),
         ];
         for (value, total, down, up) in cases {
-            assert_eq!(
-                value.scaled(total, Rounding::Down),
-                Ok(down),
-                "{value} of {total}"
-            );
-            assert_eq!(
-                value.scaled(total, Rounding::Up),
-                Ok(up),
-                "{value} of {total}"
-            );
+            assert_eq!(value.scaled(total, Rounding::Down), Ok(down), "{value} of {total}");
+            assert_eq!(value.scaled(total, Rounding::Up), Ok(up), "{value} of {total}");
         }
     }
 
     #[test]
     fn texts_that_are_no_percentage_do_not_scale() {
         for bad in ["", "%", "5", "5 %", "-5%", "+5%", "5.5%", "5%%", "٣%"] {
-            assert_eq!(
-                text(bad).scaled(10, Rounding::Up),
-                Err(PercentError::NotPercent),
-                "{bad}"
-            );
+            assert_eq!(text(bad).scaled(10, Rounding::Up), Err(PercentError::NotPercent), "{bad}");
         }
         let huge = text("9223372036854775808%").scaled(10, Rounding::Up);
-        assert_eq!(
-            huge,
-            Err(PercentError::OutOfRange("9223372036854775808%".to_owned()))
-        );
+        assert_eq!(huge, Err(PercentError::OutOfRange("9223372036854775808%".to_owned())));
     }
 
     #[test]
@@ -241,18 +214,11 @@ mod tests {
         let cases = [
             (IntOrString::Int(0), String::new()),
             (text("100%"), String::new()),
-            (
-                text("0200%"),
-                r#"p: Invalid value: "0200%": must not be greater than 100%"#.to_owned(),
-            ),
+            (text("0200%"), r#"p: Invalid value: "0200%": must not be greater than 100%"#.to_owned()),
             (text("99999999999999999999%"), {
-                r#"p: Invalid value: "99999999999999999999%": must not be greater than 100%"#
-                    .to_owned()
+                r#"p: Invalid value: "99999999999999999999%": must not be greater than 100%"#.to_owned()
             }),
-            (
-                IntOrString::Int(-1),
-                "p: Invalid value: -1: must be greater than or equal to 0".to_owned(),
-            ),
+            (IntOrString::Int(-1), "p: Invalid value: -1: must be greater than or equal to 0".to_owned()),
             (text("-1%"), format!(r#"p: Invalid value: "-1%": {form}"#)),
             (text("x"), format!(r#"p: Invalid value: "x": {form}"#)),
         ];
@@ -271,13 +237,8 @@ mod tests {
             assert_eq!(serde_json::to_string(&value).unwrap(), json);
         }
         for json in ["2147483648", "1.5", "true", "null", "[]"] {
-            let error = serde_json::from_str::<IntOrString>(json)
-                .unwrap_err()
-                .to_string();
-            assert!(
-                error.contains("a 32-bit integer or a string"),
-                "{json}: {error}"
-            );
+            let error = serde_json::from_str::<IntOrString>(json).unwrap_err().to_string();
+            assert!(error.contains("a 32-bit integer or a string"), "{json}: {error}");
         }
     }
 }

@@ -18,21 +18,13 @@ pub fn validate_labels(
     for (key, value) in labels {
         let (key, value) = (key.as_ref(), value.as_ref());
         validate_label_name(key, path, errors);
-        errors.extend(
-            label_value(value)
-                .into_iter()
-                .map(|message| Error::invalid(path, value, message)),
-        );
+        errors.extend(label_value(value).into_iter().map(|message| Error::invalid(path, value, message)));
     }
 }
 
 /// Checks the label key at `path`.
 pub fn validate_label_name(key: &str, path: &Path, errors: &mut ErrorList) {
-    errors.extend(
-        qualified_name(key)
-            .into_iter()
-            .map(|message| Error::invalid(path, key, message)),
-    );
+    errors.extend(qualified_name(key).into_iter().map(|message| Error::invalid(path, key, message)));
 }
 
 /// Checks the keys of the annotation map at `path`, where case does not matter, and the size of the whole.
@@ -46,11 +38,7 @@ pub fn validate_annotations(
         let (key, value) = (key.as_ref(), value.as_ref());
         bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
         let wrong = qualified_name(&go_lowercase(key));
-        errors.extend(
-            wrong
-                .into_iter()
-                .map(|message| Error::invalid(path, key, message)),
-        );
+        errors.extend(wrong.into_iter().map(|message| Error::invalid(path, key, message)));
     }
     if bytes > ANNOTATIONS_MAX_BYTES {
         errors.push(Error::too_long(path, ANNOTATIONS_MAX_BYTES));
@@ -60,9 +48,7 @@ pub fn validate_annotations(
 /// Lower case as Go's `strings.ToLower` makes it, one character for one: `İ` becomes `i`, where Rust adds a
 /// combining dot, and such a key is an accepted one.
 fn go_lowercase(text: &str) -> String {
-    text.chars()
-        .filter_map(|c| c.to_lowercase().next())
-        .collect()
+    text.chars().filter_map(|c| c.to_lowercase().next()).collect()
 }
 
 #[cfg(test)]
@@ -76,11 +62,7 @@ mod tests {
 
     fn labels_errors(labels: &[(&str, &str)]) -> String {
         let mut errors = ErrorList::new();
-        validate_labels(
-            labels.iter().copied(),
-            &Path::new("metadata").child("labels"),
-            &mut errors,
-        );
+        validate_labels(labels.iter().copied(), &Path::new("metadata").child("labels"), &mut errors);
         errors.to_string()
     }
 
@@ -93,29 +75,20 @@ mod tests {
 
     #[test]
     fn labels_are_refused_at_the_map_by_key_and_by_value() {
-        assert_eq!(
-            labels_errors(&[("app", "web"), ("example.com/Tier", "")]),
-            ""
-        );
+        assert_eq!(labels_errors(&[("app", "web"), ("example.com/Tier", "")]), "");
         assert_eq!(
             labels_errors(&[("a b", "ok")]),
             format!(r#"metadata.labels: Invalid value: "a b": name part {NAME_FORM}"#)
         );
         assert_eq!(
             labels_errors(&[("app", &"v".repeat(64))]),
-            format!(
-                r#"metadata.labels: Invalid value: "{}": must be no more than 63 bytes"#,
-                "v".repeat(64)
-            )
+            format!(r#"metadata.labels: Invalid value: "{}": must be no more than 63 bytes"#, "v".repeat(64))
         );
     }
 
     #[test]
     fn annotation_keys_may_have_upper_case_prefixes_and_any_value() {
-        assert_eq!(
-            annotations_errors(&[("Example.COM/Key", "any\u{0}thing"), ("İ", "")]),
-            ""
-        );
+        assert_eq!(annotations_errors(&[("Example.COM/Key", "any\u{0}thing"), ("İ", "")]), "");
         assert_eq!(
             annotations_errors(&[("A/B c", "")]),
             format!(r#"metadata.annotations: Invalid value: "A/B c": name part {NAME_FORM}"#)
@@ -125,10 +98,7 @@ mod tests {
     #[test]
     fn annotations_may_have_exactly_256_kib_together() {
         let value = "v".repeat(ANNOTATIONS_MAX_BYTES - 3);
-        assert_eq!(
-            annotations_errors(&[("a", ""), ("b", &value), ("c", "")]),
-            ""
-        );
+        assert_eq!(annotations_errors(&[("a", ""), ("b", &value), ("c", "")]), "");
         assert_eq!(
             annotations_errors(&[("a", "1"), ("b", &value), ("c", "")]),
             "metadata.annotations: Too long: may not be more than 262144 bytes"

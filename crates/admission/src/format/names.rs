@@ -5,8 +5,7 @@
 //! there, "bytes" here); both count bytes.
 
 const DNS1123_LABEL_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-const DNS1123_SUBDOMAIN_FORM: &str =
-    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const DNS1123_SUBDOMAIN_FORM: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const DNS1035_LABEL_FORM: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const LABEL_KEY_FORM: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_VALUE_FORM: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
@@ -105,27 +104,16 @@ pub fn qualified_name(text: &str) -> Vec<String> {
             name
         }
         Some((prefix, name)) => {
-            wrong.extend(
-                subdomain(prefix, "bytes")
-                    .iter()
-                    .map(|message| format!("prefix part {message}")),
-            );
+            wrong.extend(subdomain(prefix, "bytes").iter().map(|message| format!("prefix part {message}")));
             name
         }
     };
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());
     }
-    wrong.extend(
-        too_long(name, LABEL_MAX_BYTES, "bytes")
-            .iter()
-            .map(|message| format!("name part {message}")),
-    );
+    wrong.extend(too_long(name, LABEL_MAX_BYTES, "bytes").iter().map(|message| format!("name part {message}")));
     if !is_label_name(name) {
-        wrong.push(format!(
-            "name part {}",
-            form_message(WORDS, LABEL_KEY_FORM, &EXAMPLES)
-        ));
+        wrong.push(format!("name part {}", form_message(WORDS, LABEL_KEY_FORM, &EXAMPLES)));
     }
     wrong
 }
@@ -168,22 +156,11 @@ pub fn port_name(text: &str) -> Vec<String> {
             !text.is_empty() && text.bytes().all(is_dns_byte),
             "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
         ),
-        (
-            text.bytes().any(|b| b.is_ascii_lowercase()),
-            "must contain at least one letter (a-z)",
-        ),
+        (text.bytes().any(|b| b.is_ascii_lowercase()), "must contain at least one letter (a-z)"),
         (!text.contains("--"), "must not contain consecutive hyphens"),
-        (
-            !text.starts_with('-') && !text.ends_with('-'),
-            "must not begin or end with a hyphen",
-        ),
+        (!text.starts_with('-') && !text.ends_with('-'), "must not begin or end with a hyphen"),
     ];
-    wrong.extend(
-        checks
-            .iter()
-            .filter(|(holds, _)| !holds)
-            .map(|(_, message)| (*message).to_owned()),
-    );
+    wrong.extend(checks.iter().filter(|(holds, _)| !holds).map(|(_, message)| (*message).to_owned()));
     wrong
 }
 
@@ -229,14 +206,8 @@ pub fn http_header_name(text: &str) -> Vec<String> {
 
 /// The explanation of a text that does not have its form, as apimachinery's `RegexError` words it.
 pub(super) fn form_message(words: &str, form: &str, examples: &[&str]) -> String {
-    let examples: Vec<_> = examples
-        .iter()
-        .map(|example| format!("'{example}', "))
-        .collect();
-    format!(
-        "{words} (e.g. {}regex used for validation is '{form}')",
-        examples.join(" or ")
-    )
+    let examples: Vec<_> = examples.iter().map(|example| format!("'{example}', ")).collect();
+    format!("{words} (e.g. {}regex used for validation is '{form}')", examples.join(" or "))
 }
 
 fn too_long(text: &str, max_bytes: usize, unit: &str) -> Vec<String> {
@@ -255,10 +226,7 @@ const fn is_label_byte(b: u8) -> bool {
 }
 
 fn is_dns1123_label(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-        && text.bytes().all(is_dns_byte)
+    !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(is_dns_byte)
 }
 
 fn is_dns1123_subdomain(text: &str) -> bool {

@@ -1,8 +1,8 @@
 //! What apimachinery v0.36.3 accepts, refuses and says.
 
 use super::{
-    config_map_key, dns1035_label, dns1123_label, dns1123_subdomain, env_var_name, generate_name,
-    http_header_name, label_value, port_name, port_number, qualified_name,
+    config_map_key, dns1035_label, dns1123_label, dns1123_subdomain, env_var_name, generate_name, http_header_name,
+    label_value, port_name, port_number, qualified_name,
 };
 
 type Rule = fn(&str) -> Vec<String>;
@@ -46,44 +46,20 @@ fn refused_texts_are_explained_as_the_api_server_explains_them() {
         (dns1123_label, &a64, &["must be no more than 63 characters"]),
         (dns1123_subdomain, "a..b", &[SUBDOMAIN]),
         (dns1123_subdomain, "a_b", &[SUBDOMAIN]),
-        (
-            dns1123_subdomain,
-            &a254,
-            &["must be no more than 253 characters"],
-        ),
+        (dns1123_subdomain, &a254, &["must be no more than 253 characters"]),
         (dns1035_label, "1a", &[DNS1035]),
         (dns1035_label, &a64, &["must be no more than 63 characters"]),
-        (
-            qualified_name,
-            "",
-            &["name part must be non-empty", NAME_PART],
-        ),
+        (qualified_name, "", &["name part must be non-empty", NAME_PART]),
         (qualified_name, "/a", &["prefix part must be non-empty"]),
-        (
-            qualified_name,
-            "a/",
-            &["name part must be non-empty", NAME_PART],
-        ),
+        (qualified_name, "a/", &["name part must be non-empty", NAME_PART]),
         (qualified_name, "a/b/c", &[KEY]),
         (qualified_name, "-a", &[NAME_PART]),
-        (
-            qualified_name,
-            &a64,
-            &["name part must be no more than 63 bytes"],
-        ),
-        (
-            qualified_name,
-            &long_prefix,
-            &["prefix part must be no more than 253 bytes"],
-        ),
+        (qualified_name, &a64, &["name part must be no more than 63 bytes"]),
+        (qualified_name, &long_prefix, &["prefix part must be no more than 253 bytes"]),
         (label_value, "-a", &[VALUE]),
         (label_value, "a/b", &[VALUE]),
         (label_value, &a64, &["must be no more than 63 bytes"]),
-        (
-            env_var_name,
-            "",
-            &["environment variable name must be non-empty"],
-        ),
+        (env_var_name, "", &["environment variable name must be non-empty"]),
         (env_var_name, "a=b", &[ENV]),
         (env_var_name, "a\tb", &[ENV]),
         (env_var_name, "é", &[ENV]),
@@ -92,21 +68,13 @@ fn refused_texts_are_explained_as_the_api_server_explains_them() {
         (port_name, "a--b", &["must not contain consecutive hyphens"]),
         (port_name, "-a", &[EDGES]),
         (port_name, "Http", &[CHARSET]),
-        (
-            port_name,
-            "sixteen-letters-",
-            &["must be no more than 15 characters", EDGES],
-        ),
+        (port_name, "sixteen-letters-", &["must be no more than 15 characters", EDGES]),
         (config_map_key, "", &[CONFIG]),
         (config_map_key, "a/b", &[CONFIG]),
         (config_map_key, ".", &["must not be '.'"]),
         (config_map_key, "..", &["must not be '..'"]),
         (config_map_key, "..a", &["must not start with '..'"]),
-        (
-            config_map_key,
-            &a254,
-            &["must be no more than 253 characters"],
-        ),
+        (config_map_key, &a254, &["must be no more than 253 characters"]),
         (http_header_name, "", &[HEADER]),
         (http_header_name, "X_A", &[HEADER]),
     ];
@@ -114,10 +82,7 @@ fn refused_texts_are_explained_as_the_api_server_explains_them() {
         assert_eq!(rule(text), *expected, "{text:?}");
     }
     let prefix = format!("prefix part {SUBDOMAIN}");
-    assert_eq!(
-        qualified_name("Example.com/-"),
-        [prefix.as_str(), NAME_PART]
-    );
+    assert_eq!(qualified_name("Example.com/-"), [prefix.as_str(), NAME_PART]);
 }
 
 #[test]
@@ -128,10 +93,7 @@ fn texts_of_the_right_form_are_accepted() {
         (dns1123_label, &["a", "0", "a-b", "1--a", &a63]),
         (dns1123_subdomain, &["a", "a.b", "0.1-2.c", &a253]),
         (dns1035_label, &["a", "a-0", &a63]),
-        (
-            qualified_name,
-            &["a", "A_b.c-D", "example.com/A", "1/2", &longest_key],
-        ),
+        (qualified_name, &["a", "A_b.c-D", "example.com/A", "1/2", &longest_key]),
         (label_value, &["", "0", "A_b.c-D", &a63]),
         (env_var_name, &["A", "1", " ", "a-b.c", "..", "~!\"%"]),
         (port_name, &["a", "http-2", "0a", "fifteen-letters"]),
@@ -149,27 +111,16 @@ fn texts_of_the_right_form_are_accepted() {
 fn ports_are_numbers_from_1_to_65535() {
     assert!(port_number(1).is_empty() && port_number(65535).is_empty());
     for number in [i64::MIN, -1, 0, 65536] {
-        assert_eq!(
-            port_number(number),
-            ["must be between 1 and 65535, inclusive"]
-        );
+        assert_eq!(port_number(number), ["must be between 1 and 65535, inclusive"]);
     }
 }
 
 #[test]
 fn prefixes_of_generated_names_may_end_with_a_dash() {
     for prefix in ["a-", "web-", "web", "a.-", "a", "A-"] {
-        assert_eq!(
-            generate_name(prefix, dns1123_subdomain),
-            [""; 0],
-            "{prefix}"
-        );
+        assert_eq!(generate_name(prefix, dns1123_subdomain), [""; 0], "{prefix}");
     }
     for prefix in ["-", "é-", "aé-", "-a-", "Web-"] {
-        assert_eq!(
-            generate_name(prefix, dns1123_subdomain),
-            [SUBDOMAIN],
-            "{prefix}"
-        );
+        assert_eq!(generate_name(prefix, dns1123_subdomain), [SUBDOMAIN], "{prefix}");
     }
 }

@@ -13,12 +13,10 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, nanos: i128, format: Format) -> 
     if nanos == 0 {
         return f.write_str("0");
     }
-    let exact_binary =
-        nanos % NANOS_PER_UNIT == 0 && nanos.abs_diff(0) >= (1024 * NANOS_PER_UNIT).unsigned_abs();
+    let exact_binary = nanos % NANOS_PER_UNIT == 0 && nanos.abs_diff(0) >= (1024 * NANOS_PER_UNIT).unsigned_abs();
     match format {
         Format::BinarySi if exact_binary => {
-            let (number, steps) =
-                divide_out(nanos / NANOS_PER_UNIT, 1024, BINARY_SUFFIXES.len() - 1);
+            let (number, steps) = divide_out(nanos / NANOS_PER_UNIT, 1024, BINARY_SUFFIXES.len() - 1);
             write!(f, "{number}{}", BINARY_SUFFIXES.get(steps).unwrap_or(&""))
         }
         // What a binary suffix cannot say exactly is printed as decimal.

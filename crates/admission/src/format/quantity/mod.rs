@@ -50,9 +50,7 @@ pub enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseQuantityError {
     /// The text is not a number followed by a suffix.
-    #[error(
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-    )]
+    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Form,
     /// There are no digits.
     #[error("unable to parse numeric part of quantity")]
@@ -64,18 +62,10 @@ pub enum ParseQuantityError {
 
 impl Quantity {
     /// Nothing, printed as `0`.
-    pub const ZERO: Self = Self {
-        nanos: 0,
-        format: Format::DecimalSi,
-        written: None,
-    };
+    pub const ZERO: Self = Self { nanos: 0, format: Format::DecimalSi, written: None };
 
     const fn from_nanos(nanos: i128, format: Format) -> Self {
-        Self {
-            nanos,
-            format,
-            written: None,
-        }
+        Self { nanos, format, written: None }
     }
 
     /// The family of suffixes in which the quantity prints, where that loses nothing.
@@ -107,21 +97,14 @@ impl Quantity {
     pub fn round_up_to_milli(&mut self) {
         let millis = divide_away_from_zero(self.nanos, NANOS_PER_MILLI);
         // Only an amount at the very bound overflows here, and that stays.
-        if let Some(rounded) = millis
-            .checked_mul(NANOS_PER_MILLI)
-            .filter(|rounded| *rounded != self.nanos)
-        {
+        if let Some(rounded) = millis.checked_mul(NANOS_PER_MILLI).filter(|rounded| *rounded != self.nanos) {
             *self = Self::from_nanos(rounded, self.format);
         }
     }
 
     /// Adds an amount. A zero takes over the format of what is added to it.
     pub fn add(&mut self, other: &Self) {
-        let format = if self.is_zero() {
-            other.format
-        } else {
-            self.format
-        };
+        let format = if self.is_zero() { other.format } else { self.format };
         *self = Self::from_nanos(self.nanos.saturating_add(other.nanos), format);
     }
 }

@@ -29,9 +29,7 @@ struct Suffix {
 pub(super) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
     let parts = split(text)?;
     let suffix = interpret(parts.suffix)?;
-    let scale = suffix
-        .exponent
-        .saturating_sub(i64::try_from(parts.fraction.len()).unwrap_or(i64::MAX));
+    let scale = suffix.exponent.saturating_sub(i64::try_from(parts.fraction.len()).unwrap_or(i64::MAX));
     let short = is_short(&parts, suffix, scale);
     if !short && !parts.has_digits {
         return Err(ParseQuantityError::Number);
@@ -40,20 +38,11 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
     let magnitude = nanos(&parts, suffix.kibi_steps, scale);
     let (magnitude, format) = match suffix.format {
         // Below one unit a binary suffix could not say it: Kubernetes goes over to n, u and m.
-        Format::BinarySi if magnitude > 0 && magnitude < NANOS_PER_UNIT => {
-            (magnitude, Format::DecimalSi)
-        }
+        Format::BinarySi if magnitude > 0 && magnitude < NANOS_PER_UNIT => (magnitude, Format::DecimalSi),
         Format::BinarySi => (magnitude.min(BINARY_MAX_NANOS), Format::BinarySi),
         format => (magnitude, format),
     };
-    let mut quantity = Quantity::from_nanos(
-        if parts.negative {
-            -magnitude
-        } else {
-            magnitude
-        },
-        format,
-    );
+    let mut quantity = Quantity::from_nanos(if parts.negative { -magnitude } else { magnitude }, format);
     // An amount beyond our bounds must at least not change when it is written again.
     let kept = magnitude == i128::MAX || (short && keeps_text(&parts, suffix, scale));
     if kept && quantity.to_string() != text {
@@ -95,16 +84,8 @@ fn split_while(text: &str, belongs: impl Fn(u8) -> bool) -> (&str, &str) {
 }
 
 fn interpret(suffix: &str) -> Result<Suffix, ParseQuantityError> {
-    let decimal = |exponent| Suffix {
-        format: Format::DecimalSi,
-        kibi_steps: 0,
-        exponent,
-    };
-    let binary = |kibi_steps| Suffix {
-        format: Format::BinarySi,
-        kibi_steps,
-        exponent: 0,
-    };
+    let decimal = |exponent| Suffix { format: Format::DecimalSi, kibi_steps: 0, exponent };
+    let binary = |kibi_steps| Suffix { format: Format::BinarySi, kibi_steps, exponent: 0 };
     Ok(match suffix {
         "n" => decimal(-9),
         "u" => decimal(-6),
@@ -123,28 +104,16 @@ fn interpret(suffix: &str) -> Result<Suffix, ParseQuantityError> {
         "Pi" => binary(5),
         "Ei" => binary(6),
         _ => {
-            let exponent = suffix
-                .strip_prefix(['e', 'E'])
-                .and_then(|exponent| exponent.parse().ok());
+            let exponent = suffix.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse().ok());
             let exponent = exponent.ok_or(ParseQuantityError::Suffix)?;
-            Suffix {
-                format: Format::DecimalExponent,
-                kibi_steps: 0,
-                exponent,
-            }
+            Suffix { format: Format::DecimalExponent, kibi_steps: 0, exponent }
         }
     })
 }
 
 /// The amount in nano units without its sign, rounded up; `i128::MAX` if it is greater.
 fn nanos(parts: &Parts<'_>, kibi_steps: usize, scale: i64) -> i128 {
-    let digits = || {
-        parts
-            .whole
-            .bytes()
-            .chain(parts.fraction.bytes())
-            .map(|b| b - b'0')
-    };
+    let digits = || parts.whole.bytes().chain(parts.fraction.bytes()).map(|b| b - b'0');
     let scale = scale.saturating_add(9);
     if parts.whole.len() + parts.fraction.len() <= SHORT_DIGITS {
         let number = digits().fold(0, |number: i128, digit| number * 10 + i128::from(digit));
@@ -162,9 +131,7 @@ fn shift_decimal(number: i128, scale: i64) -> i128 {
     if number == 0 {
         return 0;
     }
-    let power = u32::try_from(scale.unsigned_abs())
-        .ok()
-        .and_then(|exponent| 10_i128.checked_pow(exponent));
+    let power = u32::try_from(scale.unsigned_abs()).ok().and_then(|exponent| 10_i128.checked_pow(exponent));
     match power {
         Some(power) if scale >= 0 => number.saturating_mul(power),
         None if scale >= 0 => i128::MAX,
@@ -176,13 +143,10 @@ fn shift_decimal(number: i128, scale: i64) -> i128 {
 /// The decimal `digits`, most significant first, times ten to the power of `scale`, rounded up.
 fn long_number(digits: &[u8], scale: i64) -> i128 {
     let drop = usize::try_from(scale.saturating_neg()).unwrap_or(0);
-    let (kept, dropped) = digits
-        .split_at_checked(digits.len().saturating_sub(drop))
-        .unwrap_or((digits, &[]));
+    let (kept, dropped) = digits.split_at_checked(digits.len().saturating_sub(drop)).unwrap_or((digits, &[]));
     let inexact = dropped.iter().any(|digit| *digit != 0);
-    let number = kept.iter().fold(0, |number: i128, digit| {
-        number.saturating_mul(10).saturating_add(i128::from(*digit))
-    });
+    let number =
+        kept.iter().fold(0, |number: i128, digit| number.saturating_mul(10).saturating_add(i128::from(*digit)));
     shift_decimal(number, scale.max(0)).saturating_add(i128::from(inexact))
 }
 

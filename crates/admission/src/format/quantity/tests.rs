@@ -65,17 +65,9 @@ const PRINTED: &[(&str, &str, &str)] = &[
     ("1.0001", "1000100u", "1001m"),
     ("-1.0001", "-1000100u", "-1001m"),
     ("1.000000001", "1.000000001", "1001m"),
-    (
-        "123456789012345678901234567890n",
-        "123456789012345678901234567890n",
-        "123456789012345678901235m",
-    ),
+    ("123456789012345678901234567890n", "123456789012345678901234567890n", "123456789012345678901235m"),
     ("0.00000000000000000000000000000000000001Ei", "1n", "1m"),
-    (
-        "1.00000000000000000000000000001Gi",
-        "1073741824000000001n",
-        "1073741824001m",
-    ),
+    ("1.00000000000000000000000000001Gi", "1073741824000000001n", "1073741824001m"),
 ];
 
 #[test]
@@ -93,31 +85,16 @@ fn texts_that_are_no_quantity_are_refused_for_the_same_reason() {
     use ParseQuantityError::{Form, Number, Suffix};
     let cases: [(&[&str], _, _); 3] = [
         (
-            &[
-                "", " 1", "1 ", "1.5.5", "x", "1kib", "1KI", "1e1.5", "1٣", "½",
-            ],
+            &["", " 1", "1 ", "1.5.5", "x", "1kib", "1KI", "1e1.5", "1٣", "½"],
             Form,
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
         ),
         (
-            &[
-                "--1",
-                "1K",
-                "1ki",
-                "1e",
-                "1e+",
-                "1e99999999999999999999",
-                "1m5",
-                "1+5",
-            ],
+            &["--1", "1K", "1ki", "1e", "1e+", "1e99999999999999999999", "1m5", "1+5"],
             Suffix,
             "unable to parse quantity's suffix",
         ),
-        (
-            &["Ei", "-.Pi", "e-10"],
-            Number,
-            "unable to parse numeric part of quantity",
-        ),
+        (&["Ei", "-.Pi", "e-10"], Number, "unable to parse numeric part of quantity"),
     ];
     for (texts, error, message) in cases {
         for text in texts {
@@ -129,19 +106,11 @@ fn texts_that_are_no_quantity_are_refused_for_the_same_reason() {
 
 #[test]
 fn amounts_compare_whatever_they_are_written_with() {
-    let ascending = [
-        "-1Gi", "-1n", "0", "1n", "1m", "0.5", "1", "1k", "1Ki", "1M", "1Gi", "1E", "8Ei", "1e19",
-        "1e40",
-    ];
+    let ascending = ["-1Gi", "-1n", "0", "1n", "1m", "0.5", "1", "1k", "1Ki", "1M", "1Gi", "1E", "8Ei", "1e19", "1e40"];
     for pair in ascending.windows(2) {
         assert!(quantity(pair[0]) < quantity(pair[1]), "{pair:?}");
     }
-    for (one, same) in [
-        ("1Gi", "1024Mi"),
-        ("0.5", "500m"),
-        ("1e3", "1k"),
-        ("0Ki", "-0"),
-    ] {
+    for (one, same) in [("1Gi", "1024Mi"), ("0.5", "500m"), ("1e3", "1k"), ("0Ki", "-0")] {
         assert_eq!(quantity(one), quantity(same));
     }
 }
@@ -172,21 +141,10 @@ fn amounts_out_of_bounds_stay_at_the_bound_and_print_as_written() {
         assert_eq!(far.to_string(), text);
         far.round_up_to_milli();
         assert_eq!(far.to_string(), text);
-        assert_eq!(
-            far.value(),
-            if text.starts_with('-') {
-                i64::MIN
-            } else {
-                i64::MAX
-            }
-        );
+        assert_eq!(far.value(), if text.starts_with('-') { i64::MIN } else { i64::MAX });
         let once = far.clone();
         far.add(&once);
-        assert!(if once.is_negative() {
-            far <= once
-        } else {
-            far >= once
-        });
+        assert!(if once.is_negative() { far <= once } else { far >= once });
     }
     // Kubernetes prints "1" here, which it then reads back as 1: there is no suffix greater than E.
     assert_eq!(quantity("1000E").to_string(), "1000E");
@@ -194,20 +152,10 @@ fn amounts_out_of_bounds_stay_at_the_bound_and_print_as_written() {
 
 #[test]
 fn whole_and_thousandth_values_round_away_from_zero() {
-    let cases = [
-        ("1500m", 2, 1500),
-        ("-1500m", -2, -1500),
-        ("1n", 1, 1),
-        ("1Ki", 1024, 1_024_000),
-        ("0", 0, 0),
-    ];
+    let cases = [("1500m", 2, 1500), ("-1500m", -2, -1500), ("1n", 1, 1), ("1Ki", 1024, 1_024_000), ("0", 0, 0)];
     for (text, value, milli_value) in cases {
         let quantity = quantity(text);
-        assert_eq!(
-            (quantity.value(), quantity.milli_value()),
-            (value, milli_value),
-            "{text}"
-        );
+        assert_eq!((quantity.value(), quantity.milli_value()), (value, milli_value), "{text}");
     }
     assert_eq!(quantity("9e18").milli_value(), i64::MAX);
 }
@@ -224,11 +172,7 @@ fn json_may_be_text_or_number() {
     ];
     for (json, expected) in cases {
         let quantity: Quantity = serde_json::from_str(json).unwrap();
-        assert_eq!(
-            serde_json::to_string(&quantity).unwrap(),
-            expected,
-            "{json}"
-        );
+        assert_eq!(serde_json::to_string(&quantity).unwrap(), expected, "{json}");
     }
     for json in [r#""""#, r#""1 Gi""#, "true", "{}"] {
         assert!(serde_json::from_str::<Quantity>(json).is_err(), "{json}");
@@ -238,12 +182,7 @@ fn json_may_be_text_or_number() {
 #[test]
 fn the_suffix_decides_the_format() {
     use Format::{BinarySi, DecimalExponent, DecimalSi};
-    for (text, format) in [
-        ("1", DecimalSi),
-        ("1Ki", BinarySi),
-        ("1e0", DecimalExponent),
-        ("0.0001Ki", DecimalSi),
-    ] {
+    for (text, format) in [("1", DecimalSi), ("1Ki", BinarySi), ("1e0", DecimalExponent), ("0.0001Ki", DecimalSi)] {
         assert_eq!(quantity(text).format(), format, "{text}");
     }
 }

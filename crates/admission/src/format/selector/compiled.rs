@@ -28,9 +28,7 @@ impl Selector {
 
     /// Whether an object with these labels is selected. A selector without requirements selects everything.
     pub fn matches(&self, labels: &(impl Labels + ?Sized)) -> bool {
-        self.requirements
-            .iter()
-            .all(|requirement| requirement.matches(labels))
+        self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
 
     /// Whether every object is selected, because there are no requirements.
@@ -53,10 +51,7 @@ impl Requirement {
     /// The key of the label that the condition is about.
     pub fn key(&self) -> &str {
         match self {
-            Self::In(key, _)
-            | Self::NotIn(key, _)
-            | Self::Exists(key)
-            | Self::DoesNotExist(key) => key,
+            Self::In(key, _) | Self::NotIn(key, _) | Self::Exists(key) | Self::DoesNotExist(key) => key,
         }
     }
 
@@ -73,7 +68,5 @@ impl Requirement {
 }
 
 pub(super) fn contains(sorted: &[String], value: &str) -> bool {
-    sorted
-        .binary_search_by(|candidate| candidate.as_str().cmp(value))
-        .is_ok()
+    sorted.binary_search_by(|candidate| candidate.as_str().cmp(value)).is_ok()
 }

@@ -28,18 +28,10 @@ use crate::field::{Error, ErrorList, Path};
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must be present with exactly these values.
-    #[serde(
-        default,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
     /// Further terms.
-    #[serde(
-        default,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }
 
@@ -53,17 +45,11 @@ pub struct LabelSelectorRequirement {
     #[serde(default, deserialize_with = "null_as_default")]
     pub operator: String,
     /// The values of `In` and `NotIn`.
-    #[serde(
-        default,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
-fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
+fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
@@ -94,10 +80,7 @@ impl LabelSelector {
         self.validate(&path, &mut errors);
         errors.into_result()?;
 
-        let labels = self
-            .match_labels
-            .iter()
-            .map(|(key, value)| Requirement::is(key, value));
+        let labels = self.match_labels.iter().map(|(key, value)| Requirement::is(key, value));
         let mut requirements: Vec<_> = labels.collect();
         for expression in &self.match_expressions {
             // Validation has let only the four operators through.
@@ -110,29 +93,22 @@ impl LabelSelector {
 impl LabelSelectorRequirement {
     fn validate(&self, path: &Path, errors: &mut ErrorList) {
         match self.operator.as_str() {
-            "In" | "NotIn" if self.values.is_empty() => errors.push(Error::required(
-                &path.child("values"),
-                "must be specified when `operator` is 'In' or 'NotIn'",
-            )),
+            "In" | "NotIn" if self.values.is_empty() => errors
+                .push(Error::required(&path.child("values"), "must be specified when `operator` is 'In' or 'NotIn'")),
             "Exists" | "DoesNotExist" if !self.values.is_empty() => errors.push(Error::forbidden(
                 &path.child("values"),
                 "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
             )),
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             unknown => {
-                errors.push(Error::invalid(
-                    &path.child("operator"),
-                    unknown,
-                    "not a valid selector operator",
-                ));
+                errors.push(Error::invalid(&path.child("operator"), unknown, "not a valid selector operator"));
             }
         }
         validate_label_name(&self.key, &path.child("key"), errors);
         let values = path.child("values");
         for (index, value) in self.values.iter().enumerate() {
             let wrong = label_value(value).into_iter();
-            errors
-                .extend(wrong.map(|message| Error::invalid(&values.index(index), value, message)));
+            errors.extend(wrong.map(|message| Error::invalid(&values.index(index), value, message)));
         }
     }
 

@@ -23,10 +23,7 @@ impl Selector {
     pub fn overlaps(&self, other: &Self) -> bool {
         let mut constraints = BTreeMap::<&str, Constraint<'_>>::new();
         for requirement in self.requirements().iter().chain(other.requirements()) {
-            constraints
-                .entry(requirement.key())
-                .or_default()
-                .add(requirement);
+            constraints.entry(requirement.key()).or_default().add(requirement);
         }
         constraints.values().all(Constraint::is_satisfiable)
     }
@@ -53,9 +50,7 @@ impl<'a> Constraint<'a> {
             return !self.must_be_present;
         }
         match &self.allowed {
-            Some(allowed) => allowed
-                .iter()
-                .any(|value| self.forbidden.iter().all(|values| !contains(values, value))),
+            Some(allowed) => allowed.iter().any(|value| self.forbidden.iter().all(|values| !contains(values, value))),
             // There are about 10^113 label values, more than any object can forbid.
             None => true,
         }

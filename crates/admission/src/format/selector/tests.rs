@@ -20,22 +20,10 @@ fn terms(terms: &[&str]) -> LabelSelector {
     let read_term = |term: &&str| {
         let mut words = term.split(' ').map(str::to_owned);
         let (key, operator) = (words.next().unwrap(), words.next().unwrap());
-        let values = words
-            .next()
-            .iter()
-            .flat_map(|values| values.split(','))
-            .map(str::to_owned)
-            .collect();
-        LabelSelectorRequirement {
-            key,
-            operator,
-            values,
-        }
+        let values = words.next().iter().flat_map(|values| values.split(',')).map(str::to_owned).collect();
+        LabelSelectorRequirement { key, operator, values }
     };
-    LabelSelector {
-        match_expressions: terms.iter().map(read_term).collect(),
-        ..LabelSelector::default()
-    }
+    LabelSelector { match_expressions: terms.iter().map(read_term).collect(), ..LabelSelector::default() }
 }
 
 #[test]
@@ -65,10 +53,7 @@ fn wrong_selectors_are_explained_as_the_api_server_explains_them() {
                     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
     let cases = [
         ("{}", vec![]),
-        (
-            r#"{"matchLabels":{"a":"-"}}"#,
-            vec![format!(r#"spec.selector.matchLabels: Invalid value: "-": {value}"#)],
-        ),
+        (r#"{"matchLabels":{"a":"-"}}"#, vec![format!(r#"spec.selector.matchLabels: Invalid value: "-": {value}"#)]),
         (
             r#"{"matchExpressions":[{"key":"a","operator":"In"},{"key":"a","operator":"NotIn","values":[]}]}"#,
             [0, 1]
@@ -104,19 +89,13 @@ fn wrong_selectors_are_explained_as_the_api_server_explains_them() {
         read(json).validate(&Path::new("spec").child("selector"), &mut errors);
         let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(texts, expected, "{json}");
-        assert_eq!(
-            read(json).compile().is_err(),
-            !expected.is_empty(),
-            "{json}"
-        );
+        assert_eq!(read(json).compile().is_err(), !expected.is_empty(), "{json}");
     }
 }
 
 #[test]
 fn selectors_match_as_in_the_api_server() {
-    let labels: BTreeMap<String, String> = [("a", "h"), ("empty", "")]
-        .map(|(k, v)| (k.into(), v.into()))
-        .into();
+    let labels: BTreeMap<String, String> = [("a", "h"), ("empty", "")].map(|(k, v)| (k.into(), v.into())).into();
     let cases: &[(&[&str], bool)] = &[
         (&[], true),
         (&["a In h"], true),
@@ -137,15 +116,8 @@ fn selectors_match_as_in_the_api_server() {
     for (expressions, expected) in cases {
         let selector = terms(expressions).compile().unwrap();
         assert_eq!(selector.matches(&labels), *expected, "{expressions:?}");
-        let pairs: Vec<(&str, &str)> = labels
-            .iter()
-            .map(|(k, v)| (k.as_str(), v.as_str()))
-            .collect();
-        assert_eq!(
-            selector.matches(pairs.as_slice()),
-            *expected,
-            "{expressions:?}"
-        );
+        let pairs: Vec<(&str, &str)> = labels.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(selector.matches(pairs.as_slice()), *expected, "{expressions:?}");
     }
 }
 
@@ -176,11 +148,7 @@ fn overlap_is_decided_exactly() {
         (&["a In h"], &["a In h"], true),
         (&["a In h"], &["a In i"], false),
         (&["a In h"], &["b In i"], true),
-        (
-            &["a In h", "b In i", "c In j"],
-            &["a In h", "b In x", "c In j"],
-            false,
-        ),
+        (&["a In h", "b In i", "c In j"], &["a In h", "b In x", "c In j"], false),
         (&["a In h"], &["a In h,i,j"], true),
         (&["a In h"], &["a In i,j"], false),
         (&["a NotIn h,i"], &["a In h"], false),
@@ -196,10 +164,7 @@ fn overlap_is_decided_exactly() {
         (&[], &[], true),
     ];
     for (left, right, expected) in cases {
-        let (one, other) = (
-            terms(left).compile().unwrap(),
-            terms(right).compile().unwrap(),
-        );
+        let (one, other) = (terms(left).compile().unwrap(), terms(right).compile().unwrap());
         assert_eq!(one.overlaps(&other), *expected, "{left:?} {right:?}");
         assert_eq!(other.overlaps(&one), *expected, "{right:?} {left:?}");
     }
@@ -211,27 +176,19 @@ const VALUES: [&str; 3] = ["x", "y", ""];
 fn any_term() -> impl Strategy<Value = LabelSelectorRequirement> {
     let values = proptest::sample::subsequence(VALUES.to_vec(), 1..=VALUES.len());
     let operator = proptest::sample::select(vec!["In", "NotIn", "Exists", "DoesNotExist"]);
-    (proptest::sample::select(KEYS.to_vec()), operator, values).prop_map(
-        |(key, operator, values)| {
-            let values = if operator.ends_with("In") {
-                values
-            } else {
-                Vec::new()
-            };
-            LabelSelectorRequirement {
-                key: key.to_owned(),
-                operator: operator.to_owned(),
-                values: values.into_iter().map(str::to_owned).collect(),
-            }
-        },
-    )
+    (proptest::sample::select(KEYS.to_vec()), operator, values).prop_map(|(key, operator, values)| {
+        let values = if operator.ends_with("In") { values } else { Vec::new() };
+        LabelSelectorRequirement {
+            key: key.to_owned(),
+            operator: operator.to_owned(),
+            values: values.into_iter().map(str::to_owned).collect(),
+        }
+    })
 }
 
 fn any_selector() -> impl Strategy<Value = LabelSelector> {
-    proptest::collection::vec(any_term(), 0..5).prop_map(|match_expressions| LabelSelector {
-        match_expressions,
-        ..LabelSelector::default()
-    })
+    proptest::collection::vec(any_term(), 0..5)
+        .prop_map(|match_expressions| LabelSelector { match_expressions, ..LabelSelector::default() })
 }
 
 /// Every set of labels over the keys and values above and one value that no selector names.
