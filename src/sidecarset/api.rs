@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use admission::format::IntOrString;
 use admission::format::LabelSelector;
-use admission::format::IntOrPercent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -113,10 +113,10 @@ pub struct UpdateStrategy {
     pub selector: Option<LabelSelector>,
     /// How many pods, or what share of them, stay at the old revision.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub partition: Option<IntOrPercent>,
+    pub partition: Option<IntOrString>,
     /// How many pods, or what share of them, the rollout may make unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_unavailable: Option<IntOrPercent>,
+    pub max_unavailable: Option<IntOrString>,
     /// Which pods go first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_strategy: Option<Value>,

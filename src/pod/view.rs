@@ -1,0 +1,156 @@
+//! The fields of a pod that decisions read, borrowed from the body. Everything else is skipped in the same pass.
+
+use admission::Text;
+use admission::review::null_as_default;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::pod::pairs::Pairs;
+
+/// A pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodView<'a> {
+    /// Metadata.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub metadata: Metadata<'a>,
+    /// Spec.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub spec: Spec<'a>,
+}
+
+/// Metadata of a pod. The namespace is not here: the request's is the truth.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata<'a> {
+    /// Labels.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub labels: Pairs<'a>,
+    /// Annotations; absent and empty differ for the patch.
+    #[serde(borrow)]
+    pub annotations: Option<Pairs<'a>>,
+    /// Set while the object is being deleted.
+    pub deletion_timestamp: Option<IgnoredAny>,
+}
+
+impl Metadata<'_> {
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.as_ref()?.get(key)
+    }
+}
+
+/// Spec of a pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spec<'a> {
+    /// Containers.
+    #[serde(borrow)]
+    pub containers: Option<Vec<Container<'a>>>,
+    /// Init containers.
+    #[serde(borrow)]
+    pub init_containers: Option<Vec<Container<'a>>>,
+    /// Volumes, raw: only a volume of the same name as one of ours is looked into.
+    #[serde(borrow)]
+    pub volumes: Option<Vec<&'a RawValue>>,
+    /// Pull secrets.
+    #[serde(borrow)]
+    pub image_pull_secrets: Option<Vec<Named<'a>>>,
+    /// Claims that containers may refer to.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub resource_claims: Vec<Named<'a>>,
+    /// The pod shares the node's network.
+    #[serde(deserialize_with = "null_as_default")]
+    pub host_network: bool,
+    /// False when the pod has a user namespace of its own.
+    pub host_users: Option<bool>,
+    /// `Always`, `OnFailure` or `Never`; empty means `Always`.
+    #[serde(borrow)]
+    pub restart_policy: Text<'a>,
+    /// Seconds that containers get to end; 30 when absent.
+    pub termination_grace_period_seconds: Option<i64>,
+    /// The operating system that the pod names.
+    #[serde(borrow)]
+    pub os: Option<Named<'a>>,
+    /// Node labels that the pod asks for.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub node_selector: Pairs<'a>,
+    /// Requests and limits of the pod as a whole.
+    #[serde(borrow)]
+    pub resources: Option<&'a RawValue>,
+}
+
+impl<'a> Spec<'a> {
+    /// The containers, none where the list is absent.
+    pub fn containers(&self) -> &[Container<'a>] {
+        self.containers.as_deref().unwrap_or_default()
+    }
+
+    /// The init containers, none where the list is absent.
+    pub fn init_containers(&self) -> &[Container<'a>] {
+        self.init_containers.as_deref().unwrap_or_default()
+    }
+}
+
+/// A container or init container of the pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Container<'a> {
+    /// Name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// Image.
+    #[serde(borrow)]
+    pub image: Text<'a>,
+    /// Ports.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub ports: Vec<Port<'a>>,
+    /// Entry point, for telling a forged container from ours.
+    #[serde(borrow)]
+    pub command: Option<&'a RawValue>,
+    /// Arguments, for telling a forged container from ours.
+    #[serde(borrow)]
+    pub args: Option<&'a RawValue>,
+    /// Security context, for telling a forged container from ours.
+    #[serde(borrow)]
+    pub security_context: Option<&'a RawValue>,
+    /// Requests and limits.
+    #[serde(borrow)]
+    pub resources: Option<&'a RawValue>,
+    /// `Always` makes an init container a native sidecar.
+    #[serde(borrow)]
+    pub restart_policy: Text<'a>,
+}
+
+/// A port of a container.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Port<'a> {
+    /// Port in the container.
+    #[serde(deserialize_with = "null_as_default")]
+    pub container_port: i32,
+    /// Port on the node; 0 for none.
+    #[serde(deserialize_with = "null_as_default")]
+    pub host_port: i32,
+    /// Address on the node; empty for all.
+    #[serde(borrow, rename = "hostIP")]
+    pub host_ip: Text<'a>,
+    /// `TCP`, `UDP` or `SCTP`; empty means `TCP`.
+    #[serde(borrow)]
+    pub protocol: Text<'a>,
+}
+
+/// Anything whose name alone is read.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
+pub struct Named<'a> {
+    /// Name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+}
+
+/// The name of a raw object, empty where it has none.
+pub fn name_of(raw: &RawValue) -> Text<'_> {
+    serde_json::from_str::<Named<'_>>(raw.get()).unwrap_or_default().name
+}

@@ -1,0 +1,218 @@
+//! One form for what means the same: the basis of the set's hash and of comparing volumes.
+//!
+//! The algorithm behind the prefix `v1:` never changes, so that an upgrade of Outrider changes no pod's state. What has to
+//! change gets a new prefix.
+
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value, json};
+
+use crate::sidecarset::api::{RawObject, SidecarSetSpec};
+
+/// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.
+pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
+    let containers = |list: &Option<Vec<crate::sidecarset::api::SidecarContainer>>, side: &str| {
+        list.iter().flatten().map(|container| Value::Object(canonical_container(&container.0, side))).collect::<Vec<_>>()
+    };
+    let secrets: Vec<Value> =
+        spec.image_pull_secrets.iter().flatten().map(|secret| json!({"name": secret.name})).collect();
+    let volumes: Vec<Value> = volumes.iter().map(|volume| Value::Object(canonical_volume(volume))).collect();
+    let injected = without_empty(json!({
+        "containers": containers(&spec.containers, "BeforeAppContainer"),
+        "initContainers": containers(&spec.init_containers, "AfterAppContainer"),
+        "volumes": volumes,
+        "imagePullSecrets": secrets,
+    }));
+    let mut text = String::new();
+    write_sorted(&mut text, &injected);
+    let sum = digest(&SHA256, text.as_bytes());
+    let hex = sum.as_ref().iter().take(8).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    format!("v1:{hex}")
+}
+
+/// A container without nulls, empty parts and default values.
+fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
+    let mut container = container.clone();
+    let pull_policy = default_pull_policy(container.get("image").and_then(Value::as_str).unwrap_or_default());
+    for (field, default) in [
+        ("imagePullPolicy", json!(pull_policy)),
+        ("terminationMessagePath", json!("/dev/termination-log")),
+        ("terminationMessagePolicy", json!("File")),
+        ("podInjectPolicy", json!(default_side)),
+        ("stdin", json!(false)),
+        ("stdinOnce", json!(false)),
+        ("tty", json!(false)),
+    ] {
+        drop_default(&mut container, field, &default);
+    }
+    for (outer, field, default) in [
+        ("upgradeStrategy", "upgradeType", "ColdUpgrade"),
+        ("shareVolumePolicy", "type", "disabled"),
+        ("shareVolumeDevicePolicy", "type", "disabled"),
+    ] {
+        if let Some(Value::Object(map)) = container.get_mut(outer) {
+            drop_default(map, field, &json!(default));
+        }
+    }
+    for_each(&mut container, "ports", |port| drop_default(port, "protocol", &json!("TCP")));
+    for_each(&mut container, "volumeMounts", |mount| drop_default(mount, "readOnly", &json!(false)));
+    for_each(&mut container, "env", |env| {
+        drop_default(env, "value", &json!(""));
+        if let Some(field_ref) = env.get_mut("valueFrom").and_then(|from| from.get_mut("fieldRef")) {
+            drop_api_version(field_ref);
+        }
+    });
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(Value::Object(probe)) = container.get_mut(probe) {
+            strip_probe(probe);
+        }
+    }
+    for hook in ["postStart", "preStop"] {
+        if let Some(handler) = container.get_mut("lifecycle").and_then(|lifecycle| lifecycle.get_mut(hook)) {
+            strip_http_get(handler);
+        }
+    }
+    into_map(without_empty(Value::Object(container)))
+}
+
+/// A volume without nulls, empty parts and default values.
+pub fn canonical_volume(volume: &RawObject) -> RawObject {
+    let mut volume = volume.clone();
+    if let Some(Value::Object(host_path)) = volume.get_mut("hostPath") {
+        drop_default(host_path, "type", &json!(""));
+    }
+    for source in ["secret", "configMap", "downwardAPI", "projected"] {
+        if let Some(Value::Object(source)) = volume.get_mut(source) {
+            drop_default(source, "defaultMode", &json!(420));
+            strip_downward_items(source);
+            for_each(source, "sources", |projection| {
+                if let Some(Value::Object(token)) = projection.get_mut("serviceAccountToken") {
+                    drop_default(token, "expirationSeconds", &json!(3600));
+                }
+                if let Some(Value::Object(downward)) = projection.get_mut("downwardAPI") {
+                    strip_downward_items(downward);
+                }
+            });
+        }
+    }
+    into_map(without_empty(Value::Object(volume)))
+}
+
+fn strip_downward_items(source: &mut RawObject) {
+    for_each(source, "items", |item| {
+        if let Some(field_ref) = item.get_mut("fieldRef") {
+            drop_api_version(field_ref);
+        }
+    });
+}
+
+fn strip_probe(probe: &mut RawObject) {
+    for (field, default) in [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+    {
+        drop_default(probe, field, &json!(default));
+    }
+    if let Some(Value::Object(grpc)) = probe.get_mut("grpc") {
+        drop_default(grpc, "service", &json!(""));
+    }
+    if let Some(Value::Object(get)) = probe.get_mut("httpGet") {
+        strip_get(get);
+    }
+}
+
+fn strip_http_get(handler: &mut Value) {
+    if let Some(Value::Object(get)) = handler.get_mut("httpGet") {
+        strip_get(get);
+    }
+}
+
+fn strip_get(get: &mut RawObject) {
+    drop_default(get, "path", &json!("/"));
+    drop_default(get, "scheme", &json!("HTTP"));
+}
+
+fn drop_api_version(field_ref: &mut Value) {
+    if let Value::Object(field_ref) = field_ref {
+        drop_default(field_ref, "apiVersion", &json!("v1"));
+    }
+}
+
+fn drop_default(map: &mut RawObject, field: &str, default: &Value) {
+    if map.get(field) == Some(default) {
+        map.remove(field);
+    }
+}
+
+fn for_each(map: &mut RawObject, list: &str, mut each: impl FnMut(&mut RawObject)) {
+    if let Some(Value::Array(items)) = map.get_mut(list) {
+        items.iter_mut().filter_map(Value::as_object_mut).for_each(&mut each);
+    }
+}
+
+/// `Always` where the image names no tag, or `latest`, and no digest: `SetDefaults_Container` in `k8s.io/kubernetes`.
+fn default_pull_policy(image: &str) -> &'static str {
+    let (_, last) = image.rsplit_once('/').unwrap_or(("", image));
+    if last.contains('@') {
+        return "IfNotPresent";
+    }
+    match last.split_once(':') {
+        None | Some((_, "latest")) => "Always",
+        Some(_) => "IfNotPresent",
+    }
+}
+
+/// Without nulls, and without lists and maps that hold nothing once nulls are gone.
+fn without_empty(value: Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.into_iter().map(|(key, value)| (key, without_empty(value))).filter(|(_, value)| !is_empty(value)).collect(),
+        ),
+        Value::Array(list) => Value::Array(list.into_iter().map(without_empty).collect()),
+        other => other,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+fn into_map(value: Value) -> RawObject {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// JSON with sorted keys, whatever order `serde_json`'s features give its maps.
+fn write_sorted(out: &mut String, value: &Value) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            out.push('{');
+            for (index, key) in keys.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&admission::patch::quoted(key));
+                out.push(':');
+                write_sorted(out, map.get(key).unwrap_or(&Value::Null));
+            }
+            out.push('}');
+        }
+        Value::Array(list) => {
+            out.push('[');
+            for (index, item) in list.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_sorted(out, item);
+            }
+            out.push(']');
+        }
+        other => out.push_str(&other.to_string()),
+    }
+}

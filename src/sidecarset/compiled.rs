@@ -1,0 +1,350 @@
+//! A SidecarSet in ready-to-splice form, made when the set changes, not when a pod arrives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use admission::field::{Error, ErrorList, Path};
+use admission::format::Selector;
+use admission::format::selector::LabelSelector;
+use serde_json::{Value, json};
+
+use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
+use crate::sidecarset::canonical;
+use crate::sidecarset::needs::Needs;
+
+/// The label that every namespace carries with its own name.
+pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// A set that cannot be compiled.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("SidecarSet {name:?} cannot be used: {errors}")]
+pub struct CompileError {
+    /// Name of the set.
+    pub name: String,
+    /// What is wrong with it.
+    pub errors: ErrorList,
+}
+
+/// A set, compiled.
+#[derive(Debug, Clone)]
+pub struct CompiledSet {
+    /// Name.
+    pub name: String,
+    /// `metadata.generation`; 0 offline.
+    pub generation: i64,
+    /// Annotations of the set.
+    pub annotations: BTreeMap<String, String>,
+    /// The spec that it was compiled from.
+    pub spec: Arc<SidecarSetSpec>,
+    /// Position among the sets of one pod.
+    pub order: i32,
+    /// Which pods.
+    pub selector: Selector,
+    /// Which namespaces.
+    pub scope: NamespaceScope,
+    /// What a clash does.
+    pub on_clash: OnClash,
+    /// Whether a pod may opt out.
+    pub may_opt_out: bool,
+    /// Injection is paused.
+    pub paused: bool,
+    /// Where the containers run.
+    pub platform: Platform,
+    /// Init containers.
+    pub init_containers: Pieces,
+    /// Containers.
+    pub containers: Pieces,
+    /// Volumes that the containers mount, in order of use.
+    pub volumes: Vec<VolumePiece>,
+    /// Pull secrets.
+    pub secrets: Vec<SecretPiece>,
+    /// Identifies what is injected, over restarts and versions.
+    pub hash: String,
+    /// The set's entry in the pod's annotation, as JSON.
+    pub entry: String,
+}
+
+/// Which namespaces a set reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NamespaceScope {
+    /// Every namespace.
+    All,
+    /// The namespace of this name.
+    Named(String),
+    /// Namespaces by label.
+    Selected {
+        /// The selector.
+        selector: Selector,
+        /// Whether every condition is about the namespace's name, which is known without having seen the namespace.
+        by_name_alone: bool,
+    },
+}
+
+/// `spec.clashPolicy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnClash {
+    /// The pod is refused.
+    Refuse,
+    /// The pod goes without the set.
+    Skip,
+}
+
+/// The operating system of a pod or of a set's containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// Linux, and whatever is not named.
+    Linux,
+    /// Windows.
+    Windows,
+}
+
+/// Containers by the side of the pod's own that they go to.
+#[derive(Debug, Clone, Default)]
+pub struct Pieces {
+    /// In front.
+    pub before: Vec<Piece>,
+    /// Behind.
+    pub after: Vec<Piece>,
+}
+
+impl Pieces {
+    /// All, those in front first.
+    pub fn iter(&self) -> impl Iterator<Item = &Piece> {
+        self.before.iter().chain(&self.after)
+    }
+}
+
+/// A container ready to be spliced in.
+#[derive(Debug, Clone)]
+pub struct Piece {
+    /// Name.
+    pub name: String,
+    /// The container as it goes into the pod.
+    pub json: String,
+    /// Image.
+    pub image: String,
+    /// What makes the container what it is: command, args, securityContext.
+    pub identity: [Option<Value>; 3],
+    /// What it asks of the pod.
+    pub needs: Needs,
+}
+
+/// A volume ready to be spliced in.
+#[derive(Debug, Clone)]
+pub struct VolumePiece {
+    /// Name.
+    pub name: String,
+    /// The volume as it goes into the pod.
+    pub json: String,
+    /// For comparing with another volume of that name.
+    pub canonical: RawObject,
+}
+
+/// A pull secret ready to be spliced in.
+#[derive(Debug, Clone)]
+pub struct SecretPiece {
+    /// Name.
+    pub name: String,
+    /// The reference as it goes into the pod.
+    pub json: String,
+}
+
+impl CompiledSet {
+    /// Compiles a set.
+    ///
+    /// # Errors
+    /// When a selector is not valid or a container has no name: what validation refuses, but an object may have been stored
+    /// while the webhook was away.
+    pub fn compile(set: &SidecarSet) -> Result<Self, CompileError> {
+        let name = set.metadata.name.clone().unwrap_or_default();
+        let spec = &set.spec;
+        let mut errors = ErrorList::default();
+        let path = Path::new("spec");
+        let selector = compile_selector(spec.selector.as_ref(), &mut errors);
+        let scope = scope(spec, &mut errors);
+        require_names(spec, &path, &mut errors);
+        if spec.selector.as_ref().is_none_or(LabelSelector::is_empty) && scope == NamespaceScope::All {
+            errors.push(Error::required(&path.child("selector"), "an empty selector needs a namespaceSelector beside it"));
+        }
+        if !errors.is_empty() {
+            return Err(CompileError { name, errors });
+        }
+        let used = used_volumes(spec);
+        let hash = canonical::hash(spec, &used);
+        let init_containers = pieces(spec.init_containers.as_deref(), Side::After);
+        let containers = pieces(spec.containers.as_deref(), Side::Before);
+        Ok(Self {
+            generation: set.metadata.generation.unwrap_or_default(),
+            annotations: set.metadata.annotations.clone().unwrap_or_default(),
+            order: spec.order.unwrap_or_default(),
+            selector,
+            scope,
+            on_clash: if spec.clash_policy.as_deref() == Some("Skip") { OnClash::Skip } else { OnClash::Refuse },
+            may_opt_out: spec.opt_out.as_deref() != Some("Denied"),
+            paused: spec.injection_strategy.as_ref().and_then(|strategy| strategy.paused).unwrap_or_default(),
+            platform: platform(spec),
+            volumes: used.into_iter().map(volume_piece).collect(),
+            secrets: secret_pieces(spec),
+            entry: entry(&name, &hash, &containers, &init_containers),
+            init_containers,
+            containers,
+            hash,
+            spec: Arc::new(spec.clone()),
+            name,
+        })
+    }
+
+    /// Every container of the set, init containers first.
+    pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.init_containers.iter().chain(self.containers.iter())
+    }
+}
+
+fn compile_selector(selector: Option<&LabelSelector>, errors: &mut ErrorList) -> Selector {
+    match selector.map(LabelSelector::compile) {
+        Some(Ok(selector)) => selector,
+        Some(Err(found)) => {
+            errors.extend(found);
+            Selector::default()
+        }
+        None => Selector::default(),
+    }
+}
+
+fn scope(spec: &SidecarSetSpec, errors: &mut ErrorList) -> NamespaceScope {
+    match (&spec.namespace, &spec.namespace_selector) {
+        (Some(name), _) if !name.is_empty() => NamespaceScope::Named(name.clone()),
+        (_, Some(selector)) => {
+            let selector = compile_selector(Some(selector), errors);
+            let by_name_alone = selector.requirements().iter().all(|term| term.key() == NAMESPACE_NAME_LABEL);
+            NamespaceScope::Selected { selector, by_name_alone }
+        }
+        _ => NamespaceScope::All,
+    }
+}
+
+fn require_names(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
+    for (field, list) in [("initContainers", &spec.init_containers), ("containers", &spec.containers)] {
+        for (index, container) in list.iter().flatten().enumerate() {
+            if container.name().is_empty() {
+                errors.push(Error::required(&path.child(field).index(index).child("name"), ""));
+            }
+        }
+    }
+}
+
+/// Containers with `windowsOptions` run on Windows; everything else is taken for Linux, which the pod API has no field for.
+fn platform(spec: &SidecarSetSpec) -> Platform {
+    let windows = all_containers(spec).any(|container| {
+        container.0.get("securityContext").and_then(|context| context.get("windowsOptions")).is_some_and(Value::is_object)
+    });
+    if windows { Platform::Windows } else { Platform::Linux }
+}
+
+fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContainer> {
+    spec.init_containers.iter().flatten().chain(spec.containers.iter().flatten())
+}
+
+/// The volumes that the containers' own mounts and devices name, in order of use, each once.
+fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
+    let mut used: Vec<&RawObject> = Vec::new();
+    for container in all_containers(spec) {
+        let names = ["volumeMounts", "volumeDevices"]
+            .into_iter()
+            .filter_map(|list| container.0.get(list).and_then(Value::as_array))
+            .flatten()
+            .filter_map(|mount| mount.get("name"));
+        for name in names {
+            let volume = spec.volumes.iter().flatten().find(|volume| volume.get("name") == Some(name));
+            if let Some(volume) = volume
+                && !used.iter().any(|seen| seen.get("name") == Some(name))
+            {
+                used.push(volume);
+            }
+        }
+    }
+    used
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+}
+
+fn pieces(list: Option<&[SidecarContainer]>, default: Side) -> Pieces {
+    let mut pieces = Pieces::default();
+    for container in list.unwrap_or_default() {
+        let side = match container.text("podInjectPolicy") {
+            "BeforeAppContainer" => Side::Before,
+            "AfterAppContainer" => Side::After,
+            _ => default,
+        };
+        let piece = piece(container);
+        match side {
+            Side::Before => pieces.before.push(piece),
+            Side::After => pieces.after.push(piece),
+        }
+    }
+    pieces
+}
+
+fn piece(container: &SidecarContainer) -> Piece {
+    let mut object = container.0.clone();
+    for field in CONTROL_FIELDS {
+        object.remove(field);
+    }
+    mark_as_injected(&mut object);
+    Piece {
+        name: container.name().to_owned(),
+        image: container.text("image").to_owned(),
+        identity: ["command", "args", "securityContext"]
+            .map(|field| object.get(field).filter(|value| !value.is_null()).cloned()),
+        needs: Needs::of(&object),
+        json: Value::Object(object).to_string(),
+    }
+}
+
+/// OpenKruise's convention, by which other tools tell sidecars from the pod's own containers.
+fn mark_as_injected(container: &mut RawObject) {
+    const NAME: &str = "IS_INJECTED";
+    let env = container.entry("env").or_insert(Value::Null);
+    if env.is_null() {
+        *env = json!([]);
+    }
+    if let Value::Array(list) = env
+        && !list.iter().any(|variable| variable.get("name").is_some_and(|name| name == NAME))
+    {
+        list.push(json!({"name": NAME, "value": "true"}));
+    }
+}
+
+fn volume_piece(volume: &RawObject) -> VolumePiece {
+    VolumePiece {
+        name: volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        json: Value::Object(volume.clone()).to_string(),
+        canonical: canonical::canonical_volume(volume),
+    }
+}
+
+fn secret_pieces(spec: &SidecarSetSpec) -> Vec<SecretPiece> {
+    let mut pieces: Vec<SecretPiece> = Vec::new();
+    for secret in spec.image_pull_secrets.iter().flatten() {
+        if !pieces.iter().any(|piece| piece.name == secret.name) {
+            pieces.push(SecretPiece { name: secret.name.clone(), json: json!({"name": secret.name}).to_string() });
+        }
+    }
+    pieces
+}
+
+fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) -> String {
+    let names = |pieces: &Pieces| pieces.iter().map(|piece| piece.name.as_str()).collect::<Vec<_>>();
+    let digits = hash.rsplit(':').next().unwrap_or_default();
+    json!({
+        "hash": hash,
+        "revision": format!("{name}-{digits}"),
+        "containers": names(containers),
+        "initContainers": names(init_containers),
+    })
+    .to_string()
+}
