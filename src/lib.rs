@@ -1,4 +1,14 @@
 //! Outrider decides what enters a Kubernetes cluster: one engine behind a webhook server, a command line and controllers.
 
+/// [`API_DOMAIN`] as a literal, for constants that are put together at compile time.
+macro_rules! api_domain {
+    () => {
+        "outrider.dev"
+    };
+}
+
+/// The domain of every API group, annotation and label of ours.
+pub const API_DOMAIN: &str = api_domain!();
+
 pub mod sidecarset;
 pub mod world;

@@ -7,13 +7,60 @@
 
 use std::collections::BTreeMap;
 
-use admission::format::IntOrString;
-use admission::format::LabelSelector;
+use admission::format::{IntOrString, LabelSelector};
+use admission::review::null_as_default;
+use k8s_openapi::ClusterResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A container, init container or volume as written, whatever fields it has.
 pub type RawObject = Map<String, Value>;
+
+/// API group.
+pub const GROUP: &str = concat!("apps.", api_domain!());
+/// API version.
+pub const VERSION: &str = "v1alpha1";
+/// Kind.
+pub const KIND: &str = "SidecarSet";
+/// Resource: the plural in URLs.
+pub const PLURAL: &str = "sidecarsets";
+
+/// Sidecars for every pod that a selector matches, in the whole cluster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SidecarSet {
+    /// Name, labels, annotations.
+    #[serde(deserialize_with = "null_as_default")]
+    pub metadata: ObjectMeta,
+    /// What is asked for.
+    #[serde(deserialize_with = "null_as_default")]
+    pub spec: SidecarSetSpec,
+    /// What the controller counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<SidecarSetStatus>,
+}
+
+impl k8s_openapi::Resource for SidecarSet {
+    const API_VERSION: &'static str = concat!("apps.", api_domain!(), "/v1alpha1");
+    const GROUP: &'static str = GROUP;
+    const KIND: &'static str = KIND;
+    const VERSION: &'static str = VERSION;
+    const URL_PATH_SEGMENT: &'static str = PLURAL;
+    type Scope = ClusterResourceScope;
+}
+
+impl k8s_openapi::Metadata for SidecarSet {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
 
 /// What a SidecarSet asks for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -203,4 +250,33 @@ pub struct SidecarSetStatus {
     /// Name clashes met when naming a revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use kube::Resource as _;
+    use serde_json::json;
+
+    use super::SidecarSet;
+    use crate::API_DOMAIN;
+
+    #[test]
+    fn group_is_a_subdomain_of_the_one_domain() {
+        assert_eq!(SidecarSet::api_version(&()), format!("apps.{API_DOMAIN}/v1alpha1"));
+        assert_eq!(SidecarSet::group(&()), format!("apps.{API_DOMAIN}"));
+        assert_eq!(SidecarSet::url_path(&(), None), format!("/apis/apps.{API_DOMAIN}/v1alpha1/sidecarsets"));
+    }
+
+    #[test]
+    fn objects_decode_with_little_and_keep_what_containers_hold() {
+        for object in [json!({}), json!({"metadata": null, "spec": null, "status": null}), json!({"spec": {}})] {
+            assert_eq!(serde_json::from_value::<SidecarSet>(object).unwrap(), SidecarSet::default());
+        }
+        let container = json!({"name": "a", "fieldOfTomorrow": {"x": [1]}});
+        let set: SidecarSet =
+            serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": {"containers": [container]}})).unwrap();
+        assert_eq!(serde_json::to_value(&set).unwrap()["spec"]["containers"][0], container);
+    }
 }

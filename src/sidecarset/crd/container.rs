@@ -1,0 +1,110 @@
+//! The schema of an injected container: its steering fields in full, the pod API's own fields open.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+
+use super::schema::{atomic_list, object, object_requiring, open, text, word};
+use crate::sidecarset::vocabulary as words;
+
+/// A container or init container. `side` says where it goes by default.
+pub fn container(description: &str, side: &str) -> JSONSchemaProps {
+    open(object_requiring(
+        &["name"],
+        &format!(
+            "{description} Every field of a pod's container can be used; see `kubectl explain pod.spec.containers`."
+        ),
+        [
+            ("name", text("Name of the container in the pod: a DNS label, unique within the set and within the pod.")),
+            ("image", text("Container image.")),
+            (
+                "podInjectPolicy",
+                word(
+                    &words::INJECT_POLICIES,
+                    &format!("On which side of the pod's own containers it is put. Default: {side}."),
+                ),
+            ),
+            ("upgradeStrategy", upgrade_strategy()),
+            ("shareVolumePolicy", share_policy("volume mounts")),
+            ("shareVolumeDevicePolicy", share_policy("volume devices")),
+            ("transferEnv", transfer_env()),
+            ("resourcesPolicy", resources_policy()),
+        ],
+    ))
+}
+
+fn upgrade_strategy() -> JSONSchemaProps {
+    object(
+        "How the container in running pods follows a change of the set.",
+        [
+            (
+                "upgradeType",
+                word(
+                    &words::UPGRADE_TYPES,
+                    "ColdUpgrade (default) restarts the container in place; HotUpgrade hands over to a second container.",
+                ),
+            ),
+            ("hotUpgradeEmptyImage", text("HotUpgrade: image of the container that waits for its turn.")),
+        ],
+    )
+}
+
+fn share_policy(what: &str) -> JSONSchemaProps {
+    object(
+        &format!("Whether the container also gets the {what} of the pod's own containers."),
+        [("type", word(&words::SHARE_TYPES, "disabled (default) or enabled."))],
+    )
+}
+
+fn transfer_env() -> JSONSchemaProps {
+    let field_ref = object(
+        "A field of the pod.",
+        [
+            ("apiVersion", text("Version of the pod API that fieldPath is written in. Default: v1.")),
+            ("fieldPath", text("metadata.labels['<key>'] or metadata.annotations['<key>'].")),
+        ],
+    );
+    let entry = object(
+        "Environment variables to copy from one container of the pod.",
+        [
+            ("sourceContainerName", text("Name of the container to copy from.")),
+            (
+                "sourceContainerNameFrom",
+                object("Where the name of the container to copy from is found.", [("fieldRef", field_ref)]),
+            ),
+            ("envName", text("Name of a variable to copy.")),
+            ("envNames", atomic_list(text("Name of a variable to copy."), "Names of variables to copy.")),
+        ],
+    );
+    atomic_list(entry, "Environment variables to copy from the pod's own containers.")
+}
+
+fn resources_policy() -> JSONSchemaProps {
+    let amounts = |which: &str| {
+        object(
+            &format!("Expressions for the {which}."),
+            [
+                ("cpu", text("Expression in the variable cpu, such as max(cpu*50%, 50m).")),
+                ("memory", text("Expression in the variable memory, such as 200Mi.")),
+            ],
+        )
+    };
+    object(
+        "Compute resources taken from those of the pod's own containers.",
+        [
+            (
+                "targetContainersMode",
+                word(&words::TARGET_MODES, "How several containers count: their sum, or the maximum."),
+            ),
+            (
+                "targetContainersNameRegex",
+                text("Regular expression of the names of the containers that count. Default: .*"),
+            ),
+            (
+                "resourcesExpr",
+                object(
+                    "Expressions for limits and requests.",
+                    [("limits", amounts("limits")), ("requests", amounts("requests"))],
+                ),
+            ),
+        ],
+    )
+}

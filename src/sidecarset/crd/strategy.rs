@@ -1,0 +1,99 @@
+//! The schemas of the two strategies: for pods that carry the set, and for new pods.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+
+use super::schema::{atomic_list, flag, int_or_string, int32, label_selector, object, text, word};
+use crate::sidecarset::vocabulary as words;
+
+/// `spec.updateStrategy`
+pub fn update_strategy() -> JSONSchemaProps {
+    object(
+        "How pods that carry the set already follow a change of it.",
+        [
+            (
+                "type",
+                word(
+                    &words::UPDATE_TYPES,
+                    "RollingUpdate updates running pods step by step, NotUpdate leaves them. Default: RollingUpdate, and \
+                     NotUpdate for a set with native sidecars.",
+                ),
+            ),
+            ("paused", flag("Stops the rollout.")),
+            ("selector", label_selector("Only pods with these labels are updated.")),
+            (
+                "partition",
+                int_or_string(
+                    "How many pods, or what share of them (such as 10%), stay at the old revision. Default: 0.",
+                ),
+            ),
+            (
+                "maxUnavailable",
+                int_or_string(
+                    "How many pods, or what share of them (such as 10%), the rollout may make unavailable at a time. Default: 1.",
+                ),
+            ),
+            ("priorityStrategy", priority_strategy()),
+            ("scatterStrategy", scatter_strategy()),
+        ],
+    )
+}
+
+fn priority_strategy() -> JSONSchemaProps {
+    let by_order = object(
+        "A label whose values order the pods.",
+        [("orderedKey", text("Key of the label. The number at the end of its value counts, higher first."))],
+    );
+    let by_weight = object(
+        "A weight for pods with certain labels.",
+        [
+            ("weight", int32("1 to 100; the weights of a pod add up, higher first.")),
+            ("matchSelector", label_selector("Pods that the weight is for.")),
+        ],
+    );
+    object(
+        "Which pods are updated first: by order or by weight, not both.",
+        [
+            (
+                "orderPriority",
+                atomic_list(by_order, "Labels whose values order the pods; the first one that a pod has counts."),
+            ),
+            ("weightPriority", atomic_list(by_weight, "Weights that order the pods.")),
+        ],
+    )
+}
+
+fn scatter_strategy() -> JSONSchemaProps {
+    let term = object(
+        "A label whose pods are spread over the rollout.",
+        [("key", text("Key of the label.")), ("value", text("Value of the label, or * for every value that occurs."))],
+    );
+    atomic_list(term, "Labels whose pods are spread over the rollout, so that they are not updated one after another.")
+}
+
+/// `spec.injectionStrategy`
+pub fn injection_strategy() -> JSONSchemaProps {
+    object(
+        "Whether new pods are injected, and with which revision of the set.",
+        [
+            ("paused", flag("New pods are left alone.")),
+            (
+                "revision",
+                object(
+                    "An older revision of the set to inject in place of the current one.",
+                    [
+                        ("customVersion", text("The revision with this spec.customVersion.")),
+                        ("revisionName", text("The ControllerRevision of this name.")),
+                        (
+                            "policy",
+                            word(
+                                &words::REVISION_POLICIES,
+                                "Always (default) injects the revision into every new pod, Partial into the share of them that \
+                                 updateStrategy.partition says.",
+                            ),
+                        ),
+                    ],
+                ),
+            ),
+        ],
+    )
+}

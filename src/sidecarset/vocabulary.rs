@@ -1,0 +1,59 @@
+//! The closed vocabularies of a `SidecarSet`, and the word that stands for an absent one.
+
+/// `spec.updateStrategy.type`
+pub const UPDATE_TYPES: [&str; 2] = ["NotUpdate", ROLLING_UPDATE];
+/// Pods that carry the set follow its changes.
+pub const ROLLING_UPDATE: &str = "RollingUpdate";
+/// Pods that carry the set stay as they are.
+pub const NOT_UPDATE: &str = "NotUpdate";
+
+/// `podInjectPolicy` of a container.
+pub const INJECT_POLICIES: [&str; 2] = [BEFORE_APP_CONTAINER, AFTER_APP_CONTAINER];
+/// In front of the pod's own containers.
+pub const BEFORE_APP_CONTAINER: &str = "BeforeAppContainer";
+/// Behind the pod's own containers.
+pub const AFTER_APP_CONTAINER: &str = "AfterAppContainer";
+
+/// `upgradeStrategy.upgradeType` of a container.
+pub const UPGRADE_TYPES: [&str; 2] = [COLD_UPGRADE, HOT_UPGRADE];
+/// The container is restarted in place.
+pub const COLD_UPGRADE: &str = "ColdUpgrade";
+/// A second container takes over.
+pub const HOT_UPGRADE: &str = "HotUpgrade";
+
+/// `shareVolumePolicy.type` and `shareVolumeDevicePolicy.type` of a container.
+pub const SHARE_TYPES: [&str; 2] = [SHARE_DISABLED, SHARE_ENABLED];
+/// The container has only its own mounts.
+pub const SHARE_DISABLED: &str = "disabled";
+/// The container also has the mounts of the pod's own containers.
+pub const SHARE_ENABLED: &str = "enabled";
+
+/// `resourcesPolicy.targetContainersMode` of a container.
+pub const TARGET_MODES: [&str; 2] = ["sum", "max"];
+
+/// `spec.patchPodMetadata[].patchPolicy`
+pub const PATCH_POLICIES: [&str; 3] = [RETAIN, "Overwrite", "MergePatchJson"];
+/// An annotation that the pod has already stays as it is.
+pub const RETAIN: &str = "Retain";
+
+/// `spec.injectionStrategy.revision.policy`
+pub const REVISION_POLICIES: [&str; 2] = [REVISION_ALWAYS, "Partial"];
+/// Every new pod gets the named revision.
+pub const REVISION_ALWAYS: &str = "Always";
+
+/// `spec.clashPolicy`
+pub const CLASH_POLICIES: [&str; 2] = [CLASH_REFUSE, CLASH_SKIP];
+/// A pod that cannot carry the set is refused.
+pub const CLASH_REFUSE: &str = "Refuse";
+/// A pod that cannot carry the set goes without it.
+pub const CLASH_SKIP: &str = "Skip";
+
+/// `spec.optOut`
+pub const OPT_OUTS: [&str; 2] = [OPT_OUT_ALLOWED, OPT_OUT_DENIED];
+/// A pod may ask to be left alone.
+pub const OPT_OUT_ALLOWED: &str = "Allowed";
+/// A pod may not ask to be left alone.
+pub const OPT_OUT_DENIED: &str = "Denied";
+
+/// Revisions that are kept when `spec.revisionHistoryLimit` is absent.
+pub const REVISION_HISTORY_LIMIT: i32 = 10;
