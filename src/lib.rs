@@ -10,5 +10,6 @@ macro_rules! api_domain {
 /// The domain of every API group, annotation and label of ours.
 pub const API_DOMAIN: &str = api_domain!();
 
+pub mod pod;
 pub mod sidecarset;
 pub mod world;

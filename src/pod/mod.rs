@@ -2,9 +2,9 @@
 //!
 //! Everything here is pure: bytes and a snapshot in, bytes out. No client, no clock, no lock, no await.
 
-pub mod legality;
 pub mod mutate;
 pub mod pairs;
+pub mod select;
 pub mod skip;
 pub mod validate;
 pub mod view;

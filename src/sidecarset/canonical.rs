@@ -11,7 +11,10 @@ use crate::sidecarset::api::{RawObject, SidecarSetSpec};
 /// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.
 pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
     let containers = |list: &Option<Vec<crate::sidecarset::api::SidecarContainer>>, side: &str| {
-        list.iter().flatten().map(|container| Value::Object(canonical_container(&container.0, side))).collect::<Vec<_>>()
+        list.iter()
+            .flatten()
+            .map(|container| Value::Object(canonical_container(&container.0, side)))
+            .collect::<Vec<_>>()
     };
     let secrets: Vec<Value> =
         spec.image_pull_secrets.iter().flatten().map(|secret| json!({"name": secret.name})).collect();
@@ -106,7 +109,8 @@ fn strip_downward_items(source: &mut RawObject) {
 }
 
 fn strip_probe(probe: &mut RawObject) {
-    for (field, default) in [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+    for (field, default) in
+        [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
     {
         drop_default(probe, field, &json!(default));
     }
@@ -163,7 +167,10 @@ fn default_pull_policy(image: &str) -> &'static str {
 fn without_empty(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
-            map.into_iter().map(|(key, value)| (key, without_empty(value))).filter(|(_, value)| !is_empty(value)).collect(),
+            map.into_iter()
+                .map(|(key, value)| (key, without_empty(value)))
+                .filter(|(_, value)| !is_empty(value))
+                .collect(),
         ),
         Value::Array(list) => Value::Array(list.into_iter().map(without_empty).collect()),
         other => other,

@@ -112,6 +112,10 @@ impl Pieces {
     pub fn iter(&self) -> impl Iterator<Item = &Piece> {
         self.before.iter().chain(&self.after)
     }
+
+    fn names(&self) -> Vec<&str> {
+        self.iter().map(|piece| piece.name.as_str()).collect()
+    }
 }
 
 /// A container ready to be spliced in.
@@ -164,7 +168,10 @@ impl CompiledSet {
         let scope = scope(spec, &mut errors);
         require_names(spec, &path, &mut errors);
         if spec.selector.as_ref().is_none_or(LabelSelector::is_empty) && scope == NamespaceScope::All {
-            errors.push(Error::required(&path.child("selector"), "an empty selector needs a namespaceSelector beside it"));
+            errors.push(Error::required(
+                &path.child("selector"),
+                "an empty selector needs a namespaceSelector beside it",
+            ));
         }
         if !errors.is_empty() {
             return Err(CompileError { name, errors });
@@ -236,7 +243,11 @@ fn require_names(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
 /// Containers with `windowsOptions` run on Windows; everything else is taken for Linux, which the pod API has no field for.
 fn platform(spec: &SidecarSetSpec) -> Platform {
     let windows = all_containers(spec).any(|container| {
-        container.0.get("securityContext").and_then(|context| context.get("windowsOptions")).is_some_and(Value::is_object)
+        container
+            .0
+            .get("securityContext")
+            .and_then(|context| context.get("windowsOptions"))
+            .is_some_and(Value::is_object)
     });
     if windows { Platform::Windows } else { Platform::Linux }
 }
@@ -338,13 +349,12 @@ fn secret_pieces(spec: &SidecarSetSpec) -> Vec<SecretPiece> {
 }
 
 fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) -> String {
-    let names = |pieces: &Pieces| pieces.iter().map(|piece| piece.name.as_str()).collect::<Vec<_>>();
     let digits = hash.rsplit(':').next().unwrap_or_default();
     json!({
         "hash": hash,
         "revision": format!("{name}-{digits}"),
-        "containers": names(containers),
-        "initContainers": names(init_containers),
+        "containers": containers.names(),
+        "initContainers": init_containers.names(),
     })
     .to_string()
 }

@@ -1,0 +1,200 @@
+//! Finds the sets that can select a pod, at a cost that follows their number and not the number of all sets.
+//!
+//! Each set is filed under one condition that a pod must meet for the set to match: the one that the fewest other sets share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use admission::format::Selector;
+use admission::format::selector::Requirement;
+
+use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+
+/// All sets, found by what they select.
+#[derive(Debug, Clone, Default)]
+pub struct SetIndex {
+    // Sorted by order, then name: the order of injection.
+    sets: Vec<Arc<CompiledSet>>,
+    pod_labels: Terms,
+    namespace_labels: Terms,
+    // Sets with no condition that can be looked up.
+    everywhere: Vec<u32>,
+}
+
+/// Positions of sets by label.
+#[derive(Debug, Clone, Default)]
+struct Terms {
+    keys: HashMap<String, Term>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Term {
+    values: HashMap<String, Vec<u32>>,
+    any_value: Vec<u32>,
+}
+
+/// Whose labels a condition is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Owner {
+    Pod,
+    Namespace,
+}
+
+/// A condition to file a set under: a label of the pod or the namespace, and its possible values (none: any).
+struct Condition<'s> {
+    owner: Owner,
+    key: &'s str,
+    values: &'s [String],
+}
+
+impl SetIndex {
+    /// Builds the index. Of two sets with the same name the later one counts.
+    pub fn build(sets: impl IntoIterator<Item = Arc<CompiledSet>>) -> Self {
+        let by_name: BTreeMap<String, Arc<CompiledSet>> = sets.into_iter().map(|set| (set.name.clone(), set)).collect();
+        let mut sets: Vec<Arc<CompiledSet>> = by_name.into_values().collect();
+        sets.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
+        let popularity = popularity(&sets);
+        let mut index = Self { sets: Vec::new(), ..Self::default() };
+        for (position, set) in (0_u32..).zip(&sets) {
+            let rarest = conditions(set).min_by_key(|condition| condition.weight(&popularity));
+            match rarest {
+                Some(condition) => index.file(&condition, position),
+                None => index.everywhere.push(position),
+            }
+        }
+        index.sets = sets;
+        index
+    }
+
+    /// All sets, in the order of injection.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<CompiledSet>> {
+        self.sets.iter()
+    }
+
+    /// Number of sets.
+    pub const fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Whether there is no set.
+    pub const fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    /// Sets that may select a pod with these labels in this namespace, in the order of injection. The others do not.
+    ///
+    /// Sets filed under a namespace label are all candidates where the namespace's labels are not known.
+    pub fn candidates<'p>(
+        &self,
+        pod_labels: impl Iterator<Item = (&'p str, &'p str)>,
+        namespace: &str,
+        namespace_labels: Option<&BTreeMap<String, String>>,
+    ) -> Vec<&Arc<CompiledSet>> {
+        let mut found = self.everywhere.clone();
+        if !self.pod_labels.keys.is_empty() {
+            for (key, value) in pod_labels {
+                self.pod_labels.collect(key, value, &mut found);
+            }
+        }
+        if !self.namespace_labels.keys.is_empty() {
+            self.namespace_labels.collect(NAMESPACE_NAME_LABEL, namespace, &mut found);
+            match namespace_labels {
+                Some(labels) => {
+                    for (key, value) in labels.iter().filter(|(key, _)| *key != NAMESPACE_NAME_LABEL) {
+                        self.namespace_labels.collect(key, value, &mut found);
+                    }
+                }
+                None => self.namespace_labels.collect_all_but(NAMESPACE_NAME_LABEL, &mut found),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().filter_map(|position| self.sets.get(position as usize)).collect()
+    }
+
+    fn file(&mut self, condition: &Condition<'_>, position: u32) {
+        let terms = match condition.owner {
+            Owner::Pod => &mut self.pod_labels,
+            Owner::Namespace => &mut self.namespace_labels,
+        };
+        let term = terms.keys.entry(condition.key.to_owned()).or_default();
+        if condition.values.is_empty() {
+            term.any_value.push(position);
+        }
+        for value in condition.values {
+            term.values.entry(value.clone()).or_default().push(position);
+        }
+    }
+}
+
+impl Terms {
+    fn collect(&self, key: &str, value: &str, found: &mut Vec<u32>) {
+        if let Some(term) = self.keys.get(key) {
+            found.extend_from_slice(&term.any_value);
+            if let Some(sets) = term.values.get(value) {
+                found.extend_from_slice(sets);
+            }
+        }
+    }
+
+    fn collect_all_but(&self, key: &str, found: &mut Vec<u32>) {
+        for (_, term) in self.keys.iter().filter(|(other, _)| *other != key) {
+            found.extend_from_slice(&term.any_value);
+            found.extend(term.values.values().flatten());
+        }
+    }
+}
+
+type Popularity<'s> = HashMap<(Owner, &'s str, Option<&'s str>), usize>;
+
+fn popularity(sets: &[Arc<CompiledSet>]) -> Popularity<'_> {
+    let mut popularity = Popularity::new();
+    for condition in sets.iter().flat_map(|set| conditions(set)) {
+        if condition.values.is_empty() {
+            *popularity.entry((condition.owner, condition.key, None)).or_default() += 1;
+        }
+        for value in condition.values {
+            *popularity.entry((condition.owner, condition.key, Some(value))).or_default() += 1;
+        }
+    }
+    popularity
+}
+
+impl Condition<'_> {
+    /// How many sets a pod meeting the condition would have to look at. A pod's label with any value weighs more than one
+    /// with a certain value, for many pods have it.
+    fn weight(&self, popularity: &Popularity<'_>) -> (bool, usize, Owner) {
+        let shared = if self.values.is_empty() {
+            popularity.get(&(self.owner, self.key, None)).copied().unwrap_or_default()
+        } else {
+            let of = |value: &String| popularity.get(&(self.owner, self.key, Some(value.as_str()))).copied();
+            self.values.iter().filter_map(of).max().unwrap_or_default()
+        };
+        (self.values.is_empty(), shared, self.owner)
+    }
+}
+
+/// The conditions of a set that can be looked up.
+fn conditions(set: &CompiledSet) -> impl Iterator<Item = Condition<'_>> {
+    let namespace = match &set.scope {
+        NamespaceScope::All => None,
+        NamespaceScope::Named(name) => {
+            Some(Condition { owner: Owner::Namespace, key: NAMESPACE_NAME_LABEL, values: std::slice::from_ref(name) })
+        }
+        NamespaceScope::Selected { .. } => None,
+    };
+    let selected: Option<&Selector> = match &set.scope {
+        NamespaceScope::Selected { selector, .. } => Some(selector),
+        _ => None,
+    };
+    let of_namespace = selected.into_iter().flat_map(|selector| lookups(selector, Owner::Namespace));
+    lookups(&set.selector, Owner::Pod).chain(namespace).chain(of_namespace)
+}
+
+fn lookups(selector: &Selector, owner: Owner) -> impl Iterator<Item = Condition<'_>> {
+    selector.requirements().iter().filter_map(move |requirement| match requirement {
+        Requirement::In(key, values) => Some(Condition { owner, key, values }),
+        Requirement::Exists(key) => Some(Condition { owner, key, values: &[] }),
+        Requirement::NotIn(..) | Requirement::DoesNotExist(_) => None,
+    })
+}

@@ -1,0 +1,87 @@
+//! What the pod's annotations say it carries already.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use admission::{Reason, Text};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::pod::view::Metadata;
+use crate::sidecarset::injection::List;
+
+/// Our record on a pod: JSON, set name → hash, revision, containers, initContainers.
+pub const INJECTED_ANNOTATION: &str = "outrider.dev/injected";
+
+/// OpenKruise's record on a pod: names of sets, joined by commas. Read for migration, never written.
+const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
+
+/// The record of one set.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Entry<'p> {
+    #[serde(borrow)]
+    containers: Option<Vec<Text<'p>>>,
+    #[serde(borrow)]
+    init_containers: Option<Vec<Text<'p>>>,
+}
+
+impl Entry<'_> {
+    fn lists(&self, container: &str, list: List) -> bool {
+        let names = match list {
+            List::InitContainers => &self.init_containers,
+            List::Containers => &self.containers,
+        };
+        names.iter().flatten().any(|name| name.as_str() == container)
+    }
+}
+
+/// What the pod says it carries.
+#[derive(Debug, Default)]
+pub struct Carried<'p> {
+    // Raw, so that entries of other sets are written back as they were.
+    raw: BTreeMap<Cow<'p, str>, &'p RawValue>,
+    openkruise: Option<&'p str>,
+}
+
+impl<'p> Carried<'p> {
+    /// Reads the annotations. A record that cannot be read counts as none: the containers it spoke of then have no owner.
+    pub fn read(metadata: &'p Metadata<'p>) -> Self {
+        let raw = metadata
+            .annotation(INJECTED_ANNOTATION)
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
+        Self { raw, openkruise: metadata.annotation(OPENKRUISE_ANNOTATION) }
+    }
+
+    /// Whether there is a record of the set.
+    pub fn has(&self, set: &str) -> bool {
+        self.raw.contains_key(set)
+    }
+
+    /// The records as they stand.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &'p str)> {
+        self.raw.iter().map(|(set, entry)| (set.as_ref(), entry.get()))
+    }
+
+    /// By whose hand the set put the container there, as far as the records go.
+    pub(super) fn by(&self, set: &str, container: &str, list: List) -> Option<Reason> {
+        if self.entry(set).lists(container, list) {
+            return Some(Reason::AlreadyInjected);
+        }
+        let names = self.openkruise?;
+        names.split(',').any(|name| name.trim() == set).then_some(Reason::InjectedByOpenKruise)
+    }
+
+    /// Another set whose record lists the container.
+    pub(super) fn other_owner(&self, set: &str, container: &str) -> Option<&str> {
+        self.raw.keys().map(AsRef::as_ref).find(|other| {
+            let entry = self.entry(other);
+            *other != set && (entry.lists(container, List::Containers) || entry.lists(container, List::InitContainers))
+        })
+    }
+
+    fn entry(&self, set: &str) -> Entry<'p> {
+        self.raw.get(set).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+}

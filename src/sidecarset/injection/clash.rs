@@ -1,0 +1,122 @@
+//! Why a pod cannot carry a set, in words that name both sides.
+
+use admission::Reason;
+use serde_json::value::RawValue;
+
+use crate::pod::view::Container;
+use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
+use crate::sidecarset::injection::List;
+use crate::sidecarset::needs::PortNeed;
+
+/// Longest part of a pod's own JSON that a message repeats, in characters.
+const QUOTED_MAX: usize = 120;
+
+/// Why a pod cannot carry a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clash {
+    /// The kind of clash.
+    pub reason: Reason,
+    /// Where in the pod.
+    pub field: String,
+    /// One sentence that names both sides.
+    pub text: String,
+}
+
+impl Clash {
+    pub(super) fn container(set: &CompiledSet, piece: &Piece, found: &Container<'_>, list: List, index: usize) -> Self {
+        Self {
+            reason: Reason::ContainerClash,
+            field: format!("spec.{}[{index}].name", list.field()),
+            text: format!(
+                "container {:?} (image {:?}) of SidecarSet {:?} meets the pod's own container {:?} (image {:?}); \
+                 rename one of them",
+                piece.name,
+                piece.image,
+                set.name,
+                found.name.as_str(),
+                found.image.as_str()
+            ),
+        }
+    }
+
+    pub(super) fn forged(set: &CompiledSet, piece: &Piece, found: &Container<'_>, list: List, index: usize) -> Self {
+        Self {
+            reason: Reason::ContainerClash,
+            field: format!("spec.{}[{index}]", list.field()),
+            text: format!(
+                "container {:?} passes for a container of SidecarSet {:?}, which no pod may opt out of, but its image \
+                 ({:?}), command, args or securityContext is not the set's (image {:?}); remove it from the pod",
+                piece.name,
+                set.name,
+                found.image.as_str(),
+                piece.image
+            ),
+        }
+    }
+
+    pub(super) fn volume(set: &CompiledSet, volume: &VolumePiece, found: &RawValue, index: usize) -> Self {
+        Self {
+            reason: Reason::VolumeClash,
+            field: format!("spec.volumes[{index}]"),
+            text: format!(
+                "volume {:?} of SidecarSet {:?} ({}) meets the pod's own volume of that name ({}); \
+                 rename one of them, or give both the same source",
+                volume.name,
+                set.name,
+                shortened(&volume.json),
+                shortened(found.get())
+            ),
+        }
+    }
+
+    pub(super) fn port(
+        set: &CompiledSet,
+        piece: &Piece,
+        port: &PortNeed,
+        host_network: bool,
+        found: &Container<'_>,
+        index: usize,
+    ) -> Self {
+        Self {
+            reason: Reason::PortClash,
+            field: format!("spec.containers[{index}].ports"),
+            text: format!(
+                "host port {} of container {:?} of SidecarSet {:?} is taken by the pod's container {:?}",
+                port.described(host_network),
+                piece.name,
+                set.name,
+                found.name.as_str()
+            ),
+        }
+    }
+
+    pub(super) fn between_sets(set: &CompiledSet, owner: &CompiledSet, what: &str) -> Self {
+        Self::with_carried_set(set, &owner.name, what)
+    }
+
+    pub(super) fn with_carried_set(set: &CompiledSet, owner: &str, what: &str) -> Self {
+        Self {
+            reason: Reason::SetConflict,
+            field: String::new(),
+            text: format!(
+                "SidecarSet {:?} and SidecarSet {owner:?} both add {what}; the pod carries {owner:?}",
+                set.name
+            ),
+        }
+    }
+
+    pub(super) fn illegal(set: &CompiledSet, field: &str, text: &str) -> Self {
+        Self {
+            reason: Reason::ResultIllegal,
+            field: field.to_owned(),
+            text: format!("with SidecarSet {:?} the API server would refuse the pod: {text}", set.name),
+        }
+    }
+}
+
+fn shortened(json: &str) -> String {
+    match json.char_indices().nth(QUOTED_MAX) {
+        Some((end, _)) => format!("{}…", json.get(..end).unwrap_or(json)),
+        None => json.to_owned(),
+    }
+}

@@ -1,0 +1,80 @@
+//! What was added, as a patch.
+
+use std::collections::BTreeMap;
+
+use admission::PatchWriter;
+use admission::patch::{Present, quoted};
+
+use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
+
+impl Injection<'_, '_> {
+    /// The patch; empty when nothing was added.
+    pub fn into_patch(self) -> PatchWriter {
+        let added = &self.added;
+        if added.is_empty() {
+            return PatchWriter::default();
+        }
+        let spec = &self.pod.spec;
+        let mut patch = PatchWriter::with_capacity(self.patch_size());
+        patch.surround(
+            "/spec/initContainers",
+            present(spec.init_containers.as_deref()),
+            added.init_before.iter().map(|piece| piece.json.as_str()),
+            added.init_after.iter().map(|piece| piece.json.as_str()),
+        );
+        patch.surround(
+            "/spec/containers",
+            present(spec.containers.as_deref()),
+            added.before.iter().map(|piece| piece.json.as_str()),
+            added.after.iter().map(|piece| piece.json.as_str()),
+        );
+        patch.surround(
+            "/spec/volumes",
+            present(spec.volumes.as_deref()),
+            [],
+            added.volumes.iter().map(|volume| volume.json.as_str()),
+        );
+        patch.surround(
+            "/spec/imagePullSecrets",
+            present(spec.image_pull_secrets.as_deref()),
+            [],
+            added.secrets.iter().map(|secret| secret.json.as_str()),
+        );
+        if !self.recorded.is_empty() {
+            let annotations = self.pod.metadata.annotations.as_ref();
+            let place = annotations.map_or(Present::Absent, |pairs| Present::Len(pairs.len()));
+            patch.set_members("/metadata/annotations", place, [(INJECTED_ANNOTATION, quoted(&self.record()).as_str())]);
+        }
+        patch
+    }
+
+    /// The annotation's new value: the records of other sets as they were, those of the added sets anew.
+    pub(super) fn record(&self) -> String {
+        let mut entries: BTreeMap<&str, &str> = self.carried.entries().collect();
+        entries.extend(self.recorded.iter().map(|set| (set.name.as_str(), set.entry.as_str())));
+        let mut record = String::from("{");
+        for (set, entry) in entries {
+            if record.len() > 1 {
+                record.push(',');
+            }
+            record.push_str(&quoted(set));
+            record.push(':');
+            record.push_str(entry);
+        }
+        record.push('}');
+        record
+    }
+
+    fn patch_size(&self) -> usize {
+        const OPERATION: usize = 80;
+        let added = &self.added;
+        let containers: usize = added.containers().map(|piece| piece.json.len() + OPERATION).sum();
+        let volumes: usize = added.volumes.iter().map(|volume| volume.json.len() + OPERATION).sum();
+        let records: usize = self.recorded.iter().map(|set| 2 * set.entry.len() + OPERATION).sum();
+        containers + volumes + records + added.secrets.len() * OPERATION + 256
+    }
+}
+
+fn present<T>(list: Option<&[T]>) -> Present {
+    list.map_or(Present::Absent, |list| Present::Len(list.len()))
+}

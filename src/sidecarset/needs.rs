@@ -1,0 +1,156 @@
+//! What an injected container asks of the pod around it: everything that the API server judges by the pod as a whole.
+
+use std::collections::BTreeMap;
+
+use admission::format::Quantity;
+use serde_json::Value;
+
+use crate::pod::view::Port;
+use crate::sidecarset::api::RawObject;
+
+/// What a container asks of its pod.
+#[derive(Debug, Clone, Default)]
+pub struct Needs {
+    /// Ports of the container.
+    pub ports: Vec<PortNeed>,
+    /// A resource resize restarts the container, which a pod that never restarts does not allow.
+    pub restarts_on_resize: bool,
+    /// Has raw block devices, which need the host's user namespace on older servers.
+    pub has_devices: bool,
+    /// `procMount: Unmasked` needs a user namespace of the pod's own.
+    pub unmasked_proc: bool,
+    /// A stop signal is legal only where the pod names its operating system.
+    pub stop_signal: bool,
+    /// `resources.claims` name entries of the pod's `resourceClaims`.
+    pub claims: Vec<String>,
+    /// Seconds of the longest `sleep` hook, at most the pod's grace period.
+    pub longest_sleep: i64,
+    /// Resource requests; a missing one is the limit, as the API server defaults it.
+    pub requests: BTreeMap<String, Quantity>,
+    /// Resource limits.
+    pub limits: BTreeMap<String, Quantity>,
+    /// Keeps running: not an init container, or a native sidecar.
+    pub is_native_sidecar: bool,
+}
+
+/// A port of an injected container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortNeed {
+    /// Port in the container.
+    pub container_port: i64,
+    /// Port on the node; 0 for none.
+    pub host_port: i64,
+    /// Address on the node; empty for all.
+    pub host_ip: String,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+}
+
+impl Needs {
+    /// Reads the needs of a container.
+    pub fn of(container: &RawObject) -> Self {
+        let at = |pointer: &[&str]| {
+            let mut steps = pointer.iter();
+            let first = container.get(*steps.next()?)?;
+            steps.try_fold(first, |value, step| value.get(step))
+        };
+        let limits = quantities(at(&["resources", "limits"]));
+        let mut requests = limits.clone();
+        requests.extend(quantities(at(&["resources", "requests"])));
+        Self {
+            ports: list(at(&["ports"])).map(PortNeed::of).collect(),
+            restarts_on_resize: list(at(&["resizePolicy"]))
+                .any(|policy| policy.get("restartPolicy").is_some_and(|word| word == "RestartContainer")),
+            has_devices: list(at(&["volumeDevices"])).next().is_some(),
+            unmasked_proc: at(&["securityContext", "procMount"]).is_some_and(|word| word == "Unmasked"),
+            stop_signal: at(&["lifecycle", "stopSignal"]).is_some_and(Value::is_string),
+            claims: list(at(&["resources", "claims"])).map(|claim| text(claim, "name").to_owned()).collect(),
+            longest_sleep: ["postStart", "preStop"]
+                .into_iter()
+                .filter_map(|hook| at(&["lifecycle", hook, "sleep", "seconds"])?.as_i64())
+                .max()
+                .unwrap_or_default(),
+            requests,
+            limits,
+            is_native_sidecar: at(&["restartPolicy"]).is_some_and(|word| word == "Always"),
+        }
+    }
+}
+
+impl PortNeed {
+    fn of(port: &Value) -> Self {
+        let number = |field| port.get(field).and_then(Value::as_i64).unwrap_or_default();
+        let protocol = text(port, "protocol");
+        Self {
+            container_port: number("containerPort"),
+            host_port: number("hostPort"),
+            host_ip: text(port, "hostIP").to_owned(),
+            protocol: if protocol.is_empty() { "TCP" } else { protocol }.to_owned(),
+        }
+    }
+}
+
+impl PortNeed {
+    /// Whether the port takes a port of the node. With the node's own network every container port does.
+    pub const fn on_host(&self, host_network: bool) -> bool {
+        self.host_port != 0 || host_network
+    }
+
+    /// Whether two host ports cannot both be had: same number and protocol, on addresses that meet.
+    pub fn takes(&self, other: &Self) -> bool {
+        let everywhere = |ip: &str| matches!(ip, "" | "0.0.0.0" | "::");
+        self.on_node() == other.on_node()
+            && self.protocol == other.protocol
+            && (self.host_ip == other.host_ip || everywhere(&self.host_ip) || everywhere(&other.host_ip))
+    }
+
+    /// Whether two containers name the same port of the pod's network.
+    pub fn shares(&self, other: &Self) -> bool {
+        self.container_port == other.container_port && self.protocol == other.protocol
+    }
+
+    /// The host port for a message.
+    pub fn described(&self, host_network: bool) -> String {
+        let network = if host_network && self.host_port == 0 { " (the pod uses the node's network)" } else { "" };
+        format!("{}/{}{network}", self.on_node(), self.protocol)
+    }
+
+    const fn on_node(&self) -> i64 {
+        if self.host_port == 0 { self.container_port } else { self.host_port }
+    }
+}
+
+impl From<&Port<'_>> for PortNeed {
+    fn from(port: &Port<'_>) -> Self {
+        Self {
+            container_port: port.container_port.into(),
+            host_port: port.host_port.into(),
+            host_ip: port.host_ip.to_string(),
+            protocol: if port.protocol.is_empty() { "TCP".to_owned() } else { port.protocol.to_string() },
+        }
+    }
+}
+
+/// Names and amounts of a `requests` or `limits` map. What does not parse is left out: validation has said so.
+pub fn quantities(map: Option<&Value>) -> BTreeMap<String, Quantity> {
+    map.and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, amount)| {
+            let amount = match amount {
+                Value::String(text) => text.parse().ok()?,
+                Value::Number(number) => number.to_string().parse().ok()?,
+                _ => return None,
+            };
+            Some((name.clone(), amount))
+        })
+        .collect()
+}
+
+fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
