@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
 
-impl<'a> Pairs<'a> {
+impl Pairs<'_> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
         Labels::get(&self.0, key)

@@ -176,17 +176,12 @@ impl Condition<'_> {
 
 /// The conditions of a set that can be looked up.
 fn conditions(set: &CompiledSet) -> impl Iterator<Item = Condition<'_>> {
-    let namespace = match &set.scope {
-        NamespaceScope::All => None,
-        NamespaceScope::Named(name) => {
-            Some(Condition { owner: Owner::Namespace, key: NAMESPACE_NAME_LABEL, values: std::slice::from_ref(name) })
-        }
-        NamespaceScope::Selected { .. } => None,
+    let (named, selected) = match &set.scope {
+        NamespaceScope::All => (None, None),
+        NamespaceScope::Named(name) => (Some(std::slice::from_ref(name)), None),
+        NamespaceScope::Selected { selector, .. } => (None, Some(selector)),
     };
-    let selected: Option<&Selector> = match &set.scope {
-        NamespaceScope::Selected { selector, .. } => Some(selector),
-        _ => None,
-    };
+    let namespace = named.map(|values| Condition { owner: Owner::Namespace, key: NAMESPACE_NAME_LABEL, values });
     let of_namespace = selected.into_iter().flat_map(|selector| lookups(selector, Owner::Namespace));
     lookups(&set.selector, Owner::Pod).chain(namespace).chain(of_namespace)
 }

@@ -10,6 +10,7 @@ use crate::sidecarset::api::RawObject;
 
 /// What a container asks of its pod.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent demands, not a state")]
 pub struct Needs {
     /// Ports of the container.
     pub ports: Vec<PortNeed>,

@@ -9,6 +9,7 @@ use admission::format::Quantity;
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use serde_json::Value;
 
+use crate::pod::pairs::Pairs;
 use crate::pod::view::{Container, PodView};
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::{Clash, INJECTED_ANNOTATION, Injection, Missing};
@@ -82,7 +83,7 @@ fn check_annotations(injection: &Injection<'_, '_>, set: &CompiledSet) -> Result
     let annotations = injection.pod.metadata.annotations.as_ref();
     let others: usize = annotations
         .into_iter()
-        .flat_map(|pairs| pairs.iter())
+        .flat_map(Pairs::iter)
         .filter(|(key, _)| *key != INJECTED_ANNOTATION)
         .map(|(key, value)| key.len() + value.len())
         .sum();
