@@ -80,7 +80,7 @@ pub async fn measure(
         rounds.push(round);
     }
     case.verify(&server, &body, expected).await?;
-    let measurement = Measurement {
+    Ok(Measurement {
         row: row.name,
         title: row.title,
         body: recorded.name,
@@ -88,10 +88,7 @@ pub async fn measure(
         null_rss_kib: proc::resident_kib(null_server.pid)?,
         server_rss_kib: proc::resident_kib(server.pid)?,
         rounds,
-    };
-    server.stop().await?;
-    null_server.stop().await?;
-    Ok(measurement)
+    })
 }
 
 struct Verified {

@@ -16,6 +16,8 @@ use crate::http;
 /// 5,000 sets are read and compiled before a server says it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const ASK_EVERY: Duration = Duration::from_millis(50);
+/// A killed process is gone as soon as the kernel has freed its memory.
+const COLLECT_WITHIN: Duration = Duration::from_secs(2);
 
 /// A command line with the places {webhook}, {health}, {certs} and {manifests}.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl Template {
     }
 }
 
-/// A running server. Dropping it kills the process.
+/// A running server. Dropping it ends the process, whatever the reason: done, an error, a signal, a panic.
 #[derive(Debug)]
 pub struct Server {
     /// Name in progress and errors.
@@ -101,7 +103,6 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            .kill_on_drop(true)
             .spawn()
             .map_err(|source| BenchError::Start {
                 server: template.name.into(),
@@ -118,14 +119,6 @@ impl Server {
         };
         server.wait_until_ready().await?;
         Ok(server)
-    }
-
-    /// Ends the process and waits for its end.
-    ///
-    /// # Errors
-    /// A process that cannot be ended.
-    pub async fn stop(mut self) -> Result<(), BenchError> {
-        Ok(self.child.kill().await?)
     }
 
     async fn wait_until_ready(&mut self) -> Result<(), BenchError> {
@@ -180,6 +173,19 @@ impl Server {
             .get(lines.len().saturating_sub(LINES)..)
             .unwrap_or_default()
             .join("\n")
+    }
+}
+
+impl Drop for Server {
+    /// Waits too: a container's init process may not collect what is left behind.
+    fn drop(&mut self) {
+        if self.child.start_kill().is_err() {
+            return;
+        }
+        let deadline = Instant::now() + COLLECT_WITHIN;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(ASK_EVERY / 10);
+        }
     }
 }
 
