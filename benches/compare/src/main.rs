@@ -49,10 +49,12 @@ async fn main() -> ExitCode {
 /// On a signal the run is dropped where it stands, and with it every child and the temporary folder.
 async fn run_until_signal(args: &Args) -> Result<Report, BenchError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         report = run(args) => report,
         _ = interrupt.recv() => Err(BenchError::Stopped("SIGINT")),
+        _ = hangup.recv() => Err(BenchError::Stopped("SIGHUP")),
         _ = terminate.recv() => Err(BenchError::Stopped("SIGTERM")),
     }
 }
@@ -119,9 +121,9 @@ fn publish(args: &Args, report: &Report) -> Result<ExitCode, BenchError> {
     };
     let above = report.above(gate);
     if above.is_empty() {
-        println!("every row is within the gate of {gate:.1}");
+        println!("every row is within the gate of {gate}");
         return Ok(ExitCode::SUCCESS);
     }
-    println!("above the gate of {gate:.1}: {}", above.join(", "));
+    println!("above the gate of {gate}: {}", above.join(", "));
     Ok(ExitCode::FAILURE)
 }
