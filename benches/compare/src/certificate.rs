@@ -18,10 +18,7 @@ pub fn write(folder: &Path) -> Result<Arc<ClientConfig>, BenchError> {
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let cert = rcgen::CertificateParams::new(names)?.self_signed(&signing_key)?;
     let pair = CertifiedKey { cert, signing_key };
-    for (name, text) in [
-        ("tls.crt", pair.cert.pem()),
-        ("tls.key", pair.signing_key.serialize_pem()),
-    ] {
+    for (name, text) in [("tls.crt", pair.cert.pem()), ("tls.key", pair.signing_key.serialize_pem())] {
         let path = folder.join(name);
         fs::write(&path, text).map_err(BenchError::file(path))?;
     }

@@ -9,51 +9,24 @@ pub enum BenchError {
     WrkMissing(io::Error),
     #[error("`wrk` failed against the {server}: {found}")]
     WrkFailed { server: String, found: String },
-    #[error(
-        "the {server} did not answer every request of row {row} properly: {found}; nothing was measured"
-    )]
-    BadReplies {
-        server: String,
-        row: String,
-        found: String,
-    },
+    #[error("the {server} did not answer every request of row {row} properly: {found}; nothing was measured")]
+    BadReplies { server: String, row: String, found: String },
     #[error("{path} does not exist; build it with: cargo build --release -p {package}")]
     ServerMissing { path: PathBuf, package: String },
     #[error("cannot start the {server} ({command}): {source}")]
-    Start {
-        server: String,
-        command: String,
-        source: io::Error,
-    },
+    Start { server: String, command: String, source: io::Error },
     #[error("the {server} ended before it was ready ({status}); its output:\n{output}")]
-    Ended {
-        server: String,
-        status: String,
-        output: String,
-    },
+    Ended { server: String, status: String, output: String },
     #[error("the {server} was not ready within {seconds} s (last: {last}); its output:\n{output}")]
-    NotReady {
-        server: String,
-        seconds: u64,
-        last: String,
-        output: String,
-    },
+    NotReady { server: String, seconds: u64, last: String, output: String },
     #[error("row {row}: the reply of the {server} is not what the row expects: {found}")]
-    WrongReply {
-        row: String,
-        server: String,
-        found: String,
-    },
+    WrongReply { row: String, server: String, found: String },
     #[error("cannot ask {address}: {found}")]
     Http { address: String, found: String },
     #[error("cannot read or write {path}: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error("cannot read {field} in {path}: found {found:?}")]
-    Proc {
-        path: PathBuf,
-        field: &'static str,
-        found: String,
-    },
+    Proc { path: PathBuf, field: &'static str, found: String },
     #[error("no row is called {found:?}; rows: {known}")]
     UnknownRow { found: String, known: String },
     #[error("the recorded review cannot be used: {0}")]

@@ -35,24 +35,16 @@ pub struct Response {
 ///
 /// # Errors
 /// No connection, or a response that this client cannot read.
-pub async fn post_review(
-    tls: &Arc<ClientConfig>,
-    address: SocketAddr,
-    body: &str,
-) -> Result<Response, BenchError> {
+pub async fn post_review(tls: &Arc<ClientConfig>, address: SocketAddr, body: &str) -> Result<Response, BenchError> {
     let head = format!(
         "POST {POD_PATH} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     let exchange_tls = async {
-        let stream = TcpStream::connect(address)
-            .await
-            .map_err(|error| error.to_string())?;
+        let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
         let name = ServerName::IpAddress(address.ip().into());
-        let mut stream = TlsConnector::from(Arc::clone(tls))
-            .connect(name, stream)
-            .await
-            .map_err(|error| error.to_string())?;
+        let mut stream =
+            TlsConnector::from(Arc::clone(tls)).connect(name, stream).await.map_err(|error| error.to_string())?;
         exchange(&mut stream, &head, body).await
     };
     within_patience(address, exchange_tls).await
@@ -65,9 +57,7 @@ pub async fn post_review(
 pub async fn get(address: SocketAddr, path: &str) -> Result<Response, BenchError> {
     let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let exchange_plain = async {
-        let mut stream = TcpStream::connect(address)
-            .await
-            .map_err(|error| error.to_string())?;
+        let mut stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
         exchange(&mut stream, &head, "").await
     };
     within_patience(address, exchange_plain).await
@@ -77,27 +67,17 @@ async fn within_patience(
     address: SocketAddr,
     exchange: impl Future<Output = Result<Response, String>>,
 ) -> Result<Response, BenchError> {
-    let outcome = timeout(PATIENCE, exchange)
-        .await
-        .unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
-    outcome.map_err(|found| BenchError::Http {
-        address: address.to_string(),
-        found,
-    })
+    let outcome =
+        timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
+    outcome.map_err(|found| BenchError::Http { address: address.to_string(), found })
 }
 
 async fn exchange<S>(stream: &mut S, head: &str, body: &str) -> Result<Response, String>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    stream
-        .write_all(head.as_bytes())
-        .await
-        .map_err(|error| error.to_string())?;
-    stream
-        .write_all(body.as_bytes())
-        .await
-        .map_err(|error| error.to_string())?;
+    stream.write_all(head.as_bytes()).await.map_err(|error| error.to_string())?;
+    stream.write_all(body.as_bytes()).await.map_err(|error| error.to_string())?;
     stream.flush().await.map_err(|error| error.to_string())?;
     let mut received = Vec::new();
     loop {
@@ -107,15 +87,9 @@ where
         if received.len() > REPLY_LIMIT {
             return Err(format!("more than {REPLY_LIMIT} bytes"));
         }
-        let read = stream
-            .read_buf(&mut received)
-            .await
-            .map_err(|error| error.to_string())?;
+        let read = stream.read_buf(&mut received).await.map_err(|error| error.to_string())?;
         if read == 0 {
-            return Err(format!(
-                "closed within the response: {:?}",
-                String::from_utf8_lossy(&received)
-            ));
+            return Err(format!("closed within the response: {:?}", String::from_utf8_lossy(&received)));
         }
     }
 }

@@ -48,13 +48,7 @@ impl Report {
     /// Why this run must not count, if so. `wire_bytes` is the size of the one response that was verified: equal
     /// requests get equal replies, so an error reply with status 200 shows in the sum.
     pub fn fault(&self, wire_bytes: usize) -> Option<String> {
-        let Errors {
-            connect,
-            read,
-            write,
-            timeout,
-            status,
-        } = self.errors;
+        let Errors { connect, read, write, timeout, status } = self.errors;
         if connect + read + write + timeout + status > 0 {
             return Some(format!(
                 "{status} responses were not 2xx; failed: {connect} connects, {read} reads, {write} writes, \
@@ -91,10 +85,7 @@ impl Load {
     /// # Errors
     /// A file that cannot be written.
     pub fn new(folder: &Path, body: &str) -> Result<Self, BenchError> {
-        let load = Self {
-            script: folder.join("load.lua"),
-            body: folder.join("body.json"),
-        };
+        let load = Self { script: folder.join("load.lua"), body: folder.join("body.json") };
         for (path, text) in [(&load.script, SCRIPT), (&load.body, body)] {
             std::fs::write(path, text).map_err(BenchError::file(path))?;
         }
@@ -106,17 +97,9 @@ impl Load {
     /// # Errors
     /// No wrk, or a run that failed.
     pub async fn run(&self, server: &Server, seconds: u64) -> Result<Report, BenchError> {
-        let failed = |found: String| BenchError::WrkFailed {
-            server: server.name.into(),
-            found,
-        };
+        let failed = |found: String| BenchError::WrkFailed { server: server.name.into(), found };
         let child = Command::new("wrk")
-            .args([
-                "-t1",
-                &format!("-c{CONNECTIONS}"),
-                &format!("-d{seconds}s"),
-                "-s",
-            ])
+            .args(["-t1", &format!("-c{CONNECTIONS}"), &format!("-d{seconds}s"), "-s"])
             .arg(&self.script)
             .arg(format!("https://{}{POD_PATH}", server.webhook))
             .env("BENCH_BODY", &self.body)
@@ -129,12 +112,9 @@ impl Load {
                 io::ErrorKind::NotFound => BenchError::WrkMissing(error),
                 _ => BenchError::Io(error),
             })?;
-        let output = timeout(
-            Duration::from_secs(seconds) + SLACK,
-            child.wait_with_output(),
-        )
-        .await
-        .map_err(|_| failed("it did not end in time".into()))??;
+        let output = timeout(Duration::from_secs(seconds) + SLACK, child.wait_with_output())
+            .await
+            .map_err(|_| failed("it did not end in time".into()))??;
         let text = String::from_utf8_lossy(&output.stdout);
         text.lines()
             .find_map(|line| line.strip_prefix("RESULT "))
@@ -148,21 +128,8 @@ mod tests {
     use super::*;
 
     fn report(requests: u64, bytes: u64, status: u64) -> Report {
-        let errors = Errors {
-            connect: 0,
-            read: 0,
-            write: 0,
-            timeout: 0,
-            status,
-        };
-        Report {
-            requests,
-            microseconds: 1_000_000,
-            bytes,
-            p50: 1,
-            p99: 2,
-            errors,
-        }
+        let errors = Errors { connect: 0, read: 0, write: 0, timeout: 0, status };
+        Report { requests, microseconds: 1_000_000, bytes, p50: 1, p99: 2, errors }
     }
 
     #[test]
@@ -170,16 +137,8 @@ mod tests {
         for (name, report, fault) in [
             ("all equal", report(1_000, 200_000, 0), None),
             ("partly read at the end", report(1_000, 203_000, 0), None),
-            (
-                "one status",
-                report(1_000, 200_000, 1),
-                Some("1 responses were not 2xx"),
-            ),
-            (
-                "other replies",
-                report(1_000, 300_000, 0),
-                Some("not about 200 each"),
-            ),
+            ("one status", report(1_000, 200_000, 1), Some("1 responses were not 2xx")),
+            ("other replies", report(1_000, 300_000, 0), Some("not about 200 each")),
             ("nothing", report(0, 0, 0), Some("no request")),
         ] {
             match (report.fault(200), fault) {

@@ -34,10 +34,7 @@ use crate::server::Template;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    match run_until_signal(&args)
-        .await
-        .and_then(|report| publish(&args, &report))
-    {
+    match run_until_signal(&args).await.and_then(|report| publish(&args, &report)) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("compare: {error}");
@@ -64,9 +61,7 @@ async fn run(args: &Args) -> Result<Report, BenchError> {
     if cfg!(debug_assertions) {
         eprintln!("compare: built without --release; make sure that the servers are not");
     }
-    let folder = tempfile::Builder::new()
-        .prefix("outrider-bench-")
-        .tempdir()?;
+    let folder = tempfile::Builder::new().prefix("outrider-bench-").tempdir()?;
     let certs = folder.path().join("certs");
     fs::create_dir(&certs).map_err(BenchError::file(&certs))?;
     let setup = Setup {
@@ -82,13 +77,7 @@ async fn run(args: &Args) -> Result<Report, BenchError> {
     let mut measurements = Vec::new();
     for row in &rows {
         for recorded in &RECORDED {
-            eprintln!(
-                "[{}/{}] {}, {}",
-                measurements.len() + 1,
-                rows.len() * RECORDED.len(),
-                row.title,
-                recorded.name
-            );
+            eprintln!("[{}/{}] {}, {}", measurements.len() + 1, rows.len() * RECORDED.len(), row.title, recorded.name);
             measurements.push(measure(&setup, row, recorded, folder.path()).await?);
         }
     }
@@ -101,14 +90,7 @@ fn program(given: Option<&Path>, package: &str) -> Result<PathBuf, BenchError> {
         Some(path) => path.to_path_buf(),
         None => std::env::current_exe()?.with_file_name(package),
     };
-    if path.is_file() {
-        Ok(path)
-    } else {
-        Err(BenchError::ServerMissing {
-            path,
-            package: package.into(),
-        })
-    }
+    if path.is_file() { Ok(path) } else { Err(BenchError::ServerMissing { path, package: package.into() }) }
 }
 
 fn publish(args: &Args, report: &Report) -> Result<ExitCode, BenchError> {

@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 use crate::error::BenchError;
 use crate::rows::Row;
 
-/// Writes one file a set, and the namespace of the recorded pods.
-///
-/// The matching sets are spread evenly between the others, so that no order of search favours them.
+/// Writes one file an object: the sets, and the namespace of the recorded pods.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -20,21 +18,19 @@ pub fn write(row: &Row, folder: &Path) -> Result<(), BenchError> {
         "kind": "Namespace",
         "metadata": {"name": "shop", "labels": {"kubernetes.io/metadata.name": "shop"}},
     });
-    write_one(folder, "namespace-shop", &namespace)?;
-    for number in 0..row.sets {
-        let selector = if matches(row, number) {
-            matching_selector(number)
-        } else {
-            other_selector(number)
-        };
-        write_one(folder, &set_name(number), &sidecar_set(number, &selector))?;
+    for (number, object) in std::iter::once(namespace).chain(sidecar_sets(row)).enumerate() {
+        let path = folder.join(format!("{number:04}.json"));
+        fs::write(&path, serde_json::to_vec_pretty(&object)?).map_err(BenchError::file(path))?;
     }
     Ok(())
 }
 
-fn write_one(folder: &Path, name: &str, object: &Value) -> Result<(), BenchError> {
-    let path = folder.join(format!("{name}.json"));
-    fs::write(&path, serde_json::to_vec_pretty(object)?).map_err(BenchError::file(path))
+/// The matching sets are spread evenly between the others, so that no order of search favours them.
+fn sidecar_sets(row: &Row) -> impl Iterator<Item = Value> {
+    (0..row.sets).map(|number| {
+        let selector = if matches(row, number) { matching_selector(number) } else { other_selector(number) };
+        sidecar_set(number, &selector)
+    })
 }
 
 fn set_name(number: usize) -> String {
@@ -121,16 +117,11 @@ mod tests {
     /// Label selector semantics of k8s.io/apimachinery/pkg/labels, for the operators used here.
     fn selects(selector: &Value, labels: &Value) -> bool {
         let pairs = selector["matchLabels"].as_object().into_iter().flatten();
-        let expressions = selector["matchExpressions"]
-            .as_array()
-            .into_iter()
-            .flatten();
+        let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
         pairs.into_iter().all(|(key, value)| labels[key] == *value)
             && expressions.into_iter().all(|expression| {
                 let value = &labels[expression["key"].as_str().unwrap()];
-                let listed = expression["values"]
-                    .as_array()
-                    .is_some_and(|values| values.contains(value));
+                let listed = expression["values"].as_array().is_some_and(|values| values.contains(value));
                 match expression["operator"].as_str().unwrap() {
                     "In" => listed,
                     "NotIn" => !listed,
@@ -143,25 +134,24 @@ mod tests {
     #[test]
     fn every_row_has_as_many_sets_and_matches_as_it_says() {
         for row in &ROWS {
-            let folder = tempfile::tempdir().unwrap();
-            write(row, folder.path()).unwrap();
-            let sets: Vec<Value> = fs::read_dir(folder.path())
-                .unwrap()
-                .map(|entry| {
-                    serde_json::from_slice(&fs::read(entry.unwrap().path()).unwrap()).unwrap()
-                })
-                .filter(|object: &Value| object["kind"] == "SidecarSet")
-                .collect();
+            let sets: Vec<Value> = sidecar_sets(row).collect();
             assert_eq!(sets.len(), row.sets, "{}", row.name);
             for body in &RECORDED {
                 let review: Value = serde_json::from_str(body.text).unwrap();
                 let labels = &review["request"]["object"]["metadata"]["labels"];
-                let matching = sets
-                    .iter()
-                    .filter(|set| selects(&set["spec"]["selector"], labels))
-                    .count();
+                let matching = sets.iter().filter(|set| selects(&set["spec"]["selector"], labels)).count();
                 assert_eq!(matching, row.matching, "{} {}", row.name, body.name);
             }
+        }
+    }
+
+    #[test]
+    fn every_object_gets_its_own_file() {
+        let [first, second, ..] = &ROWS;
+        for row in [first, second] {
+            let folder = tempfile::tempdir().unwrap();
+            write(row, folder.path()).unwrap();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), row.sets + 1, "{}", row.name);
         }
     }
 }

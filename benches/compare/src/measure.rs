@@ -37,12 +37,7 @@ pub struct Setup {
 ///
 /// # Errors
 /// Whatever makes a figure doubtful.
-pub async fn measure(
-    setup: &Setup,
-    row: &Row,
-    recorded: &Recorded,
-    folder: &Path,
-) -> Result<Measurement, BenchError> {
+pub async fn measure(setup: &Setup, row: &Row, recorded: &Recorded, folder: &Path) -> Result<Measurement, BenchError> {
     let sets = folder.join("manifests");
     if sets.exists() {
         fs::remove_dir_all(&sets).map_err(BenchError::file(&sets))?;
@@ -58,10 +53,7 @@ pub async fn measure(
         0 => Expected::Unchanged,
         containers => Expected::Containers(containers),
     };
-    let null_bytes = case
-        .verify(&null_server, &body, Expected::Unchanged)
-        .await?
-        .wire_bytes;
+    let null_bytes = case.verify(&null_server, &body, Expected::Unchanged).await?.wire_bytes;
     let server_bytes = case.verify(&server, &body, expected).await?.wire_bytes;
     let load = Load::new(folder, &body)?;
     load.run(&null_server, WARM_UP_SECONDS).await?;
@@ -112,45 +104,25 @@ impl Case<'_> {
         reviews::with_object(recorded.text, &injected)
     }
 
-    async fn verify(
-        &self,
-        server: &Server,
-        body: &str,
-        expected: Expected,
-    ) -> Result<Verified, BenchError> {
-        let wrong = |found: String| BenchError::WrongReply {
-            row: self.row.name.into(),
-            server: server.name.into(),
-            found,
-        };
+    async fn verify(&self, server: &Server, body: &str, expected: Expected) -> Result<Verified, BenchError> {
+        let wrong =
+            |found: String| BenchError::WrongReply { row: self.row.name.into(), server: server.name.into(), found };
         let response = http::post_review(&self.setup.tls, server.webhook, body).await?;
         if response.status != 200 {
             let text = String::from_utf8_lossy(&response.body).into_owned();
             return Err(wrong(format!("HTTP {}: {text}", response.status)));
         }
         let object = reply::check(body, &response.body, expected).map_err(wrong)?;
-        Ok(Verified {
-            object,
-            wire_bytes: response.wire_bytes,
-        })
+        Ok(Verified { object, wire_bytes: response.wire_bytes })
     }
 
-    async fn sample(
-        &self,
-        load: &Load,
-        server: &Server,
-        wire_bytes: usize,
-    ) -> Result<Sample, BenchError> {
+    async fn sample(&self, load: &Load, server: &Server, wire_bytes: usize) -> Result<Sample, BenchError> {
         let before = proc::cpu_microseconds(server.pid)?;
         let report = load.run(server, self.setup.duration).await?;
         let spent = proc::cpu_microseconds(server.pid)? - before;
         match report.fault(wire_bytes) {
             None => Ok(Sample::new(&report, spent)),
-            Some(found) => Err(BenchError::BadReplies {
-                server: server.name.into(),
-                row: self.row.name.into(),
-                found,
-            }),
+            Some(found) => Err(BenchError::BadReplies { server: server.name.into(), row: self.row.name.into(), found }),
         }
     }
 }

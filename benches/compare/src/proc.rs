@@ -15,13 +15,11 @@ const TICK_MICROSECONDS: u64 = 10_000;
 /// A process that is gone.
 pub fn cpu_microseconds(pid: u32) -> Result<u64, BenchError> {
     let (path, text) = read(pid, "stat")?;
-    ticks(&text)
-        .map(|ticks| ticks * TICK_MICROSECONDS)
-        .ok_or(BenchError::Proc {
-            path,
-            field: "utime and stime",
-            found: text,
-        })
+    ticks(&text).map(|ticks| ticks * TICK_MICROSECONDS).ok_or(BenchError::Proc {
+        path,
+        field: "utime and stime",
+        found: text,
+    })
 }
 
 /// Resident memory of a process in KiB.
@@ -30,11 +28,7 @@ pub fn cpu_microseconds(pid: u32) -> Result<u64, BenchError> {
 /// A process that is gone.
 pub fn resident_kib(pid: u32) -> Result<u64, BenchError> {
     let (path, text) = read(pid, "status")?;
-    resident(&text).ok_or(BenchError::Proc {
-        path,
-        field: "VmRSS",
-        found: text,
-    })
+    resident(&text).ok_or(BenchError::Proc { path, field: "VmRSS", found: text })
 }
 
 fn read(pid: u32, file: &str) -> Result<(PathBuf, String), BenchError> {
@@ -53,9 +47,7 @@ fn ticks(stat: &str) -> Option<u64> {
 }
 
 fn resident(status: &str) -> Option<u64> {
-    let value = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     value.trim().strip_suffix(" kB")?.parse().ok()
 }
 
@@ -68,11 +60,7 @@ mod tests {
     fn utime_and_stime_are_found_behind_any_command_name() {
         let numbers = "S 1 2 3 4 -1 6 7 8 9 10 150 25 0 0 20 0 4 0";
         for command in ["outrider", "a b", "x) y (z"] {
-            assert_eq!(
-                ticks(&format!("42 ({command}) {numbers}")),
-                Some(175),
-                "{command}"
-            );
+            assert_eq!(ticks(&format!("42 ({command}) {numbers}")), Some(175), "{command}");
         }
         assert_eq!(ticks("42 (cut) S 1"), None);
     }

@@ -22,8 +22,7 @@ pub enum Expected {
 pub fn check(body: &str, reply: &[u8], expected: Expected) -> Result<Value, String> {
     let (uid, mut object) = reviews::uid_and_object(body).map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(reply);
-    let review: Value =
-        serde_json::from_slice(reply).map_err(|error| format!("{error} in {text}"))?;
+    let review: Value = serde_json::from_slice(reply).map_err(|error| format!("{error} in {text}"))?;
     for (pointer, wanted) in [
         ("/apiVersion", Value::from("admission.k8s.io/v1")),
         ("/kind", Value::from("AdmissionReview")),
@@ -43,11 +42,7 @@ pub fn check(body: &str, reply: &[u8], expected: Expected) -> Result<Value, Stri
             let before = containers(&object)?;
             apply(patch, &review, &mut object)?;
             let added = containers(&object)?.saturating_sub(before);
-            if added == wanted {
-                Ok(object)
-            } else {
-                Err(format!("the patch adds {added} containers, not {wanted}"))
-            }
+            if added == wanted { Ok(object) } else { Err(format!("the patch adds {added} containers, not {wanted}")) }
         }
     }
 }
@@ -67,10 +62,9 @@ fn apply(patch: &Value, review: &Value, object: &mut Value) -> Result<(), String
     let bytes = STANDARD
         .decode(patch.as_str().unwrap_or_default())
         .map_err(|error| format!("the patch is not base64: {error}"))?;
-    let operations: json_patch::Patch = serde_json::from_slice(&bytes)
-        .map_err(|error| format!("the patch is not RFC 6902: {error}"))?;
-    json_patch::patch(object, &operations)
-        .map_err(|error| format!("the patch does not apply: {error}"))
+    let operations: json_patch::Patch =
+        serde_json::from_slice(&bytes).map_err(|error| format!("the patch is not RFC 6902: {error}"))?;
+    json_patch::patch(object, &operations).map_err(|error| format!("the patch does not apply: {error}"))
 }
 
 #[cfg(test)]
@@ -79,8 +73,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const BODY: &str =
-        r#"{"request":{"uid":"u","object":{"spec":{"containers":[{"name":"app"}]}}}}"#;
+    const BODY: &str = r#"{"request":{"uid":"u","object":{"spec":{"containers":[{"name":"app"}]}}}}"#;
 
     fn reply(response: &Value) -> Vec<u8> {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
@@ -96,38 +89,18 @@ mod tests {
     #[test]
     fn a_reply_is_accepted_only_if_it_is_what_the_row_expects() {
         let yes = reply(&json!({"uid": "u", "allowed": true}));
-        let add =
-            patched(&json!([{"op": "add", "path": "/spec/containers/0", "value": {"name": "s"}}]));
+        let add = patched(&json!([{"op": "add", "path": "/spec/containers/0", "value": {"name": "s"}}]));
         let unapplicable = patched(&json!([{"op": "remove", "path": "/spec/volumes"}]));
-        let (unchanged, one, two) = (
-            Expected::Unchanged,
-            Expected::Containers(1),
-            Expected::Containers(2),
-        );
+        let (unchanged, one, two) = (Expected::Unchanged, Expected::Containers(1), Expected::Containers(2));
         for (name, reply, expected, error) in [
             ("allowed", yes.clone(), unchanged, None),
             ("injected", add.clone(), one, None),
-            (
-                "patch not wanted",
-                add.clone(),
-                unchanged,
-                Some("there is a patch"),
-            ),
+            ("patch not wanted", add.clone(), unchanged, Some("there is a patch")),
             ("patch missing", yes, one, Some("there is no patch")),
             ("too few", add, two, Some("adds 1 containers, not 2")),
             ("bad patch", unapplicable, one, Some("does not apply")),
-            (
-                "denied",
-                reply(&json!({"uid": "u", "allowed": false})),
-                unchanged,
-                Some("/response/allowed"),
-            ),
-            (
-                "other uid",
-                reply(&json!({"uid": "v", "allowed": true})),
-                unchanged,
-                Some("/response/uid"),
-            ),
+            ("denied", reply(&json!({"uid": "u", "allowed": false})), unchanged, Some("/response/allowed")),
+            ("other uid", reply(&json!({"uid": "v", "allowed": true})), unchanged, Some("/response/uid")),
             ("no review", b"ok".to_vec(), unchanged, Some("in ok")),
         ] {
             match (check(BODY, &reply, expected), error) {
@@ -140,12 +113,8 @@ mod tests {
 
     #[test]
     fn the_object_after_the_patch_is_returned_for_the_second_pass() {
-        let add =
-            patched(&json!([{"op": "add", "path": "/spec/containers/0", "value": {"name": "s"}}]));
+        let add = patched(&json!([{"op": "add", "path": "/spec/containers/0", "value": {"name": "s"}}]));
         let object = check(BODY, &add, Expected::Containers(1)).unwrap();
-        assert_eq!(
-            object,
-            json!({"spec": {"containers": [{"name": "s"}, {"name": "app"}]}})
-        );
+        assert_eq!(object, json!({"spec": {"containers": [{"name": "s"}, {"name": "app"}]}}));
     }
 }

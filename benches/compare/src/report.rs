@@ -82,10 +82,7 @@ impl Measurement {
         let mut figures: Vec<f64> = self.rounds.iter().map(figure).collect();
         figures.sort_by(f64::total_cmp);
         let at = |index: usize| figures.get(index).copied().unwrap_or(f64::NAN);
-        f64::midpoint(
-            at(figures.len().saturating_sub(1) / 2),
-            at(figures.len() / 2),
-        )
+        f64::midpoint(at(figures.len().saturating_sub(1) / 2), at(figures.len() / 2))
     }
 
     /// The median over the rounds: the two servers of a round share what the machine did meanwhile.
@@ -111,8 +108,7 @@ impl<'a> Summary<'a> {
         Self {
             measurement,
             null_requests_per_second: measurement.median(|round| round.null.requests_per_second),
-            server_requests_per_second: measurement
-                .median(|round| round.server.requests_per_second),
+            server_requests_per_second: measurement.median(|round| round.server.requests_per_second),
             null_cpu_microseconds: measurement.median(|round| round.null.cpu_microseconds),
             server_cpu_microseconds: measurement.median(|round| round.server.cpu_microseconds),
             ratio: measurement.ratio(),
@@ -150,17 +146,9 @@ impl Report {
     }
 
     fn flatness(&self) -> Vec<Flatness> {
-        let of = |row: &'static str| {
-            self.measurements
-                .iter()
-                .filter(move |measurement| measurement.row == row)
-        };
+        let of = |row: &'static str| self.measurements.iter().filter(move |measurement| measurement.row == row);
         of(ONE_OF_ONE)
-            .flat_map(|one| {
-                of(ONE_OF_5000)
-                    .filter(|many| many.body == one.body)
-                    .map(move |many| (one, many))
-            })
+            .flat_map(|one| of(ONE_OF_5000).filter(|many| many.body == one.body).map(move |many| (one, many)))
             .map(|(one, many)| Flatness {
                 body: one.body,
                 one_of_one_cpu_microseconds: Summary::new(one).server_cpu_microseconds,
@@ -197,11 +185,7 @@ impl Report {
                 "{:<24}{:<14}{:>7}{:>12.0}{:>14.0}{:>13.1}{:>15.1}{:>7.2}{:>12}{:>14}",
                 measurement.title,
                 measurement.body,
-                format!(
-                    "{}.{}",
-                    measurement.body_bytes / 1000,
-                    measurement.body_bytes % 1000 / 100
-                ),
+                format!("{}.{}", measurement.body_bytes / 1000, measurement.body_bytes % 1000 / 100),
                 summary.null_requests_per_second,
                 summary.server_requests_per_second,
                 summary.null_cpu_microseconds,
@@ -257,10 +241,7 @@ mod tests {
     }
 
     fn measurement(row: &'static str, pairs: &[(f64, f64)]) -> Measurement {
-        let rounds = pairs.iter().map(|(null, server)| Round {
-            null: sample(*null),
-            server: sample(*server),
-        });
+        let rounds = pairs.iter().map(|(null, server)| Round { null: sample(*null), server: sample(*server) });
         Measurement {
             row,
             title: row,
@@ -299,10 +280,7 @@ mod tests {
     #[test]
     fn the_table_shows_rows_flatness_and_missed_aims() {
         let report = Report {
-            measurements: vec![
-                measurement(ONE_OF_ONE, &[(10.0, 13.0)]),
-                measurement(ONE_OF_5000, &[(20.0, 30.0)]),
-            ],
+            measurements: vec![measurement(ONE_OF_ONE, &[(10.0, 13.0)]), measurement(ONE_OF_5000, &[(20.0, 30.0)])],
         };
         let expected = "\
 row                     body               KB  null req/s  server req/s  null CPU µs  server CPU µs  ratio null RSS MB server RSS MB
@@ -316,12 +294,8 @@ above the aim of 1.4: 1-of-5000 (pod) 1.50
 
     #[test]
     fn the_json_holds_medians_and_every_round() {
-        let report = Report {
-            measurements: vec![measurement(
-                ONE_OF_ONE,
-                &[(10.0, 13.0), (10.0, 14.0), (10.0, 15.0)],
-            )],
-        };
+        let report =
+            Report { measurements: vec![measurement(ONE_OF_ONE, &[(10.0, 13.0), (10.0, 14.0), (10.0, 15.0)])] };
         let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
         assert_eq!(json["rows"][0]["serverCpuMicroseconds"], 14.0);
         assert_eq!(json["rows"][0]["rounds"].as_array().unwrap().len(), 3);

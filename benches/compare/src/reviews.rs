@@ -16,14 +16,8 @@ pub struct Recorded {
 }
 
 pub const RECORDED: [Recorded; 2] = [
-    Recorded {
-        name: "pod",
-        text: include_str!("../../reviews/pod-review.json"),
-    },
-    Recorded {
-        name: "pod, 500 env",
-        text: include_str!("../../reviews/pod-500-env-review.json"),
-    },
+    Recorded { name: "pod", text: include_str!("../../reviews/pod-review.json") },
+    Recorded { name: "pod, 500 env", text: include_str!("../../reviews/pod-500-env-review.json") },
 ];
 
 #[derive(Deserialize)]

@@ -33,20 +33,11 @@ pub const ROWS: [Row; 6] = [
     row("3-of-100", "3 of 100 sets", 3, 100),
     row("1-of-1000", "1 of 1,000 sets", 1, 1_000),
     row(ONE_OF_5000, "1 of 5,000 sets", 1, 5_000),
-    Row {
-        second_pass: true,
-        ..row("second-pass", "second pass (3 of 100)", 3, 100)
-    },
+    Row { second_pass: true, ..row("second-pass", "second pass (3 of 100)", 3, 100) },
 ];
 
 const fn row(name: &'static str, title: &'static str, matching: usize, sets: usize) -> Row {
-    Row {
-        name,
-        title,
-        matching,
-        sets,
-        second_pass: false,
-    }
+    Row { name, title, matching, sets, second_pass: false }
 }
 
 /// The rows of these names in table order, all of them for no name.
@@ -54,19 +45,10 @@ const fn row(name: &'static str, title: &'static str, matching: usize, sets: usi
 /// # Errors
 /// A name that no row has.
 pub fn select(names: &[String]) -> Result<Vec<&'static Row>, BenchError> {
-    if let Some(found) = names
-        .iter()
-        .find(|name| ROWS.iter().all(|row| row.name != **name))
-    {
-        return Err(BenchError::UnknownRow {
-            found: found.clone(),
-            known: ROWS.map(|row| row.name).join(", "),
-        });
+    if let Some(found) = names.iter().find(|name| ROWS.iter().all(|row| row.name != **name)) {
+        return Err(BenchError::UnknownRow { found: found.clone(), known: ROWS.map(|row| row.name).join(", ") });
     }
-    Ok(ROWS
-        .iter()
-        .filter(|row| names.is_empty() || names.iter().any(|name| name == row.name))
-        .collect())
+    Ok(ROWS.iter().filter(|row| names.is_empty() || names.iter().any(|name| name == row.name)).collect())
 }
 
 #[cfg(test)]
@@ -85,9 +67,6 @@ mod tests {
     #[test]
     fn an_unknown_row_is_refused_with_the_known_ones() {
         let text = select(&["1-of-2".into()]).unwrap_err().to_string();
-        assert!(
-            text.contains("\"1-of-2\"") && text.contains("3-of-100"),
-            "{text}"
-        );
+        assert!(text.contains("\"1-of-2\"") && text.contains("3-of-100"), "{text}");
     }
 }

@@ -44,19 +44,13 @@ impl Template {
 
     /// Any other command, split at spaces.
     pub fn custom(command: &str) -> Self {
-        Self {
-            name: "server",
-            words: command.split_whitespace().map(str::to_owned).collect(),
-        }
+        Self { name: "server", words: command.split_whitespace().map(str::to_owned).collect() }
     }
 
     fn new(name: &'static str, program: &Path, arguments: &str) -> Self {
         let program = program.to_string_lossy().into_owned();
         let words = std::iter::once(program).chain(arguments.split_whitespace().map(str::to_owned));
-        Self {
-            name,
-            words: words.collect(),
-        }
+        Self { name, words: words.collect() }
     }
 
     fn has_health(&self) -> bool {
@@ -104,11 +98,7 @@ impl Server {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
-            .map_err(|source| BenchError::Start {
-                server: template.name.into(),
-                command: words.join(" "),
-                source,
-            })?;
+            .map_err(|source| BenchError::Start { server: template.name.into(), command: words.join(" "), source })?;
         let mut server = Self {
             name: template.name,
             pid: child.id().unwrap_or_default(),
@@ -149,18 +139,14 @@ impl Server {
 
     async fn is_ready(&self) -> Result<(), String> {
         if let Some(health) = self.health {
-            let response = http::get(health, "/readyz")
-                .await
-                .map_err(|error| error.to_string())?;
+            let response = http::get(health, "/readyz").await.map_err(|error| error.to_string())?;
             if response.status != 200 {
                 let text = String::from_utf8_lossy(&response.body).into_owned();
                 return Err(format!("/readyz says {}: {text}", response.status));
             }
         }
         let connected = TcpStream::connect(self.webhook).await;
-        connected
-            .map(drop)
-            .map_err(|error| format!("{}: {error}", self.webhook))
+        connected.map(drop).map_err(|error| format!("{}: {error}", self.webhook))
     }
 
     /// The end of what the process wrote.
@@ -169,10 +155,7 @@ impl Server {
         let bytes = fs::read(&self.output).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
-        lines
-            .get(lines.len().saturating_sub(LINES)..)
-            .unwrap_or_default()
-            .join("\n")
+        lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join("\n")
     }
 }
 

@@ -44,17 +44,11 @@ struct Args {
 #[derive(Debug, thiserror::Error)]
 enum NullServerError {
     #[error("cannot read {path}: {source}; give a PEM file")]
-    Pem {
-        path: PathBuf,
-        source: rustls::pki_types::pem::Error,
-    },
+    Pem { path: PathBuf, source: rustls::pki_types::pem::Error },
     #[error("certificate and key cannot be used for TLS: {0}")]
     Tls(#[from] rustls::Error),
     #[error("cannot serve on {address}: {source}")]
-    Serve {
-        address: SocketAddr,
-        source: std::io::Error,
-    },
+    Serve { address: SocketAddr, source: std::io::Error },
 }
 
 #[derive(Deserialize)]
@@ -96,17 +90,12 @@ async fn main() -> ExitCode {
 
 async fn serve(args: Args) -> Result<(), NullServerError> {
     let tls = RustlsConfig::from_config(Arc::new(tls_config(&args.cert, &args.key)?));
-    let router = Router::new()
-        .route("/{*path}", post(review))
-        .layer(DefaultBodyLimit::max(BODY_LIMIT));
+    let router = Router::new().route("/{*path}", post(review)).layer(DefaultBodyLimit::max(BODY_LIMIT));
     axum_server::bind(args.bind)
         .acceptor(RustlsAcceptor::new(tls).acceptor(NoDelayAcceptor::new()))
         .serve(router.into_make_service())
         .await
-        .map_err(|source| NullServerError::Serve {
-            address: args.bind,
-            source,
-        })
+        .map_err(|source| NullServerError::Serve { address: args.bind, source })
 }
 
 fn tls_config(cert: &Path, key: &Path) -> Result<ServerConfig, NullServerError> {
@@ -114,9 +103,7 @@ fn tls_config(cert: &Path, key: &Path) -> Result<ServerConfig, NullServerError> 
         let path = path.to_path_buf();
         move |source| NullServerError::Pem { path, source }
     };
-    let chain = CertificateDer::pem_file_iter(cert)
-        .and_then(Iterator::collect)
-        .map_err(unreadable(cert))?;
+    let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect).map_err(unreadable(cert))?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -139,10 +126,7 @@ fn answer(body: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&Answer {
         api_version: "admission.k8s.io/v1",
         kind: "AdmissionReview",
-        response: Verdict {
-            uid: &review.request.uid,
-            allowed: true,
-        },
+        response: Verdict { uid: &review.request.uid, allowed: true },
     })
 }
 
@@ -155,15 +139,11 @@ mod tests {
     fn answers_yes_with_the_uid_of_the_request() {
         for (name, body) in [
             ("6.5 KB pod", include_str!("../../reviews/pod-review.json")),
-            (
-                "500 variables",
-                include_str!("../../reviews/pod-500-env-review.json"),
-            ),
+            ("500 variables", include_str!("../../reviews/pod-500-env-review.json")),
             ("escaped uid", r#"{"request":{"uid":"a\u002db"}}"#),
         ] {
             let sent: serde_json::Value = serde_json::from_str(body).unwrap();
-            let reply: serde_json::Value =
-                serde_json::from_slice(&answer(body.as_bytes()).unwrap()).unwrap();
+            let reply: serde_json::Value = serde_json::from_slice(&answer(body.as_bytes()).unwrap()).unwrap();
             assert_eq!(reply["apiVersion"], "admission.k8s.io/v1", "{name}");
             assert_eq!(reply["kind"], "AdmissionReview", "{name}");
             assert_eq!(reply["response"]["allowed"], true, "{name}");
@@ -173,13 +153,7 @@ mod tests {
 
     #[test]
     fn refuses_a_body_without_a_uid() {
-        for body in [
-            "",
-            "{}",
-            r#"{"request":{}}"#,
-            r#"{"request":{"uid":7}}"#,
-            "[1",
-        ] {
+        for body in ["", "{}", r#"{"request":{}}"#, r#"{"request":{"uid":7}}"#, "[1"] {
             assert!(answer(body.as_bytes()).is_err(), "{body}");
         }
     }
