@@ -11,5 +11,7 @@ macro_rules! api_domain {
 pub const API_DOMAIN: &str = api_domain!();
 
 pub mod pod;
+pub mod manifest;
 pub mod sidecarset;
 pub mod world;
+pub mod yaml;
