@@ -25,7 +25,7 @@ struct FileState {
     len: Option<u64>,
 }
 
-/// Looks at paths, times and sizes of the files that [`load`](super::load) would read, not at their content; cheap
+/// Looks at paths, times and sizes of the files that [`load`](super::load()) would read, not at their content; cheap
 /// enough for a poll. What cannot be read is part of the result, not an error.
 pub fn fingerprint(paths: &[PathBuf]) -> Fingerprint {
     let (mut states, mut unreadable) = (Vec::new(), Vec::new());
