@@ -1,0 +1,406 @@
+//! Starting, watching and ending the control plane.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::certificates::{self, Authority, Credentials};
+use crate::component::{Component, Janitor};
+use crate::kubectl::{self, Output};
+use crate::{Error, Namespace, Tools, progress_on_stderr};
+
+mod arguments;
+mod manifests;
+
+use arguments::{Files, Ports};
+
+/// How long a step of the start may take: generous, since a loaded machine is slow and a broken start is seen at once
+/// by the component that ended.
+const PATIENCE: Duration = Duration::from_secs(90);
+const POLL: Duration = Duration::from_millis(100);
+
+/// What kind of cluster to start. The default is a whole one.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Keep an audit log (level Metadata, one event a request), for tests that count requests.
+    pub audit: bool,
+    /// Feature gates of the API server, as in `MutatingAdmissionPolicy=true`.
+    pub feature_gates: Vec<String>,
+    /// More arguments for the API server; the last of two equal ones wins.
+    pub extra_apiserver_args: Vec<String>,
+    /// Run the scheduler, and kwok with two nodes on which every pod becomes Ready.
+    pub kwok: bool,
+    /// Run the controller-manager. Without it there are no service accounts, so create Deployments but no pods.
+    pub controller_manager: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            audit: false,
+            feature_gates: Vec::new(),
+            extra_apiserver_args: Vec::new(),
+            kwok: true,
+            controller_manager: true,
+        }
+    }
+}
+
+/// A running cluster. Dropping it ends all its processes and removes its directory; so does the end of this process,
+/// whatever ends it.
+pub struct Cluster {
+    dir: PathBuf,
+    tools: Tools,
+    apiserver_port: u16,
+    authority: Authority,
+    admin: Credentials,
+    audit: bool,
+    namespaces: AtomicU32,
+    components: Vec<Component>,
+    janitor: Option<Janitor>,
+}
+
+impl Cluster {
+    /// Starts a whole cluster; see [`Cluster::start_with`].
+    ///
+    /// # Errors
+    /// As [`Cluster::start_with`].
+    pub fn start() -> Result<Self, Error> {
+        Self::start_with(&Options::default())
+    }
+
+    /// Builds what is missing (minutes, the first time; progress on stderr), starts the cluster and waits until it can be
+    /// used: the API server and the nodes are ready and the `default` service account exists.
+    ///
+    /// # Errors
+    /// If a program cannot be built, ends by itself twice (the second time with other ports), or is not ready in time.
+    pub fn start_with(options: &Options) -> Result<Self, Error> {
+        let tools = Tools::locate(&progress_on_stderr)?;
+        match Self::start_once(options, tools.clone()) {
+            // Ports are chosen by binding and letting go, so somebody else may have taken one in between.
+            Err(Error::Ended { .. }) => Self::start_once(options, tools),
+            started => started,
+        }
+    }
+
+    /// The cluster that all tests of one test binary share; it ends with the process.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`]; every caller gets the same error.
+    pub fn shared() -> Result<&'static Self, &'static Error> {
+        static SHARED: OnceLock<Result<Cluster, Error>> = OnceLock::new();
+        SHARED.get_or_init(Self::start).as_ref()
+    }
+
+    fn start_once(options: &Options, tools: Tools) -> Result<Self, Error> {
+        let temporary = std::env::temp_dir();
+        let dir = tempfile::Builder::new()
+            .prefix("outrider-cluster-")
+            .tempdir()
+            .map_err(|e| Error::io("create a directory in", &temporary, e))?;
+        let janitor = Janitor::start(dir.path())?;
+        let authority = Authority::new()?;
+        let admin = authority.client("admin", &["system:masters"])?;
+        let ports = Ports::choose()?;
+        let mut cluster = Self {
+            dir: dir.keep(),
+            tools,
+            apiserver_port: ports.apiserver,
+            authority,
+            admin,
+            audit: options.audit,
+            namespaces: AtomicU32::new(0),
+            components: Vec::new(),
+            janitor: Some(janitor),
+        };
+        cluster.bring_up(options, ports)?;
+        Ok(cluster)
+    }
+
+    fn bring_up(&mut self, options: &Options, ports: Ports) -> Result<(), Error> {
+        let files = Files::write(&self.dir, &self.authority)?;
+        self.write_kubeconfig("admin", &self.admin)?;
+        self.run("etcd", &arguments::etcd(&self.dir, ports))?;
+        self.wait_for("etcd to listen", || Ok(listening(ports.etcd_client)))?;
+        self.run(
+            "kube-apiserver",
+            &arguments::kube_apiserver(&self.dir, &files, ports, options),
+        )?;
+        self.wait_for("kube-apiserver to listen", || {
+            Ok(listening(ports.apiserver))
+        })?;
+        self.wait_for_kubectl(
+            "the API server to be ready",
+            &["get", "--raw=/readyz"],
+            "ok",
+        )?;
+        if options.controller_manager {
+            let kubeconfig = self.kubeconfig_for("system:kube-controller-manager", &[])?;
+            self.run(
+                "kube-controller-manager",
+                &arguments::kube_controller_manager(&kubeconfig, &files),
+            )?;
+        }
+        if options.kwok {
+            let kubeconfig = self.kubeconfig_for("system:kube-scheduler", &[])?;
+            self.run("kube-scheduler", &arguments::kube_scheduler(&kubeconfig))?;
+            let kubeconfig = self.kubeconfig_for("kwok", &["system:masters"])?;
+            self.run(
+                "kwok",
+                &arguments::kwok(&kubeconfig, &self.tools.kwok_stages),
+            )?;
+            self.kubectl_ok(&["create", "-f", "-"], Some(&manifests::nodes()))?;
+            let ready = "-o=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
+            self.wait_for_kubectl(
+                "the nodes to be Ready",
+                &["get", "nodes", ready],
+                "True True",
+            )?;
+        }
+        if options.controller_manager {
+            self.wait_for_service_account("default")?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, name: &'static str, args: &[String]) -> Result<(), Error> {
+        let component = Component::start(name, self.tools.program(name), args, &self.dir)?;
+        self.components.push(component);
+        Ok(())
+    }
+
+    /// Pods are refused in a namespace until the controller-manager has made its service account.
+    fn wait_for_service_account(&self, namespace: &str) -> Result<(), Error> {
+        let get = [
+            "get",
+            "serviceaccount",
+            "default",
+            "-o=name",
+            "--ignore-not-found",
+            "--namespace",
+            namespace,
+        ];
+        self.wait_for_kubectl(
+            "the default service account",
+            &get,
+            "serviceaccount/default",
+        )
+    }
+
+    fn wait_for_kubectl(&self, what: &str, args: &[&str], wanted: &str) -> Result<(), Error> {
+        self.wait_for(what, || {
+            let output = self.kubectl(args, None)?;
+            if output.success() && output.stdout.trim() == wanted {
+                return Ok(None);
+            }
+            Ok(Some(format!("{}{}", output.stdout, output.stderr)))
+        })
+    }
+
+    /// Asks until `missing` says `None`; fails early if a component has ended.
+    fn wait_for(
+        &self,
+        what: &str,
+        missing: impl Fn() -> Result<Option<String>, Error>,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        loop {
+            let Some(last) = missing()? else {
+                return Ok(());
+            };
+            self.check()?;
+            if start.elapsed() > PATIENCE {
+                return Err(Error::TimedOut {
+                    what: what.to_owned(),
+                    seconds: PATIENCE.as_secs(),
+                    last,
+                    logs: self.log_tails(),
+                });
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Whether all components still run.
+    ///
+    /// # Errors
+    /// For the first that has ended, with the end of its log.
+    pub fn check(&self) -> Result<(), Error> {
+        for component in &self.components {
+            if let Some(status) = component.ended() {
+                let name = component.name().to_owned();
+                return Err(Error::Ended {
+                    name,
+                    status: status.to_string(),
+                    log: component.log_tail(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory that holds everything of this cluster: `logs/`, `kubeconfig/`, certificates and data.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The version of the API server, as in `v1.36.3`.
+    pub fn version(&self) -> &str {
+        &self.tools.version
+    }
+
+    /// The API server's address, `https://127.0.0.1:<port>`.
+    pub fn apiserver_url(&self) -> String {
+        arguments::loopback("https", self.apiserver_port)
+    }
+
+    /// The certificate that signs the API server's and all clients' certificates, PEM.
+    pub fn ca_pem(&self) -> String {
+        self.authority.pem()
+    }
+
+    /// The credentials of `admin`, in the group `system:masters`.
+    pub const fn admin_credentials(&self) -> &Credentials {
+        &self.admin
+    }
+
+    /// The kubeconfig file of `admin`. It names its certificates by absolute path.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.kubeconfig_path("admin")
+    }
+
+    /// Writes a kubeconfig file for another user, for tests of RBAC, and gives its path.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf, Error> {
+        self.write_kubeconfig(user, &self.authority.client(user, groups)?)
+    }
+
+    fn write_kubeconfig(&self, user: &str, credentials: &Credentials) -> Result<PathBuf, Error> {
+        let (certificate, key) =
+            certificates::write_pair(&self.dir, &file_name(user), credentials)?;
+        let text = certificates::kubeconfig(
+            &self.apiserver_url(),
+            &arguments::ca_file(&self.dir),
+            &certificate,
+            &key,
+        );
+        let path = self.kubeconfig_path(user);
+        certificates::write_private(&path, &text)?;
+        Ok(path)
+    }
+
+    fn kubeconfig_path(&self, user: &str) -> PathBuf {
+        self.dir.join("kubeconfig").join(file_name(user))
+    }
+
+    /// Runs kubectl as `admin`, with `stdin` as its standard input.
+    ///
+    /// # Errors
+    /// Only if it cannot be run: its own failure is in the [`Output`].
+    pub fn kubectl(&self, args: &[&str], stdin: Option<&str>) -> Result<Output, Error> {
+        let cache = self.dir.join("kubectl-cache");
+        kubectl::run(
+            self.tools.program("kubectl"),
+            &self.kubeconfig(),
+            &cache,
+            args,
+            stdin,
+        )
+    }
+
+    /// Runs kubectl as `admin` and gives its standard output.
+    ///
+    /// # Errors
+    /// If it fails; the error holds its standard error.
+    pub fn kubectl_ok(&self, args: &[&str], stdin: Option<&str>) -> Result<String, Error> {
+        kubectl::must_succeed(args, self.kubectl(args, stdin)?)
+    }
+
+    /// Creates a namespace `<prefix>-<number>` of this cluster's, in which pods can be created at once.
+    ///
+    /// # Errors
+    /// If the API server refuses it.
+    pub fn namespace(&self, prefix: &str) -> Result<Namespace<'_>, Error> {
+        let name = format!(
+            "{prefix}-{}",
+            self.namespaces.fetch_add(1, Ordering::Relaxed)
+        );
+        self.kubectl_ok(&["create", "namespace", &name], None)?;
+        let namespace = Namespace::new(self, name);
+        if self
+            .components
+            .iter()
+            .any(|component| component.name() == "kube-controller-manager")
+        {
+            self.wait_for_service_account(namespace.name())?;
+        }
+        Ok(namespace)
+    }
+
+    /// All audit events so far (`audit.k8s.io/v1 Event`), oldest first; needs [`Options::audit`].
+    ///
+    /// # Errors
+    /// If the cluster keeps no audit log, or it cannot be read.
+    pub fn audit_events(&self) -> Result<Vec<serde_json::Value>, Error> {
+        if !self.audit {
+            return Err(Error::Audit(
+                "none is kept: start the cluster with Options { audit: true, .. }".to_owned(),
+            ));
+        }
+        let path = arguments::audit_log(&self.dir);
+        let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+        // What follows the last line break is still being written.
+        let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let events = complete
+            .lines()
+            .map(serde_json::from_str)
+            .collect::<Result<_, _>>();
+        events.map_err(|error| Error::Audit(format!("{}: {error}", path.display())))
+    }
+
+    /// The ends of all components' logs, for a failure message.
+    pub fn log_tails(&self) -> String {
+        let tail =
+            |component: &Component| format!("--- {}\n{}\n", component.name(), component.log_tail());
+        self.components.iter().map(tail).collect()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}", self.log_tails());
+        }
+        self.components.iter().for_each(Component::stop);
+        self.components.iter().for_each(Component::wait);
+        // Only now nothing writes into the directory any more.
+        drop(self.janitor.take());
+    }
+}
+
+/// What is missing, in the manner of [`Cluster::wait_for`].
+fn listening(port: u16) -> Option<String> {
+    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+    connected
+        .err()
+        .map(|error| format!("127.0.0.1:{port}: {error}"))
+}
+
+/// User names may hold characters that file names may not, such as the `/` of a SPIFFE identity.
+fn file_name(user: &str) -> String {
+    user.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,228 @@
+//! Building programs with `go`, once, however many processes ask.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Module, Progress, Tool};
+use crate::{Error, component};
+
+/// How often a long build says that it is still at it.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(100);
+
+/// kwok's own stages that make nodes stay Ready and pods Ready, Succeeded (of Jobs) and gone, as soon as they can be.
+/// They are files of the kwok module; the program has none built in.
+pub(super) const KWOK_STAGES: [&str; 5] = [
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-complete.yaml",
+    "pod/fast/pod-delete.yaml",
+];
+
+/// Builds `missing` into the cache, one after the other: each build uses all processors.
+///
+/// # Errors
+/// If `go` is missing or fails; what was built before stays.
+pub(super) fn build(
+    cache: &Path,
+    missing: &[(Tool, &Module)],
+    progress: Progress,
+) -> Result<(), Error> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(cache).map_err(|e| Error::io("create", cache, e))?;
+    let _lock = lock(cache, progress)?;
+    let total = missing.len();
+    for (index, (tool, module)) in missing.iter().enumerate() {
+        let target = module.dir(cache).join(tool.name);
+        if target.is_file() {
+            continue; // Another process has built it while we waited for the lock.
+        }
+        let label = format!(
+            "building {} {} ({} of {total})",
+            tool.name,
+            built_for(*tool, module),
+            index + 1
+        );
+        if index == 0 {
+            progress(&format!(
+                "{total} programs must be built in {}; the first time takes minutes",
+                cache.display()
+            ));
+        }
+        build_one(*tool, module, &target, &label, progress)?;
+    }
+    Ok(())
+}
+
+fn built_for(tool: Tool, module: &Module) -> &str {
+    if tool.kubernetes {
+        &module.version
+    } else {
+        "as pinned"
+    }
+}
+
+/// Held until the file is dropped; the kernel lets go of it when we die.
+fn lock(cache: &Path, progress: Progress) -> Result<File, Error> {
+    let path = cache.join("lock");
+    let file = File::create(&path).map_err(|e| Error::io("create", &path, e))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            progress("another process is building the cluster's programs; waiting for it");
+        }
+        Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path, error)),
+    }
+    file.lock().map_err(|e| Error::io("lock", &path, e))?;
+    Ok(file)
+}
+
+/// Builds beside the target and renames, so that what has the right name is whole.
+fn build_one(
+    tool: Tool,
+    module: &Module,
+    target: &Path,
+    label: &str,
+    progress: Progress,
+) -> Result<(), Error> {
+    let dir = target.parent().unwrap_or(target);
+    fs::create_dir_all(dir).map_err(|e| Error::io("create", dir, e))?;
+    let work = tempfile::Builder::new()
+        .prefix(".building-")
+        .tempdir_in(dir)
+        .map_err(|e| Error::io("write in", dir, e))?;
+    progress(label);
+    let start = Instant::now();
+    let go = Go::new(work.path());
+    module.write(work.path())?;
+    let unfinished = work.path().join(tool.name);
+    let flags = module.linker_flags();
+    let output = unfinished.display().to_string();
+    let still = |seconds| progress(&format!("{label}: {seconds} s"));
+    go.run(
+        &[
+            "build",
+            module.mod_flag(),
+            "-ldflags",
+            &flags,
+            "-o",
+            &output,
+            tool.package,
+        ],
+        &still,
+    )?;
+    if tool.name == "kwok" {
+        copy_kwok_stages(&go, work.path(), dir)?;
+    }
+    fs::rename(&unfinished, target).map_err(|e| Error::io("write", target, e))?;
+    progress(&format!("{label}: done in {} s", start.elapsed().as_secs()));
+    Ok(())
+}
+
+fn copy_kwok_stages(go: &Go, work: &Path, dir: &Path) -> Result<(), Error> {
+    let module = go.output(&["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
+    let source = Path::new(module.trim()).join("kustomize/stage");
+    let copied = work.join("kwok-stages");
+    fs::create_dir(&copied).map_err(|e| Error::io("create", &copied, e))?;
+    for stage in KWOK_STAGES {
+        let from = source.join(stage);
+        // Read and written, not copied: files of the module cache are read-only, and their mode would come along.
+        let text = fs::read_to_string(&from).map_err(|e| Error::io("read", &from, e))?;
+        let to = copied.join(file_name(stage));
+        fs::write(&to, text).map_err(|e| Error::io("write", &to, e))?;
+    }
+    let target = dir.join("kwok-stages");
+    if target.exists() {
+        fs::remove_dir_all(&target).map_err(|e| Error::io("replace", &target, e))?;
+    }
+    fs::rename(&copied, &target).map_err(|e| Error::io("write", &target, e))
+}
+
+/// The stage files that were put beside kwok when it was built.
+pub(super) fn kwok_stages(cache: &Path, pinned: &Module) -> Vec<PathBuf> {
+    let dir = pinned.dir(cache).join("kwok-stages");
+    KWOK_STAGES
+        .iter()
+        .map(|stage| dir.join(file_name(stage)))
+        .collect()
+}
+
+fn file_name(stage: &str) -> &str {
+    stage.rsplit_once('/').map_or(stage, |(_, name)| name)
+}
+
+/// `go`, run in one directory.
+pub(super) struct Go<'a> {
+    dir: &'a Path,
+}
+
+impl<'a> Go<'a> {
+    pub(super) const fn new(dir: &'a Path) -> Self {
+        Self { dir }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("go");
+        // A workspace file above the cache must not choose other versions; without cgo a program needs no libc.
+        command
+            .args(args)
+            .current_dir(self.dir)
+            .env("GOWORK", "off")
+            .env("CGO_ENABLED", "0")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end and gives its standard output.
+    pub(super) fn output(&self, args: &[&str]) -> Result<String, Error> {
+        let output = self.command(args).output().map_err(Error::NoGo)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok(text);
+        }
+        let printed = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+        Err(Error::Go {
+            command: args.join(" "),
+            status: output.status.to_string(),
+            output: printed,
+        })
+    }
+
+    /// Runs it to its end; `still` is told the elapsed seconds from time to time.
+    fn run(&self, args: &[&str], still: &dyn Fn(u64)) -> Result<(), Error> {
+        let log = self.dir.join("go.log");
+        let output = File::create(&log).map_err(|e| Error::io("create", &log, e))?;
+        let mut child = self
+            .command(args)
+            .stdout(Stdio::null())
+            .stderr(output)
+            .spawn()
+            .map_err(Error::NoGo)?;
+        let start = Instant::now();
+        let mut told = PROGRESS_INTERVAL;
+        loop {
+            if let Some(status) = child.try_wait().map_err(Error::NoGo)? {
+                if status.success() {
+                    return Ok(());
+                }
+                let output = component::tail(&log);
+                return Err(Error::Go {
+                    command: args.join(" "),
+                    status: status.to_string(),
+                    output,
+                });
+            }
+            if start.elapsed() >= told {
+                still(start.elapsed().as_secs());
+                told += PROGRESS_INTERVAL;
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
