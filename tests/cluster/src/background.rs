@@ -72,16 +72,21 @@ impl Background {
     pub fn up(&self, progress: Progress) -> Result<bool, Error> {
         crate::Tools::locate(progress)?;
         fs::create_dir_all(&self.dir).map_err(|e| Error::io("create", &self.dir, e))?;
-        let lock = self.dir.join("lock");
         // Two that start at once: the second finds the cluster of the first.
-        let lock_file = File::create(&lock).map_err(|e| Error::io("create", &lock, e))?;
-        lock_file.lock().map_err(|e| Error::io("lock", &lock, e))?;
+        let _lock = self.lock()?;
         if self.status()?.is_some() {
             return Ok(false);
         }
         progress("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok");
         self.start_holder()?;
         Ok(true)
+    }
+
+    fn lock(&self) -> Result<File, Error> {
+        let path = self.dir.join("lock");
+        let file = File::create(&path).map_err(|e| Error::io("create", &path, e))?;
+        file.lock().map_err(|e| Error::io("lock", &path, e))?;
+        Ok(file)
     }
 
     fn start_holder(&self) -> Result<(), Error> {
@@ -123,6 +128,11 @@ impl Background {
     /// # Errors
     /// If it is there and does not end.
     pub fn down(&self) -> Result<bool, Error> {
+        if !self.dir.exists() {
+            return Ok(false);
+        }
+        // One that is starting is waited for, and then ended.
+        let _lock = self.lock()?;
         let ended = self.ask("stop")?.is_some();
         for leftover in [self.socket(), self.kubeconfig()] {
             remove(&leftover)?;

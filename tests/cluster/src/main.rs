@@ -104,6 +104,12 @@ fn up(background: &Background) -> Result<(), Error> {
         "cluster: {verb} Kubernetes {}; end it with `cluster down`",
         status.version
     );
+    // Who has Rust and Go alone has no kubectl yet.
+    let tools = Tools::locate(&progress_on_stderr)?;
+    eprintln!(
+        "cluster: a kubectl for it: {}",
+        tools.program("kubectl").display()
+    );
     println!(
         "export KUBECONFIG={}",
         shell_word(&background.kubeconfig().display().to_string())

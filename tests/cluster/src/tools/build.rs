@@ -39,8 +39,7 @@ pub(super) fn build(
     let _lock = lock(cache, progress)?;
     let total = missing.len();
     for (index, (tool, module)) in missing.iter().enumerate() {
-        let target = module.dir(cache).join(tool.name);
-        if target.is_file() {
+        if module.dir(cache).join(tool.name).is_file() {
             continue; // Another process has built it while we waited for the lock.
         }
         let label = format!(
@@ -55,7 +54,7 @@ pub(super) fn build(
                 cache.display()
             ));
         }
-        build_one(*tool, module, &target, &label, progress)?;
+        build_one(*tool, module, cache, &label, progress)?;
     }
     Ok(())
 }
@@ -83,44 +82,44 @@ fn lock(cache: &Path, progress: Progress) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Builds beside the target and renames, so that what has the right name is whole.
+/// Builds apart and renames, so that what has the right name is whole. The caller holds the lock.
 fn build_one(
     tool: Tool,
     module: &Module,
-    target: &Path,
+    cache: &Path,
     label: &str,
     progress: Progress,
 ) -> Result<(), Error> {
-    let dir = target.parent().unwrap_or(target);
-    fs::create_dir_all(dir).map_err(|e| Error::io("create", dir, e))?;
-    let work = tempfile::Builder::new()
-        .prefix(".building-")
-        .tempdir_in(dir)
-        .map_err(|e| Error::io("write in", dir, e))?;
     progress(label);
     let start = Instant::now();
-    let go = Go::new(work.path());
-    module.write(work.path())?;
-    let unfinished = work.path().join(tool.name);
+    let dir = module.dir(cache);
+    fs::create_dir_all(&dir).map_err(|e| Error::io("create", &dir, e))?;
+    let work = cache.join("building");
+    // What is in it was left by a build that was killed.
+    remove_dir(&work)?;
+    fs::create_dir(&work).map_err(|e| Error::io("create", &work, e))?;
+    let go = Go::new(&work);
+    module.write(&work)?;
     let flags = module.linker_flags();
-    let output = unfinished.display().to_string();
     let still = |seconds| progress(&format!("{label}: {seconds} s"));
-    go.run(
-        &[
-            "build",
-            module.mod_flag(),
-            "-ldflags",
-            &flags,
-            "-o",
-            &output,
-            tool.package,
-        ],
-        &still,
-    )?;
+    let built = work.join(tool.name);
+    let output = built.display().to_string();
+    let args = [
+        "build",
+        module.mod_flag(),
+        "-ldflags",
+        &flags,
+        "-o",
+        &output,
+        tool.package,
+    ];
+    go.run(&args, &still)?;
     if tool.name == "kwok" {
-        copy_kwok_stages(&go, work.path(), dir)?;
+        copy_kwok_stages(&go, &work, &dir)?;
     }
-    fs::rename(&unfinished, target).map_err(|e| Error::io("write", target, e))?;
+    let target = dir.join(tool.name);
+    fs::rename(&built, &target).map_err(|e| Error::io("write", &target, e))?;
+    remove_dir(&work)?;
     progress(&format!("{label}: done in {} s", start.elapsed().as_secs()));
     Ok(())
 }
@@ -138,10 +137,17 @@ fn copy_kwok_stages(go: &Go, work: &Path, dir: &Path) -> Result<(), Error> {
         fs::write(&to, text).map_err(|e| Error::io("write", &to, e))?;
     }
     let target = dir.join("kwok-stages");
-    if target.exists() {
-        fs::remove_dir_all(&target).map_err(|e| Error::io("replace", &target, e))?;
-    }
+    remove_dir(&target)?;
     fs::rename(&copied, &target).map_err(|e| Error::io("write", &target, e))
+}
+
+fn remove_dir(dir: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("remove", dir, error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The stage files that were put beside kwok when it was built.
