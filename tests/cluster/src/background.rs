@@ -190,7 +190,7 @@ impl Background {
         Ok(Some(reply))
     }
 
-    /// Starts a cluster, writes [`READY`] to `out` and holds the cluster until somebody asks to stop.
+    /// Starts a cluster, writes the line `ready` to `out` and holds the cluster until somebody asks to stop.
     ///
     /// # Errors
     /// If it cannot be started, or the socket cannot be made.

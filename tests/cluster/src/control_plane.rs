@@ -1,12 +1,10 @@
 //! Starting, watching and ending the control plane.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::certificates::{self, Authority, Credentials};
 use crate::component::{Component, Janitor};
@@ -15,13 +13,10 @@ use crate::{Error, Namespace, Tools, progress_on_stderr};
 
 mod arguments;
 mod manifests;
+mod waiting;
 
 use arguments::{Files, Ports};
-
-/// How long a step of the start may take: generous, since a loaded machine is slow and a broken start is seen at once
-/// by the component that ended.
-const PATIENCE: Duration = Duration::from_secs(90);
-const POLL: Duration = Duration::from_millis(100);
+use waiting::listening;
 
 /// What kind of cluster to start. The default is a whole one.
 #[derive(Clone, Debug)]
@@ -173,76 +168,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// Pods are refused in a namespace until the controller-manager has made its service account.
-    fn wait_for_service_account(&self, namespace: &str) -> Result<(), Error> {
-        let get = [
-            "get",
-            "serviceaccount",
-            "default",
-            "-o=name",
-            "--ignore-not-found",
-            "--namespace",
-            namespace,
-        ];
-        self.wait_for_kubectl(
-            "the default service account",
-            &get,
-            "serviceaccount/default",
-        )
-    }
-
-    fn wait_for_kubectl(&self, what: &str, args: &[&str], wanted: &str) -> Result<(), Error> {
-        self.wait_for(what, || {
-            let output = self.kubectl(args, None)?;
-            if output.success() && output.stdout.trim() == wanted {
-                return Ok(None);
-            }
-            Ok(Some(format!("{}{}", output.stdout, output.stderr)))
-        })
-    }
-
-    /// Asks until `missing` says `None`; fails early if a component has ended.
-    fn wait_for(
-        &self,
-        what: &str,
-        missing: impl Fn() -> Result<Option<String>, Error>,
-    ) -> Result<(), Error> {
-        let start = Instant::now();
-        loop {
-            let Some(last) = missing()? else {
-                return Ok(());
-            };
-            self.check()?;
-            if start.elapsed() > PATIENCE {
-                return Err(Error::TimedOut {
-                    what: what.to_owned(),
-                    seconds: PATIENCE.as_secs(),
-                    last,
-                    logs: self.log_tails(),
-                });
-            }
-            thread::sleep(POLL);
-        }
-    }
-
-    /// Whether all components still run.
-    ///
-    /// # Errors
-    /// For the first that has ended, with the end of its log.
-    pub fn check(&self) -> Result<(), Error> {
-        for component in &self.components {
-            if let Some(status) = component.ended() {
-                let name = component.name().to_owned();
-                return Err(Error::Ended {
-                    name,
-                    status: status.to_string(),
-                    log: component.log_tail(),
-                });
-            }
-        }
-        Ok(())
-    }
-
     /// The directory that holds everything of this cluster: `logs/`, `kubeconfig/`, certificates and data.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -382,14 +307,6 @@ impl Drop for Cluster {
         // Only now nothing writes into the directory any more.
         drop(self.janitor.take());
     }
-}
-
-/// What is missing, in the manner of [`Cluster::wait_for`].
-fn listening(port: u16) -> Option<String> {
-    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
-    connected
-        .err()
-        .map(|error| format!("127.0.0.1:{port}: {error}"))
 }
 
 /// User names may hold characters that file names may not, such as the `/` of a SPIFFE identity.
