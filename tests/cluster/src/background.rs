@@ -90,10 +90,7 @@ impl Background {
     }
 
     fn start_holder(&self) -> Result<(), Error> {
-        let failed = |what: &str, error: io::Error| Error::Io {
-            what: what.to_owned(),
-            source: error,
-        };
+        let failed = |what: &str, error: io::Error| Error::Io { what: what.to_owned(), source: error };
         let program = std::env::current_exe().map_err(|e| failed("cannot find this program", e))?;
         let log = self.log();
         let log_file = File::create(&log).map_err(|e| Error::io("create", &log, e))?;
@@ -109,18 +106,13 @@ impl Background {
             .map_err(|e| Error::io("run", &program, e))?;
         let mut first_line = String::new();
         if let Some(stdout) = holder.stdout.take() {
-            BufReader::new(stdout)
-                .read_line(&mut first_line)
-                .map_err(|e| failed("cannot hear from the cluster", e))?;
+            BufReader::new(stdout).read_line(&mut first_line).map_err(|e| failed("cannot hear from the cluster", e))?;
         }
         if first_line.trim() == READY {
             return Ok(());
         }
         drop(holder.wait());
-        Err(Error::Background(format!(
-            "the cluster did not start:\n{}",
-            component::tail(&log)
-        )))
+        Err(Error::Background(format!("the cluster did not start:\n{}", component::tail(&log))))
     }
 
     /// Ends the cluster and waits for that. Says `false` if there is none.
@@ -149,21 +141,9 @@ impl Background {
             return Ok(None);
         };
         let reply: serde_json::Value = serde_json::from_str(&reply).unwrap_or_default();
-        let text = |name: &str| {
-            reply
-                .get(name)
-                .and_then(|value| value.as_str())
-                .map(str::to_owned)
-        };
-        let pid = reply
-            .get("pid")
-            .and_then(serde_json::Value::as_u64)
-            .unwrap_or_default();
-        Ok(Some(Status {
-            version: text("version").unwrap_or_default(),
-            pid,
-            trouble: text("trouble"),
-        }))
+        let text = |name: &str| reply.get(name).and_then(|value| value.as_str()).map(str::to_owned);
+        let pid = reply.get("pid").and_then(serde_json::Value::as_u64).unwrap_or_default();
+        Ok(Some(Status { version: text("version").unwrap_or_default(), pid, trouble: text("trouble") }))
     }
 
     /// The holder's reply, or `None` if there is no holder.
@@ -171,12 +151,7 @@ impl Background {
         let socket = self.socket();
         let mut stream = match UnixStream::connect(&socket) {
             Ok(stream) => stream,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-                ) =>
-            {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
                 return Ok(None);
             }
             Err(error) => return Err(Error::io("connect to", &socket, error)),
@@ -198,15 +173,11 @@ impl Background {
         fs::create_dir_all(&self.dir).map_err(|e| Error::io("create", &self.dir, e))?;
         let cluster = Cluster::start()?;
         let (socket, kubeconfig) = (self.socket(), self.kubeconfig());
-        fs::copy(cluster.kubeconfig(), &kubeconfig)
-            .map_err(|e| Error::io("write", &kubeconfig, e))?;
+        fs::copy(cluster.kubeconfig(), &kubeconfig).map_err(|e| Error::io("write", &kubeconfig, e))?;
         // Left by a holder that was killed: `up` has made sure that nobody answers on it.
         remove(&socket)?;
-        let listener =
-            UnixListener::bind(&socket).map_err(|e| Error::io("listen on", &socket, e))?;
-        writeln!(out, "{READY}")
-            .and_then(|()| out.flush())
-            .map_err(|e| Error::io("report", &self.dir, e))?;
+        let listener = UnixListener::bind(&socket).map_err(|e| Error::io("listen on", &socket, e))?;
+        writeln!(out, "{READY}").and_then(|()| out.flush()).map_err(|e| Error::io("report", &self.dir, e))?;
         for stream in listener.incoming().flatten() {
             // A client that went away has no reply to miss.
             if let Ok(Some(asker)) = answer(stream, &cluster) {
@@ -229,17 +200,14 @@ fn answer(mut stream: UnixStream, cluster: &Cluster) -> io::Result<Option<UnixSt
         return Ok(Some(stream));
     }
     let trouble = cluster.check().err().map(|error| error.to_string());
-    let status =
-        json!({"pid": std::process::id(), "version": cluster.version(), "trouble": trouble});
+    let status = json!({"pid": std::process::id(), "version": cluster.version(), "trouble": trouble});
     stream.write_all(status.to_string().as_bytes())?;
     Ok(None)
 }
 
 fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("remove", path, error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path, error)),
         _ => Ok(()),
     }
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
 };
 
 use crate::Error;
@@ -28,18 +28,10 @@ impl Authority {
     /// A new one, known to nobody.
     pub(crate) fn new() -> Result<Self, Error> {
         let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "outrider test cluster");
+        params.distinguished_name.push(DnType::CommonName, "outrider test cluster");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
-        Ok(Self(CertifiedIssuer::self_signed(
-            params,
-            KeyPair::generate()?,
-        )?))
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
     }
 
     /// The authority's own certificate, PEM.
@@ -50,10 +42,7 @@ impl Authority {
     /// A certificate for a server that is reached under `names` (DNS names and addresses).
     pub(crate) fn server(&self, names: &[&str]) -> Result<Credentials, Error> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        self.sign(
-            CertificateParams::new(names)?,
-            ExtendedKeyUsagePurpose::ServerAuth,
-        )
+        self.sign(CertificateParams::new(names)?, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
     /// A certificate that the API server takes as the user `name` in `groups`
@@ -63,39 +52,25 @@ impl Authority {
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         for group in groups {
-            params
-                .distinguished_name
-                .push(DnType::OrganizationName, *group);
+            params.distinguished_name.push(DnType::OrganizationName, *group);
         }
         self.sign(params, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
-    fn sign(
-        &self,
-        mut params: CertificateParams,
-        usage: ExtendedKeyUsagePurpose,
-    ) -> Result<Credentials, Error> {
+    fn sign(&self, mut params: CertificateParams, usage: ExtendedKeyUsagePurpose) -> Result<Credentials, Error> {
         let key = KeyPair::generate()?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![usage];
         let certificate_pem = params.signed_by(&key, &self.0)?.pem();
-        Ok(Credentials {
-            certificate_pem,
-            key_pem: key.serialize_pem(),
-        })
+        Ok(Credentials { certificate_pem, key_pem: key.serialize_pem() })
     }
 }
 
 /// Writes `<dir>/<name>.crt` and `<dir>/<name>.key`; the key is for the owner's eyes only.
-pub(crate) fn write_pair(
-    dir: &Path,
-    name: &str,
-    credentials: &Credentials,
-) -> Result<(PathBuf, PathBuf), Error> {
+pub(crate) fn write_pair(dir: &Path, name: &str, credentials: &Credentials) -> Result<(PathBuf, PathBuf), Error> {
     let certificate = dir.join(format!("{name}.crt"));
     let key = dir.join(format!("{name}.key"));
-    fs::write(&certificate, &credentials.certificate_pem)
-        .map_err(|e| Error::io("write", &certificate, e))?;
+    fs::write(&certificate, &credentials.certificate_pem).map_err(|e| Error::io("write", &certificate, e))?;
     write_private(&key, &credentials.key_pem)?;
     Ok((certificate, key))
 }
@@ -104,9 +79,7 @@ pub(crate) fn write_pair(
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    let written = options
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|e| Error::io("write", path, e))
 }
 

@@ -46,31 +46,14 @@ pub(crate) struct Component {
 impl Component {
     /// Starts `program` with its output in `<dir>/logs/<name>.log` and `dir` as its home, so that it reads no settings of
     /// the user.
-    pub(crate) fn start(
-        name: &'static str,
-        program: &Path,
-        args: &[String],
-        dir: &Path,
-    ) -> Result<Self, Error> {
+    pub(crate) fn start(name: &'static str, program: &Path, args: &[String], dir: &Path) -> Result<Self, Error> {
         let log = dir.join("logs").join(format!("{name}.log"));
         let output = File::create(&log).map_err(|e| Error::io("create", &log, e))?;
         let errors = output.try_clone().map_err(|e| Error::io("open", &log, e))?;
         let mut command = Command::new("sh");
-        command
-            .args(["-c", SUPERVISOR, name])
-            .arg(program)
-            .args(args)
-            .current_dir(dir)
-            .env("HOME", dir);
-        command
-            .env_remove("KUBECONFIG")
-            .stdout(output)
-            .stderr(errors);
-        Ok(Self {
-            name,
-            log,
-            supervisor: Mutex::new(spawn(command)?),
-        })
+        command.args(["-c", SUPERVISOR, name]).arg(program).args(args).current_dir(dir).env("HOME", dir);
+        command.env_remove("KUBECONFIG").stdout(output).stderr(errors);
+        Ok(Self { name, log, supervisor: Mutex::new(spawn(command)?) })
     }
 
     /// Its name, as in `kube-apiserver`.
@@ -80,34 +63,18 @@ impl Component {
 
     /// How it ended, or `None` while it runs.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
-        self.supervisor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .try_wait()
-            .ok()
-            .flatten()
+        self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten()
     }
 
     /// Tells it to end, without waiting for that.
     pub(crate) fn stop(&self) {
-        drop(
-            self.supervisor
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .stdin
-                .take(),
-        );
+        drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).stdin.take());
     }
 
     /// Waits until it has ended; it must have been told to.
     pub(crate) fn wait(&self) {
         // An error here means that it has been waited for already.
-        drop(
-            self.supervisor
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .wait(),
-        );
+        drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).wait());
     }
 
     /// The last lines of what it printed.
@@ -123,12 +90,7 @@ impl Janitor {
     /// Watches over `dir`.
     pub(crate) fn start(dir: &Path) -> Result<Self, Error> {
         let mut command = Command::new("sh");
-        command
-            .args(["-c", JANITOR, "janitor"])
-            .arg(dir)
-            .current_dir("/")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.args(["-c", JANITOR, "janitor"]).arg(dir).current_dir("/").stdout(Stdio::null()).stderr(Stdio::null());
         spawn(command).map(Self)
     }
 }
@@ -147,10 +109,7 @@ fn spawn(mut command: Command) -> Result<Child, Error> {
         .stdin(Stdio::piped())
         .process_group(0)
         .spawn()
-        .map_err(|source| Error::Io {
-            what: "cannot run `sh`".to_owned(),
-            source,
-        })
+        .map_err(|source| Error::Io { what: "cannot run `sh`".to_owned(), source })
 }
 
 /// The last lines of a file, or why it cannot be read.
@@ -158,10 +117,7 @@ pub(crate) fn tail(path: &Path) -> String {
     match read_end(path) {
         Ok(text) => {
             let lines: Vec<&str> = text.lines().collect();
-            lines
-                .get(lines.len().saturating_sub(LOG_TAIL_LINES)..)
-                .unwrap_or_default()
-                .join("\n")
+            lines.get(lines.len().saturating_sub(LOG_TAIL_LINES)..).unwrap_or_default().join("\n")
         }
         Err(error) => format!("(cannot read {}: {error})", path.display()),
     }

@@ -121,40 +121,21 @@ impl Cluster {
         self.write_kubeconfig("admin", &self.admin)?;
         self.run("etcd", &arguments::etcd(&self.dir, ports))?;
         self.wait_for("etcd to listen", || Ok(listening(ports.etcd_client)))?;
-        self.run(
-            "kube-apiserver",
-            &arguments::kube_apiserver(&self.dir, &files, ports, options),
-        )?;
-        self.wait_for("kube-apiserver to listen", || {
-            Ok(listening(ports.apiserver))
-        })?;
-        self.wait_for_kubectl(
-            "the API server to be ready",
-            &["get", "--raw=/readyz"],
-            "ok",
-        )?;
+        self.run("kube-apiserver", &arguments::kube_apiserver(&self.dir, &files, ports, options))?;
+        self.wait_for("kube-apiserver to listen", || Ok(listening(ports.apiserver)))?;
+        self.wait_for_kubectl("the API server to be ready", &["get", "--raw=/readyz"], "ok")?;
         if options.controller_manager {
             let kubeconfig = self.kubeconfig_for("system:kube-controller-manager", &[])?;
-            self.run(
-                "kube-controller-manager",
-                &arguments::kube_controller_manager(&kubeconfig, &files),
-            )?;
+            self.run("kube-controller-manager", &arguments::kube_controller_manager(&kubeconfig, &files))?;
         }
         if options.kwok {
             let kubeconfig = self.kubeconfig_for("system:kube-scheduler", &[])?;
             self.run("kube-scheduler", &arguments::kube_scheduler(&kubeconfig))?;
             let kubeconfig = self.kubeconfig_for("kwok", &["system:masters"])?;
-            self.run(
-                "kwok",
-                &arguments::kwok(&kubeconfig, &self.tools.kwok_stages),
-            )?;
+            self.run("kwok", &arguments::kwok(&kubeconfig, &self.tools.kwok_stages))?;
             self.kubectl_ok(&["create", "-f", "-"], Some(&manifests::nodes()))?;
             let ready = "-o=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
-            self.wait_for_kubectl(
-                "the nodes to be Ready",
-                &["get", "nodes", ready],
-                "True True",
-            )?;
+            self.wait_for_kubectl("the nodes to be Ready", &["get", "nodes", ready], "True True")?;
         }
         if options.controller_manager {
             self.wait_for_service_account("default")?;
@@ -207,14 +188,8 @@ impl Cluster {
     }
 
     fn write_kubeconfig(&self, user: &str, credentials: &Credentials) -> Result<PathBuf, Error> {
-        let (certificate, key) =
-            certificates::write_pair(&self.dir, &file_name(user), credentials)?;
-        let text = certificates::kubeconfig(
-            &self.apiserver_url(),
-            &arguments::ca_file(&self.dir),
-            &certificate,
-            &key,
-        );
+        let (certificate, key) = certificates::write_pair(&self.dir, &file_name(user), credentials)?;
+        let text = certificates::kubeconfig(&self.apiserver_url(), &arguments::ca_file(&self.dir), &certificate, &key);
         let path = self.kubeconfig_path(user);
         certificates::write_private(&path, &text)?;
         Ok(path)
@@ -230,13 +205,7 @@ impl Cluster {
     /// Only if it cannot be run: its own failure is in the [`Output`].
     pub fn kubectl(&self, args: &[&str], stdin: Option<&str>) -> Result<Output, Error> {
         let cache = self.dir.join("kubectl-cache");
-        kubectl::run(
-            self.tools.program("kubectl"),
-            &self.kubeconfig(),
-            &cache,
-            args,
-            stdin,
-        )
+        kubectl::run(self.tools.program("kubectl"), &self.kubeconfig(), &cache, args, stdin)
     }
 
     /// Runs kubectl as `admin` and gives its standard output.
@@ -252,17 +221,10 @@ impl Cluster {
     /// # Errors
     /// If the API server refuses it.
     pub fn namespace(&self, prefix: &str) -> Result<Namespace<'_>, Error> {
-        let name = format!(
-            "{prefix}-{}",
-            self.namespaces.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("{prefix}-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
         self.kubectl_ok(&["create", "namespace", &name], None)?;
         let namespace = Namespace::new(self, name);
-        if self
-            .components
-            .iter()
-            .any(|component| component.name() == "kube-controller-manager")
-        {
+        if self.components.iter().any(|component| component.name() == "kube-controller-manager") {
             self.wait_for_service_account(namespace.name())?;
         }
         Ok(namespace)
@@ -274,25 +236,19 @@ impl Cluster {
     /// If the cluster keeps no audit log, or it cannot be read.
     pub fn audit_events(&self) -> Result<Vec<serde_json::Value>, Error> {
         if !self.audit {
-            return Err(Error::Audit(
-                "none is kept: start the cluster with Options { audit: true, .. }".to_owned(),
-            ));
+            return Err(Error::Audit("none is kept: start the cluster with Options { audit: true, .. }".to_owned()));
         }
         let path = arguments::audit_log(&self.dir);
         let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
         // What follows the last line break is still being written.
         let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
-        let events = complete
-            .lines()
-            .map(serde_json::from_str)
-            .collect::<Result<_, _>>();
+        let events = complete.lines().map(serde_json::from_str).collect::<Result<_, _>>();
         events.map_err(|error| Error::Audit(format!("{}: {error}", path.display())))
     }
 
     /// The ends of all components' logs, for a failure message.
     pub fn log_tails(&self) -> String {
-        let tail =
-            |component: &Component| format!("--- {}\n{}\n", component.name(), component.log_tail());
+        let tail = |component: &Component| format!("--- {}\n{}\n", component.name(), component.log_tail());
         self.components.iter().map(tail).collect()
     }
 }
@@ -311,13 +267,5 @@ impl Drop for Cluster {
 
 /// User names may hold characters that file names may not, such as the `/` of a SPIFFE identity.
 fn file_name(user: &str) -> String {
-    user.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '-' {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect()
+    user.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }

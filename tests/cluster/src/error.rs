@@ -49,9 +49,7 @@ pub enum Error {
     #[error("KUBE_VERSION={0}: want a Kubernetes release such as v1.35.2")]
     Version(String),
     /// No place for the cache is known.
-    #[error(
-        "neither XDG_CACHE_HOME nor HOME is set: one of them must tell where built programs are kept"
-    )]
+    #[error("neither XDG_CACHE_HOME nor HOME is set: one of them must tell where built programs are kept")]
     NoCache,
     /// A certificate could not be made.
     #[error("cannot make a certificate: {0}")]
@@ -103,9 +101,6 @@ impl fmt::Debug for Error {
 impl Error {
     /// Wraps `source` with the operation and the path it was about.
     pub(crate) fn io(verb: &str, path: &Path, source: io::Error) -> Self {
-        Self::Io {
-            what: format!("cannot {verb} {}", path.display()),
-            source,
-        }
+        Self::Io { what: format!("cannot {verb} {}", path.display()), source }
     }
 }

@@ -42,11 +42,7 @@ pub(crate) fn run(
         .args(args)
         .env("KUBECONFIG", kubeconfig)
         .env("KUBECACHEDIR", cache)
-        .stdin(if stdin.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        })
+        .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -72,8 +68,5 @@ pub(crate) fn must_succeed(args: &[&str], output: Output) -> Result<String, Erro
     if output.success() {
         return Ok(output.stdout);
     }
-    Err(Error::Kubectl {
-        command: args.join(" "),
-        stderr: output.stderr,
-    })
+    Err(Error::Kubectl { command: args.join(" "), stderr: output.stderr })
 }

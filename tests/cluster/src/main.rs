@@ -41,15 +41,10 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         // How `up` runs this program again; not for people.
-        ["hold", dir] => Background::in_dir(PathBuf::from(dir))
-            .hold(&mut std::io::stdout())
-            .map(|()| 0),
+        ["hold", dir] => Background::in_dir(PathBuf::from(dir)).hold(&mut std::io::stdout()).map(|()| 0),
         [command] => Background::of_this_user().and_then(|background| run(command, &background)),
         [command, "--state", dir] | ["--state", dir, command] => std::path::absolute(dir)
-            .map_err(|source| Error::Io {
-                what: format!("--state {dir}"),
-                source,
-            })
+            .map_err(|source| Error::Io { what: format!("--state {dir}"), source })
             .and_then(|dir| run(command, &Background::in_dir(dir))),
         _ => Err(usage("want one command: up, down, status or tools")),
     };
@@ -67,10 +62,7 @@ fn run(command: &str, background: &Background) -> Result<u8, Error> {
         "up" => up(background).map(|()| 0),
         "down" => {
             let ended = background.down()?;
-            eprintln!(
-                "cluster: {}",
-                if ended { "ended" } else { "none is running" }
-            );
+            eprintln!("cluster: {}", if ended { "ended" } else { "none is running" });
             Ok(0)
         }
         "status" => status(background),
@@ -87,33 +79,17 @@ fn run(command: &str, background: &Background) -> Result<u8, Error> {
 
 fn up(background: &Background) -> Result<(), Error> {
     let started = background.up(&progress_on_stderr)?;
-    let status = background
-        .status()?
-        .ok_or_else(|| Error::Background("the cluster ended right after its start".to_owned()))?;
+    let status =
+        background.status()?.ok_or_else(|| Error::Background("the cluster ended right after its start".to_owned()))?;
     if let Some(trouble) = status.trouble {
-        return Err(Error::Background(format!(
-            "the cluster is broken; run `cluster down` first: {trouble}"
-        )));
+        return Err(Error::Background(format!("the cluster is broken; run `cluster down` first: {trouble}")));
     }
-    let verb = if started {
-        "started"
-    } else {
-        "already running:"
-    };
-    eprintln!(
-        "cluster: {verb} Kubernetes {}; end it with `cluster down`",
-        status.version
-    );
+    let verb = if started { "started" } else { "already running:" };
+    eprintln!("cluster: {verb} Kubernetes {}; end it with `cluster down`", status.version);
     // Who has Rust and Go alone has no kubectl yet.
     let tools = Tools::locate(&progress_on_stderr)?;
-    eprintln!(
-        "cluster: a kubectl for it: {}",
-        tools.program("kubectl").display()
-    );
-    println!(
-        "export KUBECONFIG={}",
-        shell_word(&background.kubeconfig().display().to_string())
-    );
+    eprintln!("cluster: a kubectl for it: {}", tools.program("kubectl").display());
+    println!("export KUBECONFIG={}", shell_word(&background.kubeconfig().display().to_string()));
     Ok(())
 }
 
@@ -122,12 +98,7 @@ fn status(background: &Background) -> Result<u8, Error> {
         println!("not running");
         return Ok(1);
     };
-    println!(
-        "Kubernetes {}, process {}, KUBECONFIG={}",
-        status.version,
-        status.pid,
-        background.kubeconfig().display()
-    );
+    println!("Kubernetes {}, process {}, KUBECONFIG={}", status.version, status.pid, background.kubeconfig().display());
     match status.trouble {
         None => Ok(0),
         Some(trouble) => {

@@ -60,16 +60,9 @@ impl Drop for Namespace<'_> {
         if thread::panicking() {
             let events = self.kubectl_ok(&["get", "events", "--sort-by=.lastTimestamp"], None);
             let events = events.unwrap_or_else(|error| error.to_string());
-            eprintln!(
-                "events in namespace {}:\n{events}\n{}",
-                self.name,
-                self.cluster.log_tails()
-            );
+            eprintln!("events in namespace {}:\n{events}\n{}", self.name, self.cluster.log_tails());
         }
         // Best effort: a namespace that stays behind ends with the cluster.
-        drop(
-            self.cluster
-                .kubectl(&["delete", "namespace", &self.name, "--wait=false"], None),
-        );
+        drop(self.cluster.kubectl(&["delete", "namespace", &self.name, "--wait=false"], None));
     }
 }

@@ -33,31 +33,11 @@ struct Tool {
 
 /// The order in which they are built: small ones first, so that trouble with the toolchain shows early.
 const TOOLS: [Tool; 6] = [
-    Tool {
-        name: "etcd",
-        package: "go.etcd.io/etcd/server/v3",
-        kubernetes: false,
-    },
-    Tool {
-        name: "kwok",
-        package: "sigs.k8s.io/kwok/cmd/kwok",
-        kubernetes: false,
-    },
-    Tool {
-        name: "kubectl",
-        package: "k8s.io/kubernetes/cmd/kubectl",
-        kubernetes: true,
-    },
-    Tool {
-        name: "kube-apiserver",
-        package: "k8s.io/kubernetes/cmd/kube-apiserver",
-        kubernetes: true,
-    },
-    Tool {
-        name: "kube-scheduler",
-        package: "k8s.io/kubernetes/cmd/kube-scheduler",
-        kubernetes: true,
-    },
+    Tool { name: "etcd", package: "go.etcd.io/etcd/server/v3", kubernetes: false },
+    Tool { name: "kwok", package: "sigs.k8s.io/kwok/cmd/kwok", kubernetes: false },
+    Tool { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl", kubernetes: true },
+    Tool { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver", kubernetes: true },
+    Tool { name: "kube-scheduler", package: "k8s.io/kubernetes/cmd/kube-scheduler", kubernetes: true },
     Tool {
         name: "kube-controller-manager",
         package: "k8s.io/kubernetes/cmd/kube-controller-manager",
@@ -88,12 +68,7 @@ impl Tools {
         let setting = |name| env::var_os(name).filter(|value| !value.is_empty());
         let release = setting("KUBE_VERSION").map(|value| value.to_string_lossy().into_owned());
         let assets = setting("KUBEBUILDER_ASSETS").map(PathBuf::from);
-        Self::locate_in(
-            &cache_root()?,
-            assets.as_deref(),
-            release.as_deref(),
-            progress,
-        )
+        Self::locate_in(&cache_root()?, assets.as_deref(), release.as_deref(), progress)
     }
 
     fn locate_in(
@@ -117,11 +92,7 @@ impl Tools {
             if programs.contains_key(tool.name) {
                 continue;
             }
-            let module = if tool.kubernetes {
-                &kubernetes
-            } else {
-                &pinned
-            };
+            let module = if tool.kubernetes { &kubernetes } else { &pinned };
             let path = module.dir(cache).join(tool.name);
             if !path.is_file() {
                 missing.push((tool, module));
@@ -130,18 +101,12 @@ impl Tools {
         }
         build::build(cache, &missing, progress)?;
         let kwok_stages = build::kwok_stages(cache, &pinned);
-        Ok(Self {
-            version,
-            kwok_stages,
-            programs,
-        })
+        Ok(Self { version, kwok_stages, programs })
     }
 
     /// The path of a program. A name that is none of a cluster's programs is its own path, so that it fails as "not found".
     pub fn program<'a>(&'a self, name: &'a str) -> &'a Path {
-        self.programs
-            .get(name)
-            .map_or_else(|| Path::new(name), PathBuf::as_path)
+        self.programs.get(name).map_or_else(|| Path::new(name), PathBuf::as_path)
     }
 
     /// All programs by name.
@@ -152,17 +117,10 @@ impl Tools {
 
 /// `${XDG_CACHE_HOME:-$HOME/.cache}/outrider`.
 pub(crate) fn cache_home() -> Result<PathBuf, Error> {
-    let absolute = |name| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     // The XDG base directory specification wants relative paths ignored.
-    let cache =
-        absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    cache
-        .map(|cache| cache.join("outrider"))
-        .ok_or(Error::NoCache)
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    cache.map(|cache| cache.join("outrider")).ok_or(Error::NoCache)
 }
 
 fn cache_root() -> Result<PathBuf, Error> {
@@ -176,10 +134,7 @@ fn assets_in(dir: &Path) -> Result<BTreeMap<&'static str, PathBuf>, Error> {
         if path.is_file() {
             programs.insert(tool.name, path);
         } else if ASSETS.contains(&tool.name) {
-            return Err(Error::Assets {
-                dir: dir.display().to_string(),
-                tool: tool.name,
-            });
+            return Err(Error::Assets { dir: dir.display().to_string(), tool: tool.name });
         }
     }
     Ok(programs)
@@ -187,10 +142,7 @@ fn assets_in(dir: &Path) -> Result<BTreeMap<&'static str, PathBuf>, Error> {
 
 /// `kube-apiserver --version` prints `Kubernetes v1.36.3`.
 fn version_of(apiserver: &Path) -> Result<String, Error> {
-    let output = Command::new(apiserver)
-        .arg("--version")
-        .output()
-        .map_err(|e| Error::io("run", apiserver, e))?;
+    let output = Command::new(apiserver).arg("--version").output().map_err(|e| Error::io("run", apiserver, e))?;
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.trim().trim_start_matches("Kubernetes ").to_owned())
 }
@@ -242,16 +194,10 @@ mod tests {
         for name in ASSETS {
             put(assets.path(), name);
         }
-        let tools = Tools::locate_in(cache.path(), Some(assets.path()), None, &|line| {
-            panic!("{line}")
-        })
-        .unwrap();
+        let tools = Tools::locate_in(cache.path(), Some(assets.path()), None, &|line| panic!("{line}")).unwrap();
         assert_eq!(tools.version, "v1.33.1");
         assert_eq!(tools.program("etcd"), assets.path().join("etcd"));
-        assert_eq!(
-            tools.program("kube-scheduler"),
-            pinned.dir(cache.path()).join("kube-scheduler")
-        );
+        assert_eq!(tools.program("kube-scheduler"), pinned.dir(cache.path()).join("kube-scheduler"));
     }
 
     #[test]
@@ -268,13 +214,9 @@ mod tests {
         let (pinned, other) = (Module::pinned(), Module::release("1.35.2").unwrap());
         fill(cache.path(), &pinned);
         fill(cache.path(), &other);
-        let tools =
-            Tools::locate_in(cache.path(), None, Some("1.35.2"), &|line| panic!("{line}")).unwrap();
+        let tools = Tools::locate_in(cache.path(), None, Some("1.35.2"), &|line| panic!("{line}")).unwrap();
         assert_eq!(tools.version, "v1.35.2");
-        assert_eq!(
-            tools.program("kubectl"),
-            other.dir(cache.path()).join("kubectl")
-        );
+        assert_eq!(tools.program("kubectl"), other.dir(cache.path()).join("kubectl"));
         assert_eq!(tools.program("etcd"), pinned.dir(cache.path()).join("etcd"));
     }
 }

@@ -11,18 +11,9 @@ struct Ran {
 }
 
 fn cluster(args: &[&str], state: &Path) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_cluster"))
-        .args(args)
-        .arg("--state")
-        .arg(state)
-        .output()
-        .unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_cluster")).args(args).arg("--state").arg(state).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-    }
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 /// Ends the cluster also when the test fails.
@@ -40,25 +31,15 @@ fn up_prints_the_kubeconfig_line_and_nothing_is_left_after_down() {
     let state = state.path();
     let _down = Down(state);
     let none = cluster(&["status"], state);
-    assert_eq!(
-        (none.code, none.stdout.as_str()),
-        (Some(1), "not running\n")
-    );
+    assert_eq!((none.code, none.stdout.as_str()), (Some(1), "not running\n"));
 
     let up = cluster(&["up"], state);
     let kubeconfig = state.join("kubeconfig");
     assert_eq!(up.code, Some(0), "{}", up.stderr);
-    assert_eq!(
-        up.stdout,
-        format!("export KUBECONFIG={}\n", kubeconfig.display())
-    );
+    assert_eq!(up.stdout, format!("export KUBECONFIG={}\n", kubeconfig.display()));
     let running = cluster(&["status"], state);
     assert_eq!(running.code, Some(0), "{}", running.stdout);
-    assert!(
-        running.stdout.starts_with("Kubernetes v1."),
-        "{}",
-        running.stdout
-    );
+    assert!(running.stdout.starts_with("Kubernetes v1."), "{}", running.stdout);
 
     let again = cluster(&["up"], state);
     assert_eq!(again.stdout, up.stdout);
@@ -66,27 +47,15 @@ fn up_prints_the_kubeconfig_line_and_nothing_is_left_after_down() {
     assert_eq!(cluster(&["status"], state).stdout, running.stdout);
 
     let down = cluster(&["down"], state);
-    assert_eq!(
-        (down.code, down.stderr.as_str()),
-        (Some(0), "cluster: ended\n")
-    );
+    assert_eq!((down.code, down.stderr.as_str()), (Some(0), "cluster: ended\n"));
     assert_eq!(cluster(&["status"], state).code, Some(1));
     assert!(!kubeconfig.exists());
-    assert_eq!(
-        cluster(&["down"], state).stderr,
-        "cluster: none is running\n"
-    );
+    assert_eq!(cluster(&["down"], state).stderr, "cluster: none is running\n");
 }
 
 #[test]
 fn an_unknown_command_points_at_the_help() {
     let state = Path::new("unused");
     let ran = cluster(&["start"], state);
-    assert_eq!(
-        (ran.code, ran.stderr.as_str()),
-        (
-            Some(2),
-            "cluster: unknown command `start`; see `cluster --help`\n"
-        )
-    );
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), "cluster: unknown command `start`; see `cluster --help`\n"));
 }

@@ -59,16 +59,9 @@ impl Machine {
     fn start(&self, settings: &[(&str, &str)]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
         command.arg("tools").env_clear().env("HOME", self.path());
-        command.env(
-            "PATH",
-            format!("{}:/usr/bin:/bin", self.path().join("bin").display()),
-        );
+        command.env("PATH", format!("{}:/usr/bin:/bin", self.path().join("bin").display()));
         command.envs(settings.iter().copied());
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     fn tools(&self, settings: &[(&str, &str)]) -> (Option<i32>, String, String) {
@@ -83,17 +76,11 @@ impl Machine {
 
 fn told(output: Output) -> (Option<i32>, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 fn path_of(tool: &str, stdout: &str) -> PathBuf {
-    let line = stdout
-        .lines()
-        .find_map(|line| line.strip_prefix(&format!("{tool} ")));
+    let line = stdout.lines().find_map(|line| line.strip_prefix(&format!("{tool} ")));
     PathBuf::from(line.unwrap_or_else(|| panic!("no {tool} in {stdout}")))
 }
 
@@ -103,14 +90,8 @@ fn everything_is_built_once_with_progress_and_then_found() {
     let (code, stdout, stderr) = machine.tools(&[]);
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(machine.builds().len(), 6);
-    assert_eq!(
-        machine.builds()[0],
-        "0 -mod=readonly go.etcd.io/etcd/server/v3"
-    );
-    assert!(
-        stderr.contains("cluster: building etcd as pinned (1 of 6)\n"),
-        "{stderr}"
-    );
+    assert_eq!(machine.builds()[0], "0 -mod=readonly go.etcd.io/etcd/server/v3");
+    assert!(stderr.contains("cluster: building etcd as pinned (1 of 6)\n"), "{stderr}");
     assert!(stderr.contains("(6 of 6): done in "), "{stderr}");
     let kwok = path_of("kwok", &stdout);
     assert!(kwok.starts_with(machine.path().join(".cache/outrider/cluster-tools")));
@@ -127,13 +108,7 @@ fn two_at_once_build_once() {
     let (first, second) = (machine.start(&[]), machine.start(&[]));
     let first = told(first.wait_with_output().unwrap());
     let second = told(second.wait_with_output().unwrap());
-    assert_eq!(
-        (first.0, second.0),
-        (Some(0), Some(0)),
-        "{}{}",
-        first.2,
-        second.2
-    );
+    assert_eq!((first.0, second.0), (Some(0), Some(0)), "{}{}", first.2, second.2);
     assert_eq!(first.1, second.1);
     assert_eq!(machine.builds().len(), 6);
 }
@@ -143,10 +118,7 @@ fn a_failed_build_tells_what_go_said_and_the_next_goes_on_from_there() {
     let machine = Machine::new();
     let (code, _, stderr) = machine.tools(&[("GO_FAILS_FOR", "k8s.io/kubernetes/cmd/kubectl")]);
     assert_eq!(code, Some(2));
-    assert!(
-        stderr.ends_with("failed with exit status: 1:\nno network\n"),
-        "{stderr}"
-    );
+    assert!(stderr.ends_with("failed with exit status: 1:\nno network\n"), "{stderr}");
     assert_eq!(machine.builds().len(), 2);
     assert_eq!(machine.tools(&[]).0, Some(0));
     assert_eq!(machine.builds().len(), 6);
@@ -162,16 +134,10 @@ fn another_release_is_built_in_a_module_of_its_own() {
     assert_eq!(path_of("etcd", &stdout), path_of("etcd", &pinned));
     assert_ne!(path_of("kubectl", &stdout), path_of("kubectl", &pinned));
     assert_eq!(machine.builds().len(), 10);
-    assert_eq!(
-        machine.builds()[6],
-        "0 -mod=mod k8s.io/kubernetes/cmd/kubectl"
-    );
+    assert_eq!(machine.builds()[6], "0 -mod=mod k8s.io/kubernetes/cmd/kubectl");
     let expected = "module outrider.dev/cluster-tools\n\ngo 1.25.0\n\nrequire k8s.io/kubernetes v1.35.2\n\n\
                     replace k8s.io/api => k8s.io/api v0.35.2\n";
-    assert_eq!(
-        fs::read_to_string(machine.path().join("go.mod")).unwrap(),
-        expected
-    );
+    assert_eq!(fs::read_to_string(machine.path().join("go.mod")).unwrap(), expected);
 }
 
 #[test]
@@ -181,18 +147,9 @@ fn what_cannot_work_is_told_before_anything_is_built() {
     let empty = empty.path().to_str().unwrap();
     let cases = [
         (("PATH", empty), "cannot run `go`".to_owned()),
-        (
-            ("KUBE_VERSION", "1.35"),
-            "KUBE_VERSION=1.35: want a Kubernetes release such as v1.35.2".to_owned(),
-        ),
-        (
-            ("KUBEBUILDER_ASSETS", empty),
-            format!("KUBEBUILDER_ASSETS={empty} holds no `etcd`"),
-        ),
-        (
-            ("HOME", ""),
-            "neither XDG_CACHE_HOME nor HOME is set".to_owned(),
-        ),
+        (("KUBE_VERSION", "1.35"), "KUBE_VERSION=1.35: want a Kubernetes release such as v1.35.2".to_owned()),
+        (("KUBEBUILDER_ASSETS", empty), format!("KUBEBUILDER_ASSETS={empty} holds no `etcd`")),
+        (("HOME", ""), "neither XDG_CACHE_HOME nor HOME is set".to_owned()),
     ];
     for (setting, expected) in cases {
         let (code, stdout, stderr) = machine.tools(&[setting]);

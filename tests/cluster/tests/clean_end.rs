@@ -30,11 +30,7 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
 }
 
 fn api_only() -> Options {
-    Options {
-        kwok: false,
-        controller_manager: false,
-        ..Options::default()
-    }
+    Options { kwok: false, controller_manager: false, ..Options::default() }
 }
 
 #[test]
@@ -42,17 +38,9 @@ fn dropping_a_cluster_leaves_no_process_and_no_file() {
     let cluster = Cluster::start().unwrap();
     let dir = cluster.dir().to_owned();
     let running = processes_with(dir.to_str().unwrap());
-    for name in [
-        "etcd",
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-scheduler",
-        "kwok",
-    ] {
+    for name in ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"] {
         assert!(
-            running
-                .iter()
-                .any(|command| command.split(' ').next().unwrap().ends_with(name)),
+            running.iter().any(|command| command.split(' ').next().unwrap().ends_with(name)),
             "{name}: {running:#?}"
         );
     }
@@ -86,16 +74,10 @@ fn a_killed_process_leaves_no_process_and_no_file() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(holder.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     let dir = temporary.path().to_str().unwrap();
-    assert!(
-        processes_with(dir)
-            .iter()
-            .any(|command| command.contains("kube-apiserver"))
-    );
+    assert!(processes_with(dir).iter().any(|command| command.contains("kube-apiserver")));
     holder.kill().unwrap();
     holder.wait().unwrap();
     wait_until("all processes end", || processes_with(dir).is_empty());

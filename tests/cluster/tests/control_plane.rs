@@ -19,92 +19,35 @@ spec:
 fn a_deployment_with_two_replicas_becomes_available() {
     let namespace = Cluster::shared().unwrap().namespace("available").unwrap();
     namespace.apply(WEB).unwrap();
-    namespace
-        .kubectl_ok(
-            &[
-                "wait",
-                "--for=condition=Available",
-                "deployment/web",
-                "--timeout=60s",
-            ],
-            None,
-        )
-        .unwrap();
-    let nodes = namespace
-        .kubectl_ok(
-            &["get", "pods", "-o=jsonpath={.items[*].spec.nodeName}"],
-            None,
-        )
-        .unwrap();
-    assert_eq!(
-        nodes
-            .split(' ')
-            .filter(|node| node.starts_with("kwok-"))
-            .count(),
-        2,
-        "{nodes}"
-    );
+    namespace.kubectl_ok(&["wait", "--for=condition=Available", "deployment/web", "--timeout=60s"], None).unwrap();
+    let nodes = namespace.kubectl_ok(&["get", "pods", "-o=jsonpath={.items[*].spec.nodeName}"], None).unwrap();
+    assert_eq!(nodes.split(' ').filter(|node| node.starts_with("kwok-")).count(), 2, "{nodes}");
 }
 
 #[test]
 fn a_job_completes() {
     let namespace = Cluster::shared().unwrap().namespace("job").unwrap();
-    namespace
-        .kubectl_ok(
-            &["create", "job", "once", "--image=registry.example/once:1"],
-            None,
-        )
-        .unwrap();
-    namespace
-        .kubectl_ok(
-            &[
-                "wait",
-                "--for=condition=Complete",
-                "job/once",
-                "--timeout=60s",
-            ],
-            None,
-        )
-        .unwrap();
+    namespace.kubectl_ok(&["create", "job", "once", "--image=registry.example/once:1"], None).unwrap();
+    namespace.kubectl_ok(&["wait", "--for=condition=Complete", "job/once", "--timeout=60s"], None).unwrap();
 }
 
 #[test]
 fn namespaces_of_one_prefix_are_apart_and_end_with_their_test() {
     let cluster = Cluster::shared().unwrap();
-    let (first, second) = (
-        cluster.namespace("apart").unwrap(),
-        cluster.namespace("apart").unwrap(),
-    );
+    let (first, second) = (cluster.namespace("apart").unwrap(), cluster.namespace("apart").unwrap());
     assert_ne!(first.name(), second.name());
     let name = first.name().to_owned();
     drop(first);
-    let wait = [
-        "wait",
-        "--for=delete",
-        &format!("namespace/{name}"),
-        "--timeout=60s",
-    ];
+    let wait = ["wait", "--for=delete", &format!("namespace/{name}"), "--timeout=60s"];
     cluster.kubectl_ok(&wait, None).unwrap();
-    cluster
-        .kubectl_ok(&["get", "namespace", second.name()], None)
-        .unwrap();
+    cluster.kubectl_ok(&["get", "namespace", second.name()], None).unwrap();
 }
 
 #[test]
 fn a_user_without_roles_is_refused_by_rbac() {
     let cluster = Cluster::shared().unwrap();
-    let kubeconfig = cluster
-        .kubeconfig_for(
-            "system:serviceaccount:outrider-system:outrider",
-            &["readers"],
-        )
-        .unwrap();
-    let refused = cluster
-        .kubectl(
-            &["--kubeconfig", kubeconfig.to_str().unwrap(), "get", "pods"],
-            None,
-        )
-        .unwrap();
+    let kubeconfig = cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider", &["readers"]).unwrap();
+    let refused = cluster.kubectl(&["--kubeconfig", kubeconfig.to_str().unwrap(), "get", "pods"], None).unwrap();
     assert!(!refused.success());
     let user = "\"system:serviceaccount:outrider-system:outrider\" cannot list resource \"pods\"";
     assert!(refused.stderr.contains(user), "{}", refused.stderr);
@@ -112,10 +55,7 @@ fn a_user_without_roles_is_refused_by_rbac() {
 
 #[test]
 fn a_failing_kubectl_tells_why() {
-    let error = Cluster::shared()
-        .unwrap()
-        .kubectl_ok(&["get", "pod", "absent"], None)
-        .unwrap_err();
+    let error = Cluster::shared().unwrap().kubectl_ok(&["get", "pod", "absent"], None).unwrap_err();
     let expected = "`kubectl get pod absent` failed: Error from server (NotFound): pods \"absent\" not found\n";
     assert_eq!(error.to_string(), expected);
     assert_eq!(format!("{error:?}"), expected);
@@ -123,34 +63,20 @@ fn a_failing_kubectl_tells_why() {
 
 #[test]
 fn a_cluster_without_audit_says_so() {
-    let error = Cluster::shared()
-        .unwrap()
-        .audit_events()
-        .unwrap_err()
-        .to_string();
+    let error = Cluster::shared().unwrap().audit_events().unwrap_err().to_string();
     assert!(error.contains("audit: true"), "{error}");
 }
 
 /// An API server and etcd alone, with the API server's options.
 fn api_only() -> Options {
-    Options {
-        kwok: false,
-        controller_manager: false,
-        ..Options::default()
-    }
+    Options { kwok: false, controller_manager: false, ..Options::default() }
 }
 
 #[test]
 fn the_audit_log_has_one_event_for_each_request() {
-    let cluster = Cluster::start_with(&Options {
-        audit: true,
-        ..api_only()
-    })
-    .unwrap();
+    let cluster = Cluster::start_with(&Options { audit: true, ..api_only() }).unwrap();
     for name in ["one", "two"] {
-        cluster
-            .kubectl_ok(&["create", "configmap", name], None)
-            .unwrap();
+        cluster.kubectl_ok(&["create", "configmap", name], None).unwrap();
     }
     let events = cluster.audit_events().unwrap();
     let created = events.iter().filter(|event| {
@@ -158,26 +84,16 @@ fn the_audit_log_has_one_event_for_each_request() {
             && event["objectRef"]["resource"] == "configmaps"
             && event["user"]["username"] == "admin"
     });
-    let names: Vec<_> = created
-        .map(|event| event["objectRef"]["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<_> = created.map(|event| event["objectRef"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["one", "two"]);
 }
 
 #[test]
 fn a_component_that_ends_is_named_with_the_end_of_its_log() {
-    let options = Options {
-        extra_apiserver_args: vec!["--no-such-flag".to_owned()],
-        ..api_only()
-    };
-    let error = Cluster::start_with(&options)
-        .err()
-        .expect("the API server knows no such flag");
+    let options = Options { extra_apiserver_args: vec!["--no-such-flag".to_owned()], ..api_only() };
+    let error = Cluster::start_with(&options).err().expect("the API server knows no such flag");
     assert!(matches!(error, Error::Ended { .. }), "{error}");
     let text = error.to_string();
-    assert!(
-        text.starts_with("kube-apiserver ended by itself (exit status: 1)"),
-        "{text}"
-    );
+    assert!(text.starts_with("kube-apiserver ended by itself (exit status: 1)"), "{text}");
     assert!(text.contains("unknown flag: --no-such-flag"), "{text}");
 }

@@ -35,10 +35,7 @@ impl Ports {
                 apiserver: apiserver.local_addr()?.port(),
             })
         };
-        chosen().map_err(|source| Error::Io {
-            what: "cannot find a free port on 127.0.0.1".to_owned(),
-            source,
-        })
+        chosen().map_err(|source| Error::Io { what: "cannot find a free port on 127.0.0.1".to_owned(), source })
     }
 }
 
@@ -58,14 +55,8 @@ impl Files {
             let path = dir.join(name);
             fs::create_dir(&path).map_err(|e| Error::io("create", &path, e))?;
         }
-        let names = [
-            "127.0.0.1",
-            "localhost",
-            SERVICE_ADDRESS,
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-        ];
+        let names =
+            ["127.0.0.1", "localhost", SERVICE_ADDRESS, "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let service_account = KeyPair::generate()?;
         let files = Self {
             ca: ca_file(dir),
@@ -77,10 +68,7 @@ impl Files {
         certificates::write_private(&files.service_account_key, &service_account.serialize_pem())?;
         let public = [
             (&files.ca, authority.pem()),
-            (
-                &files.service_account_public_key,
-                service_account.public_key_pem(),
-            ),
+            (&files.service_account_public_key, service_account.public_key_pem()),
             (&files.audit_policy, manifests::AUDIT_POLICY.to_owned()),
         ];
         for (path, text) in public {
@@ -114,10 +102,7 @@ fn flags(fixed: &[&str]) -> Vec<String> {
 
 /// Its data is thrown away with the cluster, so nothing waits for the disk.
 pub(super) fn etcd(dir: &Path, ports: Ports) -> Vec<String> {
-    let (client, peer) = (
-        loopback("http", ports.etcd_client),
-        loopback("http", ports.etcd_peer),
-    );
+    let (client, peer) = (loopback("http", ports.etcd_client), loopback("http", ports.etcd_peer));
     let mut args = flags(&["--name=etcd", "--unsafe-no-fsync", "--log-level=warn"]);
     args.extend([
         flag("data-dir", &dir.join("etcd")),
@@ -130,12 +115,7 @@ pub(super) fn etcd(dir: &Path, ports: Ports) -> Vec<String> {
     args
 }
 
-pub(super) fn kube_apiserver(
-    dir: &Path,
-    files: &Files,
-    ports: Ports,
-    options: &Options,
-) -> Vec<String> {
+pub(super) fn kube_apiserver(dir: &Path, files: &Files, ports: Ports, options: &Options) -> Vec<String> {
     // A loopback address cannot be an endpoint of the `kubernetes` Service, and nothing here uses that Service.
     let mut args = flags(&[
         "--bind-address=127.0.0.1",
@@ -153,14 +133,8 @@ pub(super) fn kube_apiserver(
         flag("client-ca-file", &files.ca),
         flag("tls-cert-file", &files.serving.0),
         flag("tls-private-key-file", &files.serving.1),
-        flag(
-            "service-account-key-file",
-            &files.service_account_public_key,
-        ),
-        flag(
-            "service-account-signing-key-file",
-            &files.service_account_key,
-        ),
+        flag("service-account-key-file", &files.service_account_public_key),
+        flag("service-account-signing-key-file", &files.service_account_key),
     ]);
     if options.audit {
         args.push(flag("audit-policy-file", &files.audit_policy));
@@ -169,10 +143,7 @@ pub(super) fn kube_apiserver(
         args.push("--audit-log-maxsize=100000".to_owned());
     }
     if !options.feature_gates.is_empty() {
-        args.push(format!(
-            "--feature-gates={}",
-            options.feature_gates.join(",")
-        ));
+        args.push(format!("--feature-gates={}", options.feature_gates.join(",")));
     }
     args.extend(options.extra_apiserver_args.iter().cloned());
     args
@@ -191,21 +162,13 @@ pub(super) fn kube_controller_manager(kubeconfig: &Path, files: &Files) -> Vec<S
     args.extend([
         flag("kubeconfig", kubeconfig),
         flag("root-ca-file", &files.ca),
-        flag(
-            "service-account-private-key-file",
-            &files.service_account_key,
-        ),
+        flag("service-account-private-key-file", &files.service_account_key),
     ]);
     args
 }
 
 pub(super) fn kube_scheduler(kubeconfig: &Path) -> Vec<String> {
-    let mut args = flags(&[
-        "--leader-elect=false",
-        "--secure-port=0",
-        "--kube-api-qps=500",
-        "--kube-api-burst=1000",
-    ]);
+    let mut args = flags(&["--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000"]);
     args.push(flag("kubeconfig", kubeconfig));
     args
 }

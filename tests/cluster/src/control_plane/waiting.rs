@@ -14,28 +14,11 @@ const POLL: Duration = Duration::from_millis(100);
 impl Cluster {
     /// Pods are refused in a namespace until the controller-manager has made its service account.
     pub(super) fn wait_for_service_account(&self, namespace: &str) -> Result<(), Error> {
-        let get = [
-            "get",
-            "serviceaccount",
-            "default",
-            "-o=name",
-            "--ignore-not-found",
-            "--namespace",
-            namespace,
-        ];
-        self.wait_for_kubectl(
-            "the default service account",
-            &get,
-            "serviceaccount/default",
-        )
+        let get = ["get", "serviceaccount", "default", "-o=name", "--ignore-not-found", "--namespace", namespace];
+        self.wait_for_kubectl("the default service account", &get, "serviceaccount/default")
     }
 
-    pub(super) fn wait_for_kubectl(
-        &self,
-        what: &str,
-        args: &[&str],
-        wanted: &str,
-    ) -> Result<(), Error> {
+    pub(super) fn wait_for_kubectl(&self, what: &str, args: &[&str], wanted: &str) -> Result<(), Error> {
         self.wait_for(what, || {
             let output = self.kubectl(args, None)?;
             if output.success() && output.stdout.trim() == wanted {
@@ -77,11 +60,7 @@ impl Cluster {
         for component in &self.components {
             if let Some(status) = component.ended() {
                 let name = component.name().to_owned();
-                return Err(Error::Ended {
-                    name,
-                    status: status.to_string(),
-                    log: component.log_tail(),
-                });
+                return Err(Error::Ended { name, status: status.to_string(), log: component.log_tail() });
             }
         }
         Ok(())
@@ -91,7 +70,5 @@ impl Cluster {
 /// What is missing, in the manner of [`Cluster::wait_for`].
 pub(super) fn listening(port: u16) -> Option<String> {
     let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
-    connected
-        .err()
-        .map(|error| format!("127.0.0.1:{port}: {error}"))
+    connected.err().map(|error| format!("127.0.0.1:{port}: {error}"))
 }

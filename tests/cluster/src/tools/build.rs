@@ -27,11 +27,7 @@ pub(super) const KWOK_STAGES: [&str; 5] = [
 ///
 /// # Errors
 /// If `go` is missing or fails; what was built before stays.
-pub(super) fn build(
-    cache: &Path,
-    missing: &[(Tool, &Module)],
-    progress: Progress,
-) -> Result<(), Error> {
+pub(super) fn build(cache: &Path, missing: &[(Tool, &Module)], progress: Progress) -> Result<(), Error> {
     if missing.is_empty() {
         return Ok(());
     }
@@ -42,17 +38,9 @@ pub(super) fn build(
         if module.dir(cache).join(tool.name).is_file() {
             continue; // Another process has built it while we waited for the lock.
         }
-        let label = format!(
-            "building {} {} ({} of {total})",
-            tool.name,
-            built_for(*tool, module),
-            index + 1
-        );
+        let label = format!("building {} {} ({} of {total})", tool.name, built_for(*tool, module), index + 1);
         if index == 0 {
-            progress(&format!(
-                "{total} programs must be built in {}; the first time takes minutes",
-                cache.display()
-            ));
+            progress(&format!("{total} programs must be built in {}; the first time takes minutes", cache.display()));
         }
         build_one(*tool, module, cache, &label, progress)?;
     }
@@ -60,11 +48,7 @@ pub(super) fn build(
 }
 
 fn built_for(tool: Tool, module: &Module) -> &str {
-    if tool.kubernetes {
-        &module.version
-    } else {
-        "as pinned"
-    }
+    if tool.kubernetes { &module.version } else { "as pinned" }
 }
 
 /// Held until the file is dropped; the kernel lets go of it when we die.
@@ -83,13 +67,7 @@ fn lock(cache: &Path, progress: Progress) -> Result<File, Error> {
 }
 
 /// Builds apart and renames, so that what has the right name is whole. The caller holds the lock.
-fn build_one(
-    tool: Tool,
-    module: &Module,
-    cache: &Path,
-    label: &str,
-    progress: Progress,
-) -> Result<(), Error> {
+fn build_one(tool: Tool, module: &Module, cache: &Path, label: &str, progress: Progress) -> Result<(), Error> {
     progress(label);
     let start = Instant::now();
     let dir = module.dir(cache);
@@ -104,15 +82,7 @@ fn build_one(
     let still = |seconds| progress(&format!("{label}: {seconds} s"));
     let built = work.join(tool.name);
     let output = built.display().to_string();
-    let args = [
-        "build",
-        module.mod_flag(),
-        "-ldflags",
-        &flags,
-        "-o",
-        &output,
-        tool.package,
-    ];
+    let args = ["build", module.mod_flag(), "-ldflags", &flags, "-o", &output, tool.package];
     go.run(&args, &still)?;
     if tool.name == "kwok" {
         copy_kwok_stages(&go, &work, &dir)?;
@@ -143,9 +113,7 @@ fn copy_kwok_stages(go: &Go, work: &Path, dir: &Path) -> Result<(), Error> {
 
 fn remove_dir(dir: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::io("remove", dir, error))
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", dir, error)),
         _ => Ok(()),
     }
 }
@@ -153,10 +121,7 @@ fn remove_dir(dir: &Path) -> Result<(), Error> {
 /// The stage files that were put beside kwok when it was built.
 pub(super) fn kwok_stages(cache: &Path, pinned: &Module) -> Vec<PathBuf> {
     let dir = pinned.dir(cache).join("kwok-stages");
-    KWOK_STAGES
-        .iter()
-        .map(|stage| dir.join(file_name(stage)))
-        .collect()
+    KWOK_STAGES.iter().map(|stage| dir.join(file_name(stage))).collect()
 }
 
 fn file_name(stage: &str) -> &str {
@@ -176,12 +141,7 @@ impl<'a> Go<'a> {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("go");
         // A workspace file above the cache must not choose other versions; without cgo a program needs no libc.
-        command
-            .args(args)
-            .current_dir(self.dir)
-            .env("GOWORK", "off")
-            .env("CGO_ENABLED", "0")
-            .stdin(Stdio::null());
+        command.args(args).current_dir(self.dir).env("GOWORK", "off").env("CGO_ENABLED", "0").stdin(Stdio::null());
         command
     }
 
@@ -193,23 +153,14 @@ impl<'a> Go<'a> {
             return Ok(text);
         }
         let printed = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
-        Err(Error::Go {
-            command: args.join(" "),
-            status: output.status.to_string(),
-            output: printed,
-        })
+        Err(Error::Go { command: args.join(" "), status: output.status.to_string(), output: printed })
     }
 
     /// Runs it to its end; `still` is told the elapsed seconds from time to time.
     fn run(&self, args: &[&str], still: &dyn Fn(u64)) -> Result<(), Error> {
         let log = self.dir.join("go.log");
         let output = File::create(&log).map_err(|e| Error::io("create", &log, e))?;
-        let mut child = self
-            .command(args)
-            .stdout(Stdio::null())
-            .stderr(output)
-            .spawn()
-            .map_err(Error::NoGo)?;
+        let mut child = self.command(args).stdout(Stdio::null()).stderr(output).spawn().map_err(Error::NoGo)?;
         let start = Instant::now();
         let mut told = PROGRESS_INTERVAL;
         loop {
@@ -218,11 +169,7 @@ impl<'a> Go<'a> {
                     return Ok(());
                 }
                 let output = component::tail(&log);
-                return Err(Error::Go {
-                    command: args.join(" "),
-                    status: status.to_string(),
-                    output,
-                });
+                return Err(Error::Go { command: args.join(" "), status: status.to_string(), output });
             }
             if start.elapsed() >= told {
                 still(start.elapsed().as_secs());

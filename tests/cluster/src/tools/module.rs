@@ -25,17 +25,10 @@ impl Module {
     /// The one whose go.mod and go.sum are in this repository.
     pub(super) fn pinned() -> Self {
         let required = |line: &'static str| line.trim().strip_prefix("k8s.io/kubernetes v");
-        let version = PINNED_MOD
-            .lines()
-            .find_map(required)
-            .and_then(|rest| rest.split_whitespace().next());
+        let version = PINNED_MOD.lines().find_map(required).and_then(|rest| rest.split_whitespace().next());
         let version = format!("v{}", version.unwrap_or("0.0.0"));
         let key = format!("{version}-{:08x}", fnv1a(&[RECIPE, PINNED_MOD, PINNED_SUM]));
-        Self {
-            version,
-            key,
-            pinned: true,
-        }
+        Self { version, key, pinned: true }
     }
 
     /// The one for a Kubernetes release, with or without its `v`.
@@ -54,11 +47,7 @@ impl Module {
             return Ok(pinned);
         }
         let key = format!("{version}-{:08x}", fnv1a(&[RECIPE]));
-        Ok(Self {
-            version,
-            key,
-            pinned: false,
-        })
+        Ok(Self { version, key, pinned: false })
     }
 
     /// Where its programs are kept.
@@ -68,30 +57,20 @@ impl Module {
 
     /// Whether go.mod and go.sum must be taken as they are, or may be completed by `go`.
     pub(super) const fn mod_flag(&self) -> &'static str {
-        if self.pinned {
-            "-mod=readonly"
-        } else {
-            "-mod=mod"
-        }
+        if self.pinned { "-mod=readonly" } else { "-mod=mod" }
     }
 
     /// Without these the programs report v0.0.0, and clients take them for ancient.
     pub(super) fn linker_flags(&self) -> String {
         let package = "k8s.io/component-base/version";
         let minor = self.version.split('.').nth(1).unwrap_or_default();
-        format!(
-            "-s -w -X {package}.gitVersion={} -X {package}.gitMajor=1 -X {package}.gitMinor={minor}",
-            self.version
-        )
+        format!("-s -w -X {package}.gitVersion={} -X {package}.gitMajor=1 -X {package}.gitMinor={minor}", self.version)
     }
 
     /// Writes go.mod and go.sum into `dir`.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
-        let (go_mod, go_sum) = if self.pinned {
-            (PINNED_MOD.to_owned(), PINNED_SUM)
-        } else {
-            (self.go_mod_of_release(dir)?, "")
-        };
+        let (go_mod, go_sum) =
+            if self.pinned { (PINNED_MOD.to_owned(), PINNED_SUM) } else { (self.go_mod_of_release(dir)?, "") };
         for (name, text) in [("go.mod", go_mod.as_str()), ("go.sum", go_sum)] {
             let path = dir.join(name);
             fs::write(&path, text).map_err(|e| Error::io("write", &path, e))?;
@@ -101,19 +80,12 @@ impl Module {
 
     fn go_mod_of_release(&self, dir: &Path) -> Result<String, Error> {
         let path = dir.join("go.mod");
-        fs::write(&path, "module outrider.dev/cluster-tools\n")
-            .map_err(|e| Error::io("write", &path, e))?;
+        fs::write(&path, "module outrider.dev/cluster-tools\n").map_err(|e| Error::io("write", &path, e))?;
         let wanted = format!("k8s.io/kubernetes@{}", self.version);
         let text = Go::new(dir).output(&["mod", "download", "-json", &wanted])?;
         let downloaded: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-        let upstream = PathBuf::from(
-            downloaded
-                .get("GoMod")
-                .and_then(|path| path.as_str())
-                .unwrap_or_default(),
-        );
-        let upstream =
-            fs::read_to_string(&upstream).map_err(|e| Error::io("read", &upstream, e))?;
+        let upstream = PathBuf::from(downloaded.get("GoMod").and_then(|path| path.as_str()).unwrap_or_default());
+        let upstream = fs::read_to_string(&upstream).map_err(|e| Error::io("read", &upstream, e))?;
         Ok(go_mod(&self.version, &upstream))
     }
 }
@@ -121,31 +93,20 @@ impl Module {
 /// A module that requires one Kubernetes release. `k8s.io/kubernetes` requires its siblings as v0.0.0 and replaces them by
 /// directories of its own checkout; their releases are published as v0.X.Y for v1.X.Y.
 fn go_mod(version: &str, upstream: &str) -> String {
-    let go = upstream
-        .lines()
-        .find(|line| line.starts_with("go "))
-        .unwrap_or("go 1.24.0");
+    let go = upstream.lines().find(|line| line.starts_with("go ")).unwrap_or("go 1.24.0");
     let sibling_version = version.replacen("v1.", "v0.", 1);
     let sibling = |line: &str| {
-        let (name, path) = line
-            .trim()
-            .trim_start_matches("replace ")
-            .split_once(" => ")?;
-        path.starts_with("./staging/")
-            .then(|| format!("replace {name} => {name} {sibling_version}\n"))
+        let (name, path) = line.trim().trim_start_matches("replace ").split_once(" => ")?;
+        path.starts_with("./staging/").then(|| format!("replace {name} => {name} {sibling_version}\n"))
     };
     let siblings: String = upstream.lines().filter_map(sibling).collect();
-    format!(
-        "module outrider.dev/cluster-tools\n\n{go}\n\nrequire k8s.io/kubernetes {version}\n\n{siblings}"
-    )
+    format!("module outrider.dev/cluster-tools\n\n{go}\n\nrequire k8s.io/kubernetes {version}\n\n{siblings}")
 }
 
 /// FNV-1a, 32 bits: the standard library's hasher may change with the compiler, and a changed key means minutes of building.
 fn fnv1a(parts: &[&str]) -> u32 {
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
-    bytes.fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
+    bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -157,35 +118,16 @@ mod tests {
     #[test]
     fn the_pinned_module_knows_its_kubernetes_version() {
         let pinned = Module::pinned();
-        assert!(
-            PINNED_MOD.contains(&format!("\tk8s.io/kubernetes {} ", pinned.version)),
-            "{}",
-            pinned.version
-        );
+        assert!(PINNED_MOD.contains(&format!("\tk8s.io/kubernetes {} ", pinned.version)), "{}", pinned.version);
         assert_eq!(Module::release(&pinned.version).unwrap(), pinned);
     }
 
     #[test]
     fn only_a_release_is_a_version() {
-        for (release, version) in [
-            ("v1.35.2", "v1.35.2"),
-            ("1.35.2", "v1.35.2"),
-            ("v1.30.0", "v1.30.0"),
-        ] {
+        for (release, version) in [("v1.35.2", "v1.35.2"), ("1.35.2", "v1.35.2"), ("v1.30.0", "v1.30.0")] {
             assert_eq!(Module::release(release).unwrap().version, version);
         }
-        for release in [
-            "",
-            "v",
-            "v1.35",
-            "1",
-            "latest",
-            "v2.0.0",
-            "v1.35.2-rc.1",
-            "v1.35.2.1",
-            "v1.-3.2",
-            "vv1.35.2",
-        ] {
+        for release in ["", "v", "v1.35", "1", "latest", "v2.0.0", "v1.35.2-rc.1", "v1.35.2.1", "v1.-3.2", "vv1.35.2"] {
             assert!(Module::release(release).is_err(), "{release}");
         }
     }
