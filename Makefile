@@ -1,0 +1,85 @@
+# Kubebuilder's habits: `make help` lists everything.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -o pipefail -ec
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# Where `make run` and `make install` find a cluster; `make cluster` prints a line that sets KUBECONFIG.
+KUBECTL ?= $(shell command -v kubectl || echo "$$($(CARGO) run --quiet -p cluster -- tools)/kubectl")
+ENABLE_WEBHOOKS ?= true
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage:\n  make \033[36m<target>\033[0m\n"} \
+	  /^[a-zA-Z_-]+:.*?##/ { printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2 } \
+	  /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) }' $(MAKEFILE_LIST)
+
+##@ Use
+
+.PHONY: demo
+demo: ## Serve built-in examples on loopback, send them a pod, show what changed. No cluster needed.
+	$(CARGO) run --release --quiet -- demo
+
+.PHONY: cluster
+cluster: ## Start a real control plane on loopback to play with; prints the line that sets KUBECONFIG.
+	@$(CARGO) run --quiet -p cluster -- up
+
+.PHONY: cluster-down
+cluster-down: ## Stop what `make cluster` started.
+	@$(CARGO) run --quiet -p cluster -- down
+
+.PHONY: run
+run: install ## Serve the cluster of KUBECONFIG from this machine, webhooks registered by URL.
+	$(CARGO) run --release -- serve --certificates self --enable-webhooks=$(ENABLE_WEBHOOKS) \
+	  $(if $(filter true,$(ENABLE_WEBHOOKS)),--register-webhooks --webhook-url https://127.0.0.1:9443)
+
+.PHONY: install
+install: ## Install the CRDs into the cluster of KUBECONFIG.
+	$(KUBECTL) apply --server-side -f config/crd/bases
+
+.PHONY: uninstall
+uninstall: ## Remove the CRDs, and with them every object of ours.
+	$(KUBECTL) delete --ignore-not-found -f config/crd/bases
+
+##@ Develop
+
+.PHONY: manifests
+manifests: ## Write CRDs, RBAC and webhook configurations under config/ from the code.
+	$(CARGO) run --quiet -- manifests --output-dir config
+
+.PHONY: fmt
+fmt: ## Format the code.
+	$(CARGO) fmt --all
+
+.PHONY: lint
+lint: ## Check format and lints; both must be clean.
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+.PHONY: build
+build: ## Build the release binary.
+	$(CARGO) build --release --locked
+
+##@ Test
+
+.PHONY: test-unit
+test-unit: ## Everything that needs no cluster: under two minutes, once built.
+	$(CARGO) test --workspace --exclude cluster --locked
+
+.PHONY: test
+test: ## All tests: the quick ones first, then those on a real API server, which is built on first use.
+	@echo "==> lint" && $(MAKE) --no-print-directory lint
+	@echo "==> tests without a cluster" && $(MAKE) --no-print-directory test-unit
+	@echo "==> cluster tools (built once per machine and version)" && $(CARGO) run --quiet --locked -p cluster -- tools
+	@echo "==> tests on a real API server" && $(MAKE) --no-print-directory test-cluster
+
+.PHONY: test-cluster
+test-cluster: ## Tests on a real API server.
+	$(CARGO) test --locked -p cluster
+	$(CARGO) test --locked -p outrider -- --ignored
+
+.PHONY: bench
+bench: ## CPU time and requests per second beside a server that only says yes; needs wrk.
+	$(CARGO) build --release --locked -p outrider -p null-server -p compare
+	target/release/compare --gate 2.0 $(BENCH_ARGS)
