@@ -5,7 +5,13 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+mod builder;
+#[cfg(test)]
+mod tests;
+
+pub use builder::{PatchBuilder, PatchError};
 
 /// Escapes one token of a JSON pointer (RFC 6901): `~` first, then `/`.
 ///
@@ -178,194 +184,11 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// A place that cannot take what the patch would put there.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pointer}: expected {expected}, found {found}")]
-pub struct PatchError {
-    /// JSON pointer of the place.
-    pub pointer: String,
-    /// What would have to be there.
-    pub expected: &'static str,
-    /// What is there.
-    pub found: &'static str,
-}
-
-/// Builds a patch while looking at the document, for defaulting.
-///
-/// It keeps a copy of the document up to date, so that later operations see the effect of earlier ones.
-///
-/// ```
-/// use admission::PatchBuilder;
-/// use serde_json::json;
-/// let mut patch = PatchBuilder::new(&json!({"spec": {"type": null}}));
-/// patch.default("/spec/type", json!("RollingUpdate"))?;
-/// patch.default("/spec/update/partition", json!(0))?;
-/// patch.default("/spec/type", json!("Other"))?;
-/// assert_eq!(
-///     String::from_utf8_lossy(patch.finish().document()),
-///     r#"[{"op":"add","path":"/spec/type","value":"RollingUpdate"},{"op":"add","path":"/spec/update","value":{"partition":0}}]"#
-/// );
-/// # Ok::<(), admission::patch::PatchError>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct PatchBuilder {
-    document: Value,
-    writer: PatchWriter,
-}
-
-impl PatchBuilder {
-    /// A builder over a copy of `document`.
-    pub fn new(document: &Value) -> Self {
-        Self { document: document.clone(), writer: PatchWriter::default() }
-    }
-
-    /// The document as patched so far.
-    pub const fn document(&self) -> &Value {
-        &self.document
-    }
-
-    /// The patch.
-    pub fn finish(self) -> PatchWriter {
-        self.writer
-    }
-
-    /// Sets the value at `pointer`, making missing or null parents. Writes nothing where the value is already there.
-    ///
-    /// # Errors
-    /// When a parent is neither a map nor absent.
-    pub fn set(&mut self, pointer: &str, value: Value) -> Result<(), PatchError> {
-        if self.document.pointer(pointer) == Some(&value) {
-            return Ok(());
-        }
-        self.put(pointer, value)
-    }
-
-    /// Sets the value at `pointer` only where nothing or `null` is there.
-    ///
-    /// # Errors
-    /// When a parent is neither a map nor absent.
-    pub fn default(&mut self, pointer: &str, value: Value) -> Result<(), PatchError> {
-        match self.document.pointer(pointer) {
-            None | Some(Value::Null) => self.put(pointer, value),
-            Some(_) => Ok(()),
-        }
-    }
-
-    /// Removes the value at `pointer`, if there is one.
-    pub fn remove(&mut self, pointer: &str) {
-        let Some((parent, token)) = pointer.rsplit_once('/') else { return };
-        let removed = match self.document.pointer_mut(parent) {
-            Some(Value::Object(map)) => map.remove(unescape(token).as_str()).is_some(),
-            Some(Value::Array(list)) => match token.parse::<usize>() {
-                Ok(index) if index < list.len() => {
-                    list.remove(index);
-                    true
-                }
-                _ => false,
-            },
-            _ => false,
-        };
-        if removed {
-            self.writer.remove(pointer);
-        }
-    }
-
-    /// Inserts `value` in front of element `index` of the list at `pointer`; an index past the end appends.
-    /// A missing or null list, and its parents, are made.
-    ///
-    /// # Errors
-    /// When something else than a list is there.
-    pub fn insert(&mut self, pointer: &str, index: usize, value: Value) -> Result<(), PatchError> {
-        match self.document.pointer_mut(pointer) {
-            Some(Value::Array(list)) => {
-                let index = index.min(list.len());
-                list.insert(index, value.clone());
-                self.writer.add(&format!("{pointer}/{index}"), &value.to_string());
-                Ok(())
-            }
-            None | Some(Value::Null) => self.put(pointer, Value::Array(vec![value])),
-            Some(other) => Err(PatchError { pointer: pointer.to_owned(), expected: "a list", found: type_name(other) }),
-        }
-    }
-
-    fn put(&mut self, pointer: &str, value: Value) -> Result<(), PatchError> {
-        // The shortest prefix at which nothing is there takes the whole new branch in one operation.
-        let mut end = 0;
-        while let Some(next) =
-            pointer.get(end + 1..).map(|rest| rest.find('/').map_or(pointer.len(), |at| end + 1 + at))
-        {
-            let prefix = pointer.get(..next).unwrap_or(pointer);
-            let last = next >= pointer.len();
-            match self.document.pointer(prefix) {
-                Some(Value::Object(_) | Value::Array(_)) if !last => end = next,
-                None | Some(Value::Null) => {
-                    let branch = nest(pointer.get(next..).unwrap_or_default(), value);
-                    return self.write(prefix, branch);
-                }
-                Some(_) if last => return self.write(pointer, value),
-                Some(other) => {
-                    return Err(PatchError { pointer: prefix.to_owned(), expected: "a map", found: type_name(other) });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, pointer: &str, value: Value) -> Result<(), PatchError> {
-        let (parent, token) = pointer.rsplit_once('/').unwrap_or(("", pointer));
-        let json = value.to_string();
-        match self.document.pointer_mut(parent) {
-            Some(Value::Object(map)) => {
-                map.insert(unescape(token), value);
-            }
-            Some(Value::Array(list)) => {
-                let element = token.parse::<usize>().ok().and_then(|index| list.get_mut(index));
-                let Some(element) = element else {
-                    return Err(PatchError { pointer: pointer.to_owned(), expected: "an element", found: "nothing" });
-                };
-                *element = value;
-                // `add` would insert in front of the element.
-                self.writer.replace(pointer, &json);
-                return Ok(());
-            }
-            Some(other) => {
-                return Err(PatchError { pointer: parent.to_owned(), expected: "a map", found: type_name(other) });
-            }
-            None => return Err(PatchError { pointer: parent.to_owned(), expected: "a map", found: "nothing" }),
-        }
-        self.writer.add(pointer, &json);
-        Ok(())
-    }
-}
-
-fn nest(tokens: &str, value: Value) -> Value {
-    tokens.rsplit('/').filter(|token| !token.is_empty()).fold(value, |inner, token| {
-        let mut map = Map::new();
-        map.insert(unescape(token), inner);
-        Value::Object(map)
-    })
-}
-
-fn unescape(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
-}
-
-const fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a map",
-    }
-}
-
 /// Applies a patch document, for command lines and tests. A server only writes patches.
 ///
 /// # Errors
 /// When the patch is not a JSON patch, or does not fit the document.
-#[cfg(feature = "apply")]
+#[cfg(any(test, feature = "apply"))]
 pub fn apply(document: &mut Value, patch: &[u8]) -> Result<(), String> {
     if patch.is_empty() {
         return Ok(());
