@@ -1,6 +1,6 @@
-//! The closed set of reason codes.
+//! The reason codes.
 //!
-//! Every skip, change and denial carries exactly one of these. They are an interface: the same word appears in the
+//! Outrider's own codes are a closed list, [`Reason::ALL`]; another operator adds its own as [`Reason::Other`]. Every skip, change and denial carries exactly one of these. They are an interface: the same word appears in the
 //! warning, the audit annotation, the metric label, the log line and `outrider explain`.
 
 use std::fmt;
@@ -12,20 +12,23 @@ macro_rules! reasons {
         #[non_exhaustive]
         pub enum Reason {
             $( #[doc = $meaning] $name, )+
+            /// A code of another operator: one word in `UpperCamelCase`. It becomes a metric label, so keep the number
+            /// of different codes small.
+            Other(&'static str),
         }
 
         impl Reason {
-            /// Every reason, in the order of the documentation.
+            /// Every code of Outrider, in the order of the documentation.
             pub const ALL: &'static [Self] = &[ $( Self::$name, )+ ];
 
             /// The code as users see it.
             pub const fn as_str(self) -> &'static str {
-                match self { $( Self::$name => stringify!($name), )+ }
+                match self { $( Self::$name => stringify!($name), )+ Self::Other(code) => code }
             }
 
             /// One sentence for the documentation.
             pub const fn meaning(self) -> &'static str {
-                match self { $( Self::$name => $meaning, )+ }
+                match self { $( Self::$name => $meaning, )+ Self::Other(_) => "A code that the operator defines." }
             }
         }
     };

@@ -3,14 +3,19 @@
 //! What the API server checks is in `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`
 //! (`VerifyAdmissionResponse`); how a denial becomes the user's error in `.../webhook/errors/statuserror.go`.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::field::ErrorList;
+use crate::field::{ErrorList, quote};
 use crate::patch::PatchWriter;
 use crate::reason::Reason;
 use crate::review::{Request, Review, ReviewVersion};
+
+#[cfg(test)]
+mod tests;
 
 /// Total runes of warnings above which the API server starts to shorten them, and each one's share then
 /// (`k8s.io/apiserver/pkg/endpoints/filters/warning.go`).
@@ -33,16 +38,13 @@ pub struct Denial {
 }
 
 /// The object a denial is about.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
     /// Name, empty where the API server has not chosen one yet.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// API group.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// Kind.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
 }
 
@@ -64,6 +66,7 @@ impl Denial {
         let details = Details::of(request);
         let qualified =
             if details.group.is_empty() { details.kind.clone() } else { format!("{}.{}", details.kind, details.group) };
+        let faults = if errors.is_empty() { String::new() } else { format!(": {errors}") };
         let causes = errors
             .iter()
             .map(|error| Cause {
@@ -75,7 +78,7 @@ impl Denial {
         Self {
             code: 422,
             status_reason: "Invalid",
-            message: format!("{qualified} \"{}\" is invalid: {errors}", details.name),
+            message: format!("{qualified} {} is invalid{faults}", quote(&details.name)),
             details,
             causes,
         }
@@ -101,6 +104,17 @@ impl Denial {
             details: Details::default(),
             causes: Vec::new(),
         }
+    }
+
+    /// 409 Conflict: the object clashes with what is there; reading it again and retrying may help.
+    pub fn conflict<O>(request: &Request<'_, O>, message: impl Into<String>) -> Self {
+        Self { code: 409, status_reason: "Conflict", ..Self::forbidden(request, message) }
+    }
+
+    /// 429 `TooManyRequests`: a rate limit that is a verdict. For a server that has no time to decide there is
+    /// [`Unserved::Overloaded`](crate::Unserved::Overloaded).
+    pub fn too_many_requests<O>(request: &Request<'_, O>, message: impl Into<String>) -> Self {
+        Self { code: 429, status_reason: "TooManyRequests", ..Self::forbidden(request, message) }
     }
 
     /// Adds causes with field paths.
@@ -201,9 +215,10 @@ pub(crate) fn write(version: ReviewVersion, uid: &str, verdict: &Verdict) -> Vec
         Outcome::Patched(patch) => write_patch(&mut out, patch),
         Outcome::Denied(denial) => write_status(&mut out, denial),
     }
-    if !verdict.warnings.is_empty() {
+    let warnings = presentable(&verdict.warnings);
+    if !warnings.is_empty() {
         out.extend_from_slice(b",\"warnings\":");
-        json(&mut out, &presentable(&verdict.warnings));
+        json(&mut out, &warnings);
     }
     if !verdict.audit.is_empty() {
         out.extend_from_slice(b",\"auditAnnotations\":{");
@@ -236,21 +251,44 @@ fn write_patch(out: &mut Vec<u8>, patch: &PatchWriter) {
 
 fn write_status(out: &mut Vec<u8>, denial: &Denial) {
     out.extend_from_slice(b",\"allowed\":false,\"status\":");
-    json(
-        out,
-        &serde_json::json!({
-            "status": "Failure",
-            "code": denial.code,
-            "reason": denial.status_reason,
-            "message": denial.message,
-            "details": {
-                "name": denial.details.name,
-                "group": denial.details.group,
-                "kind": denial.details.kind,
-                "causes": denial.causes,
-            },
-        }),
-    );
+    let details = StatusDetails {
+        name: &denial.details.name,
+        group: &denial.details.group,
+        kind: &denial.details.kind,
+        causes: &denial.causes,
+    };
+    let status = Status {
+        outcome: "Failure",
+        message: &denial.message,
+        reason: denial.status_reason,
+        details: (details != StatusDetails::default()).then_some(details),
+        code: denial.code,
+    };
+    json(out, &status);
+}
+
+/// `metav1.Status`, with its fields in the order of the Go type.
+#[derive(Serialize)]
+struct Status<'d> {
+    #[serde(rename = "status")]
+    outcome: &'static str,
+    message: &'d str,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<StatusDetails<'d>>,
+    code: u16,
+}
+
+#[derive(Default, PartialEq, Serialize)]
+struct StatusDetails<'d> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'d str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    group: &'d str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'d str,
+    #[serde(skip_serializing_if = "<[Cause]>::is_empty")]
+    causes: &'d [Cause],
 }
 
 fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
@@ -260,11 +298,14 @@ fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 
 /// Warnings as they survive the way to the user: one line each, within the API server's limits.
 ///
-/// They travel in an HTTP header, where a control character makes the API server drop the whole warning.
+/// They travel in an HTTP header, where a control character makes the API server drop the whole warning. It drops
+/// empty and repeated ones too, so they must not use up the limit here.
 fn presentable(warnings: &[String]) -> Vec<String> {
+    let mut seen = HashSet::new();
     let lines: Vec<String> = warnings
         .iter()
-        .map(|warning| warning.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
+        .map(|warning| warning.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>())
+        .filter(|line| !line.is_empty() && seen.insert(line.clone()))
         .collect();
     let total: usize = lines.iter().map(|line: &String| line.chars().count()).sum();
     if total <= WARNING_TOTAL_RUNES {
@@ -274,7 +315,8 @@ fn presentable(warnings: &[String]) -> Vec<String> {
     let dropped = lines.len().saturating_sub(keep);
     let mut short: Vec<String> = lines.into_iter().take(keep).map(shorten).collect();
     if dropped > 0 {
-        short.push(format!("{dropped} more warnings were left out"));
+        let subject = if dropped == 1 { "warning was" } else { "warnings were" };
+        short.push(format!("{dropped} more {subject} left out"));
     }
     short
 }
