@@ -9,9 +9,12 @@ use serde_json::Value;
 use crate::field::ErrorList;
 use crate::patch::{PatchBuilder, PatchError};
 use crate::reason::Reason;
-use crate::reply::{self, Denial, Outcome, Verdict};
+use crate::reply::{Denial, Outcome, Verdict};
 use crate::review::{Operation, ParseError, Request, Review};
 use crate::unserved::Unserved;
+
+#[cfg(test)]
+mod tests;
 
 /// The general form of a mutating webhook: any decision, any patch.
 pub trait Mutating<W>: Send + Sync + 'static {
@@ -73,7 +76,8 @@ pub trait Validating<W>: Send + Sync + 'static {
         let _ = (old, request, world, findings);
     }
 
-    /// Decides about the request as a whole. The default goes by the operation and leaves sub-resources alone.
+    /// Decides about the request as a whole. The default goes by the operation, leaves sub-resources and CONNECT alone,
+    /// and refuses a request that lacks the object which its operation is about.
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.
@@ -91,7 +95,9 @@ pub trait Validating<W>: Send + Sync + 'static {
             (Operation::Create, Some(object), _) => self.create(object, request, world, findings),
             (Operation::Update, Some(object), Some(old)) => self.update(object, old, request, world, findings),
             (Operation::Delete, _, Some(old)) => self.delete(old, request, world, findings),
-            _ => {}
+            (Operation::Connect, ..) => {}
+            (Operation::Delete, ..) | (Operation::Update, Some(_), None) => findings.lacks("oldObject", request),
+            (Operation::Create | Operation::Update, ..) => findings.lacks("object", request),
         }
         Ok(())
     }
@@ -125,6 +131,11 @@ impl Default for Findings {
 }
 
 impl Findings {
+    /// What cannot be looked at must not pass unlooked at.
+    fn lacks<O>(&mut self, field: &str, request: &Request<'_, O>) {
+        self.denial = Some((Reason::Undecodable, lacking(field, request.operation)));
+    }
+
     fn into_verdict<O>(self, request: &Request<'_, O>) -> Verdict {
         let mut verdict = match self.denial {
             Some((reason, denial)) => Verdict::deny(reason, denial),
@@ -135,6 +146,10 @@ impl Findings {
         verdict.audit = self.audit;
         verdict
     }
+}
+
+fn lacking(field: &str, operation: Operation) -> Denial {
+    Denial::bad_request(format!("the review has no {field}, which {} must have", operation.as_str()))
 }
 
 /// The decision in one word, for logs and metrics.
@@ -218,17 +233,14 @@ impl Answer {
 
     /// The object cannot be decoded, the uid can be read: a refusal with code 400.
     fn undecodable(error: ParseError) -> Result<Self, Unserved> {
-        match error {
-            ParseError::Unreadable(message) => Err(Unserved::Unreadable(message)),
-            ParseError::Object { ref uid, version, .. } => {
-                let denial = Denial::bad_request(error.to_string());
-                let verdict = Verdict::deny(Reason::Undecodable, denial);
-                let body = reply::write(version, uid, &verdict);
-                let summary = Summary { uid: uid.clone(), ..Summary::default() };
-                let (decision, message) = told(verdict.outcome);
-                Ok(Self { body, decision, reason: verdict.reason, message, summary })
-            }
-        }
+        let message = error.to_string();
+        let uid = match &error {
+            ParseError::Object { uid, .. } => uid.clone(),
+            ParseError::Unreadable(_) => String::new(),
+        };
+        let body = error.into_reply()?;
+        let summary = Summary { uid, ..Summary::default() };
+        Ok(Self { body, decision: Decision::Denied, reason: Reason::Undecodable, message, summary })
     }
 }
 
@@ -279,7 +291,10 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
                     Err(error) => Verdict::deny(Reason::Undecodable, Denial::bad_request(error.to_string())),
                 }
             }
-            _ => Verdict::allow(Reason::Allowed),
+            (None, operation @ (Operation::Create | Operation::Update)) => {
+                Verdict::deny(Reason::Undecodable, lacking("object", operation))
+            }
+            (_, Operation::Delete | Operation::Connect) => Verdict::allow(Reason::Allowed),
         };
         Ok(Answer::to(&review, verdict))
     }

@@ -10,7 +10,12 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::reason::Reason;
+use crate::reply::{self, Denial, Verdict};
 use crate::unserved::Unserved;
+
+#[cfg(test)]
+mod tests;
 
 /// A string that borrows from the body unless it holds escapes. `null` reads as empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -296,7 +301,7 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
     pub fn parse(body: &'a [u8]) -> Result<Self, ParseError> {
         match serde_json::from_slice::<Envelope<'a, O>>(body) {
             Ok(envelope) => Self::from_envelope(envelope).map_err(ParseError::Unreadable),
-            Err(error) => Err(blame(body, &error)),
+            Err(error) => Err(blame::<O>(body, &error)),
         }
     }
 
@@ -318,21 +323,45 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
     }
 }
 
-/// Tells an unreadable body from a readable review whose object is wrong, by reading it once more with a raw object.
-fn blame(body: &[u8], error: &serde_json::Error) -> ParseError {
-    match serde_json::from_slice::<Envelope<'_, &RawValue>>(body).map(Review::from_envelope) {
-        Ok(Ok(review)) => ParseError::Object {
-            uid: review.request.uid.as_str().to_owned(),
-            version: review.version,
-            message: error.to_string(),
-        },
+/// Tells an unreadable body from a readable review whose object is wrong, by reading it once more with raw objects.
+fn blame<'a, O: Deserialize<'a>>(body: &'a [u8], error: &serde_json::Error) -> ParseError {
+    match serde_json::from_slice::<Envelope<'a, &'a RawValue>>(body).map(Review::from_envelope) {
+        Ok(Ok(Review { version, request })) => {
+            let fault = |field, raw: Option<&'a RawValue>| {
+                let error = serde_json::from_str::<O>(raw?.get()).err()?;
+                Some(format!("{field}: {}", without_position(&error)))
+            };
+            let message = fault("object", request.object)
+                .or_else(|| fault("oldObject", request.old_object))
+                .unwrap_or_else(|| without_position(error));
+            ParseError::Object { uid: request.uid.to_string(), version, message }
+        }
         Ok(Err(message)) => ParseError::Unreadable(message),
         Err(raw_error) => ParseError::Unreadable(raw_error.to_string()),
     }
 }
 
-impl From<ParseError> for Unserved {
-    fn from(error: ParseError) -> Self {
-        Self::Unreadable(error.to_string())
+/// The user wrote another text than the body of the review, so its lines and columns say nothing.
+fn without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    message.strip_suffix(&position).unwrap_or(&message).to_owned()
+}
+
+impl ParseError {
+    /// The reply that this error deserves: a refusal with code 400 where there is a uid to answer to.
+    ///
+    /// Endpoints in a [`Registry`](crate::Registry) do this by themselves.
+    ///
+    /// # Errors
+    /// [`Unserved::Unreadable`] where there is nobody to answer.
+    pub fn into_reply(self) -> Result<Vec<u8>, Unserved> {
+        match self {
+            Self::Unreadable(message) => Err(Unserved::Unreadable(message)),
+            Self::Object { ref uid, version, .. } => {
+                let verdict = Verdict::deny(Reason::Undecodable, Denial::bad_request(self.to_string()));
+                Ok(reply::write(version, uid, &verdict))
+            }
+        }
     }
 }

@@ -7,8 +7,8 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unserved {
-    /// The body is not an `AdmissionReview`, and no uid could be read from it.
-    #[error("the body is not a readable AdmissionReview: {0}")]
+    /// The body is not a review, so there is no uid to answer to.
+    #[error("the body is not a readable review: {0}")]
     Unreadable(String),
     /// The content type is not `application/json`.
     #[error("content type {0:?} is not served; send application/json")]

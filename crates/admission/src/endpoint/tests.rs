@@ -1,0 +1,268 @@
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Decision, Defaulting, Findings, Mutating, Summary, Validating};
+use crate::field::{Error, Path};
+use crate::patch::{PatchBuilder, PatchError, PatchWriter, apply};
+use crate::reason::Reason;
+use crate::registry::{MatchPolicy, Phase, Registry, Rule, Scope};
+use crate::reply::{Denial, Verdict};
+use crate::review::{Operation, Request};
+use crate::unserved::Unserved;
+
+const RULE: Rule = Rule {
+    group: "acme.example",
+    version: "v1",
+    kind: "Backup",
+    resource: "backups",
+    scope: Scope::Namespaced,
+    operations: &[Operation::Create, Operation::Update],
+    match_policy: MatchPolicy::Equivalent,
+    name: "backup.acme.example",
+};
+
+/// The read model of these tests: the most copies that anyone may keep.
+type World = i64;
+
+struct Backups;
+
+#[derive(Debug, Deserialize)]
+struct Backup {
+    keep: i64,
+}
+
+impl Defaulting<World> for Backups {
+    fn default(&self, _: &Request<'_, Value>, patch: &mut PatchBuilder, world: &World) -> Result<(), PatchError> {
+        patch.default("/spec/keep", json!(world))
+    }
+}
+
+impl Validating<World> for Backups {
+    type Object<'a> = Backup;
+
+    fn create(&self, object: &Backup, _: &Request<'_, Backup>, world: &World, findings: &mut Findings) {
+        let keep = Path::new("keep");
+        findings.warnings.push(format!("keeps {}", object.keep));
+        findings.audit.push(("keep", object.keep.to_string()));
+        if object.keep > *world {
+            findings.errors.push(Error::invalid(&keep, object.keep, format!("must be at most {world}")));
+        }
+        if object.keep % 2 != 0 {
+            findings.errors.push(Error::invalid(&keep, object.keep, "must be even"));
+        }
+    }
+
+    fn update(&self, object: &Backup, old: &Backup, _: &Request<'_, Backup>, _: &World, findings: &mut Findings) {
+        if object.keep < old.keep {
+            findings.errors.push(Error::forbidden(&Path::new("keep"), "may not shrink"));
+        }
+    }
+
+    fn delete(&self, old: &Backup, request: &Request<'_, Backup>, _: &World, findings: &mut Findings) {
+        if old.keep > 0 {
+            let denial = Denial::forbidden(request, format!("{} still has copies", request.name));
+            findings.denial = Some((Reason::Other("StillInUse"), denial));
+        }
+    }
+}
+
+/// Answers as the object says.
+struct Obedient;
+
+impl Mutating<World> for Obedient {
+    type Object<'a> = &'a str;
+
+    fn mutate<'a>(&self, request: &Request<'a, &'a str>, _: &World) -> Result<Verdict, Unserved> {
+        match request.object {
+            Some("patch") => {
+                let mut patch = PatchWriter::default();
+                patch.add("/x", "1");
+                Ok(Verdict::patch(Reason::Other("Obeyed"), patch))
+            }
+            Some("deny") => Ok(Verdict::deny(Reason::Invalid, Denial::forbidden(request, "as you wish"))),
+            Some("wait") => Err(Unserved::NamespaceUnknown(request.namespace.to_string())),
+            _ => Ok(Verdict::allow(Reason::NoMatch)),
+        }
+    }
+}
+
+fn ask(phase: Phase, registry: &Registry<World>, request: Value) -> Result<(Answer, Value), Unserved> {
+    let mut request = request;
+    for (field, value) in [
+        ("uid", json!("u-1")),
+        ("kind", json!({"group": "acme.example", "version": "v1", "kind": "Backup"})),
+        ("name", json!("nightly")),
+        ("namespace", json!("shop")),
+    ] {
+        request[field] = value;
+    }
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
+    let endpoint = &registry.find(&RULE.path(phase)).unwrap().endpoint;
+    let answer = endpoint.answer(body.as_bytes(), &4)?;
+    let mut reply: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(reply["apiVersion"], "admission.k8s.io/v1");
+    assert_eq!(reply["response"]["uid"], "u-1");
+    assert_eq!(answer.summary.uid, "u-1");
+    Ok((answer, reply["response"].take()))
+}
+
+fn default(request: Value) -> (Answer, Value) {
+    ask(Phase::Mutating, &Registry::default().defaulting(RULE, Backups), request).unwrap()
+}
+
+fn validate(request: Value) -> (Answer, Value) {
+    ask(Phase::Validating, &Registry::default().validating(RULE, Backups), request).unwrap()
+}
+
+fn mutate(object: &str) -> Result<(Answer, Value), Unserved> {
+    let request = json!({"operation": "CREATE", "object": object});
+    ask(Phase::Mutating, &Registry::default().mutating(RULE, Obedient), request)
+}
+
+#[test]
+fn defaults_are_patched_in_and_are_a_fixed_point() {
+    let mut object = json!({"spec": null, "newer": {"kept": true}});
+    let (answer, response) = default(json!({"operation": "CREATE", "object": object}));
+    assert_eq!((answer.decision, answer.reason), (Decision::Patched, Reason::Defaulted));
+    assert_eq!(response["patchType"], "JSONPatch");
+    apply(&mut object, br#"[{"op":"add","path":"/spec","value":{"keep":4}}]"#).unwrap();
+    assert_eq!(object, json!({"spec": {"keep": 4}, "newer": {"kept": true}}));
+
+    let (answer, response) = default(json!({"operation": "UPDATE", "object": object}));
+    assert_eq!((answer.decision, answer.reason), (Decision::Allowed, Reason::Allowed));
+    assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
+}
+
+#[test]
+fn sub_resources_deletions_and_connections_are_not_defaulted() {
+    let cases = [
+        (json!({"operation": "UPDATE", "subResource": "status", "object": {}, "oldObject": {}}), Reason::SubResource),
+        (json!({"operation": "DELETE", "oldObject": {}}), Reason::Allowed),
+        (json!({"operation": "CONNECT", "object": {"command": ["sh"]}}), Reason::Allowed),
+    ];
+    for (request, reason) in cases {
+        let (answer, response) = default(request);
+        assert_eq!((answer.decision, answer.reason), (Decision::Allowed, reason));
+        assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
+    }
+}
+
+#[test]
+fn an_object_that_leaves_no_place_for_a_default_is_refused_by_name() {
+    let (answer, response) = default(json!({"operation": "CREATE", "object": {"spec": "text"}}));
+    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::Undecodable));
+    assert_eq!(answer.message, "/spec: expected a map, found a string");
+    assert_eq!(response["status"]["code"], 400);
+}
+
+#[test]
+fn every_fault_is_told_at_once_with_causes_and_warnings_survive_the_denial() {
+    let (answer, response) = validate(json!({"operation": "CREATE", "object": {"keep": 5}}));
+    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::Invalid));
+    assert_eq!(response["allowed"], false);
+    assert_eq!(response["warnings"], json!(["keeps 5"]));
+    assert_eq!(response["auditAnnotations"], json!({"keep": "5"}));
+    let status = &response["status"];
+    assert_eq!((&status["code"], &status["reason"]), (&json!(422), &json!("Invalid")));
+    assert_eq!(status["message"], answer.message);
+    assert_eq!(
+        answer.message,
+        r#"Backup.acme.example "nightly" is invalid: [keep: Invalid value: 5: must be at most 4, keep: Invalid value: 5: must be even]"#
+    );
+    assert_eq!(status["details"]["causes"].as_array().unwrap().len(), 2);
+    assert_eq!(status["details"]["causes"][0]["field"], "keep");
+}
+
+#[test]
+fn a_validation_that_finds_nothing_allows_with_its_warnings_and_without_a_patch() {
+    let (answer, response) = validate(json!({"operation": "CREATE", "object": {"keep": 2}}));
+    assert_eq!((answer.decision, answer.reason, answer.message.as_str()), (Decision::Allowed, Reason::Allowed, ""));
+    let expected = json!({"uid": "u-1", "allowed": true, "warnings": ["keeps 2"], "auditAnnotations": {"keep": "2"}});
+    assert_eq!(response, expected);
+}
+
+#[test]
+fn each_operation_reaches_its_own_check() {
+    let shrunk = r#"Backup.acme.example "nightly" is invalid: keep: Forbidden: may not shrink"#;
+    let cases = [
+        (json!({"operation": "UPDATE", "object": {"keep": 1}, "oldObject": {"keep": 2}}), Reason::Invalid, shrunk),
+        (json!({"operation": "UPDATE", "object": {"keep": 3}, "oldObject": {"keep": 2}}), Reason::Allowed, ""),
+        (json!({"operation": "DELETE", "oldObject": {"keep": 0}}), Reason::Allowed, ""),
+        (
+            json!({"operation": "DELETE", "object": null, "oldObject": {"keep": 1}}),
+            Reason::Other("StillInUse"),
+            "nightly still has copies",
+        ),
+        (json!({"operation": "CONNECT", "object": {"keep": 99}}), Reason::Allowed, ""),
+        (json!({"operation": "UPDATE", "subResource": "status", "object": {"keep": 99}}), Reason::SubResource, ""),
+    ];
+    for (request, reason, message) in cases {
+        let (answer, response) = validate(request.clone());
+        assert_eq!((answer.reason, answer.message.as_str()), (reason, message), "{request}");
+        assert_eq!(response["allowed"], message.is_empty());
+    }
+}
+
+#[test]
+fn a_review_that_lacks_its_object_does_not_pass_unlooked_at() {
+    let cases = [
+        (json!({"operation": "CREATE"}), "the review has no object, which CREATE must have"),
+        (json!({"operation": "UPDATE", "oldObject": {"keep": 2}}), "the review has no object, which UPDATE must have"),
+        (json!({"operation": "UPDATE", "object": {"keep": 2}}), "the review has no oldObject, which UPDATE must have"),
+        (json!({"operation": "DELETE", "object": {"keep": 2}}), "the review has no oldObject, which DELETE must have"),
+    ];
+    for (request, message) in cases {
+        let (answer, response) = validate(request);
+        assert_eq!((answer.reason, answer.message.as_str()), (Reason::Undecodable, message));
+        assert_eq!(response["status"]["code"], 400);
+    }
+    let (answer, _) = default(json!({"operation": "CREATE", "object": null}));
+    assert_eq!(answer.message, "the review has no object, which CREATE must have");
+}
+
+#[test]
+fn an_undecodable_object_is_a_review_with_code_400() {
+    let (answer, response) = validate(json!({"operation": "CREATE", "object": {"keep": "many"}}));
+    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::Undecodable));
+    let status = &response["status"];
+    assert_eq!((&status["code"], &status["message"]), (&json!(400), &json!(answer.message)));
+    assert_eq!(answer.message, r#"the object could not be decoded: object: invalid type: string "many", expected i64"#);
+}
+
+#[test]
+fn a_body_that_is_no_review_is_no_verdict() {
+    let registry = Registry::default().mutating(RULE, Obedient).validating(RULE, Backups);
+    for entry in registry.entries() {
+        let unserved = entry.endpoint.answer(b"{}", &0).unwrap_err();
+        assert_eq!((unserved.status(), unserved.retry_after()), (400, None));
+    }
+}
+
+#[test]
+fn a_mutating_endpoint_gives_the_verdict_or_none_as_it_is() {
+    let decided = |object| {
+        let (answer, response) = mutate(object).unwrap();
+        (answer.decision, answer.reason, answer.message, response["patchType"].clone())
+    };
+    let none = String::new;
+    assert_eq!(decided("patch"), (Decision::Patched, Reason::Other("Obeyed"), none(), json!("JSONPatch")));
+    assert_eq!(decided("leave"), (Decision::Allowed, Reason::NoMatch, none(), Value::Null));
+    assert_eq!(decided("deny"), (Decision::Denied, Reason::Invalid, "as you wish".to_owned(), Value::Null));
+    let unserved = mutate("wait").unwrap_err();
+    assert_eq!(unserved, Unserved::NamespaceUnknown("shop".to_owned()));
+    assert_eq!((unserved.status(), unserved.retry_after()), (503, Some(1)));
+}
+
+#[test]
+fn the_summary_says_what_was_asked() {
+    let (answer, _) = validate(json!({"operation": "DELETE", "oldObject": {"keep": 0}, "dryRun": true}));
+    let expected = Summary {
+        uid: "u-1".to_owned(),
+        kind: "Backup.acme.example".to_owned(),
+        namespace: "shop".to_owned(),
+        name: "nightly".to_owned(),
+        operation: "DELETE",
+        dry_run: true,
+    };
+    assert_eq!(answer.summary, expected);
+}
