@@ -11,7 +11,6 @@ pub mod conversion;
 pub mod endpoint;
 pub mod field;
 pub mod format;
-
 pub mod patch;
 pub mod reason;
 pub mod registry;

@@ -8,6 +8,9 @@ use crate::endpoint::{
 };
 use crate::review::Operation;
 
+#[cfg(test)]
+mod tests;
+
 /// When the API server calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
@@ -121,9 +124,10 @@ impl<W: 'static> Registry<W> {
         self.with(Phase::Validating, rule, Box::new(ValidatingEndpoint(validating)))
     }
 
-    /// Adds the conversion of a kind.
+    /// Adds the conversion of a kind, in place of an earlier one of the same kind.
     #[must_use]
     pub fn converting(mut self, conversion: Conversion) -> Self {
+        self.conversions.retain(|earlier| (earlier.group(), earlier.kind()) != (conversion.group(), conversion.kind()));
         self.conversions.push(conversion);
         self
     }
