@@ -17,6 +17,38 @@ use crate::unserved::Unserved;
 mod tests;
 
 /// The general form of a mutating webhook: any decision, any patch.
+///
+/// Decode only what the decision reads: `Object` may borrow from the body, and what it does not name is skipped.
+///
+/// ```
+/// use admission::patch::Present;
+/// use admission::{Mutating, PatchWriter, Reason, Request, Unserved, Verdict};
+/// use serde::Deserialize;
+/// use serde_json::{Map, Value};
+///
+/// #[derive(Deserialize)]
+/// struct Labelled { metadata: Metadata }
+/// #[derive(Deserialize)]
+/// struct Metadata { labels: Option<Map<String, Value>> }
+///
+/// /// Marks every object with the team that owns its namespace; the read model is the list of owners.
+/// struct MarkOwner;
+///
+/// impl Mutating<Vec<(String, String)>> for MarkOwner {
+///     type Object<'a> = Labelled;
+///
+///     fn mutate<'a>(&self, request: &Request<'a, Labelled>, owners: &Vec<(String, String)>) -> Result<Verdict, Unserved> {
+///         let Some(object) = &request.object else { return Ok(Verdict::allow(Reason::Allowed)) };
+///         let Some((_, team)) = owners.iter().find(|(namespace, _)| *namespace == *request.namespace) else {
+///             return Err(Unserved::NamespaceUnknown(request.namespace.to_string()));
+///         };
+///         let labels = object.metadata.labels.as_ref().map_or(Present::Absent, |labels| Present::Len(labels.len()));
+///         let mut patch = PatchWriter::default();
+///         patch.set_members("/metadata/labels", labels, [("acme.example/team", admission::patch::quoted(team).as_str())]);
+///         Ok(Verdict::patch(Reason::Other("Marked"), patch))
+///     }
+/// }
+/// ```
 pub trait Mutating<W>: Send + Sync + 'static {
     /// What `object` and `oldObject` are decoded into, in the pass that reads the review.
     type Object<'a>: Deserialize<'a>;
@@ -28,7 +60,21 @@ pub trait Mutating<W>: Send + Sync + 'static {
     fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, world: &W) -> Result<Verdict, Unserved>;
 }
 
-/// Fills in missing fields.
+/// Fills in missing fields. Only new and changed objects are asked about, never sub-resources.
+///
+/// ```
+/// use admission::{Defaulting, PatchBuilder, PatchError, Request};
+/// use serde_json::{Value, json};
+///
+/// struct Backups;
+///
+/// impl Defaulting<()> for Backups {
+///     fn default(&self, _: &Request<'_, Value>, patch: &mut PatchBuilder, (): &()) -> Result<(), PatchError> {
+///         patch.default("/spec/keep", json!(7))?;
+///         patch.default("/spec/schedule/minutes", json!(60))
+///     }
+/// }
+/// ```
 pub trait Defaulting<W>: Send + Sync + 'static {
     /// Adds what is missing. Must be a fixed point: on its own result it adds nothing.
     ///
@@ -38,6 +84,26 @@ pub trait Defaulting<W>: Send + Sync + 'static {
 }
 
 /// A validating webhook. The three operations have methods of their own; what a kind does not override, it allows.
+///
+/// ```
+/// use admission::field::{Error, Path};
+/// use admission::{Findings, Request, Validating};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Backup { volume: String }
+///
+/// struct Backups;
+///
+/// impl Validating<()> for Backups {
+///     type Object<'a> = Backup;
+///
+///     fn update(&self, new: &Backup, old: &Backup, _: &Request<'_, Backup>, (): &(), findings: &mut Findings) {
+///         if new.volume != old.volume {
+///             findings.errors.push(Error::forbidden(&Path::new("volume"), "may not change; make another Backup"));
+///         }
+///     }
+/// }
+/// ```
 pub trait Validating<W>: Send + Sync + 'static {
     /// What `object` and `oldObject` are decoded into.
     type Object<'a>: Deserialize<'a>;

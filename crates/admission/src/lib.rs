@@ -19,9 +19,13 @@ pub mod review;
 pub mod unserved;
 
 pub use endpoint::{Answer, Decision, Defaulting, Endpoint, Findings, Mutating, Summary, Validating};
-pub use patch::{PatchBuilder, PatchWriter};
+pub use patch::{PatchBuilder, PatchError, PatchWriter};
 pub use reason::Reason;
 pub use registry::{Registry, Rule};
 pub use reply::{Denial, Outcome, Verdict};
 pub use review::{Operation, ParseError, Request, Review, ReviewVersion, Text};
 pub use unserved::Unserved;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -34,6 +34,21 @@ pub enum Present {
 /// Writes patch operations, in order, as one JSON document.
 ///
 /// The caller answers for the paths: every parent must exist.
+///
+/// ```
+/// use admission::patch::{PatchWriter, Present};
+/// let mut patch = PatchWriter::default();
+/// patch.surround("/spec/containers", Present::Len(1), [r#"{"name":"first"}"#], [r#"{"name":"last"}"#]);
+/// patch.remove("/spec/paused");
+/// assert_eq!(
+///     String::from_utf8_lossy(patch.document()),
+///     concat!(
+///         r#"[{"op":"add","path":"/spec/containers/0","value":{"name":"first"}},"#,
+///         r#"{"op":"add","path":"/spec/containers/-","value":{"name":"last"}},"#,
+///         r#"{"op":"remove","path":"/spec/paused"}]"#,
+///     )
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PatchWriter {
     // Empty, or a complete JSON list.

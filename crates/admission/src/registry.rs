@@ -40,6 +40,15 @@ pub enum MatchPolicy {
 }
 
 /// What an endpoint is called for.
+///
+/// ```
+/// use admission::registry::{MatchPolicy, Phase, Rule, Scope};
+/// let rule = Rule {
+///     group: "apps.outrider.dev", version: "v1alpha1", kind: "SidecarSet", resource: "sidecarsets",
+///     scope: Scope::Cluster, operations: &[], match_policy: MatchPolicy::Equivalent, name: "sidecarset.apps.outrider.dev",
+/// };
+/// assert_eq!(rule.path(Phase::Mutating), "/mutate-apps-outrider-dev-v1alpha1-sidecarset");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// API group, empty for the core group.
@@ -86,12 +95,25 @@ pub struct Entry<W> {
 /// All endpoints of a server.
 ///
 /// ```
-/// use admission::registry::{MatchPolicy, Phase, Rule, Scope};
+/// use admission::registry::{MatchPolicy, Rule, Scope};
+/// use admission::{Operation, Registry, Validating};
+///
+/// struct AllGoes;
+///
+/// impl Validating<()> for AllGoes {
+///     type Object<'a> = serde::de::IgnoredAny;
+/// }
+///
 /// let rule = Rule {
-///     group: "apps.outrider.dev", version: "v1alpha1", kind: "SidecarSet", resource: "sidecarsets",
-///     scope: Scope::Cluster, operations: &[], match_policy: MatchPolicy::Equivalent, name: "sidecarset.apps.outrider.dev",
+///     group: "acme.example", version: "v1", kind: "Backup", resource: "backups", scope: Scope::Namespaced,
+///     operations: &[Operation::Create], match_policy: MatchPolicy::Equivalent, name: "backup.acme.example",
 /// };
-/// assert_eq!(rule.path(Phase::Mutating), "/mutate-apps-outrider-dev-v1alpha1-sidecarset");
+/// let registry = Registry::default().validating(rule, AllGoes);
+/// let entry = registry.find("/validate-acme-example-v1-backup").expect("registered above");
+/// let answer = entry.endpoint.answer(br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",
+///     "request":{"uid":"1","operation":"CREATE","object":{}}}"#, &())?;
+/// assert_eq!(answer.body, br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"1","allowed":true}}"#);
+/// # Ok::<(), admission::Unserved>(())
 /// ```
 pub struct Registry<W> {
     entries: Vec<Entry<W>>,

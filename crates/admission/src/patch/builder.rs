@@ -32,7 +32,7 @@ pub struct PatchError {
 ///     String::from_utf8_lossy(patch.finish().document()),
 ///     r#"[{"op":"add","path":"/spec/type","value":"RollingUpdate"},{"op":"add","path":"/spec/update","value":{"partition":0}}]"#
 /// );
-/// # Ok::<(), admission::patch::PatchError>(())
+/// # Ok::<(), admission::PatchError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct PatchBuilder {
