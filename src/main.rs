@@ -1,1 +1,7 @@
-fn main() {}
+//! The `outrider` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    outrider::cli::run()
+}

@@ -1,0 +1,14 @@
+//! Serving certificates: where they come from, and how the listener gets the newest without a restart.
+//!
+//! The listener asks a [`Resolver`] at every handshake. Whoever owns a certificate (a directory, an authority in memory, a Secret)
+//! swaps it there, only after [`ServingPair::from_pem`] found it whole; so the last good pair stays until a better one is there.
+
+pub mod authority;
+pub mod files;
+pub mod local;
+pub mod pair;
+pub mod resolver;
+
+pub use authority::Authority;
+pub use pair::{PairError, ServingPair};
+pub use resolver::Resolver;

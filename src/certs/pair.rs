@@ -1,0 +1,125 @@
+//! A certificate chain with its key, checked before anybody relies on it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// Why a pair cannot serve.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PairError {
+    /// No readable certificate.
+    #[error("no usable certificate: {0}; expected PEM with the leaf first, then its intermediates")]
+    Certificate(String),
+    /// No readable key.
+    #[error("no usable private key: {0}; expected PEM with an ECDSA, RSA or Ed25519 key (PKCS #8, PKCS #1 or SEC1)")]
+    Key(String),
+    /// The two do not belong together.
+    #[error("the private key does not belong to the certificate")]
+    Mismatch,
+    /// The certificate has ended.
+    #[error("the certificate ended at {0}")]
+    Expired(Timestamp),
+    /// The certificate has not begun.
+    #[error("the certificate is not valid before {0}; is the clock right?")]
+    NotYetValid(Timestamp),
+}
+
+/// A certificate chain and its private key that fit together and are valid now.
+#[derive(Debug)]
+pub struct ServingPair {
+    certified_key: Arc<CertifiedKey>,
+    not_after: Timestamp,
+    names: Vec<String>,
+}
+
+impl ServingPair {
+    /// Reads a chain (leaf first) and a key.
+    ///
+    /// # Errors
+    /// [`PairError`] when anything about the pair would make a handshake fail at `now`.
+    pub fn from_pem(chain: &[u8], key: &[u8], now: Timestamp) -> Result<Self, PairError> {
+        let chain = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| PairError::Certificate(error.to_string()))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| PairError::Key(error.to_string()))?;
+        Self::from_der(chain, &key, now)
+    }
+
+    /// As [`ServingPair::from_pem`], from what the PEM holds.
+    ///
+    /// # Errors
+    /// As [`ServingPair::from_pem`].
+    pub fn from_der(
+        chain: Vec<CertificateDer<'static>>,
+        key: &PrivateKeyDer<'_>,
+        now: Timestamp,
+    ) -> Result<Self, PairError> {
+        let leaf = chain.first().ok_or_else(|| PairError::Certificate("the file holds none".to_owned()))?;
+        let Facts { not_before, not_after, names } = facts(leaf)?;
+        if now < not_before {
+            return Err(PairError::NotYetValid(not_before));
+        }
+        if now > not_after {
+            return Err(PairError::Expired(not_after));
+        }
+        let signing_key = any_supported_type(key).map_err(|error| PairError::Key(error.to_string()))?;
+        let certified_key = CertifiedKey::new(chain, signing_key);
+        certified_key.keys_match().map_err(|_| PairError::Mismatch)?;
+        Ok(Self { certified_key: Arc::new(certified_key), not_after, names })
+    }
+
+    /// What rustls serves.
+    pub fn certified_key(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.certified_key)
+    }
+
+    /// When the leaf ends.
+    pub const fn not_after(&self) -> Timestamp {
+        self.not_after
+    }
+
+    /// The DNS names and addresses that the leaf is for.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+struct Facts {
+    not_before: Timestamp,
+    not_after: Timestamp,
+    names: Vec<String>,
+}
+
+fn facts(leaf: &CertificateDer<'_>) -> Result<Facts, PairError> {
+    let unreadable = |error: &dyn std::fmt::Display| PairError::Certificate(error.to_string());
+    let (_, certificate) = X509Certificate::from_der(leaf).map_err(|error| unreadable(&error))?;
+    let moment = |seconds: i64| Timestamp::from_second(seconds).map_err(|error| unreadable(&error));
+    let validity = certificate.validity();
+    let names = certificate
+        .subject_alternative_name()
+        .map_err(|error| unreadable(&error))?
+        .map(|extension| extension.value.general_names.iter().filter_map(name).collect())
+        .unwrap_or_default();
+    Ok(Facts {
+        not_before: moment(validity.not_before.timestamp())?,
+        not_after: moment(validity.not_after.timestamp())?,
+        names,
+    })
+}
+
+fn name(general: &GeneralName<'_>) -> Option<String> {
+    match general {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => match <[u8; 4]>::try_from(*bytes) {
+            Ok(octets) => Some(std::net::Ipv4Addr::from(octets).to_string()),
+            Err(_) => <[u8; 16]>::try_from(*bytes).ok().map(|octets| std::net::Ipv6Addr::from(octets).to_string()),
+        },
+        _ => None,
+    }
+}

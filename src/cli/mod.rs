@@ -1,0 +1,64 @@
+//! The command line. Results go to stdout, everything else to stderr.
+//!
+//! Exit codes: 0 fine or allowed, 1 refused or findings, 2 bad input or cannot tell. A command is a file: its arguments and a
+//! function that returns an [`ExitCode`].
+
+pub mod completion;
+pub mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Exit code of bad input, and of anything that kept the command from doing its work. clap uses the same for wrong arguments.
+pub const BAD_INPUT: u8 = 2;
+
+/// Decides what enters a Kubernetes cluster.
+#[derive(Debug, Parser)]
+#[command(name = "outrider", version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the webhook server and the controllers
+    Serve(Box<serve::ServeArgs>),
+    /// Print a script that completes commands and flags in a shell
+    Completion(completion::CompletionArgs),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  outrider serve                                        in a pod, or with the current kubeconfig
+  outrider serve --standalone --manifests sidecarsets/  without a cluster
+  outrider completion bash > /etc/bash_completion.d/outrider";
+
+/// Reads the command line of the process and does what it says.
+pub fn run() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => serve::execute(&args),
+        Command::Completion(args) => completion::execute(&args),
+    }
+}
+
+/// Tells on stderr why a command could not do its work.
+fn fail(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("outrider: {error}");
+    ExitCode::from(BAD_INPUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_argument_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,165 @@
+//! `outrider serve`: the process that runs in a cluster, or without one.
+
+mod args;
+mod signals;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use admission::Registry;
+use arc_swap::ArcSwap;
+
+pub use args::{
+    CertificateArgs, CertificateSource, ControllerArgs, ListenArgs, LogArgs, RegistrationArgs, ServeArgs,
+    StandaloneArgs,
+};
+
+use crate::certs::files::{self, CertificateFiles};
+use crate::certs::{Resolver, local};
+use crate::logging;
+use crate::server::{Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown};
+
+/// Why the process could not start or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Logging cannot begin.
+    #[error(transparent)]
+    Logging(#[from] logging::LoggingError),
+    /// The runtime or the signal handlers cannot be set up.
+    #[error("cannot set up the process: {0}")]
+    Setup(#[from] std::io::Error),
+    /// A port or TLS.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The certificate of a server without a cluster.
+    #[error(transparent)]
+    Certificate(#[from] local::LocalError),
+}
+
+/// What every part of the process shares: clones are handles of the same things.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// The gates; every part makes its own before [`run`] is called.
+    pub readiness: Readiness,
+    /// Told by whoever replaces the snapshot.
+    pub freshness: Freshness,
+    /// The metrics.
+    pub metrics: Metrics,
+    /// The end.
+    pub shutdown: Shutdown,
+    /// Where the serving certificate goes.
+    pub resolver: Arc<Resolver>,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        let (readiness, freshness) = (Readiness::default(), Freshness::default());
+        Self {
+            metrics: Metrics::new(freshness.clone()),
+            shutdown: Shutdown::new(readiness.clone()),
+            resolver: Resolver::empty(),
+            readiness,
+            freshness,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn execute(args: &ServeArgs) -> ExitCode {
+    match start(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => super::fail(&error),
+    }
+}
+
+fn start(args: &ServeArgs) -> Result<(), ServeError> {
+    logging::init(args.log.log_format, &args.log.log_level)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let process = Process::default();
+        let registry: Registry<()> = Registry::default();
+        run(args, process, registry, Arc::default()).await
+    })
+}
+
+/// Serves `registry` from `world` until a signal ends the process. Whatever feeds the world has been started by the caller and
+/// holds its own clone of `process`.
+///
+/// # Errors
+/// [`ServeError`] when the process cannot start.
+pub async fn run<W: Send + Sync + 'static>(
+    args: &ServeArgs,
+    process: Process,
+    registry: Registry<W>,
+    world: Arc<ArcSwap<W>>,
+) -> Result<(), ServeError> {
+    signals::follow(process.shutdown.clone(), args.drain_delay)?;
+    if args.listen.enable_webhooks {
+        certificate(args, &process)?;
+    }
+    let feeds = Feeds {
+        registry: Arc::new(registry),
+        world,
+        resolver: process.resolver,
+        readiness: process.readiness,
+        freshness: process.freshness,
+        metrics: process.metrics,
+    };
+    let server = Server::bind(args.server_options(), feeds).await?;
+    let addresses = server.addresses();
+    let shown = |address: Option<std::net::SocketAddr>| address.map_or_else(|| "off".to_owned(), |a| a.to_string());
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        webhooks = shown(addresses.webhook),
+        health = shown(addresses.health),
+        metrics = shown(addresses.metrics),
+        "Listening"
+    );
+    server.run(process.shutdown).await;
+    tracing::info!("Ended in order");
+    Ok(())
+}
+
+/// Sees to the serving certificate, as far as that needs no cluster. The gate `certificate` is open while there is one.
+fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
+    match args.certificate_source() {
+        CertificateSource::Files => {
+            let gate = process.readiness.gate("certificate");
+            let files = CertificateFiles::new(&args.certificates.cert_dir, Arc::clone(&process.resolver));
+            tokio::spawn(follow_files(files, gate, process.clone()));
+        }
+        CertificateSource::Own if args.standalone.standalone => {
+            let gate = process.readiness.gate("certificate");
+            let ca_file = args.ca_file();
+            local::serve(&process.resolver, &args.namespace, &ca_file)?;
+            gate.open();
+            tracing::info!(ca_file = %ca_file.display(), "Certificate made; clients trust it with this file");
+        }
+        // With a cluster the authority is in a Secret; whoever reads it makes the gate and swaps the leaf.
+        CertificateSource::Own => {}
+    }
+    Ok(())
+}
+
+async fn follow_files(files: CertificateFiles, gate: Gate, process: Process) {
+    let dir = files.dir().display().to_string();
+    let tell = |news: Result<(), &files::FilesError>| match news {
+        Ok(()) => {
+            let not_after = process.resolver.not_after().map(|moment| moment.to_string()).unwrap_or_default();
+            tracing::info!(dir, not_after, "Serving certificate loaded");
+            gate.open();
+        }
+        Err(error) => {
+            process.metrics.certificate_errors.inc();
+            if process.resolver.current().is_some() {
+                tracing::error!(%error, "Serving certificate not usable; the last good one stays");
+                gate.note(format!("the newest is not usable: {error}"));
+            } else {
+                tracing::error!(%error, "Serving certificate not usable");
+                gate.close(error.to_string());
+            }
+        }
+    };
+    files.follow(files::POLL, tell).await;
+}

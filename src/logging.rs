@@ -1,0 +1,64 @@
+//! Logs: one line an event on stderr, for machines or for people.
+
+use std::io::IsTerminal;
+use std::panic;
+
+use clap::ValueEnum;
+use tracing_subscriber::EnvFilter;
+
+/// How a line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object a line.
+    Json,
+    /// For reading in a terminal.
+    Text,
+}
+
+/// Logging cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    /// The level is not one.
+    #[error(
+        "{text:?} is no log level: {why}; write error, warn, info, debug or trace, or a list such as info,kube=warn"
+    )]
+    Level {
+        /// What was given.
+        text: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Somebody else has already begun.
+    #[error("logging has already begun: {0}")]
+    Begun(String),
+}
+
+/// Begins logging to stderr. Without a format, a terminal gets text and everything else JSON.
+///
+/// Panics are told there too, in the same format: a review that ended in one is answered, but its cause must be found.
+///
+/// # Errors
+/// [`LoggingError`] for a level that is none, or when called twice.
+pub fn init(format: Option<Format>, level: &str) -> Result<(), LoggingError> {
+    let filter = EnvFilter::try_new(level)
+        .map_err(|error| LoggingError::Level { text: level.to_owned(), why: error.to_string() })?;
+    let is_terminal = std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let begun = match format.unwrap_or(if is_terminal { Format::Text } else { Format::Json }) {
+        Format::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
+        Format::Text => lines.with_ansi(is_terminal).with_target(false).try_init(),
+    };
+    begun.map_err(|error| LoggingError::Begun(error.to_string()))?;
+    panic::set_hook(Box::new(|panic| {
+        let message = message_of(panic.payload());
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, message_of_panic = message, "Panic");
+    }));
+    Ok(())
+}
+
+/// What `panic!` was called with: a literal, or a formatted string.
+fn message_of(payload: &(dyn std::any::Any + Send)) -> &str {
+    let literal = payload.downcast_ref::<&str>().copied();
+    literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+}

@@ -1,0 +1,152 @@
+//! Reading a request body into one piece of memory, within bounds.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use admission::Unserved;
+use bytes::{Buf, Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::Body;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Memory is accounted for in steps of this many bytes.
+const STEP: usize = 64 * 1024;
+
+/// A refused body is read to its end if that comes within this time, and within this many times the limit.
+const DISCARD_TIME: Duration = Duration::from_secs(5);
+const DISCARD_FACTOR: usize = 4;
+
+/// Memory for all bodies of the process.
+#[derive(Debug)]
+pub struct BodyMemory {
+    steps: Semaphore,
+}
+
+impl BodyMemory {
+    /// Room for this many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self { steps: Semaphore::new((bytes / STEP).clamp(1, Semaphore::MAX_PERMITS)) }
+    }
+
+    fn take(&self, bytes: usize) -> Result<Option<SemaphorePermit<'_>>, Unserved> {
+        // What fits into one step is bounded by the number of connections.
+        let steps = u32::try_from(bytes / STEP).unwrap_or(u32::MAX);
+        if steps == 0 {
+            return Ok(None);
+        }
+        self.steps.try_acquire_many(steps).map(Some).map_err(|_| Unserved::Overloaded)
+    }
+}
+
+/// A whole body, and its share of the memory.
+#[derive(Debug)]
+pub struct WholeBody<'a> {
+    /// The bytes.
+    pub bytes: Bytes,
+    _memory: Option<SemaphorePermit<'a>>,
+}
+
+/// Reads the body to its end.
+///
+/// Memory is taken for what has arrived, not for what was announced: an announcement costs the client nothing.
+///
+/// # Errors
+/// [`Unserved::TooLarge`] beyond `limit` bytes, before reading if the length was announced; [`Unserved::Overloaded`] when the
+/// memory for bodies is used up; [`Unserved::Unreadable`] when the client stops in the middle.
+pub async fn read<B>(body: B, limit: usize, memory: &BodyMemory) -> Result<WholeBody<'_>, Unserved>
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > limit {
+        return Err(Unserved::TooLarge(limit));
+    }
+    let mut body = pin!(body);
+    let Some(first) = next(&mut body).await? else {
+        return Ok(WholeBody { bytes: Bytes::new(), _memory: None });
+    };
+    // Small bodies arrive in one frame, which is a slice of the connection's read buffer: nothing to copy.
+    if body.is_end_stream() || (announced != 0 && first.len() == announced) {
+        let permit = memory.take(first.len())?;
+        return within(first, limit).map(|bytes| WholeBody { bytes, _memory: permit });
+    }
+    let mut whole = BytesMut::with_capacity(announced.min(first.len() + STEP).max(first.len()));
+    let mut permit: Option<SemaphorePermit<'_>> = None;
+    let mut taken = 0;
+    let mut frame = Some(first);
+    while let Some(data) = frame {
+        if whole.len() + data.len() > limit {
+            return Err(Unserved::TooLarge(limit));
+        }
+        grow(&mut whole, data.len(), announced);
+        let owed = whole.capacity() / STEP;
+        if owed > taken {
+            let more = memory.take((owed - taken) * STEP)?;
+            taken = owed;
+            match (&mut permit, more) {
+                (Some(permit), Some(more)) => permit.merge(more),
+                (permit, more) => *permit = more,
+            }
+        }
+        whole.extend_from_slice(data.chunk());
+        frame = next(&mut body).await?;
+    }
+    Ok(WholeBody { bytes: whole.freeze(), _memory: permit })
+}
+
+/// Makes room by doubling, but never for more than was announced.
+fn grow(whole: &mut BytesMut, more: usize, announced: usize) {
+    let needed = whole.len() + more;
+    if needed > whole.capacity() {
+        let target = if announced >= needed { announced.min(needed * 2) } else { needed * 2 };
+        whole.reserve(target - whole.len());
+    }
+}
+
+fn within(bytes: Bytes, limit: usize) -> Result<Bytes, Unserved> {
+    if bytes.len() > limit { Err(Unserved::TooLarge(limit)) } else { Ok(bytes) }
+}
+
+async fn next<B>(body: &mut std::pin::Pin<&mut B>) -> Result<Option<Bytes>, Unserved>
+where
+    B: Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(Unserved::Unreadable(format!("the request broke off: {error}"))),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+/// Reads on behind a reply that is sent early, within bounds.
+///
+/// Closing a socket with unread bytes resets the connection, and then the client may lose the reply that says what was wrong.
+pub fn discard<B>(mut body: B, limit: usize)
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    if body.is_end_stream() {
+        return;
+    }
+    tokio::spawn(async move {
+        let reading = async {
+            let mut read = 0;
+            while let Some(Ok(frame)) = body.frame().await {
+                read += frame.data_ref().map_or(0, Bytes::len);
+                if read > DISCARD_FACTOR * limit {
+                    return;
+                }
+            }
+        };
+        // Whether the client ended in time or not: the connection goes its own way now.
+        let _ = tokio::time::timeout(DISCARD_TIME, reading).await;
+    });
+}

@@ -1,0 +1,172 @@
+//! One connection: handshake, requests, end.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, Version};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::limits::Limits;
+use super::shutdown::Shutdown;
+use super::webhooks::Webhooks;
+
+/// HTTP/2 requests of one connection at one time, as Go's server has it.
+const HTTP2_STREAMS: u32 = 250;
+
+/// What all connections of a listener share.
+pub struct Front<W> {
+    /// What answers.
+    pub webhooks: Webhooks<W>,
+    /// How connections are secured.
+    pub acceptor: TlsAcceptor,
+    /// Places for handshakes.
+    pub handshakes: Semaphore,
+    /// Bounds.
+    pub limits: Limits,
+    /// The end of the process.
+    pub shutdown: Shutdown,
+}
+
+/// Counts the end of a request, also when the client takes it back.
+struct Ended<'a>(&'a AtomicU64);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection as its requests see it.
+struct Connection<W> {
+    front: Arc<Front<W>>,
+    end_of_age: Instant,
+    begun: AtomicU64,
+    ended: AtomicU64,
+    first: Notify,
+}
+
+impl<W: Send + Sync + 'static> Front<W> {
+    /// Serves one connection to its end. `number` counts connections.
+    pub async fn serve(self: Arc<Self>, stream: TcpStream, number: u64) {
+        // Replies are one write each; waiting for more only delays them.
+        let _ = stream.set_nodelay(true);
+        let tls = tokio::select! {
+            handshake = timeout(self.limits.handshake, self.handshake(stream)) => match handshake {
+                Ok(Ok(tls)) => tls,
+                Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+                Err(_) => return tracing::debug!("TLS handshake took too long"),
+            },
+            () = self.shutdown.stopping() => return,
+        };
+        let is_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
+        let connection = Arc::new(Connection {
+            end_of_age: Instant::now() + age(&self.limits, number),
+            front: self,
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            first: Notify::new(),
+        });
+        let requests = Arc::clone(&connection);
+        let service = service_fn(move |request| {
+            let connection = Arc::clone(&requests);
+            async move { Ok::<_, Infallible>(connection.answer(request).await) }
+        });
+        if is_http2 {
+            let serving = http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(HTTP2_STREAMS)
+                .serve_connection(TokioIo::new(tls), service);
+            connection.drive(serving, is_http2).await;
+        } else {
+            // hyper's header timeout also ends idle connections (hyperium/hyper#3828): `drive` has its own for the first request.
+            let serving = http1::Builder::new().header_read_timeout(None).serve_connection(TokioIo::new(tls), service);
+            connection.drive(serving, is_http2).await;
+        }
+    }
+
+    async fn handshake(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+        // A client that says nothing must not take the place of one that does.
+        stream.readable().await?;
+        let _place = self.handshakes.acquire().await.map_err(std::io::Error::other)?;
+        self.acceptor.accept(stream).await
+    }
+}
+
+/// Spreads ages evenly over the spread, in an order without neighbours: the golden ratio's multiples, modulo one.
+fn age(limits: &Limits, number: u64) -> Duration {
+    const GOLDEN: u64 = 0x9E37_79B9;
+    let fraction = u32::try_from(number.wrapping_mul(GOLDEN) & u64::from(u32::MAX)).unwrap_or_default();
+    limits.connection_age + limits.connection_age_spread.mul_f64(f64::from(fraction) / f64::from(u32::MAX))
+}
+
+impl<W: Send + Sync + 'static> Connection<W> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if self.begun.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.first.notify_one();
+        }
+        let _ended = Ended(&self.ended);
+        let version = request.version();
+        let mut response = self.front.webhooks.answer(request).await;
+        // HTTP/2 has no such header; `drive` says it with GOAWAY.
+        if version < Version::HTTP_2 && self.is_last() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    fn is_last(&self) -> bool {
+        self.front.shutdown.is_draining() || Instant::now() >= self.end_of_age
+    }
+
+    /// Polls the connection until it ends, or until it is to end and has had time for what runs.
+    async fn drive<C: GracefulConnection>(&self, serving: C, is_http2: bool) {
+        let (limits, shutdown) = (&self.front.limits, &self.front.shutdown);
+        let mut serving = pin!(serving);
+        tokio::select! {
+            biased;
+            _ = serving.as_mut() => return,
+            () = self.first.notified() => {}
+            () = shutdown.stopping() => {}
+            () = sleep(limits.first_request) => return tracing::debug!("No request came in time"),
+        }
+        tokio::select! {
+            biased;
+            _ = serving.as_mut() => return,
+            () = shutdown.stopping() => {}
+            () = shutdown.draining(), if is_http2 => {}
+            () = self.outlived(is_http2) => {}
+        }
+        serving.as_mut().graceful_shutdown();
+        // An idle connection ends now. HTTP/2 clients learn of the end here, so what they began in the drain delay runs on.
+        let _ = timeout(limits.finish, serving).await;
+    }
+
+    /// Waits until the connection has been idle for too long, or, where no reply can announce the end, until it is too old.
+    async fn outlived(&self, is_http2: bool) {
+        let mut before = self.begun.load(Ordering::Relaxed);
+        loop {
+            sleep(self.front.limits.idle).await;
+            let (begun, ended) = (self.begun.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed));
+            let is_idle = begun == before && begun == ended;
+            if is_idle || (is_http2 && Instant::now() >= self.end_of_age) {
+                return;
+            }
+            before = begun;
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Every metric of the process. The names are an interface; no label holds a name, a namespace or a uid.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use admission::{Decision, Reason, Unserved};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::freshness::Freshness;
+
+/// Seconds. A decision takes tens of microseconds; the API server waits 10 s.
+const REVIEW_BUCKETS: [f64; 17] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
+
+/// Seconds. A reconciliation waits for the API server.
+const RECONCILE_BUCKETS: [f64; 11] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReviewLabels {
+    path: Arc<str>,
+    verdict: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PathLabels {
+    path: Arc<str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ControllerLabels {
+    controller: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReconcileLabels {
+    controller: &'static str,
+    result: ReconcileResult,
+}
+
+/// How a reconciliation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum ReconcileResult {
+    /// Done.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    success,
+    /// Failed; will be tried again.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    error,
+}
+
+/// Handles of all metrics; clones share the same values.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    freshness: Freshness,
+    reviews: Family<ReviewLabels, Counter>,
+    review_duration: Family<PathLabels, Histogram, fn() -> Histogram>,
+    reconciles: Family<ReconcileLabels, Counter>,
+    reconcile_duration: Family<ControllerLabels, Histogram, fn() -> Histogram>,
+    queue_depth: Family<ControllerLabels, Gauge>,
+    snapshot_generation: Gauge,
+    snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
+    /// Reviews between the head of the request and the reply.
+    pub in_flight: Gauge,
+    /// Panics that were caught.
+    pub panics: Counter,
+    /// Certificates that were offered and refused.
+    pub certificate_errors: Counter,
+    /// When the serving certificate ends, in seconds since 1970; 0 without one.
+    pub certificate_not_after: Gauge,
+    /// 1 while this process holds the lease.
+    pub leader: Gauge,
+}
+
+impl Metrics {
+    /// All metrics, at zero. `freshness` is read at every scrape.
+    pub fn new(freshness: Freshness) -> Self {
+        let mut metrics = Self {
+            registry: Arc::default(),
+            freshness,
+            reviews: Family::default(),
+            review_duration: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
+            reconciles: Family::default(),
+            reconcile_duration: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
+            queue_depth: Family::default(),
+            snapshot_generation: Gauge::default(),
+            snapshot_age: Gauge::default(),
+            in_flight: Gauge::default(),
+            panics: Counter::default(),
+            certificate_errors: Counter::default(),
+            certificate_not_after: Gauge::default(),
+            leader: Gauge::default(),
+        };
+        metrics.registry = Arc::new(metrics.register());
+        metrics
+    }
+
+    /// Counters get their `_total`, and what has a unit its `_seconds`, from the encoder.
+    fn register(&self) -> Registry {
+        let mut all = Registry::with_prefix("outrider");
+        all.register("reviews", "Reviews answered, by path, verdict and reason", self.reviews.clone());
+        all.register_with_unit(
+            "review_duration",
+            "Time from the head of the request to the reply",
+            Unit::Seconds,
+            self.review_duration.clone(),
+        );
+        all.register(
+            "reviews_in_flight",
+            "Reviews between the head of the request and the reply",
+            self.in_flight.clone(),
+        );
+        all.register("panics", "Panics that were caught", self.panics.clone());
+        all.register(
+            "snapshot_generation",
+            "Generation of the read model that decisions are taken from",
+            self.snapshot_generation.clone(),
+        );
+        all.register_with_unit(
+            "snapshot_age",
+            "Time since the read model was last replaced",
+            Unit::Seconds,
+            self.snapshot_age.clone(),
+        );
+        all.register_with_unit(
+            "certificate_not_after_timestamp",
+            "When the serving certificate ends",
+            Unit::Seconds,
+            self.certificate_not_after.clone(),
+        );
+        all.register(
+            "certificate_errors",
+            "Certificates that were offered and refused; the last good one stays in use",
+            self.certificate_errors.clone(),
+        );
+        all.register("reconcile", "Reconciliations, by controller and result", self.reconciles.clone());
+        all.register_with_unit(
+            "reconcile_duration",
+            "Time of a reconciliation",
+            Unit::Seconds,
+            self.reconcile_duration.clone(),
+        );
+        all.register("workqueue_depth", "Objects that wait for their reconciliation", self.queue_depth.clone());
+        all.register("leader", "1 while this process holds the lease", self.leader.clone());
+        all.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        all
+    }
+
+    /// The handles of one webhook path, resolved once.
+    pub fn path(&self, path: &str) -> PathMetrics {
+        let path: Arc<str> = path.into();
+        PathMetrics {
+            duration: self.review_duration.get_or_create_owned(&PathLabels { path: Arc::clone(&path) }),
+            reviews: self.reviews.clone(),
+            known: std::iter::repeat_with(OnceLock::new).take(DECISIONS * Reason::ALL.len()).collect(),
+            path,
+        }
+    }
+
+    /// Counts a request to a path that is not served. The path itself is the client's choice and therefore no label.
+    pub fn not_found(&self) {
+        let labels = ReviewLabels { path: "other".into(), verdict: "unserved", reason: "NotFound" };
+        self.reviews.get_or_create(&labels).inc();
+    }
+
+    /// The handles of one controller, resolved once.
+    pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
+        let labels = ControllerLabels { controller };
+        let count = |result| self.reconciles.get_or_create_owned(&ReconcileLabels { controller, result });
+        ControllerMetrics {
+            success: count(ReconcileResult::success),
+            error: count(ReconcileResult::error),
+            duration: self.reconcile_duration.get_or_create_owned(&labels),
+            queue_depth: self.queue_depth.get_or_create_owned(&labels),
+        }
+    }
+
+    /// The text that Prometheus scrapes (`OpenMetrics` 1.0).
+    ///
+    /// # Errors
+    /// Never in practice: a string takes every byte.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        self.snapshot_generation.set(i64::try_from(self.freshness.generation()).unwrap_or(i64::MAX));
+        self.snapshot_age.set(self.freshness.age().unwrap_or_default().as_secs_f64());
+        let mut text = String::with_capacity(16 * 1024);
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// How many decisions there are.
+const DECISIONS: usize = 3;
+
+/// The metrics of one webhook path. Counting a decision takes no lock, no hash and no allocation after the first of its kind.
+#[derive(Debug)]
+pub struct PathMetrics {
+    path: Arc<str>,
+    duration: Histogram,
+    reviews: Family<ReviewLabels, Counter>,
+    known: Vec<OnceLock<Counter>>,
+}
+
+impl PathMetrics {
+    /// Counts a decision.
+    pub fn decided(&self, decision: Decision, reason: Reason) {
+        let row = match decision {
+            Decision::Allowed => 0,
+            Decision::Patched => 1,
+            Decision::Denied => 2,
+        };
+        let create = || self.counter(decision.as_str(), reason.as_str());
+        match self.known.get(row * Reason::ALL.len() + reason as usize) {
+            Some(known) => known.get_or_init(create).inc(),
+            None => create().inc(),
+        };
+    }
+
+    /// Counts a request that got no verdict.
+    pub fn unserved(&self, unserved: &Unserved) {
+        self.counter("unserved", unserved.reason()).inc();
+    }
+
+    /// Counts a request with another method than POST.
+    pub fn wrong_method(&self) {
+        self.counter("unserved", "MethodNotAllowed").inc();
+    }
+
+    /// Counts a `ConversionReview` that was answered.
+    pub fn converted(&self) {
+        self.counter("converted", "Converted").inc();
+    }
+
+    /// Takes the time of a request, whatever its answer.
+    pub fn took(&self, duration: Duration) {
+        self.duration.observe(duration.as_secs_f64());
+    }
+
+    fn counter(&self, verdict: &'static str, reason: &'static str) -> Counter {
+        self.reviews.get_or_create_owned(&ReviewLabels { path: Arc::clone(&self.path), verdict, reason })
+    }
+}
+
+/// The metrics of one controller.
+#[derive(Debug, Clone)]
+pub struct ControllerMetrics {
+    success: Counter,
+    error: Counter,
+    duration: Histogram,
+    queue_depth: Gauge,
+}
+
+impl ControllerMetrics {
+    /// Counts a reconciliation that ended.
+    pub fn reconciled(&self, result: ReconcileResult, took: Duration) {
+        match result {
+            ReconcileResult::success => self.success.inc(),
+            ReconcileResult::error => self.error.inc(),
+        };
+        self.duration.observe(took.as_secs_f64());
+    }
+
+    /// Tells how many objects wait.
+    pub fn waiting(&self, objects: usize) {
+        self.queue_depth.set(i64::try_from(objects).unwrap_or(i64::MAX));
+    }
+}

@@ -1,0 +1,184 @@
+//! The server: webhooks over TLS, health and metrics in plain HTTP.
+//!
+//! It knows the registry and the read model `W`, not the kinds. [`Server::bind`] opens the ports, so that a port that is taken
+//! shows before anything starts; [`Server::run`] serves until [`Shutdown`] has run its course.
+
+pub mod address;
+mod body;
+mod connection;
+pub mod deadline;
+pub mod freshness;
+pub mod limits;
+mod listener;
+pub mod metrics;
+mod plain;
+pub mod readiness;
+mod record;
+mod reply;
+pub mod shutdown;
+pub mod tls;
+pub mod webhooks;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use admission::Registry;
+use arc_swap::ArcSwap;
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use crate::certs::Resolver;
+pub use address::BindAddress;
+pub use freshness::Freshness;
+pub use limits::Limits;
+pub use metrics::Metrics;
+pub use readiness::{Gate, Readiness};
+pub use shutdown::Shutdown;
+pub use webhooks::Webhooks;
+
+use connection::Front;
+
+/// Where and how to listen.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The webhook port.
+    pub webhook: BindAddress,
+    /// The port of the probes.
+    pub health: BindAddress,
+    /// The port of the metrics.
+    pub metrics: BindAddress,
+    /// Offer HTTP/2 too.
+    pub enable_http2: bool,
+    /// Clients must show a certificate that one of these authorities signed.
+    pub client_ca: Option<PathBuf>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// What the server serves from, shared with whoever feeds it.
+pub struct Feeds<W> {
+    /// The endpoints.
+    pub registry: Arc<Registry<W>>,
+    /// What they decide from; replaced as a whole.
+    pub world: Arc<ArcSwap<W>>,
+    /// Where the certificate comes from.
+    pub resolver: Arc<Resolver>,
+    /// The gates.
+    pub readiness: Readiness,
+    /// The age of `world`.
+    pub freshness: Freshness,
+    /// The metrics.
+    pub metrics: Metrics,
+}
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// A port cannot be opened.
+    #[error("cannot listen on {address} for {front}: {source}")]
+    Listen {
+        /// What the port is for.
+        front: &'static str,
+        /// Where.
+        address: BindAddress,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] tls::TlsError),
+}
+
+/// A server whose ports are open.
+pub struct Server<W> {
+    webhook: Option<TcpListener>,
+    health: Option<TcpListener>,
+    metrics: Option<TcpListener>,
+    acceptor: TlsAcceptor,
+    feeds: Feeds<W>,
+    limits: Limits,
+    listening: Option<Gate>,
+}
+
+/// The ports that the system gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// The webhook port.
+    pub webhook: Option<SocketAddr>,
+    /// The port of the probes.
+    pub health: Option<SocketAddr>,
+    /// The port of the metrics.
+    pub metrics: Option<SocketAddr>,
+}
+
+impl<W: Send + Sync + 'static> Server<W> {
+    /// Opens the ports and adds the gate `webhook listener`.
+    ///
+    /// # Errors
+    /// [`ServerError`] when a port is taken or TLS cannot be set up.
+    pub async fn bind(options: Options, feeds: Feeds<W>) -> Result<Self, ServerError> {
+        let resolver = Arc::clone(&feeds.resolver);
+        let tls = tls::server_config(resolver, options.client_ca.as_deref(), options.enable_http2)?;
+        let webhook = listen("webhooks", &options.webhook).await?;
+        Ok(Self {
+            listening: webhook.as_ref().map(|_| feeds.readiness.gate("webhook listener")),
+            webhook,
+            health: listen("health probes", &options.health).await?,
+            metrics: listen("metrics", &options.metrics).await?,
+            acceptor: TlsAcceptor::from(Arc::new(tls)),
+            feeds,
+            limits: options.limits,
+        })
+    }
+
+    /// Where the server listens.
+    pub fn addresses(&self) -> Addresses {
+        let address = |listener: &Option<TcpListener>| listener.as_ref().and_then(|bound| bound.local_addr().ok());
+        Addresses { webhook: address(&self.webhook), health: address(&self.health), metrics: address(&self.metrics) }
+    }
+
+    /// Serves until `shutdown` has closed the listeners and what ran has ended or run out of its time. Probes and metrics are
+    /// answered to the end.
+    pub async fn run(self, shutdown: Shutdown) {
+        let Self { webhook, health, metrics, acceptor, feeds, limits, listening } = self;
+        let forever = Shutdown::new(Readiness::default());
+        let probes = serve_plain(health, plain::health(feeds.readiness.clone(), feeds.freshness), &forever);
+        let scrapes = serve_plain(metrics, plain::metrics(feeds.metrics.clone(), feeds.resolver), &forever);
+        let reviews = async {
+            let Some(listener) = webhook else { return shutdown.stopping().await };
+            let front = Arc::new(Front {
+                webhooks: Webhooks::new(feeds.registry, feeds.world, feeds.readiness, feeds.metrics, limits.clone()),
+                acceptor,
+                handshakes: Semaphore::new(limits.handshakes.clamp(1, Semaphore::MAX_PERMITS)),
+                shutdown: shutdown.clone(),
+                limits: limits.clone(),
+            });
+            if let Some(gate) = listening {
+                gate.open();
+            }
+            let serve = |stream, number| Arc::clone(&front).serve(stream, number);
+            listener::accept(listener, limits.connections, limits.finish, shutdown.clone(), serve).await;
+        };
+        tokio::select! {
+            () = reviews => {}
+            () = probes => {}
+            () = scrapes => {}
+        }
+    }
+}
+
+async fn listen(front: &'static str, address: &BindAddress) -> Result<Option<TcpListener>, ServerError> {
+    address.listen().await.map_err(|source| ServerError::Listen { front, address: address.clone(), source })
+}
+
+/// Never returns: the process ends around it.
+async fn serve_plain(listener: Option<TcpListener>, router: Router, forever: &Shutdown) {
+    let Some(listener) = listener else { return std::future::pending().await };
+    let serve = |stream, _number| plain::serve(stream, router.clone());
+    listener::accept(listener, plain::CONNECTIONS, std::time::Duration::ZERO, forever.clone(), serve).await;
+}

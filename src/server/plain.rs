@@ -1,0 +1,111 @@
+//! Health and metrics: plain HTTP, each on a port of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpStream;
+
+use crate::certs::Resolver;
+
+use super::freshness::Freshness;
+use super::metrics::Metrics;
+use super::readiness::Readiness;
+
+/// Connections at one time: kubelet, a Prometheus or two, a person.
+pub const CONNECTIONS: usize = 128;
+
+/// Longest wait for the head of a request, also between two requests. Prometheus repeats a GET on a connection that was closed.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
+
+#[derive(Clone)]
+struct Health {
+    readiness: Readiness,
+    freshness: Freshness,
+}
+
+/// `/healthz`, `/livez` and `/readyz`.
+pub fn health(readiness: Readiness, freshness: Freshness) -> Router {
+    Router::new()
+        .route("/healthz", get(alive))
+        .route("/livez", get(alive))
+        .route("/readyz", get(ready))
+        .with_state(Health { readiness, freshness })
+}
+
+/// That this can be answered is all there is to say.
+async fn alive() -> &'static str {
+    "ok"
+}
+
+async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
+    let is_ready = health.readiness.is_ready();
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let is_verbose = query.as_deref().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("verbose")));
+    let text = match (is_verbose, is_ready) {
+        (true, _) => verbose(&health),
+        (false, true) => "ok".to_owned(),
+        (false, false) if health.readiness.is_draining() => "not ready: shutting down".to_owned(),
+        (false, false) => format!("not ready: {}", health.readiness.missing()),
+    };
+    (status, text).into_response()
+}
+
+/// As the API server's own `/readyz?verbose`: a line a check.
+fn verbose(health: &Health) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for check in health.readiness.checks() {
+        let state = if check.open { "[+]" } else { "[-]" };
+        let word = if check.open { "ok" } else { "failed" };
+        let detail = if check.detail.is_empty() { String::new() } else { format!(": {}", check.detail) };
+        lines.push(format!("{state}{} {word}{detail}", check.name));
+    }
+    let (state, word) = if health.readiness.is_draining() { ("[-]", "failed: shutting down") } else { ("[+]", "ok") };
+    lines.push(format!("{state}shutdown {word}"));
+    lines.push(match health.freshness.age() {
+        Some(age) => format!("snapshot: generation {}, age {:.1} s", health.freshness.generation(), age.as_secs_f64()),
+        None => "snapshot: none yet".to_owned(),
+    });
+    lines.push(format!("readyz check {}", if health.readiness.is_ready() { "passed" } else { "failed" }));
+    lines.join("\n") + "\n"
+}
+
+#[derive(Clone)]
+struct Scraped {
+    metrics: Metrics,
+    resolver: Arc<Resolver>,
+}
+
+/// `/metrics`.
+pub fn metrics(metrics: Metrics, resolver: Arc<Resolver>) -> Router {
+    Router::new().route("/metrics", get(scrape)).with_state(Scraped { metrics, resolver })
+}
+
+async fn scrape(State(Scraped { metrics, resolver }): State<Scraped>) -> Response {
+    metrics.certificate_not_after.set(resolver.not_after().map_or(0, jiff::Timestamp::as_second));
+    match metrics.encode() {
+        Ok(text) => {
+            ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// Serves one connection to its end.
+pub async fn serve(stream: TcpStream, router: Router) {
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(error) = serving.await {
+        tracing::debug!(%error, "Connection ended");
+    }
+}

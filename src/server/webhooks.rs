@@ -1,0 +1,255 @@
+//! A request to a webhook path: from its head to its reply.
+//!
+//! The routes are the registry's, so the paths are compared here and no router stands in between. What the framework decides is
+//! called inline: it takes microseconds, never waits, and a panic in it ends one review, not the process.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use admission::registry::Entry;
+use admission::{Answer, Registry, Unserved};
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Body;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{timeout, timeout_at};
+
+use super::body::{self, BodyMemory};
+use super::deadline::budget;
+use super::limits::Limits;
+use super::metrics::{Metrics, PathMetrics};
+use super::readiness::Readiness;
+use super::{record, reply};
+
+/// Where `CustomResourceDefinition`s send their conversions.
+pub const CONVERT_PATH: &str = "/convert";
+
+/// All webhook paths of the process.
+pub struct Webhooks<W> {
+    registry: Arc<Registry<W>>,
+    world: Arc<ArcSwap<W>>,
+    routes: Vec<Route>,
+    metrics: Metrics,
+    readiness: Readiness,
+    limits: Limits,
+    turns: Semaphore,
+    memory: BodyMemory,
+}
+
+struct Route {
+    path: String,
+    target: Target,
+    metrics: PathMetrics,
+}
+
+#[derive(Clone, Copy)]
+enum Target {
+    /// The endpoint's place in the registry.
+    Endpoint(usize),
+    Conversion,
+}
+
+/// A request that got no verdict, with its uid if that could be read.
+struct Refusal {
+    unserved: Unserved,
+    uid: Option<String>,
+}
+
+impl From<Unserved> for Refusal {
+    fn from(unserved: Unserved) -> Self {
+        Self { unserved, uid: None }
+    }
+}
+
+enum Answered {
+    Review(Box<Answer>),
+    Conversion(Vec<u8>),
+}
+
+impl<W: Send + Sync + 'static> Webhooks<W> {
+    /// The paths of `registry`, decided from `world` as it is when a request has been read.
+    pub fn new(
+        registry: Arc<Registry<W>>,
+        world: Arc<ArcSwap<W>>,
+        readiness: Readiness,
+        metrics: Metrics,
+        limits: Limits,
+    ) -> Self {
+        let mut routes: Vec<Route> = registry
+            .entries()
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| Route {
+                path: entry.path.clone(),
+                target: Target::Endpoint(index),
+                metrics: metrics.path(&entry.path),
+            })
+            .collect();
+        if !registry.conversions().is_empty() {
+            routes.push(Route {
+                path: CONVERT_PATH.to_owned(),
+                target: Target::Conversion,
+                metrics: metrics.path(CONVERT_PATH),
+            });
+        }
+        Self {
+            registry,
+            world,
+            routes,
+            readiness,
+            turns: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
+            memory: BodyMemory::new(limits.body_memory),
+            metrics,
+            limits,
+        }
+    }
+
+    /// Answers any request that reaches the webhook port.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: std::fmt::Display,
+    {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path();
+        let Some(route) = self.routes.iter().find(|route| route.path == path) else {
+            self.metrics.not_found();
+            return reply::not_found(path, self.routes.iter().map(|route| route.path.as_str()));
+        };
+        if parts.method != Method::POST {
+            route.metrics.wrong_method();
+            return reply::method_not_allowed();
+        }
+        let _counted = Counted::up(&self.metrics.in_flight);
+        let budget = budget(parts.uri.query(), self.limits.default_deadline);
+        let outcome = self.serve(route, &parts, body, started + budget).await;
+        let took = started.elapsed();
+        route.metrics.took(took);
+        match outcome {
+            Ok(answered) => Self::answered(route, answered, took, budget),
+            Err(refusal) => {
+                route.metrics.unserved(&refusal.unserved);
+                record::unserved(path, refusal.uid.as_deref(), &refusal.unserved, took);
+                reply::unserved(&refusal.unserved)
+            }
+        }
+    }
+
+    fn answered(route: &Route, answered: Answered, took: Duration, budget: Duration) -> Response<Full<Bytes>> {
+        match answered {
+            Answered::Review(answer) => {
+                route.metrics.decided(answer.decision, answer.reason);
+                record::decided(&route.path, &answer, took, budget);
+                reply::json(answer.body)
+            }
+            Answered::Conversion(body) => {
+                route.metrics.converted();
+                tracing::debug!(path = route.path, duration = took.as_secs_f64(), "Conversion answered");
+                reply::json(body)
+            }
+        }
+    }
+
+    async fn serve<B>(&self, route: &Route, parts: &Parts, body: B, deadline: Instant) -> Result<Answered, Refusal>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: std::fmt::Display,
+    {
+        if let Err(unserved) = self.acceptable(parts, &body) {
+            body::discard(body, self.limits.body);
+            return Err(unserved.into());
+        }
+        let reading = body::read(body, self.limits.body, &self.memory);
+        let body = timeout_at(deadline.into(), reading).await.map_err(|_| Unserved::OutOfTime)??;
+        let _turn = self.turn(deadline).await?;
+        let answered = self.decide(route, &body.bytes)?;
+        // Nobody listens any more, and a verdict in the log would say otherwise.
+        if Instant::now() > deadline {
+            return Err(Refusal { unserved: Unserved::OutOfTime, uid: record::uid_of(&body.bytes) });
+        }
+        Ok(answered)
+    }
+
+    /// What can be refused without reading the body.
+    fn acceptable<B: Body>(&self, parts: &Parts, body: &B) -> Result<(), Unserved> {
+        require_json(&parts.headers)?;
+        if body.size_hint().lower() > self.limits.body as u64 {
+            return Err(Unserved::TooLarge(self.limits.body));
+        }
+        if !self.readiness.can_serve() {
+            return Err(Unserved::NotReady(self.readiness.missing()));
+        }
+        Ok(())
+    }
+
+    /// Waits a little for a free place: a short burst is better served late than refused.
+    async fn turn(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, Unserved> {
+        if let Ok(turn) = self.turns.try_acquire() {
+            return Ok(turn);
+        }
+        let patience = self.limits.queue.min(deadline.saturating_duration_since(Instant::now()));
+        match timeout(patience, self.turns.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => Err(Unserved::Overloaded),
+        }
+    }
+
+    fn decide(&self, route: &Route, body: &[u8]) -> Result<Answered, Refusal> {
+        // Nothing that the closure leaves behind is looked at again: the snapshot is immutable, the body is dropped.
+        let caught = catch_unwind(AssertUnwindSafe(|| match route.target {
+            Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
+            Target::Endpoint(index) => {
+                let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
+                entry.endpoint.answer(body, &self.world.load()).map(|answer| Answered::Review(Box::new(answer)))
+            }
+        }));
+        let unserved = match caught {
+            Ok(Ok(answered)) => return Ok(answered),
+            Ok(Err(unserved)) => unserved,
+            Err(_panic) => {
+                self.metrics.panics.inc();
+                Unserved::Fault
+            }
+        };
+        Err(Refusal { unserved, uid: record::uid_of(body) })
+    }
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), Unserved> {
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return Err(Unserved::ContentType(String::new()));
+    };
+    if value == "application/json" {
+        return Ok(());
+    }
+    let text = value.to_str().unwrap_or("(not readable)");
+    let media_type = text.split(';').next().unwrap_or_default().trim();
+    if media_type.eq_ignore_ascii_case("application/json") {
+        Ok(())
+    } else {
+        Err(Unserved::ContentType(reply::shortened(text)))
+    }
+}
+
+/// Counts for as long as it lives, also when the client goes away in the middle.
+struct Counted<'a>(&'a Gauge);
+
+impl<'a> Counted<'a> {
+    fn up(gauge: &'a Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
