@@ -10,11 +10,13 @@ macro_rules! api_domain {
 /// The domain of every API group, annotation and label of ours.
 pub const API_DOMAIN: &str = api_domain!();
 
+pub mod admit;
 pub mod certs;
 pub mod cli;
 pub mod logging;
 pub mod manifest;
 pub mod pod;
+pub mod registry;
 pub mod server;
 pub mod sidecarset;
 pub mod world;

@@ -2,5 +2,6 @@
 
 pub mod namespace;
 pub mod snapshot;
+pub mod standalone;
 
 pub use snapshot::Snapshot;
