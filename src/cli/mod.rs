@@ -4,7 +4,12 @@
 //! function that returns an [`ExitCode`].
 
 pub mod completion;
+mod diff;
+pub mod offline;
+pub mod render;
+pub mod review;
 pub mod serve;
+pub mod streams;
 
 use std::process::ExitCode;
 
@@ -27,20 +32,28 @@ pub struct Cli {
 pub enum Command {
     /// Run the webhook server and the controllers
     Serve(Box<serve::ServeArgs>),
+    /// Answer one AdmissionReview from a file, as the server would
+    Review(review::ReviewArgs),
+    /// Print manifests with what the server would add to their pods
+    Render(render::RenderArgs),
     /// Print a script that completes commands and flags in a shell
     Completion(completion::CompletionArgs),
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  outrider serve                                        in a pod, or with the current kubeconfig
-  outrider serve --standalone --manifests sidecarsets/  without a cluster
+  outrider serve                                         in a pod, or with the current kubeconfig
+  outrider serve --standalone --manifests sidecarsets/   without a cluster
+  outrider review --manifests sidecarsets/ review.json   what the server would answer
+  outrider render --manifests sidecarsets/ -f app.yaml   what the pods of a manifest would become
   outrider completion bash > /etc/bash_completion.d/outrider";
 
 /// Reads the command line of the process and does what it says.
 pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::execute(&args),
+        Command::Review(args) => review::execute(&args),
+        Command::Render(args) => render::execute(&args),
         Command::Completion(args) => completion::execute(&args),
     }
 }

@@ -1,0 +1,154 @@
+//! One object: its pod, what the webhooks make of that pod, and the same change in the object.
+
+use admission::Reason;
+use serde_json::{Map, Value, json};
+
+use crate::admit::{self, Admitted, Creation, Patch};
+use crate::cli::offline::World;
+use crate::cli::streams::Outcome;
+use crate::manifest::{Identity, Manifest, identity, pod_template};
+
+/// An object of the output.
+pub struct Rendered {
+    /// `file:line`.
+    pub source: String,
+    /// Kind, namespace and name for messages.
+    pub title: String,
+    /// What it is.
+    pub identity: Identity,
+    /// As it came.
+    pub before: Value,
+    /// As it goes.
+    pub after: Value,
+    /// From the one to the other.
+    pub patch: Vec<Value>,
+    /// Sentences for the user.
+    pub warnings: Vec<String>,
+}
+
+/// An object that keeps anything from being printed.
+pub struct Failure {
+    /// `file:line`.
+    pub source: String,
+    /// Kind, namespace and name for messages.
+    pub title: String,
+    /// Why.
+    pub message: String,
+    /// Warnings up to here.
+    pub warnings: Vec<String>,
+    /// Refused, or not readable.
+    pub outcome: Outcome,
+}
+
+/// Renders an object; without a pod template it stays as it is.
+pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rendered, Box<Failure>> {
+    let Manifest { source, value } = manifest;
+    let identity = match identity(&value) {
+        Ok(identity) => identity,
+        Err(error) => return Err(bad_input(source, "object".to_owned(), error.to_string())),
+    };
+    let Some(at) = pod_template(&identity.api_version, &identity.kind) else {
+        let title = title(&identity, None, &value);
+        return Ok(Rendered {
+            source,
+            title,
+            identity,
+            after: value.clone(),
+            before: value,
+            patch: Vec::new(),
+            warnings: Vec::new(),
+        });
+    };
+    let namespace = identity.namespace.clone().unwrap_or_else(|| namespace.to_owned());
+    let title = title(&identity, Some(&namespace), &value);
+    let pod = match pod(&value, at, &identity, &namespace) {
+        Ok(pod) => pod,
+        Err(message) => return Err(bad_input(source, title, message)),
+    };
+    let creation = Creation { namespace: &namespace, object: &pod };
+    match admit::create(&world.registry, &creation, &world.snapshot) {
+        Ok(Admitted::Allowed(allowed)) => {
+            let patch = in_object(allowed.patch, at, &value);
+            let mut after = value.clone();
+            match (Patch { operations: patch.clone() }).apply(&mut after) {
+                Ok(()) => {
+                    Ok(Rendered { source, title, identity, before: value, after, patch, warnings: allowed.warnings })
+                }
+                Err(error) => Err(bad_input(source, title, error.to_string())),
+            }
+        }
+        Ok(Admitted::Refused { reason, status, warnings }) => {
+            let outcome = if reason == Reason::Undecodable { Outcome::BadInput } else { Outcome::Refused };
+            Err(Box::new(Failure { source, title, message: status.message, warnings, outcome }))
+        }
+        Err(error) => Err(bad_input(source, title, error.to_string())),
+    }
+}
+
+fn bad_input(source: String, title: String, message: String) -> Box<Failure> {
+    Box::new(Failure { source, title, message, warnings: Vec::new(), outcome: Outcome::BadInput })
+}
+
+fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String {
+    let name = match (identity.name.as_str(), value.pointer("/metadata/generateName").and_then(Value::as_str)) {
+        ("", Some(prefix)) => format!("{prefix}*"),
+        ("", None) => "without a name".to_owned(),
+        (name, _) => name.to_owned(),
+    };
+    match namespace.or(identity.namespace.as_deref()) {
+        Some(namespace) => format!("{} {namespace}/{name}", identity.kind),
+        None => format!("{} {name}", identity.kind),
+    }
+}
+
+/// The pod as its controller would create it: metadata and spec of the template, in the namespace of the object, with a name
+/// that the API server is to complete.
+fn pod(value: &Value, at: &str, identity: &Identity, namespace: &str) -> Result<Value, String> {
+    let field = at.trim_start_matches('/').replace('/', ".");
+    let template = match value.pointer(at) {
+        Some(template @ Value::Object(_)) => template,
+        None | Some(Value::Null) => return Err(format!("{field} is missing: a {} makes pods from it", identity.kind)),
+        Some(_) => return Err(format!("{field} must be an object with metadata and spec")),
+    };
+    let mut metadata = match template.get("metadata") {
+        Some(Value::Object(metadata)) => metadata.clone(),
+        None | Some(Value::Null) => Map::new(),
+        Some(_) => return Err(format!("{field}.metadata must be an object").trim_start_matches('.').to_owned()),
+    };
+    metadata.insert("namespace".to_owned(), namespace.into());
+    if !at.is_empty() {
+        metadata.remove("name");
+        metadata.insert("generateName".to_owned(), format!("{}-", identity.name).into());
+    }
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+    if let (Value::Object(pod), Value::Object(template)) = (&mut pod, template) {
+        // Whatever else a newer API has beside metadata and spec.
+        for (name, field) in template.iter().filter(|(name, _)| *name != "metadata") {
+            pod.insert(name.clone(), field.clone());
+        }
+    }
+    Ok(pod)
+}
+
+/// The patch of the pod as a patch of the object whose template is at `at`.
+fn in_object(patch: Vec<Value>, at: &str, object: &Value) -> Vec<Value> {
+    let metadata = format!("{at}/metadata");
+    let mut moved: Vec<Value> = patch.into_iter().map(|operation| below(operation, at)).collect();
+    let touched = moved.iter().any(|operation| {
+        operation.get("path").and_then(Value::as_str).is_some_and(|path| path.starts_with(&format!("{metadata}/")))
+    });
+    // The pod had metadata, its template need not have any.
+    if touched && object.pointer(&metadata).is_none_or(Value::is_null) {
+        moved.insert(0, json!({"op": "add", "path": metadata, "value": {}}));
+    }
+    moved
+}
+
+fn below(mut operation: Value, at: &str) -> Value {
+    for field in ["path", "from"] {
+        if let Some(Value::String(pointer)) = operation.get_mut(field) {
+            pointer.insert_str(0, at);
+        }
+    }
+    operation
+}

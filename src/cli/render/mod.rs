@@ -1,0 +1,109 @@
+//! `outrider render`: manifests in, the same manifests with injected pods out.
+
+mod inject;
+mod output;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use self::inject::{Rendered, render};
+use super::offline::{World, WorldArgs};
+use super::streams::{Outcome, Streams, with_process_streams};
+use crate::manifest;
+
+/// Arguments of `outrider render`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RenderArgs {
+    /// File or folder with manifests to inject (.yaml, .yml, .json), - for stdin; may be repeated
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// Namespace of objects that name none
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
+    pub namespace: String,
+    /// What to print
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
+    pub output: Format,
+    /// What decides
+    #[command(flatten)]
+    pub world: WorldArgs,
+}
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// All objects, one document each
+    Yaml,
+    /// The object, or one List of all objects
+    Json,
+    /// What changes, as a unified diff of the objects in YAML
+    Diff,
+    /// What changes, as a JSON patch for each changed object
+    Patch,
+}
+
+const EXAMPLES: &str = "\
+Pods, and the pod templates of Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs and the like get what the
+server would give their pods. Every other object passes through with the same content. Objects are printed anew: comments and
+the layout of the input are lost, and a List comes out as single objects. Rendering the output again changes nothing.
+
+Examples:
+  outrider render --manifests sidecarsets/ -f deployment.yaml
+  outrider render --manifests sidecarsets/ -f app/ -n shop -o diff
+  helm template web ./chart | outrider render --manifests sidecarsets/ -f - | kubectl apply -f -
+
+Exit codes: 0 fine, 1 a pod is refused (then nothing is printed), 2 the files cannot be read.";
+
+/// Runs the command in the process.
+pub fn execute(args: &RenderArgs) -> ExitCode {
+    with_process_streams(|streams| run(args, streams))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a stream cannot be written.
+pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+    let Some(world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
+    let manifests = match manifest::load_or_stdin(&args.files, streams.stdin) {
+        Ok(manifests) => manifests,
+        Err(errors) => {
+            for error in errors {
+                writeln!(streams.stderr, "error: {error}")?;
+            }
+            return Ok(Outcome::BadInput);
+        }
+    };
+    let mut outcome = Outcome::Fine;
+    let mut all = Vec::new();
+    for manifest in manifests {
+        match render(manifest, &args.namespace, &world) {
+            Ok(rendered) => {
+                warn(&rendered, streams.stderr)?;
+                all.push(rendered);
+            }
+            Err(failure) => {
+                for warning in &failure.warnings {
+                    writeln!(streams.stderr, "{}: warning: {}: {warning}", failure.source, failure.title)?;
+                }
+                let word = if failure.outcome == Outcome::Refused { "refused" } else { "error" };
+                writeln!(streams.stderr, "{}: {word}: {}: {}", failure.source, failure.title, failure.message)?;
+                outcome = outcome.max(failure.outcome);
+            }
+        }
+    }
+    if outcome == Outcome::Fine {
+        streams.stdout.write_all(output::print(&all, args.output).as_bytes())?;
+    }
+    Ok(outcome)
+}
+
+fn warn(rendered: &Rendered, stderr: &mut dyn Write) -> io::Result<()> {
+    for warning in &rendered.warnings {
+        writeln!(stderr, "{}: warning: {}: {warning}", rendered.source, rendered.title)?;
+    }
+    Ok(())
+}

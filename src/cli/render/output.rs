@@ -1,0 +1,64 @@
+//! Rendered objects as text.
+
+use serde_json::{Value, json};
+
+use super::Format;
+use super::inject::Rendered;
+use crate::cli::diff::unified;
+use crate::yaml;
+
+/// Prints all objects in a format.
+pub fn print(all: &[Rendered], format: Format) -> String {
+    match format {
+        Format::Yaml => yaml::write_documents(&all.iter().map(|rendered| rendered.after.clone()).collect::<Vec<_>>()),
+        Format::Json => line(&objects(all)),
+        Format::Diff => changed(all).map(diff).collect(),
+        Format::Patch => line(&Value::from(changed(all).map(patch).collect::<Vec<_>>())),
+    }
+}
+
+fn changed(all: &[Rendered]) -> impl Iterator<Item = &Rendered> {
+    all.iter().filter(|rendered| !rendered.patch.is_empty())
+}
+
+fn line(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+fn objects(all: &[Rendered]) -> Value {
+    match all {
+        [only] => only.after.clone(),
+        _ => {
+            let items: Vec<&Value> = all.iter().map(|rendered| &rendered.after).collect();
+            json!({"apiVersion": "v1", "kind": "List", "items": items})
+        }
+    }
+}
+
+fn diff(rendered: &Rendered) -> String {
+    let Rendered { source, title, before, after, .. } = rendered;
+    unified(
+        &yaml::write(before),
+        &yaml::write(after),
+        &format!("{source} {title}"),
+        &format!("{source} {title}, injected"),
+    )
+}
+
+/// The target is named as kustomize names the target of a patch.
+fn patch(rendered: &Rendered) -> Value {
+    let identity = &rendered.identity;
+    let mut target = json!({
+        "version": identity.api_version.rsplit('/').next(),
+        "kind": identity.kind,
+        "name": identity.name,
+    });
+    for (field, value) in
+        [("group", identity.group()), ("namespace", identity.namespace.as_deref().unwrap_or_default())]
+    {
+        if !value.is_empty() {
+            target[field] = value.into();
+        }
+    }
+    json!({"target": target, "patch": rendered.patch})
+}

@@ -1,0 +1,186 @@
+//! `outrider review`: answers one AdmissionReview from a file.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use admission::registry::{Entry, Phase};
+use admission::{Answer, Decision, Registry};
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::offline::{World, WorldArgs};
+use super::streams::{Outcome, Streams, with_process_streams};
+use crate::admit::{Reply, find};
+use crate::world::Snapshot;
+use crate::yaml;
+
+/// Arguments of `outrider review`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReviewArgs {
+    /// File with one AdmissionReview, in JSON or YAML; - for stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Webhook path to ask [default: the mutating one of the request's kind]
+    #[arg(long, value_name = "PATH")]
+    pub path: Option<String>,
+    /// What decides
+    #[command(flatten)]
+    pub world: WorldArgs,
+}
+
+const EXAMPLES: &str = "\
+The reply goes to stdout, byte for byte as the server sends it; stderr tells in words what it says.
+
+Examples:
+  outrider review --manifests sidecarsets/ pod-review.json
+  outrider review --manifests sidecarsets/ --path /validate--v1-pod - < pod-review.json
+  outrider review --manifests sidecarsets/ pod-review.json 2>/dev/null | jq -r .response.patch | base64 -d
+
+Exit codes: 0 allowed, 1 refused, 2 the review or the manifests cannot be read, or nothing serves the path.";
+
+/// Runs the command in the process.
+pub fn execute(args: &ReviewArgs) -> ExitCode {
+    with_process_streams(|streams| run(args, streams))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a stream cannot be written.
+pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+    let Some(world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
+    match answer(args, &world, streams.stdin) {
+        Ok((path, answer)) => {
+            streams.stdout.write_all(&answer.body)?;
+            streams.stdout.write_all(b"\n")?;
+            streams.stderr.write_all(summary(&path, &answer).as_bytes())?;
+            Ok(if answer.decision == Decision::Denied { Outcome::Refused } else { Outcome::Fine })
+        }
+        Err(error) => {
+            writeln!(streams.stderr, "error: {error}")?;
+            Ok(Outcome::BadInput)
+        }
+    }
+}
+
+fn answer(args: &ReviewArgs, world: &World, stdin: &mut dyn Read) -> Result<(String, Answer), String> {
+    let (name, bytes) = read(&args.file, stdin)?;
+    let body = as_json(&name, bytes)?;
+    let entry = match &args.path {
+        Some(path) => {
+            world.registry.find(path).ok_or_else(|| format!("nothing serves {path}\n{}", served(&world.registry)))?
+        }
+        None => default_entry(&world.registry, &name, &body)?,
+    };
+    match entry.endpoint.answer(&body, &world.snapshot) {
+        Ok(answer) => Ok((entry.path.clone(), answer)),
+        Err(unserved) => Err(format!("{name}: the server would answer HTTP {}: {unserved}", unserved.status())),
+    }
+}
+
+fn read(file: &Path, stdin: &mut dyn Read) -> Result<(String, Vec<u8>), String> {
+    if file.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        stdin.read_to_end(&mut bytes).map_err(|error| format!("stdin: {error}"))?;
+        return Ok(("stdin".to_owned(), bytes));
+    }
+    let name = file.display().to_string();
+    let bytes = fs::read(file).map_err(|error| format!("{name}: {error}"))?;
+    Ok((name, bytes))
+}
+
+/// JSON stays as it is, to the byte, so that the answer is the server's; anything else is read as YAML.
+fn as_json(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok() {
+        return Ok(bytes);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| format!("{name}: the file is not UTF-8 text"))?;
+    let documents =
+        yaml::read(&text).map_err(|error| format!("{name}:{}:{}: {}", error.line, error.column, error.detail()))?;
+    match documents.as_slice() {
+        [document] => Ok(document.value.to_string().into_bytes()),
+        other => Err(format!("{name}: one AdmissionReview is expected, found {} documents", other.len())),
+    }
+}
+
+#[derive(Deserialize)]
+struct Kinded {
+    request: Option<RequestKind>,
+}
+
+#[derive(Deserialize)]
+struct RequestKind {
+    kind: GroupVersionKind,
+}
+
+#[derive(Deserialize)]
+struct GroupVersionKind {
+    #[serde(default)]
+    group: String,
+    version: String,
+    kind: String,
+}
+
+fn default_entry<'r>(registry: &'r Registry<Snapshot>, name: &str, body: &[u8]) -> Result<&'r Entry<Snapshot>, String> {
+    let review: Kinded = serde_json::from_slice(body)
+        .map_err(|error| format!("{name}: not an AdmissionReview whose kind can be told: {error}"))?;
+    let Some(RequestKind { kind: GroupVersionKind { group, version, kind } }) = review.request else {
+        return Err(format!(
+            "{name}: not an AdmissionReview: request is missing (for manifests use `outrider render`)"
+        ));
+    };
+    find(registry, Phase::Mutating, &group, &version, &kind).ok_or_else(|| {
+        let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
+        format!(
+            "{name}: no mutating webhook serves {api_version} {kind}; choose a path with --path\n{}",
+            served(registry)
+        )
+    })
+}
+
+fn served(registry: &Registry<Snapshot>) -> String {
+    let paths: Vec<&str> = registry.entries().iter().map(|entry| entry.path.as_str()).collect();
+    format!("served paths:\n  {}", paths.join("\n  "))
+}
+
+/// The reply in words.
+fn summary(path: &str, answer: &Answer) -> String {
+    let of = &answer.summary;
+    let name = match (of.namespace.as_str(), of.name.as_str()) {
+        (namespace, "") if !namespace.is_empty() => format!(" in namespace {namespace}"),
+        ("", name) => format!(" {name}"),
+        (namespace, name) => format!(" {namespace}/{name}"),
+    };
+    let dry_run = if of.dry_run { ", dry run" } else { "" };
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{path}: {} {}{}{dry_run}", of.operation, of.kind, name.trim_end());
+    let _ = writeln!(text, "{}: {}", answer.decision.as_str(), answer.reason);
+    let Ok(reply) = Reply::read(&answer.body) else { return text };
+    if let Some(status) = &reply.status {
+        let _ = writeln!(text, "message ({} {}): {}", status.code, status.reason, status.message);
+        for cause in status.details.causes.iter().filter(|cause| !cause.field.is_empty()) {
+            let _ = writeln!(text, "  {}: {}", cause.field, cause.message);
+        }
+    }
+    for warning in &reply.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    for (key, value) in &reply.audit {
+        let _ = writeln!(text, "audit {key}: {value}");
+    }
+    if let Some(patch) = &reply.patch {
+        let _ = writeln!(text, "patch:");
+        let _ = write!(text, "{}", indented(&yaml::write(&Value::from(patch.operations.clone()))));
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}

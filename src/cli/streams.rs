@@ -1,0 +1,55 @@
+//! What a command reads and writes, and how it ends; apart from the process, so that tests can run a command.
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Fine, or allowed.
+    Fine,
+    /// Refused.
+    Refused,
+    /// Bad input, or nothing can be told.
+    BadInput,
+}
+
+impl Outcome {
+    /// The exit code of the process.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Refused => 1,
+            Self::BadInput => super::BAD_INPUT,
+        }
+    }
+}
+
+/// Where a command reads and writes.
+pub struct Streams<'a> {
+    /// Read where a file is called `-`.
+    pub stdin: &'a mut dyn Read,
+    /// The result.
+    pub stdout: &'a mut dyn Write,
+    /// Everything else.
+    pub stderr: &'a mut dyn Write,
+}
+
+/// Runs a command with the streams of the process.
+pub fn with_process_streams(command: impl FnOnce(&mut Streams<'_>) -> io::Result<Outcome>) -> ExitCode {
+    let (mut stdin, mut stdout, mut stderr) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
+    let mut streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr };
+    let ended = command(&mut streams).and_then(|outcome| {
+        stdout.flush()?;
+        Ok(outcome)
+    });
+    match ended {
+        Ok(outcome) => ExitCode::from(outcome.code()),
+        // Whoever reads has seen enough, as `head` has.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(stderr, "outrider: {error}");
+            ExitCode::from(super::BAD_INPUT)
+        }
+    }
+}
