@@ -15,7 +15,7 @@ use crate::world::standalone;
 /// What decides instead of a cluster.
 #[derive(Debug, Clone, Args)]
 pub struct WorldArgs {
-    /// File or folder with the SidecarSets and Namespaces that decide (.yaml, .yml, .json); may be repeated
+    /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json); may be repeated
     #[arg(long, value_name = "PATH", required = true)]
     pub manifests: Vec<PathBuf>,
     /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
@@ -37,6 +37,9 @@ const OWN_NAMESPACE: &str = "outrider-system";
 
 impl World {
     /// Loads the manifests and tells on `stderr` what is wrong or noteworthy; `None` when they cannot be used.
+    ///
+    /// # Errors
+    /// When `stderr` cannot be written.
     pub fn load(args: &WorldArgs, stderr: &mut dyn Write) -> io::Result<Option<Self>> {
         let registry = registry();
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));

@@ -182,5 +182,5 @@ fn summary(path: &str, answer: &Answer) -> String {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    text.split_inclusive('\n').flat_map(|line| ["  ", line]).collect()
 }

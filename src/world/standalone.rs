@@ -1,4 +1,4 @@
-//! The read model without a cluster: SidecarSets and Namespaces from files, and what changes when the files change.
+//! The read model without a cluster: sets and namespaces from files, and what changes when the files change.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

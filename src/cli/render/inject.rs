@@ -41,7 +41,7 @@ pub struct Failure {
 }
 
 /// Renders an object; without a pod template it stays as it is.
-pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rendered, Box<Failure>> {
+pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rendered, Failure> {
     let Manifest { source, value } = manifest;
     let identity = match identity(&value) {
         Ok(identity) => identity,
@@ -79,14 +79,14 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
         }
         Ok(Admitted::Refused { reason, status, warnings }) => {
             let outcome = if reason == Reason::Undecodable { Outcome::BadInput } else { Outcome::Refused };
-            Err(Box::new(Failure { source, title, message: status.message, warnings, outcome }))
+            Err(Failure { source, title, message: status.message, warnings, outcome })
         }
         Err(error) => Err(bad_input(source, title, error.to_string())),
     }
 }
 
-fn bad_input(source: String, title: String, message: String) -> Box<Failure> {
-    Box::new(Failure { source, title, message, warnings: Vec::new(), outcome: Outcome::BadInput })
+fn bad_input(source: String, title: String, message: String) -> Failure {
+    Failure { source, title, message, warnings: Vec::new(), outcome: Outcome::BadInput }
 }
 
 fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String {

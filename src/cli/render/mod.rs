@@ -89,8 +89,8 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
                 for warning in &failure.warnings {
                     writeln!(streams.stderr, "{}: warning: {}: {warning}", failure.source, failure.title)?;
                 }
-                let word = if failure.outcome == Outcome::Refused { "refused" } else { "error" };
-                writeln!(streams.stderr, "{}: {word}: {}: {}", failure.source, failure.title, failure.message)?;
+                let verdict = if failure.outcome == Outcome::Refused { "refused" } else { "error" };
+                writeln!(streams.stderr, "{}: {verdict}: {}: {}", failure.source, failure.title, failure.message)?;
                 outcome = outcome.max(failure.outcome);
             }
         }

@@ -26,13 +26,11 @@ fn line(value: &Value) -> String {
 }
 
 fn objects(all: &[Rendered]) -> Value {
-    match all {
-        [only] => only.after.clone(),
-        _ => {
-            let items: Vec<&Value> = all.iter().map(|rendered| &rendered.after).collect();
-            json!({"apiVersion": "v1", "kind": "List", "items": items})
-        }
+    if let [only] = all {
+        return only.after.clone();
     }
+    let items: Vec<&Value> = all.iter().map(|rendered| &rendered.after).collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 fn diff(rendered: &Rendered) -> String {
