@@ -219,7 +219,8 @@ impl PathMetrics {
             Decision::Denied => 2,
         };
         let create = || self.counter(decision.as_str(), reason.as_str());
-        match self.known.get(row * Reason::ALL.len() + reason as usize) {
+        let column = Reason::ALL.binary_search(&reason).ok();
+        match column.and_then(|column| self.known.get(row * Reason::ALL.len() + column)) {
             Some(known) => known.get_or_init(create).inc(),
             None => create().inc(),
         };

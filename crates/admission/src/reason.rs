@@ -1,7 +1,8 @@
 //! The reason codes.
 //!
-//! Outrider's own codes are a closed list, [`Reason::ALL`]; another operator adds its own as [`Reason::Other`]. Every skip, change and denial carries exactly one of these. They are an interface: the same word appears in the
-//! warning, the audit annotation, the metric label, the log line and `outrider explain`.
+//! Outrider's own codes are a closed list, [`Reason::ALL`]; another operator adds its own as [`Reason::Other`]. Every skip,
+//! change and denial carries exactly one of these. They are an interface: the same word appears in the warning, the audit
+//! annotation, the metric label and the log line.
 
 use std::fmt;
 
