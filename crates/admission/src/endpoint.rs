@@ -4,6 +4,7 @@
 //! ask anybody: what an answer needs is in `W`.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::field::ErrorList;
@@ -298,15 +299,12 @@ impl Answer {
     }
 
     /// The object cannot be decoded, the uid can be read: a refusal with code 400.
-    fn undecodable(error: ParseError) -> Result<Self, Unserved> {
+    fn undecodable(body: &[u8], error: ParseError) -> Result<Self, Unserved> {
         let message = error.to_string();
-        let uid = match &error {
-            ParseError::Object { uid, .. } => uid.clone(),
-            ParseError::Unreadable(_) => String::new(),
-        };
-        let body = error.into_reply()?;
-        let summary = Summary { uid, ..Summary::default() };
-        Ok(Self { body, decision: Decision::Denied, reason: Reason::Undecodable, message, summary })
+        let reply = error.into_reply()?;
+        let summary =
+            Review::<IgnoredAny>::parse(body).map_or_else(|_| Summary::default(), |r| Summary::of(&r.request));
+        Ok(Self { body: reply, decision: Decision::Denied, reason: Reason::Undecodable, message, summary })
     }
 }
 
@@ -334,7 +332,7 @@ impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
     fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
         match Review::<M::Object<'_>>::parse(body) {
             Ok(review) => Ok(Answer::to(&review, self.0.mutate(&review.request, world)?)),
-            Err(error) => Answer::undecodable(error),
+            Err(error) => Answer::undecodable(body, error),
         }
     }
 }
@@ -345,7 +343,7 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
     fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
         let review = match Review::<Value>::parse(body) {
             Ok(review) => review,
-            Err(error) => return Answer::undecodable(error),
+            Err(error) => return Answer::undecodable(body, error),
         };
         let request = &review.request;
         let verdict = match (&request.object, request.operation) {
@@ -382,7 +380,7 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
                 let verdict = findings.into_verdict(&review.request);
                 Ok(Answer::to(&review, verdict))
             }
-            Err(error) => Answer::undecodable(error),
+            Err(error) => Answer::undecodable(body, error),
         }
     }
 }
