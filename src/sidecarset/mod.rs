@@ -7,4 +7,8 @@ pub mod crd;
 pub mod index;
 pub mod injection;
 pub mod needs;
+pub mod defaults;
 pub mod vocabulary;
+
+#[cfg(test)]
+mod test_objects;

@@ -1,0 +1,96 @@
+//! What the API server fills into a container of a pod.
+//!
+//! Follows `SetObjectDefaults_Pod` of `k8s.io/kubernetes/pkg/apis/core/v1` (1.36). Requests taken from limits are left to the
+//! API server: `SetDefaults_Pod` does that on the pod, and a LimitRange may have a say before.
+
+use admission::format::Quantity;
+use admission::patch::{PatchError, escape};
+use serde_json::Value;
+
+use super::filler::Absent::{Missing, Zero};
+use super::filler::Filler;
+use super::image::pull_policy;
+
+const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
+
+/// Fills the container at `at`.
+pub fn fill(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
+    let policy = pull_policy(filler.text(&format!("{at}/image")));
+    filler.fill(at, "imagePullPolicy", Zero, policy)?;
+    filler.fill(at, "terminationMessagePath", Zero, "/dev/termination-log")?;
+    filler.fill(at, "terminationMessagePolicy", Zero, "File")?;
+    for port in filler.maps_in(&format!("{at}/ports")) {
+        filler.fill(&port, "protocol", Zero, "TCP")?;
+    }
+    for variable in filler.maps_in(&format!("{at}/env")) {
+        field_ref(filler, &format!("{variable}/valueFrom"))?;
+        let file = format!("{variable}/valueFrom/fileKeyRef");
+        if filler.is_map(&file) {
+            filler.fill(&file, "optional", Missing, false)?;
+        }
+    }
+    resources(filler, &format!("{at}/resources"))?;
+    for probe in PROBES {
+        fill_probe(filler, &format!("{at}/{probe}"))?;
+    }
+    for hook in ["postStart", "preStop"] {
+        http_get(filler, &format!("{at}/lifecycle/{hook}"))?;
+    }
+    Ok(())
+}
+
+/// Fills `fieldRef` of the map at `at`, which is a source of a value.
+pub fn field_ref(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
+    let pointer = format!("{at}/fieldRef");
+    if filler.is_map(&pointer) {
+        filler.fill(&pointer, "apiVersion", Zero, "v1")?;
+    }
+    Ok(())
+}
+
+fn fill_probe(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
+    if !filler.is_map(at) {
+        return Ok(());
+    }
+    for (field, value) in
+        [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+    {
+        filler.fill(at, field, Zero, value)?;
+    }
+    http_get(filler, at)?;
+    let grpc = format!("{at}/grpc");
+    if filler.is_map(&grpc) {
+        filler.fill(&grpc, "service", Missing, "")?;
+    }
+    Ok(())
+}
+
+fn http_get(filler: &mut Filler<'_>, handler: &str) -> Result<(), PatchError> {
+    let pointer = format!("{handler}/httpGet");
+    if filler.is_map(&pointer) {
+        filler.fill(&pointer, "path", Zero, "/")?;
+        filler.fill(&pointer, "scheme", Zero, "HTTP")?;
+    }
+    Ok(())
+}
+
+/// Rounds limits and requests at `at` up to thousandths, where that changes them.
+pub fn resources(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
+    for list in ["limits", "requests"] {
+        let pointer = format!("{at}/{list}");
+        let Some(Value::Object(amounts)) = filler.get(&pointer) else { continue };
+        let rounded: Vec<_> =
+            amounts.iter().filter_map(|(name, amount)| Some((escape(name).into_owned(), round(amount)?))).collect();
+        for (name, amount) in rounded {
+            filler.0.set(&format!("{pointer}/{name}"), amount.into())?;
+        }
+    }
+    Ok(())
+}
+
+fn round(amount: &Value) -> Option<String> {
+    let exact: Quantity = serde::Deserialize::deserialize(amount).ok()?;
+    let mut rounded = exact.clone();
+    rounded.round_up_to_milli();
+    (rounded != exact).then(|| rounded.to_string())
+}

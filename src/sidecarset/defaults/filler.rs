@@ -1,0 +1,73 @@
+//! Fills fields of an object that may have any shape: where the shape is wrong, nothing is filled and validation says why.
+
+use admission::patch::{PatchBuilder, PatchError};
+use serde_json::Value;
+
+/// What a filled field may hold and still count as absent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// Nothing or `null`: a pointer in the API's Go types.
+    Missing,
+    /// Also `""` and `0`: a plain string or number in the API's Go types.
+    Zero,
+}
+
+/// A patch under construction, and places in its document.
+pub struct Filler<'p>(pub &'p mut PatchBuilder);
+
+impl Filler<'_> {
+    /// The value at a pointer; `null` is nothing.
+    pub fn get(&self, pointer: &str) -> Option<&Value> {
+        self.0.document().pointer(pointer).filter(|value| !value.is_null())
+    }
+
+    /// Whether a map is at the pointer.
+    pub fn is_map(&self, pointer: &str) -> bool {
+        self.get(pointer).is_some_and(Value::is_object)
+    }
+
+    /// The string at a pointer, empty for anything else.
+    pub fn text(&self, pointer: &str) -> &str {
+        self.get(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Pointers to the maps in the list at `pointer`.
+    pub fn maps_in(&self, pointer: &str) -> Vec<String> {
+        let items = self.get(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let maps = items.iter().enumerate().filter(|(_, item)| item.is_object());
+        maps.map(|(index, _)| format!("{pointer}/{index}")).collect()
+    }
+
+    /// Gives the field a value if it has none. Missing maps above it are made.
+    ///
+    /// # Errors
+    /// Never in practice: a shape without room for the field is left alone.
+    pub fn fill(&mut self, map: &str, field: &str, absent: Absent, value: impl Into<Value>) -> Result<(), PatchError> {
+        if !self.has_room(map) {
+            return Ok(());
+        }
+        let pointer = format!("{map}/{field}");
+        let there = match self.get(&pointer) {
+            None => false,
+            Some(Value::String(text)) if text.is_empty() => absent == Absent::Missing,
+            Some(Value::Number(number)) if number.as_i64() == Some(0) => absent == Absent::Missing,
+            Some(_) => true,
+        };
+        if there { Ok(()) } else { self.0.set(&pointer, value.into()) }
+    }
+
+    /// Whether everything on the way down to `map` is a map or not there.
+    fn has_room(&self, map: &str) -> bool {
+        let ends = map.match_indices('/').skip(1).map(|(at, _)| at).chain([map.len()]);
+        let mut parent_is_list = false;
+        for end in ends {
+            match self.get(map.get(..end).unwrap_or_default()) {
+                Some(Value::Object(_)) => parent_is_list = false,
+                Some(Value::Array(_)) if end < map.len() => parent_is_list = true,
+                Some(_) => return false,
+                None => return !parent_is_list,
+            }
+        }
+        true
+    }
+}
