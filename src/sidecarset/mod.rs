@@ -4,11 +4,15 @@ pub mod api;
 pub mod canonical;
 pub mod compiled;
 pub mod crd;
+pub mod defaults;
 pub mod index;
 pub mod injection;
 pub mod needs;
-pub mod defaults;
+mod rules;
+pub mod validation;
 pub mod vocabulary;
+
+pub use rules::{mutating_rule, validating_rule};
 
 #[cfg(test)]
 mod test_objects;

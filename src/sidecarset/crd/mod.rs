@@ -83,17 +83,19 @@ fn root() -> JSONSchemaProps {
                 // The API server knows the rest, and refuses any other schema here.
                 JSONSchemaProps { type_: Some("object".to_owned()), ..JSONSchemaProps::default() },
             ),
-            ("spec", spec()),
+            ("spec", spec_schema()),
             ("status", status()),
         ],
     )
 }
 
+/// The schema of `spec`.
+///
 /// Nothing is required here: the webhook says what is missing in one reply, and more kindly.
 ///
 /// Containers and volumes are keyed by name, as in a pod: with server-side apply one manager can own one container, or just its
 /// image, beside another's. The price is that the API server itself refuses a name that is there twice.
-fn spec() -> JSONSchemaProps {
+pub fn spec_schema() -> JSONSchemaProps {
     object(
         "What to put beside which pods.",
         [

@@ -135,7 +135,11 @@ fn containers_get_what_the_api_server_fills_into_a_pod() {
         ),
     ];
     for (field, written, expected) in cases {
-        assert_eq!(container(json!({"name": "a", "image": "a", field: written}))[field], expected, "{field}: {written}");
+        assert_eq!(
+            container(json!({"name": "a", "image": "a", field: written}))[field],
+            expected,
+            "{field}: {written}"
+        );
     }
 }
 

@@ -1,0 +1,31 @@
+//! What the API server would say about the containers and volumes, once they are in a pod.
+//!
+//! Rules and wording: `k8s.io/kubernetes/pkg/apis/core/validation` (1.36). Paths are those of the fields, also where the API
+//! server points at the list around them. Left out is what only the pod can tell: its grace period, its operating system, its
+//! resource claims, whether the cluster allows privileged containers; and volume sources that need a driver, beyond there being one.
+
+mod containers;
+mod env;
+mod handlers;
+mod mounts;
+mod paths;
+mod resources;
+mod security;
+mod volumes;
+
+use std::collections::HashMap;
+
+use admission::field::ErrorList;
+use serde_json::Value;
+
+use super::node::Node;
+
+/// Volumes by name.
+type Volumes<'a> = HashMap<&'a str, &'a Value>;
+
+/// Checks the containers, init containers and volumes of `spec` as parts of a pod.
+pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
+    let volumes = volumes::check(&spec.child("volumes"), errors);
+    containers::check(&spec.child("containers"), &volumes, errors);
+    containers::check_init(&spec.child("initContainers"), &volumes, errors);
+}

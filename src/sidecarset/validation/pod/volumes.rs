@@ -1,0 +1,199 @@
+//! Volumes and the sources that people use most.
+
+use admission::field::{Error, ErrorList};
+use admission::format::Quantity;
+use admission::format::names::{dns1123_label, dns1123_subdomain};
+use serde::Deserialize as _;
+
+use super::env::{check_field_ref, check_resource_field_ref};
+use super::paths::{check_no_backsteps, check_not_reserved};
+use super::{Node, Volumes};
+
+const HOST_PATH_TYPES: [&str; 8] =
+    ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+const FIELD_PATHS: [&str; 5] =
+    ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+
+/// Checks the list; the result has every volume with a name, right or wrong, so that one fault is told once.
+pub fn check<'a>(list: &Node<'a>, errors: &mut ErrorList) -> Volumes<'a> {
+    let mut volumes = Volumes::new();
+    for volume in list.items() {
+        if !volume.value.is_object() {
+            continue;
+        }
+        check_source(&volume, errors);
+        volume.check_text("name", dns1123_label, errors);
+        if let Some(name) = volume.require_text("name", errors)
+            && volumes.insert(name, volume.value).is_some()
+        {
+            errors.push(Error::duplicate(&volume.path.child("name"), name));
+        }
+    }
+    volumes
+}
+
+/// Any field but the name counts as a source: this build may not know the newest.
+fn check_source(volume: &Node<'_>, errors: &mut ErrorList) {
+    let fields = volume.value.as_object().into_iter().flatten();
+    let mut sources = fields.filter(|(field, value)| *field != "name" && !value.is_null()).map(|(field, _)| field);
+    if sources.next().is_none() {
+        errors.push(Error::required(&volume.path, "must specify a volume type"));
+    }
+    for source in sources {
+        errors.push(Error::forbidden(&volume.path.child(source.clone()), "may not specify more than 1 volume type"));
+    }
+    if let Some(source) = volume.get("emptyDir") {
+        check_size_limit(&source, errors);
+    }
+    if let Some(source) = volume.get("hostPath")
+        && source.require_text("path", errors).is_some()
+    {
+        check_no_backsteps(&source, "path", errors);
+        source.check_word("type", &HOST_PATH_TYPES, errors);
+    }
+    if let Some(source) = volume.get("secret") {
+        source.require_text("secretName", errors);
+        check_mode(&source, "defaultMode", errors);
+        check_items(&source, errors);
+    }
+    if let Some(source) = volume.get("configMap") {
+        source.require_text("name", errors);
+        check_mode(&source, "defaultMode", errors);
+        check_items(&source, errors);
+    }
+    if let Some(source) = volume.get("downwardAPI") {
+        check_mode(&source, "defaultMode", errors);
+        source.child("items").items().for_each(|file| check_downward_file(&file, errors));
+    }
+    if let Some(source) = volume.get("projected") {
+        check_projected(&source, errors);
+    }
+    check_other_sources(volume, errors);
+}
+
+fn check_other_sources(volume: &Node<'_>, errors: &mut ErrorList) {
+    if let Some(source) = volume.get("persistentVolumeClaim") {
+        source.require_text("claimName", errors);
+    }
+    if let Some(source) = volume.get("nfs") {
+        source.require_text("server", errors);
+        if source.require_text("path", errors).is_some_and(|path| !path.starts_with('/')) {
+            errors.push(Error::invalid(&source.path.child("path"), source.text("path"), "must be an absolute path"));
+        }
+    }
+    if let Some(source) = volume.get("csi") {
+        source.require_text("driver", errors);
+        if let Some(secret) = source.get("nodePublishSecretRef") {
+            secret.require_text("name", errors);
+            secret.check_text("name", dns1123_subdomain, errors);
+        }
+    }
+    if let Some(source) = volume.get("ephemeral")
+        && source.get("volumeClaimTemplate").is_none()
+    {
+        errors.push(Error::required(&source.path.child("volumeClaimTemplate"), ""));
+    }
+    if let Some(source) = volume.get("image") {
+        source.require_text("reference", errors);
+        source.check_word("pullPolicy", &PULL_POLICIES, errors);
+    }
+}
+
+fn check_size_limit(source: &Node<'_>, errors: &mut ErrorList) {
+    let Some(limit) = source.get("sizeLimit") else { return };
+    match Quantity::deserialize(limit.value) {
+        Ok(quantity) if quantity.is_negative() => {
+            errors.push(Error::forbidden(&limit.path, "SizeLimit field must be a valid resource quantity"));
+        }
+        Ok(_) => {}
+        Err(error) => errors.push(Error::invalid(&limit.path, limit.value, error.to_string())),
+    }
+}
+
+fn check_projected(projected: &Node<'_>, errors: &mut ErrorList) {
+    check_mode(projected, "defaultMode", errors);
+    let mut paths = Vec::new();
+    for source in projected.child("sources").items() {
+        let kinds =
+            source.value.as_object().map_or(0, |fields| fields.values().filter(|value| !value.is_null()).count());
+        if kinds > 1 {
+            errors.push(Error::forbidden(&source.path, "may not specify more than 1 volume type per source"));
+        }
+        for kind in ["secret", "configMap"] {
+            if let Some(source) = source.get(kind) {
+                source.require_text("name", errors);
+                check_items(&source, errors);
+                paths.extend(source.child("items").items());
+            }
+        }
+        if let Some(source) = source.get("downwardAPI") {
+            for file in source.child("items").items() {
+                check_downward_file(&file, errors);
+                paths.push(file);
+            }
+        }
+        if let Some(token) = source.get("serviceAccountToken") {
+            check_token(&token, errors);
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    for file in paths {
+        let path = file.text("path");
+        if !path.is_empty() && !seen.insert(path) {
+            errors.push(Error::invalid(&file.path.child("path"), path, "conflicting duplicate paths"));
+        }
+    }
+}
+
+fn check_token(token: &Node<'_>, errors: &mut ErrorList) {
+    let wrong = match token.number("expirationSeconds") {
+        Some(..600) => "may not specify a duration less than 10 minutes",
+        Some(4_294_967_297..) => "may not specify a duration larger than 2^32 seconds",
+        _ => "",
+    };
+    if !wrong.is_empty() {
+        let field = token.child("expirationSeconds");
+        errors.push(Error::invalid(&field.path, field.value, wrong));
+    }
+    if token.require_text("path", errors).is_some() {
+        check_not_reserved(token, "path", errors);
+    }
+}
+
+fn check_items(source: &Node<'_>, errors: &mut ErrorList) {
+    for item in source.child("items").items() {
+        item.require_text("key", errors);
+        item.require_text("path", errors);
+        check_not_reserved(&item, "path", errors);
+        check_mode(&item, "mode", errors);
+    }
+}
+
+fn check_downward_file(file: &Node<'_>, errors: &mut ErrorList) {
+    file.require_text("path", errors);
+    check_not_reserved(file, "path", errors);
+    match (file.get("fieldRef"), file.get("resourceFieldRef")) {
+        (Some(field), other) => {
+            check_field_ref(&field, &FIELD_PATHS, errors);
+            if other.is_some() {
+                let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
+                errors.push(Error::invalid(&file.path, "resource", detail));
+            }
+        }
+        (None, Some(resource)) => {
+            if resource.require_text("containerName", errors).is_some() {
+                check_resource_field_ref(&resource, errors);
+            }
+        }
+        (None, None) => errors.push(Error::required(&file.path, "one of fieldRef and resourceFieldRef is required")),
+    }
+    check_mode(file, "mode", errors);
+}
+
+fn check_mode(node: &Node<'_>, name: &'static str, errors: &mut ErrorList) {
+    if let Some(mode @ (..0 | 0o1000..)) = node.number(name) {
+        let detail = "must be a number between 0 and 0777 (octal), both inclusive";
+        errors.push(Error::invalid(&node.path.child(name), mode, detail));
+    }
+}

@@ -1,0 +1,110 @@
+//! Sets that can meet in one pod.
+
+use serde_json::{Value, json};
+
+use super::{judged, named_set, set, world};
+
+fn against(own: &Value, other: &Value) -> String {
+    judged(own, &world(std::slice::from_ref(other))).0
+}
+
+const CONTAINER: &str = "spec.containers[0].name: Invalid value: \"log\": SidecarSet \"other\" adds a container of this name to pods \
+                         that both sets select";
+
+#[test]
+fn containers_of_one_name_clash_where_the_selectors_overlap() {
+    let labels = |labels: Value| json!({"selector": {"matchLabels": labels}});
+    let term = |operator: &str, values: Value| json!({"selector": {"matchExpressions": [{"key": "a", "operator": operator, "values": values}]}});
+    let h = labels(json!({"a": "h"}));
+    let cases = [
+        (&h, h.clone(), true),
+        (&h, labels(json!({"a": "i"})), false),
+        (&h, labels(json!({"b": "i"})), true),
+        (&h, labels(json!({"a": "i", "b": "i", "c": "i"})), false),
+        (&h, term("In", json!(["h", "i", "j"])), true),
+        (&h, term("In", json!(["i", "j"])), false),
+        (&h, term("NotIn", json!(["h", "i"])), false),
+        (&h, term("Exists", json!([])), true),
+        (&h, term("DoesNotExist", json!([])), false),
+        (&labels(json!({"c": "h"})), term("Exists", json!([])), true),
+        (&term("Exists", json!([])), term("NotIn", json!(["x"])), true),
+    ];
+    for (own, other, clash) in cases {
+        let expected = if clash { CONTAINER } else { "" };
+        assert_eq!(against(&set(own), &named_set("other", &other)), expected, "{own} {other}");
+        assert_eq!(against(&set(&other), &named_set("other", own)), expected, "{other} {own}");
+    }
+}
+
+#[test]
+fn namespaces_keep_sets_apart() {
+    let labelled = |team: &str| json!({"namespaceSelector": {"matchLabels": {"team": team}}});
+    let named = |name: &str| json!({"namespace": name});
+    let by_name = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}});
+    let cases = [
+        (labelled("nginx"), labelled("redis"), false),
+        (labelled("nginx"), labelled("nginx"), true),
+        (labelled("nginx"), json!({}), true),
+        (named("shop"), named("bank"), false),
+        (named("shop"), named("shop"), true),
+        (named("shop"), by_name.clone(), true),
+        (named("bank"), by_name, false),
+        (named("shop"), labelled("nginx"), true),
+        (named("shop"), json!({}), true),
+    ];
+    for (own, other, clash) in cases {
+        let expected = if clash { CONTAINER } else { "" };
+        assert_eq!(against(&set(&own), &named_set("other", &other)), expected, "{own} {other}");
+    }
+}
+
+#[test]
+fn init_containers_clash_with_containers_too() {
+    let init = json!({"containers": null, "initContainers": [{"name": "log", "image": "log:1"}]});
+    assert_eq!(against(&set(&json!({})), &named_set("other", &init)), CONTAINER);
+    assert_eq!(
+        against(&set(&init), &named_set("other", &json!({}))),
+        CONTAINER.replace("containers", "initContainers")
+    );
+}
+
+#[test]
+fn volumes_of_one_name_clash_only_with_another_source() {
+    let with = |volume: Value, container: &str| json!({"volumes": [volume], "containers": [{"name": container, "image": "x"}]});
+    let host = |path: &str| json!({"name": "v", "hostPath": {"path": path}});
+    let cases = [
+        (host("/a"), host("/a"), false),
+        (host("/a"), json!({"name": "v", "hostPath": {"path": "/a", "type": null}}), false),
+        (host("/a"), host("/b"), true),
+        (host("/a"), json!({"name": "w", "hostPath": {"path": "/b"}}), false),
+    ];
+    let clash = "spec.volumes[0].name: Invalid value: \"v\": SidecarSet \"other\" adds a volume of this name with another source to \
+                 pods that both sets select";
+    for (own, other, clashes) in cases {
+        let expected = if clashes { clash } else { "" };
+        assert_eq!(
+            against(&set(&with(own.clone(), "a")), &named_set("other", &with(other.clone(), "b"))),
+            expected,
+            "{own} {other}"
+        );
+    }
+}
+
+#[test]
+fn set_does_not_clash_with_what_is_stored_of_itself() {
+    assert_eq!(against(&set(&json!({})), &set(&json!({}))), "");
+}
+
+#[test]
+fn canary_and_base_do_not_clash_either_way() {
+    for prefix in ["apps.kruise.io", "apps.outrider.dev"] {
+        let mut canary = named_set("canary", &json!({}));
+        canary["metadata"]["annotations"] =
+            json!({format!("{prefix}/sidecarset-canary"): "true", format!("{prefix}/sidecarset-base"): "base"});
+        let base = named_set("base", &json!({}));
+        assert_eq!(against(&base, &canary), "");
+        let refused = against(&canary, &base);
+        assert!(refused.starts_with("metadata.annotations") && !refused.contains("adds a container"), "{refused}");
+        assert_ne!(against(&named_set("unrelated", &json!({})), &canary), "");
+    }
+}

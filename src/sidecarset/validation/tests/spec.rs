@@ -1,0 +1,314 @@
+//! The fields that are the set's own.
+
+use serde_json::{Value, json};
+
+use super::{assert_errors, container, errors, judged, named_set, set, with_container, world};
+
+#[test]
+fn valid_sets_have_no_errors_and_no_warnings() {
+    let sets = [
+        set(&json!({})),
+        set(&json!({"namespace": "shop"})),
+        set(&json!({"selector": {}, "namespaceSelector": {"matchLabels": {"team": "shop"}}})),
+        set(&json!({"selector": {}, "namespace": "shop"})),
+        set(&json!({"containers": null, "initContainers": [{"name": "init", "image": "init"}]})),
+        set(
+            &json!({"containers": null, "initContainers": [{"name": "native", "image": "n:1", "restartPolicy": "Always"}]}),
+        ),
+        set(&json!({"updateStrategy": {"type": "NotUpdate"}})),
+        set(&json!({"updateStrategy": {"type": "RollingUpdate", "partition": 0, "maxUnavailable": 1}})),
+        set(&json!({"injectionStrategy": {"paused": true}})),
+        set(&json!({"injectionStrategy": {"revision": {}}, "patchPodMetadata": []})),
+        set(&json!({"imagePullSecrets": [{"name": "registry"}], "customVersion": "v1.2", "order": -5})),
+        with_container(&json!({"transferEnv": [], "resourcesPolicy": {}, "shareVolumeDevicePolicy": {}})),
+    ];
+    for object in sets {
+        assert_eq!(judged(&object, &world(&[])), (String::new(), vec![]), "{}", object["spec"]);
+    }
+}
+
+#[test]
+fn selectors_are_checked() {
+    let terms = |terms: Value| set(&json!({"selector": {"matchExpressions": [terms]}}));
+    assert_errors(&[
+        (set(&json!({"selector": null})), "spec.selector: Required value: no selector defined for sidecarset"),
+        (
+            set(&json!({"selector": {}})),
+            "spec.selector: Invalid value: {}: empty selector is not valid for sidecarset. It may be empty only beside a \
+             namespaceSelector or namespace",
+        ),
+        (
+            set(&json!({"namespaceSelector": {}})),
+            "spec.namespaceSelector: Invalid value: {}: empty namespaceSelector is not valid for sidecarset. Leave it out to reach \
+             every namespace",
+        ),
+        (
+            set(&json!({"namespace": "shop", "namespaceSelector": {"matchLabels": {"a": "b"}}})),
+            "spec.namespaceSelector: Forbidden: may not be set together with namespace; choose one",
+        ),
+        (
+            set(&json!({"namespace": "Shop"})),
+            "spec.namespace: Invalid value: \"Shop\": a lowercase RFC 1123 label must consist of lower case alphanumeric \
+             characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used \
+             for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        ),
+        (
+            terms(json!({"key": "a", "operator": "In"})),
+            "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+        ),
+        (
+            terms(json!({"key": "a", "operator": "Near"})),
+            "spec.selector.matchExpressions[0].operator: Invalid value: \"Near\": not a valid selector operator",
+        ),
+    ]);
+    let bad_value = json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["app-risk-"]}]});
+    for field in ["selector", "namespaceSelector"] {
+        let text = errors(&set(&json!({field: bad_value})));
+        assert!(
+            text.starts_with(&format!("spec.{field}.matchExpressions[0].values[0]: Invalid value: \"app-risk-\"")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn names_are_checked() {
+    const FORM: &str = "a SidecarSet's name must consist of lower case alphanumeric characters or '-', start and end with an \
+                        alphanumeric character, and be no more than 63 characters (e.g. 'log-agent')";
+    for name in ["a.b", "A", "-a", &"a".repeat(64)] {
+        assert_eq!(errors(&named_set(name, &json!({}))), format!("metadata.name: Invalid value: \"{name}\": {FORM}"));
+    }
+    let mut generated = named_set("", &json!({}));
+    assert_eq!(errors(&generated), "metadata.name: Required value: name or generateName is required");
+    generated["metadata"]["generateName"] = json!("agent-");
+    assert_eq!(errors(&generated), "");
+
+    let twice = json!([container(&json!({})), container(&json!({}))]);
+    let hot = json!({"upgradeStrategy": {"upgradeType": "HotUpgrade"}});
+    assert_errors(&[
+        (
+            set(&json!({"containers": null})),
+            "spec.containers: Required value: no containers or initContainers defined for sidecarset",
+        ),
+        (
+            set(&json!({"containers": [], "initContainers": []})),
+            "spec.containers: Required value: no containers or initContainers defined for sidecarset",
+        ),
+        (set(&json!({"containers": twice})), r#"spec.containers[1].name: Duplicate value: "log""#),
+        (
+            set(&json!({"initContainers": [container(&json!({}))]})),
+            r#"spec.initContainers[0].name: Duplicate value: "log""#,
+        ),
+        (
+            set(&json!({"containers": [container(&hot), container(&json!({"name": "log-2"}))]})),
+            r#"[spec.containers[1].name: Duplicate value: "log-2", spec.containers[0].upgradeStrategy.upgradeType: Forbidden: HotUpgrade is not served by this build; remove it]"#,
+        ),
+        (
+            set(&json!({"imagePullSecrets": [{"name": "a"}, {"name": "a"}]})),
+            r#"spec.imagePullSecrets[1].name: Duplicate value: "a""#,
+        ),
+        (set(&json!({"imagePullSecrets": [{"name": ""}]})), "spec.imagePullSecrets[0].name: Required value"),
+        (set(&json!({"initContainers": [{"name": "test", "image": "a"}], "containers": null})), ""),
+    ]);
+    assert!(
+        errors(&set(&json!({"customVersion": "v 1"})))
+            .starts_with("spec.customVersion: Invalid value: \"v 1\": a valid label must")
+    );
+}
+
+#[test]
+fn unknown_words_are_refused_with_the_known_ones() {
+    let policies = r#"supported values: "BeforeAppContainer", "AfterAppContainer""#;
+    assert_errors(&[
+        (
+            set(&json!({"clashPolicy": "Foo"})),
+            r#"spec.clashPolicy: Unsupported value: "Foo": supported values: "Refuse", "Skip""#,
+        ),
+        (
+            set(&json!({"optOut": "Foo"})),
+            r#"spec.optOut: Unsupported value: "Foo": supported values: "Allowed", "Denied""#,
+        ),
+        (
+            set(&json!({"updateStrategy": {"type": "Foo"}})),
+            r#"spec.updateStrategy.type: Unsupported value: "Foo": supported values: "NotUpdate", "RollingUpdate""#,
+        ),
+        (
+            with_container(&json!({"podInjectPolicy": "Foo"})),
+            &format!(r#"spec.containers[0].podInjectPolicy: Unsupported value: "Foo": {policies}"#),
+        ),
+        (
+            set(&json!({"initContainers": [{"name": "i", "image": "i", "podInjectPolicy": "Foo"}]})),
+            &format!(r#"spec.initContainers[0].podInjectPolicy: Unsupported value: "Foo": {policies}"#),
+        ),
+        (
+            with_container(&json!({"upgradeStrategy": {"upgradeType": "Foo"}})),
+            r#"spec.containers[0].upgradeStrategy.upgradeType: Unsupported value: "Foo": supported values: "ColdUpgrade", "HotUpgrade""#,
+        ),
+        (
+            with_container(&json!({"shareVolumePolicy": {"type": "Foo"}})),
+            r#"spec.containers[0].shareVolumePolicy.type: Unsupported value: "Foo": supported values: "disabled", "enabled""#,
+        ),
+        (
+            with_container(&json!({"shareVolumeDevicePolicy": {"type": "Foo"}})),
+            r#"spec.containers[0].shareVolumeDevicePolicy.type: Unsupported value: "Foo": supported values: "disabled", "enabled""#,
+        ),
+        (
+            set(&json!({"injectionStrategy": {"revision": {"policy": "Foo"}}})),
+            r#"spec.injectionStrategy.revision.policy: Unsupported value: "Foo": supported values: "Always", "Partial""#,
+        ),
+    ]);
+}
+
+#[test]
+fn update_strategy_is_checked() {
+    let form = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for \
+                validation is '[0-9]+%')";
+    let stuck = "may not be 0, as then no pod could ever be updated; set paused to stop a rollout";
+    let selector = json!({"matchLabels": {"a": "b"}});
+    let cases = [
+        (json!({"maxUnavailable": 0}), format!("spec.updateStrategy.maxUnavailable: Invalid value: 0: {stuck}")),
+        (json!({"maxUnavailable": "00%"}), format!("spec.updateStrategy.maxUnavailable: Invalid value: \"00%\": {stuck}")),
+        (json!({"maxUnavailable": "200%"}), "spec.updateStrategy.maxUnavailable: Invalid value: \"200%\": must not be greater than 100%".to_owned()),
+        (json!({"maxUnavailable": "x"}), format!("spec.updateStrategy.maxUnavailable: Invalid value: \"x\": {form}")),
+        (json!({"partition": -1}), "spec.updateStrategy.partition: Invalid value: -1: must be greater than or equal to 0".to_owned()),
+        (json!({"partition": "101%"}), "spec.updateStrategy.partition: Invalid value: \"101%\": must not be greater than 100%".to_owned()),
+        (json!({"partition": "1%", "selector": selector}), "spec.updateStrategy.partition: Forbidden: may not be set together with selector; choose one".to_owned()),
+        (json!({"partition": "0%", "selector": selector}), String::new()),
+        (json!({"selector": {}}), "spec.updateStrategy.selector: Invalid value: {}: empty selector is not valid. Leave it out to update every pod".to_owned()),
+        (json!({"scatterStrategy": [{"key": "a", "value": "b"}, {"key": "a", "value": "b"}]}), "spec.updateStrategy.scatterStrategy[1]: Duplicate value: \"a=b\"".to_owned()),
+        (json!({"scatterStrategy": [{"value": "b"}]}), "spec.updateStrategy.scatterStrategy[0].key: Required value".to_owned()),
+        (json!({"priorityStrategy": {"orderPriority": [{}]}}), "spec.updateStrategy.priorityStrategy.orderPriority[0].orderedKey: Required value".to_owned()),
+        (
+            json!({"priorityStrategy": {"weightPriority": [{"weight": 0, "matchSelector": selector}, {"weight": 100, "matchSelector": {}}]}}),
+            "[spec.updateStrategy.priorityStrategy.weightPriority[0].weight: Invalid value: 0: must be between 1 and 100, inclusive, \
+             spec.updateStrategy.priorityStrategy.weightPriority[1].matchSelector: Required value: must select some pods by label]"
+                .to_owned(),
+        ),
+        (
+            json!({"priorityStrategy": {"orderPriority": [{"orderedKey": "a"}], "weightPriority": [{"weight": 1, "matchSelector": selector}]}}),
+            "spec.updateStrategy.priorityStrategy.weightPriority: Forbidden: may not be set together with orderPriority; choose one".to_owned(),
+        ),
+    ];
+    for (strategy, expected) in cases {
+        assert_eq!(errors(&set(&json!({"updateStrategy": strategy}))), expected, "{strategy}");
+    }
+    let native = json!([{"name": "native", "image": "n:1", "restartPolicy": "Always"}]);
+    assert_errors(&[
+        (
+            set(&json!({"initContainers": native, "updateStrategy": {"type": "RollingUpdate"}})),
+            "spec.updateStrategy.type: Invalid value: \"RollingUpdate\": native sidecars (init containers with restartPolicy Always) \
+             cannot be updated in running pods; use NotUpdate",
+        ),
+        (
+            set(&json!({"revisionHistoryLimit": -1})),
+            "spec.revisionHistoryLimit: Invalid value: -1: must be greater than or equal to 0",
+        ),
+    ]);
+}
+
+#[test]
+fn what_this_build_does_not_serve_is_refused_by_name() {
+    let refused =
+        |field: &str, what: &str| format!("spec.{field}: Forbidden: {what} is not served by this build; remove it");
+    let cases = [
+        (
+            with_container(&json!({"transferEnv": [{"envName": "A"}]})),
+            refused("containers[0].transferEnv", "transferEnv"),
+        ),
+        (
+            with_container(&json!({"transferEnv": [{"sourceContainerNameFrom": {}}]})),
+            refused("containers[0].transferEnv", "transferEnv"),
+        ),
+        (
+            with_container(&json!({"resourcesPolicy": {"targetContainersMode": "sum"}})),
+            refused("containers[0].resourcesPolicy", "resourcesPolicy"),
+        ),
+        (
+            with_container(&json!({"shareVolumePolicy": {"type": "enabled"}})),
+            refused("containers[0].shareVolumePolicy.type", "sharing the volume mounts of the pod's containers"),
+        ),
+        (
+            with_container(&json!({"shareVolumeDevicePolicy": {"type": "enabled"}})),
+            refused("containers[0].shareVolumeDevicePolicy.type", "sharing the volume devices of the pod's containers"),
+        ),
+        (
+            with_container(&json!({"upgradeStrategy": {"upgradeType": "HotUpgrade"}})),
+            refused("containers[0].upgradeStrategy.upgradeType", "HotUpgrade"),
+        ),
+        (
+            with_container(&json!({"upgradeStrategy": {"hotUpgradeEmptyImage": "e"}})),
+            refused("containers[0].upgradeStrategy.hotUpgradeEmptyImage", "HotUpgrade"),
+        ),
+        (
+            set(&json!({"patchPodMetadata": [{"annotations": {"a": "b"}}]})),
+            refused("patchPodMetadata", "patchPodMetadata"),
+        ),
+        (
+            set(&json!({"injectionStrategy": {"revision": {"revisionName": "a-1"}}})),
+            refused("injectionStrategy.revision.revisionName", "injection of an older revision"),
+        ),
+    ];
+    for (object, expected) in cases {
+        assert_eq!(errors(&object), expected, "{}", object["spec"]);
+    }
+}
+
+#[test]
+fn canary_sets_are_refused_under_both_prefixes() {
+    for prefix in ["apps.kruise.io", "apps.outrider.dev"] {
+        let canary = |canary: &str, base: &str| {
+            let mut object = set(&json!({}));
+            object["metadata"]["annotations"] =
+                json!({format!("{prefix}/sidecarset-canary"): canary, format!("{prefix}/sidecarset-base"): base});
+            errors(&object)
+        };
+        let expected = format!(
+            "metadata.annotations[{prefix}/sidecarset-canary]: Forbidden: a canary set is not served by this build; remove it"
+        );
+        assert_eq!(canary("true", "base"), expected);
+        assert_eq!(canary("TRUE", "base"), "");
+        assert_eq!(canary("true", ""), "");
+    }
+}
+
+#[test]
+fn sets_that_can_never_match_are_warned_about() {
+    let by_name = |names: &[&str]| json!({"namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": names}]}});
+    let never = "so the set will never be injected into any pod";
+    let cases = [
+        (
+            json!({"namespace": "kube-system"}),
+            format!("spec.namespace: kube-system is excluded from injection, {never}"),
+        ),
+        (
+            by_name(&["outrider-system", "kube-system"]),
+            format!(
+                "spec.namespaceSelector: selects only namespaces that are excluded from injection (kube-system, outrider-system), {never}"
+            ),
+        ),
+        (
+            json!({"selector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}}),
+            "spec.selector: the conditions contradict each other, so the set will never match any pod".to_owned(),
+        ),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(judged(&set(&fields), &world(&[])), (String::new(), vec![expected]), "{fields}");
+    }
+    assert_eq!(judged(&set(&by_name(&["shop", "kube-system"])), &world(&[])), (String::new(), vec![]));
+}
+
+#[test]
+fn only_a_rollout_that_somebody_asked_for_is_warned_about() {
+    let expected = "spec.updateStrategy: stored, but this build does not roll out changes to running pods; they keep what they have \
+                    until they are created again";
+    for strategy in [
+        json!({"partition": 1}),
+        json!({"maxUnavailable": "10%"}),
+        json!({"paused": true}),
+        json!({"selector": {"matchLabels": {"a": "b"}}}),
+        json!({"scatterStrategy": [{"key": "a", "value": "b"}]}),
+    ] {
+        let (errors, warnings) = judged(&set(&json!({"updateStrategy": strategy})), &world(&[]));
+        assert_eq!((errors.as_str(), warnings), ("", vec![expected.to_owned()]), "{strategy}");
+    }
+}

@@ -1,0 +1,71 @@
+//! Changes, and sets on their way out.
+
+use admission::{Findings, Reason};
+use serde_json::{Value, json};
+
+use super::super::{create, update};
+use super::{container, defaulted, set, world};
+
+fn changed(old: &Value, new: &Value) -> (String, Vec<String>) {
+    let mut findings = Findings::default();
+    update(&defaulted(new), &defaulted(old), &world(&[]), &mut findings);
+    (findings.errors.to_string(), findings.warnings)
+}
+
+fn bad(count: usize) -> Vec<Value> {
+    (0..count).map(|index| container(&json!({"name": format!("c{index}"), "image": ""}))).collect()
+}
+
+#[test]
+fn containers_may_be_added_removed_and_renamed() {
+    let one = set(&json!({}));
+    let two = set(&json!({"containers": [container(&json!({})), container(&json!({"name": "more"}))]}));
+    let renamed = set(&json!({"containers": [container(&json!({"name": "renamed"}))]}));
+    for (old, new) in [(&one, &two), (&two, &one), (&one, &renamed)] {
+        assert_eq!(changed(old, new), (String::new(), vec![]));
+    }
+}
+
+#[test]
+fn old_fault_is_a_warning_and_a_new_one_an_error() {
+    let faulty = set(&json!({"containers": bad(1)}));
+    let mut relabelled = faulty.clone();
+    relabelled["metadata"]["labels"] = json!({"a": "b"});
+    let old = "spec.containers[0].image: Required value (allowed, as it was so before)".to_owned();
+    assert_eq!(changed(&faulty, &relabelled), (String::new(), vec![old.clone()]));
+
+    let worse = set(&json!({"containers": bad(1), "clashPolicy": "Foo"}));
+    let new = r#"spec.clashPolicy: Unsupported value: "Foo": supported values: "Refuse", "Skip""#.to_owned();
+    assert_eq!(changed(&faulty, &worse), (new, vec![old.clone()]));
+
+    let twice = set(&json!({"containers": bad(2)}));
+    assert_eq!(changed(&faulty, &twice), ("spec.containers[1].image: Required value".to_owned(), vec![old]));
+
+    let fixed = set(&json!({}));
+    assert_eq!(changed(&faulty, &fixed), (String::new(), vec![]));
+    assert_eq!(changed(&fixed, &faulty), ("spec.containers[0].image: Required value".to_owned(), vec![]));
+}
+
+#[test]
+fn old_fault_stays_old_when_its_place_in_the_list_changes() {
+    let old = set(
+        &json!({"containers": [container(&json!({"name": "good"})), container(&json!({"name": "bad", "image": ""}))]}),
+    );
+    let new = set(&json!({"containers": [container(&json!({"name": "bad", "image": ""}))]}));
+    let warning = "spec.containers[0].image: Required value (allowed, as it was so before)".to_owned();
+    assert_eq!(changed(&old, &new), (String::new(), vec![warning]));
+}
+
+#[test]
+fn set_that_is_being_deleted_is_never_refused() {
+    let mut object = json!({"metadata": {"name": "A.B", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": "x"});
+    let mut findings = Findings::default();
+    update(&object, &json!({}), &world(&[]), &mut findings);
+    assert!(findings.errors.is_empty() && findings.warnings.is_empty());
+    assert_eq!(findings.reason, Reason::Terminating);
+
+    object["metadata"]["deletionTimestamp"] = Value::Null;
+    let mut findings = Findings::default();
+    create(&object, &world(&[]), &mut findings);
+    assert!(!findings.errors.is_empty());
+}
