@@ -177,8 +177,10 @@ pub struct UpdateStrategy {
 #[serde(default)]
 pub struct ScatterTerm {
     /// Label key.
+    #[serde(deserialize_with = "null_as_default")]
     pub key: String,
     /// Label value, or `*` for every value present.
+    #[serde(deserialize_with = "null_as_default")]
     pub value: String,
 }
 
@@ -214,6 +216,7 @@ pub struct InjectionRevision {
 #[serde(default)]
 pub struct LocalObjectReference {
     /// Name.
+    #[serde(deserialize_with = "null_as_default")]
     pub name: String,
 }
 

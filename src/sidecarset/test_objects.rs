@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Names of fields that the code looks at, so that random objects reach it.
-const FIELDS: &[&str] = &[
+pub const FIELDS: &[&str] = &[
     "name",
     "image",
     "containers",

@@ -1,7 +1,7 @@
 //! What the API server fills into a container of a pod.
 //!
 //! Follows `SetObjectDefaults_Pod` of `k8s.io/kubernetes/pkg/apis/core/v1` (1.36). Requests taken from limits are left to the
-//! API server: `SetDefaults_Pod` does that on the pod, and a LimitRange may have a say before.
+//! API server: `SetDefaults_Pod` does that on the pod, and a `LimitRange` may have a say before.
 
 use admission::format::Quantity;
 use admission::patch::{PatchError, escape};

@@ -58,7 +58,7 @@ fn is_domain(domain: &str) -> bool {
             if !is_address {
                 return false;
             }
-            (None, port.strip_prefix(':').or((!port.is_empty()).then_some("")))
+            (None, port.strip_prefix(':').or_else(|| (!port.is_empty()).then_some("")))
         }
         None => match domain.split_once(':') {
             Some((host, port)) => (Some(host), Some(port)),

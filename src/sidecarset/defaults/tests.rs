@@ -22,11 +22,11 @@ fn filled(object: &Value) -> Value {
 }
 
 /// The container as filled, in a set that has nothing else.
-fn container(container: Value) -> Value {
+fn container(container: &Value) -> Value {
     filled(&json!({"spec": {"containers": [container]}}))["spec"]["containers"][0].take()
 }
 
-fn volume(volume: Value) -> Value {
+fn volume(volume: &Value) -> Value {
     filled(&json!({"spec": {"volumes": [volume]}}))["spec"]["volumes"][0].take()
 }
 
@@ -136,7 +136,7 @@ fn containers_get_what_the_api_server_fills_into_a_pod() {
     ];
     for (field, written, expected) in cases {
         assert_eq!(
-            container(json!({"name": "a", "image": "a", field: written}))[field],
+            container(&json!({"name": "a", "image": "a", field: written}))[field],
             expected,
             "{field}: {written}"
         );
@@ -145,7 +145,7 @@ fn containers_get_what_the_api_server_fills_into_a_pod() {
 
 #[test]
 fn absent_probes_hooks_and_resources_stay_absent() {
-    let container = container(json!({"name": "a", "image": "a:1", "livenessProbe": null}));
+    let container = container(&json!({"name": "a", "image": "a:1", "livenessProbe": null}));
     for field in ["readinessProbe", "startupProbe", "lifecycle", "resources", "ports", "env", "shareVolumeDevicePolicy"]
     {
         assert!(container.get(field).is_none(), "{field}");
@@ -188,7 +188,7 @@ fn volumes_get_what_the_api_server_fills_into_a_pod() {
         (json!({"sourceOfTomorrow": {}}), json!({"sourceOfTomorrow": {}})),
     ];
     for (written, expected) in cases {
-        assert_eq!(volume(written.clone()), expected, "{written}");
+        assert_eq!(volume(&written), expected, "{written}");
     }
 }
 

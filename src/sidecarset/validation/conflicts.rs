@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use admission::field::{Error, ErrorList};
+use admission::field::{Error, ErrorList, Path};
 use admission::format::{LabelSelector, Selector};
 use serde_json::Value;
 
@@ -30,12 +30,13 @@ pub fn check<'a>(
         ("", Some(node)) => selectors::compiled(&node),
         (name, _) => named(name),
     };
+    let own_containers = container_names(spec);
     for (name, annotations, other) in others.filter(|(name, ..)| *name != own_name) {
         // A canary takes the place of its base, so the two never meet in a pod.
         let stands_in =
             own_bases.contains(&name) || bases(|key| annotations.get(key).map(String::as_str)).contains(&own_name);
         if !stands_in && meet(&selector, namespaces.as_ref(), other) {
-            check_containers(spec, name, other, errors);
+            check_containers(&own_containers, name, other, errors);
             check_volumes(&spec.child("volumes"), name, other, errors);
         }
     }
@@ -74,25 +75,26 @@ fn meet(selector: &Selector, namespaces: Option<&Selector>, other: &SidecarSetSp
     in_one_namespace && other_selector.is_some_and(|other| selector.overlaps(&other))
 }
 
-fn check_containers(spec: &Node<'_>, other_name: &str, other: &SidecarSetSpec, errors: &mut ErrorList) {
-    let theirs: Vec<Value> = other
-        .containers
-        .iter()
-        .chain(&other.init_containers)
-        .flatten()
-        .map(|container| Value::Object(container.0.clone()))
-        .collect();
-    let theirs: Vec<String> = theirs.iter().flat_map(names::names_in_pod).map(|(name, _)| name).collect();
+/// The names of the set's own containers in a pod, and where they are written.
+fn container_names(spec: &Node<'_>) -> HashMap<String, Path> {
+    let mut names = HashMap::new();
     for list in ["containers", "initContainers"] {
         for container in spec.child(list).items() {
-            for (name, _) in names::names_in_pod(container.value) {
-                if theirs.contains(&name) {
-                    let detail = format!(
-                        "SidecarSet {other_name:?} adds a container of this name to pods that both sets select"
-                    );
-                    errors.push(Error::invalid(&container.path.child("name"), name, detail));
-                }
+            for (name, _) in container.value.as_object().map(names::names_in_pod).unwrap_or_default() {
+                names.insert(name, container.path.child("name"));
             }
+        }
+    }
+    names
+}
+
+fn check_containers(own: &HashMap<String, Path>, other_name: &str, other: &SidecarSetSpec, errors: &mut ErrorList) {
+    let theirs = other.init_containers.iter().chain(&other.containers).flatten();
+    for (name, _) in theirs.flat_map(|container| names::names_in_pod(&container.0)) {
+        if let Some(path) = own.get(&name) {
+            let detail =
+                format!("SidecarSet {other_name:?} adds a container of this name to pods that both sets select");
+            errors.push(Error::invalid(path, name, detail));
         }
     }
 }

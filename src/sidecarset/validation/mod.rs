@@ -34,28 +34,25 @@ pub struct SidecarSetValidation;
 impl Validating<Snapshot> for SidecarSetValidation {
     type Object<'a> = Value;
 
-    fn create<'a>(&self, object: &Value, _: &Request<'a, Value>, world: &Snapshot, findings: &mut Findings) {
+    fn create(&self, object: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
         create(object, world, findings);
     }
 
-    fn update<'a>(
-        &self,
-        object: &Value,
-        old: &Value,
-        _: &Request<'a, Value>,
-        world: &Snapshot,
-        findings: &mut Findings,
-    ) {
+    fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
         update(object, old, world, findings);
     }
 }
+
+/// Faults that are told one by one: a reply must not be many times as long as what was asked.
+const FAULTS_TOLD: usize = 100;
 
 /// Judges a new set.
 pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
     if is_terminating(object, findings) {
         return;
     }
-    findings.errors.extend(faults(object, world, &mut findings.warnings));
+    let faults = faults(object, world, &mut findings.warnings);
+    tell(faults.into_iter().collect(), findings);
     warn(object, world, &mut findings.warnings);
 }
 
@@ -67,6 +64,7 @@ pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Find
     }
     let faults = faults(object, world, &mut findings.warnings);
     if !faults.is_empty() {
+        let mut new = Vec::new();
         let mut known = HashMap::<Fault, usize>::new();
         for error in self::faults(old, world, &mut Vec::new()) {
             *known.entry(fault(&error)).or_default() += 1;
@@ -77,11 +75,19 @@ pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Find
                     *left -= 1;
                     findings.warnings.push(format!("{error} (allowed, as it was so before)"));
                 }
-                _ => findings.errors.push(error),
+                _ => new.push(error),
             }
         }
+        tell(new, findings);
     }
     warn(object, world, &mut findings.warnings);
+}
+
+fn tell(faults: Vec<Error>, findings: &mut Findings) {
+    if let Some(left_out @ 1..) = faults.len().checked_sub(FAULTS_TOLD) {
+        findings.warnings.push(format!("{left_out} more errors are not listed"));
+    }
+    findings.errors.extend(faults.into_iter().take(FAULTS_TOLD));
 }
 
 /// What a fault is told by when positions in lists have changed.

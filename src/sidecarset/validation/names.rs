@@ -7,6 +7,7 @@ use admission::format::names::{LABEL_MAX_BYTES, dns1123_label, dns1123_subdomain
 use serde_json::Value;
 
 use super::node::Node;
+use crate::sidecarset::api::RawObject;
 use crate::sidecarset::vocabulary::HOT_UPGRADE;
 
 /// The set's own name. It becomes part of revision names, and the key of the set in annotations.
@@ -34,7 +35,7 @@ pub fn check_unique(spec: &Node<'_>, errors: &mut ErrorList) {
     for list in ["containers", "initContainers"] {
         for container in spec.child(list).items() {
             let path = container.path.child("name");
-            for (name, derived) in names_in_pod(container.value) {
+            for (name, derived) in container.value.as_object().map(names_in_pod).unwrap_or_default() {
                 if name.len() > LABEL_MAX_BYTES && derived {
                     let detail = format!(
                         "the hot upgrade's container {name:?} would have more than {LABEL_MAX_BYTES} characters"
@@ -51,10 +52,11 @@ pub fn check_unique(spec: &Node<'_>, errors: &mut ErrorList) {
 
 /// The names that a container of the set has in a pod, and whether they are derived: a container with a hot upgrade is there
 /// twice, as `<name>-1` and `<name>-2`.
-pub fn names_in_pod(container: &Value) -> Vec<(String, bool)> {
+pub fn names_in_pod(container: &RawObject) -> Vec<(String, bool)> {
+    let upgrade = container.get("upgradeStrategy").and_then(|strategy| strategy.get("upgradeType"));
     match container.get("name").and_then(Value::as_str) {
         None | Some("") => Vec::new(),
-        Some(name) if container.pointer("/upgradeStrategy/upgradeType").is_some_and(|type_| type_ == HOT_UPGRADE) => {
+        Some(name) if upgrade.is_some_and(|type_| type_ == HOT_UPGRADE) => {
             vec![(name.to_owned(), false), (format!("{name}-1"), true), (format!("{name}-2"), true)]
         }
         Some(name) => vec![(name.to_owned(), false)],

@@ -27,19 +27,46 @@ enum Shape {
     Number,
     /// A number or a string: a quantity, a port, a percentage.
     NumberOrText,
-    List(Box<Shape>),
+    List(Box<Self>),
     /// Any keys, values of one shape.
-    Map(Box<Shape>),
-    Object(BTreeMap<String, Shape>),
+    Map(Box<Self>),
+    Object(BTreeMap<String, Self>),
 }
 
 /// The shape of `spec`.
 static SPEC: LazyLock<Shape> = LazyLock::new(spec_shape);
 
+/// Unknown fields that are told one by one. To look for what was meant takes time, and an object may have very many.
+const UNKNOWN_FIELDS_TOLD: usize = 20;
+
 /// Compares `spec` with what is known about it.
 pub fn check(spec: &Value, path: &Path, errors: &mut ErrorList, warnings: &mut Vec<String>) {
-    if !spec.is_null() {
-        SPEC.check(spec, path, errors, warnings);
+    let mut unknown = Vec::new();
+    SPEC.check(spec, path, errors, &mut unknown);
+    let (told, left_out) = unknown.split_at(unknown.len().min(UNKNOWN_FIELDS_TOLD));
+    warnings.extend(told.iter().map(Unknown::warning));
+    if !left_out.is_empty() {
+        warnings.push(format!("{} more unknown fields", left_out.len()));
+    }
+}
+
+/// A field that its map does not know.
+struct Unknown<'s> {
+    key: String,
+    path: Path,
+    known: &'s BTreeMap<String, Shape>,
+}
+
+impl Unknown<'_> {
+    fn warning(&self) -> String {
+        let field = quote(&self.path.to_string());
+        let hint = match nearest(&self.key, self.known.keys()) {
+            Some(meant) => format!(" (did you mean {}?)", quote(meant)),
+            None => String::new(),
+        };
+        format!(
+            "unknown field {field}{hint}; it is kept, but an API server that does not know it either drops it from the pods"
+        )
     }
 }
 
@@ -91,10 +118,13 @@ impl Shape {
         }
     }
 
-    fn check(&self, value: &Value, path: &Path, errors: &mut ErrorList, warnings: &mut Vec<String>) {
+    fn check<'s>(&'s self, value: &Value, path: &Path, errors: &mut ErrorList, unknown: &mut Vec<Unknown<'s>>) {
         match (self, value) {
-            (Self::Anything, _) | (_, Value::Null) | (Self::Text, Value::String(_)) | (Self::Flag, Value::Bool(_)) => {}
-            (Self::Number | Self::NumberOrText, Value::Number(_)) | (Self::NumberOrText, Value::String(_)) => {}
+            (Self::Anything, _)
+            | (_, Value::Null)
+            | (Self::Text | Self::NumberOrText, Value::String(_))
+            | (Self::Flag, Value::Bool(_))
+            | (Self::Number | Self::NumberOrText, Value::Number(_)) => {}
             (Self::Int32, Value::Number(number)) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
             (Self::Int64, Value::Number(number)) if number.as_i64().is_some() => {}
             (Self::Word(words), Value::String(text)) => {
@@ -104,24 +134,33 @@ impl Shape {
             }
             (Self::List(item), Value::Array(list)) => {
                 for (index, value) in list.iter().enumerate() {
-                    item.check(value, &path.index(index), errors, warnings);
+                    item.check_there(value, &path.index(index), errors, unknown);
                 }
             }
             (Self::Map(item), Value::Object(map)) => {
                 for (key, value) in map {
-                    item.check(value, &path.key(key.as_str()), errors, warnings);
+                    item.check_there(value, &path.key(key.as_str()), errors, unknown);
                 }
             }
             (Self::Object(fields), Value::Object(map)) => {
                 for (key, value) in map {
                     let path = path.child(key.clone());
                     match fields.get(key) {
-                        Some(field) => field.check(value, &path, errors, warnings),
-                        None => warnings.push(unknown(key, &path, fields)),
+                        Some(field) => field.check(value, &path, errors, unknown),
+                        None => unknown.push(Unknown { key: key.clone(), path, known: fields }),
                     }
                 }
             }
             (wanted, _) => errors.push(Error::type_invalid(path, value, wanted.demand(value))),
+        }
+    }
+
+    /// A field may be `null`, which is the same as to leave it out. An item may not.
+    fn check_there<'s>(&'s self, value: &Value, path: &Path, errors: &mut ErrorList, unknown: &mut Vec<Unknown<'s>>) {
+        if value.is_null() && *self != Self::Anything {
+            errors.push(Error::type_invalid(path, value, self.demand(value)));
+        } else {
+            self.check(value, path, errors, unknown);
         }
     }
 
@@ -140,17 +179,6 @@ impl Shape {
             (Self::Map(_) | Self::Object(_) | Self::Anything, _) => "must be a map",
         }
     }
-}
-
-fn unknown(key: &str, path: &Path, known: &BTreeMap<String, Shape>) -> String {
-    let field = quote(&path.to_string());
-    let hint = match nearest(key, known.keys()) {
-        Some(meant) => format!(" (did you mean {}?)", quote(meant)),
-        None => String::new(),
-    };
-    format!(
-        "unknown field {field}{hint}; it is kept, but an API server that does not know it either drops it from the pods"
-    )
 }
 
 /// The known name that `key` is most likely a slip of.
@@ -238,6 +266,11 @@ mod tests {
             (
                 json!({"selector": {"matchLabels": {"a": 1}}}),
                 "spec.selector.matchLabels[a]: Invalid value: 1: must be a string; put it in quotes",
+            ),
+            (json!({"containers": [null]}), "spec.containers[0]: Invalid value: null: must be a map"),
+            (
+                json!({"selector": {"matchLabels": {"a": null}}}),
+                "spec.selector.matchLabels[a]: Invalid value: null: must be a string",
             ),
             (json!("x"), r#"spec: Invalid value: "x": must be a map"#),
             (

@@ -17,7 +17,9 @@ pub fn check_probes(container: &Node<'_>, errors: &mut ErrorList) {
     for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let Some(probe) = container.get(kind).filter(|probe| probe.value.is_object()) else { continue };
         check_handler(&probe, &PROBE_HANDLERS, errors);
-        PROBE_NUMBERS.iter().for_each(|number| probe.check_not_negative(number, errors));
+        for number in PROBE_NUMBERS {
+            probe.check_not_negative(number, errors);
+        }
         let success = probe.child("successThreshold");
         if kind != "readinessProbe" && !matches!(success.value.as_i64(), None | Some(0 | 1)) {
             errors.push(Error::invalid(&success.path, success.value, "must be 1"));
@@ -57,7 +59,7 @@ fn check_action(kind: &str, action: &Node<'_>, errors: &mut ErrorList) {
     match kind {
         "exec" => {
             let command = action.child("command");
-            if command.value.as_array().map_or(!command.is_there(), Vec::is_empty) {
+            if command.value.as_array().map_or_else(|| !command.is_there(), Vec::is_empty) {
                 errors.push(Error::required(&command.path, ""));
             }
         }

@@ -6,6 +6,7 @@ use admission::field::{Error, ErrorList};
 use admission::format::Quantity;
 use admission::format::names::qualified_name;
 use serde::Deserialize as _;
+use serde_json::Value;
 
 use super::Node;
 
@@ -27,9 +28,7 @@ pub fn check(resources: &Node<'_>, errors: &mut ErrorList) {
                 let detail = format!("must be less than or equal to {name} limit of {limit}");
                 errors.push(Error::invalid(&path, request, detail));
             }
-            None if !may_overcommit(name)
-                && !resources.child("limits").value.get(name).is_some_and(|v| !v.is_null()) =>
-            {
+            None if !may_overcommit(name) && resources.child("limits").value.get(name).is_none_or(Value::is_null) => {
                 errors.push(Error::required(&limits_path, "Limit must be set for non overcommitable resources"));
             }
             _ => {}
