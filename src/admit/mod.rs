@@ -7,7 +7,7 @@ mod reply;
 pub use reply::{Cause, Details, Patch, Reply, ReplyError, Status};
 
 use admission::registry::{Entry, Phase};
-use admission::{Operation, Reason, Registry, Unserved};
+use admission::{Operation, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
 use crate::manifest::group;
@@ -77,7 +77,7 @@ pub fn create(
     let mut allowed = Allowed { object, patch: Vec::new(), reason: None, warnings: Vec::new() };
     for phase in [Phase::Mutating, Phase::Validating] {
         let Some(entry) = entry_of(registry, phase, creation.object) else { continue };
-        let body = review(entry, creation.namespace, &allowed.object);
+        let body = review(&entry.rule, creation.namespace, &allowed.object);
         let answer = entry.endpoint.answer(&body, snapshot)?;
         let reply = Reply::read(&answer.body)?;
         for warning in reply.warnings {
@@ -124,8 +124,7 @@ pub fn find<'r>(
 const UID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The review of a creation, as the API server sends it.
-fn review(entry: &Entry<Snapshot>, namespace: &str, object: &Value) -> Vec<u8> {
-    let rule = &entry.rule;
+pub fn review(rule: &Rule, namespace: &str, object: &Value) -> Vec<u8> {
     let kind = json!({"group": rule.group, "version": rule.version, "kind": rule.kind});
     let resource = json!({"group": rule.group, "version": rule.version, "resource": rule.resource});
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

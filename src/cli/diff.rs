@@ -6,3 +6,22 @@ use similar::TextDiff;
 pub fn unified(before: &str, after: &str, before_name: &str, after_name: &str) -> String {
     TextDiff::from_lines(before, after).unified_diff().context_radius(3).header(before_name, after_name).to_string()
 }
+
+const RED: &str = "\x1b[31m";
+const GREEN: &str = "\x1b[32m";
+const CYAN: &str = "\x1b[36m";
+const BOLD: &str = "\x1b[1m";
+const PLAIN: &str = "\x1b[0m";
+
+/// A unified diff in the colours of git.
+pub fn coloured(diff: &str) -> String {
+    let colour = |line: &str| match line.get(..3).unwrap_or(line) {
+        "---" | "+++" => BOLD,
+        start if start.starts_with('-') => RED,
+        start if start.starts_with('+') => GREEN,
+        start if start.starts_with('@') => CYAN,
+        _ => PLAIN,
+    };
+    let lines: Vec<String> = diff.lines().map(|line| format!("{}{line}{PLAIN}", colour(line))).collect();
+    lines.join("\n")
+}

@@ -4,6 +4,7 @@
 //! function that returns an [`ExitCode`].
 
 pub mod completion;
+pub mod demo;
 mod diff;
 pub mod offline;
 pub mod render;
@@ -32,6 +33,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the webhook server and the controllers
     Serve(Box<serve::ServeArgs>),
+    /// See a pod being injected, without a cluster
+    Demo(demo::DemoArgs),
     /// Answer one AdmissionReview from a file, as the server would
     Review(review::ReviewArgs),
     /// Print manifests with what the server would add to their pods
@@ -42,6 +45,7 @@ pub enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
+  outrider demo                                          see what it does
   outrider serve                                         in a pod, or with the current kubeconfig
   outrider serve --standalone --manifests sidecarsets/   without a cluster
   outrider review --manifests sidecarsets/ review.json   what the server would answer
@@ -52,6 +56,7 @@ Examples:
 pub fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::execute(&args),
+        Command::Demo(args) => demo::execute(&args),
         Command::Review(args) => review::execute(&args),
         Command::Render(args) => render::execute(&args),
         Command::Completion(args) => completion::execute(&args),

@@ -273,14 +273,14 @@ impl<'m> Loading<'m> {
 pub struct Standalone {
     paths: Vec<PathBuf>,
     exclusion: Arc<Exclusion>,
-    registry: Arc<Registry<Snapshot>>,
+    registry: Registry<Snapshot>,
     fingerprint: Option<Fingerprint>,
     generation: u64,
 }
 
 impl Standalone {
     /// Reads nothing yet.
-    pub fn new(paths: Vec<PathBuf>, exclusion: Exclusion, registry: Arc<Registry<Snapshot>>) -> Self {
+    pub fn new(paths: Vec<PathBuf>, exclusion: Exclusion, registry: Registry<Snapshot>) -> Self {
         Self { paths, exclusion: Arc::new(exclusion), registry, fingerprint: None, generation: 0 }
     }
 

@@ -2,12 +2,15 @@
 
 mod args;
 mod signals;
+mod standalone;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use admission::Registry;
 use arc_swap::ArcSwap;
+
+pub use standalone::feed;
 
 pub use args::{
     CertificateArgs, CertificateSource, ControllerArgs, ListenArgs, LogArgs, RegistrationArgs, ServeArgs,
@@ -17,7 +20,10 @@ pub use args::{
 use crate::certs::files::{self, CertificateFiles};
 use crate::certs::{Resolver, local};
 use crate::logging;
+use crate::registry::registry;
 use crate::server::{Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown};
+use crate::world::snapshot::Exclusion;
+use crate::world::standalone::Standalone;
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +41,13 @@ pub enum ServeError {
     /// The certificate of a server without a cluster.
     #[error(transparent)]
     Certificate(#[from] local::LocalError),
+    /// The manifests of a server without a cluster.
+    #[error("the manifests cannot be used:{}", listed(.0))]
+    Manifests(Vec<crate::world::standalone::Error>),
+}
+
+fn listed(errors: &[crate::world::standalone::Error]) -> String {
+    errors.iter().flat_map(|error| ["\n".to_owned(), error.to_string()]).collect()
 }
 
 /// What every part of the process shares: clones are handles of the same things.
@@ -78,8 +91,13 @@ fn start(args: &ServeArgs) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let process = Process::default();
-        let registry: Registry<()> = Registry::default();
-        run(args, process, registry, Arc::default()).await
+        let world = Arc::default();
+        if args.standalone.standalone {
+            let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
+            let manifests = Standalone::new(args.standalone.manifests.clone(), exclusion, registry());
+            standalone::feed(manifests, &world, &process)?;
+        }
+        run(args, process, registry(), world).await
     })
 }
 

@@ -1,0 +1,208 @@
+//! `outrider demo`: the real server with built-in examples, and a pod that is sent to it.
+
+mod client;
+mod folder;
+mod story;
+
+use std::io::{self, IsTerminal, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::registry::Phase;
+use clap::Args;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::folder::Folder;
+use self::story::Story;
+use super::serve::{Process, ServeError, feed};
+use super::streams::Outcome;
+use crate::admit::{self, Reply, ReplyError};
+use crate::certs::local;
+use crate::registry::registry;
+use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, Server, ServerError};
+use crate::world::snapshot::Exclusion;
+use crate::world::standalone::Standalone;
+use crate::yaml;
+
+/// Arguments of `outrider demo`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DemoArgs {
+    /// End after the example instead of serving on until Ctrl-C
+    #[arg(long)]
+    pub once: bool,
+}
+
+const EXAMPLES: &str = "\
+Starts the server on free ports of this machine, needs no cluster, and changes nothing outside a temporary folder.
+
+Examples:
+  outrider demo          see a pod being injected, then try with curl
+  outrider demo --once   see it and end
+
+Exit codes: 0 fine, 2 the demo could not run.";
+
+/// Why the demo could not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DemoError {
+    /// Files, the runtime or the terminal.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The built-in examples.
+    #[error(transparent)]
+    Example(#[from] yaml::Error),
+    /// The certificate.
+    #[error(transparent)]
+    Certificate(#[from] local::LocalError),
+    /// The manifests.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The server.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The review could not be sent.
+    #[error(transparent)]
+    Client(#[from] client::ClientError),
+    /// The reply could not be read.
+    #[error(transparent)]
+    Reply(#[from] ReplyError),
+    /// The server gave no verdict.
+    #[error("the server answered {0}")]
+    Unserved(http::StatusCode),
+    /// A part of the demo is missing in this build.
+    #[error("{0} is missing in this build")]
+    Missing(&'static str),
+}
+
+const SETS: &str = include_str!("sidecarsets.yaml");
+const POD: &str = include_str!("pod.yaml");
+const NAMESPACE: &str = "shop";
+
+/// Runs the command in the process.
+pub fn execute(args: &DemoArgs) -> ExitCode {
+    let coloured = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    match run(args, coloured, &mut io::stdout()) {
+        Ok(outcome) => ExitCode::from(outcome.code()),
+        Err(DemoError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => super::fail(&error),
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`DemoError`] when the demo cannot run.
+pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Outcome, DemoError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let demo = Demo::prepare()?;
+        let process = Process::default();
+        let server = demo.server(&process).await?;
+        let addresses = server.addresses();
+        let serving = tokio::spawn(server.run(process.shutdown.clone()));
+        stdout.write_all(demo.play(addresses, coloured).await?.as_bytes())?;
+        stdout.flush()?;
+        if !args.once {
+            until_told_to_end().await?;
+        }
+        process.shutdown.begin(Duration::ZERO).await;
+        let _ = serving.await;
+        Ok(Outcome::Fine)
+    })
+}
+
+async fn until_told_to_end() -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+    }
+}
+
+struct Demo {
+    folder: Folder,
+    sets: PathBuf,
+    review: PathBuf,
+    path: String,
+    pod: Value,
+    body: Vec<u8>,
+}
+
+impl Demo {
+    fn prepare() -> Result<Self, DemoError> {
+        let pod = yaml::read(POD)?.pop().ok_or(DemoError::Missing("the example pod"))?.value;
+        let registry = registry();
+        let entry = admit::find(&registry, Phase::Mutating, "", "v1", "Pod")
+            .ok_or(DemoError::Missing("the webhook of pods"))?;
+        let body = admit::review(&entry.rule, NAMESPACE, &pod);
+        let folder = Folder::create()?;
+        Ok(Self {
+            sets: folder.write("sidecarsets.yaml", SETS)?,
+            review: folder.write("pod-review.json", &body)?,
+            path: entry.path.clone(),
+            folder,
+            pod,
+            body,
+        })
+    }
+
+    async fn server(&self, process: &Process) -> Result<Server<crate::world::Snapshot>, DemoError> {
+        local::serve(&process.resolver, NAMESPACE, &self.ca_file())?;
+        let world = Arc::default();
+        let exclusion = Exclusion::new("outrider-system", []);
+        feed(Standalone::new(vec![self.sets.clone()], exclusion, registry()), &world, process)?;
+        let feeds = Feeds {
+            registry: Arc::new(registry()),
+            world,
+            resolver: Arc::clone(&process.resolver),
+            readiness: process.readiness.clone(),
+            freshness: process.freshness.clone(),
+            metrics: process.metrics.clone(),
+        };
+        let free_port = BindAddress::One(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let options = Options {
+            webhook: free_port.clone(),
+            health: free_port.clone(),
+            metrics: free_port,
+            enable_http2: false,
+            client_ca: None,
+            limits: Limits::default(),
+        };
+        Ok(Server::bind(options, feeds).await?)
+    }
+
+    fn ca_file(&self) -> PathBuf {
+        self.folder.path("ca.crt")
+    }
+
+    /// Sends the pod and tells what came back.
+    async fn play(&self, addresses: Addresses, coloured: bool) -> Result<String, DemoError> {
+        let address = addresses.webhook.ok_or(DemoError::Missing("the port of the webhooks"))?;
+        let ca_pem = std::fs::read_to_string(self.ca_file())?;
+        let (status, body) = client::post(address, &ca_pem, &self.path, self.body.clone()).await?;
+        if !status.is_success() {
+            return Err(DemoError::Unserved(status));
+        }
+        let reply = Reply::read(&body)?;
+        let mut injected = self.pod.clone();
+        if let Some(patch) = &reply.patch {
+            patch.apply(&mut injected)?;
+        }
+        let story = Story {
+            sets: &self.sets,
+            review: &self.review,
+            ca_file: &self.ca_file(),
+            url: &format!("https://{address}{}", self.path),
+            addresses,
+            before: &self.pod,
+            after: &injected,
+            reply: &reply,
+        };
+        Ok(story.tell(coloured))
+    }
+}

@@ -1,0 +1,102 @@
+//! What the demo prints.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::admit::Reply;
+use crate::cli::diff::{coloured, unified};
+use crate::server::Addresses;
+use crate::yaml;
+
+/// Longer lines of the difference are cut: our annotation would fill a screen.
+const WIDTH: usize = 100;
+
+/// Everything there is to tell.
+pub struct Story<'a> {
+    /// File with the sets.
+    pub sets: &'a Path,
+    /// File with the review.
+    pub review: &'a Path,
+    /// File with the certificate of the authority.
+    pub ca_file: &'a Path,
+    /// Where the review was sent.
+    pub url: &'a str,
+    /// The ports.
+    pub addresses: Addresses,
+    /// The pod that was sent.
+    pub before: &'a Value,
+    /// The pod that would be stored.
+    pub after: &'a Value,
+    /// What the server said.
+    pub reply: &'a Reply,
+}
+
+impl Story<'_> {
+    /// The text.
+    pub fn tell(&self, in_colour: bool) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut text, in_colour);
+        text
+    }
+
+    fn write(&self, text: &mut String, in_colour: bool) -> std::fmt::Result {
+        let Self { sets, review, ca_file, url, .. } = self;
+        writeln!(text, "Outrider is serving the SidecarSets of {}", sets.display())?;
+        writeln!(text, "and was asked about a new pod, as the API server would ask: POST {url}\n")?;
+        self.verdict(text)?;
+        let difference = self.difference();
+        writeln!(text, "\n{}", if in_colour { coloured(&difference) } else { difference })?;
+        let curl = format!(
+            "curl -s --cacert {} -H 'Content-Type: application/json' --data @{} {url}",
+            ca_file.display(),
+            review.display()
+        );
+        writeln!(text, "Ask again, from another terminal:\n\n  {curl}\n")?;
+        writeln!(
+            text,
+            "and see the patch in the answer:\n\n  {curl} |\n    sed 's/.*\"patch\":\"\\([^\"]*\\)\".*/\\1/' | base64 -d\n"
+        )?;
+        writeln!(text, "Change {} and ask again: it is read anew within two seconds.", sets.display())?;
+        for (what, address, path) in
+            [("Health: ", self.addresses.health, "readyz?verbose"), ("Metrics:", self.addresses.metrics, "metrics")]
+        {
+            if let Some(address) = address {
+                writeln!(text, "{what} http://{address}/{path}")?;
+            }
+        }
+        writeln!(text, "Ctrl-C ends the demo and removes its files.")
+    }
+
+    fn verdict(&self, text: &mut String) -> std::fmt::Result {
+        let reply = self.reply;
+        match (&reply.status, &reply.patch) {
+            (Some(status), _) => writeln!(text, "Refused: {}", status.message)?,
+            (None, Some(patch)) => writeln!(text, "Allowed, with a patch of {} operations.", patch.operations.len())?,
+            (None, None) => writeln!(text, "Allowed as it is.")?,
+        }
+        for (key, title) in [("reason", "Reason:"), ("sets", "Sets:"), ("skipped", "Skipped:")] {
+            if let Some(value) = reply.audit.get(key) {
+                writeln!(text, "{title:<9}{value}")?;
+            }
+        }
+        for warning in &reply.warnings {
+            writeln!(text, "Warning: {warning}")?;
+        }
+        Ok(())
+    }
+
+    fn difference(&self) -> String {
+        let whole = unified(&yaml::write(self.before), &yaml::write(self.after), "pod as sent", "pod as it will run");
+        whole.lines().map(cut).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,77 @@
+//! Without a cluster: the snapshot comes from manifests, and follows them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::{Process, ServeError};
+use crate::server::{Freshness, Gate};
+use crate::world::Snapshot;
+use crate::world::standalone::{Error, Loaded, Standalone};
+
+/// How often the files are looked at. Their names, times and sizes are read, not their content.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Reads the manifests into `world`, opens the gate `manifests`, and goes on to read them whenever they change. Must be called
+/// within a runtime.
+///
+/// A state of the files that cannot be used is told in the log and under the gate; the last good one stays.
+///
+/// # Errors
+/// [`ServeError::Manifests`] when there is no good state to begin with.
+pub fn feed(mut manifests: Standalone, world: &Arc<ArcSwap<Snapshot>>, process: &Process) -> Result<(), ServeError> {
+    let gate = process.readiness.gate("manifests");
+    let feeder = Feeder { world: Arc::clone(world), freshness: process.freshness.clone(), gate };
+    if let Some(read) = manifests.reload() {
+        feeder.use_state(read.map_err(ServeError::Manifests)?);
+    }
+    tokio::spawn(feeder.follow(manifests));
+    Ok(())
+}
+
+struct Feeder {
+    world: Arc<ArcSwap<Snapshot>>,
+    freshness: Freshness,
+    gate: Gate,
+}
+
+impl Feeder {
+    fn use_state(&self, Loaded { snapshot, warnings }: Loaded) {
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        tracing::info!(generation = snapshot.generation, sidecar_sets = snapshot.sets.len(), "Manifests read");
+        self.freshness.replaced(snapshot.generation);
+        self.world.store(Arc::new(snapshot));
+        self.gate.open();
+    }
+
+    fn keep_last(&self, errors: &[Error]) {
+        for error in errors {
+            tracing::error!("{error}");
+        }
+        tracing::error!(errors = errors.len(), "Manifests not usable; the last good state stays");
+        self.gate.note(format!("the newest files are not usable, {} errors; the last good state stays", errors.len()));
+    }
+
+    async fn follow(self, mut manifests: Standalone) {
+        loop {
+            tokio::time::sleep(POLL).await;
+            let looked = tokio::task::spawn_blocking(move || {
+                let read = manifests.reload();
+                (manifests, read)
+            });
+            let Ok((back, read)) = looked.await else {
+                // Only a panic ends the task, and the hook has told of it.
+                return self.gate.note("the manifests are not followed any more, see the log");
+            };
+            manifests = back;
+            match read {
+                Some(Ok(loaded)) => self.use_state(loaded),
+                Some(Err(errors)) => self.keep_last(&errors),
+                None => {}
+            }
+        }
+    }
+}
