@@ -3,9 +3,14 @@
 use admission::Registry;
 
 use crate::pod;
+use crate::sidecarset::defaults::SidecarSetDefaults;
+use crate::sidecarset::validation::SidecarSetValidation;
+use crate::sidecarset::{mutating_rule, validating_rule};
 use crate::world::Snapshot;
 
 /// The endpoints of every kind.
 pub fn registry() -> Registry<Snapshot> {
     pod::register(Registry::default())
+        .defaulting(mutating_rule(), SidecarSetDefaults)
+        .validating(validating_rule(), SidecarSetValidation)
 }

@@ -22,6 +22,5 @@ pub fn coloured(diff: &str) -> String {
         start if start.starts_with('@') => CYAN,
         _ => PLAIN,
     };
-    let lines: Vec<String> = diff.lines().map(|line| format!("{}{line}{PLAIN}", colour(line))).collect();
-    lines.join("\n")
+    diff.lines().flat_map(|line| [colour(line), line, PLAIN, "\n"]).collect()
 }

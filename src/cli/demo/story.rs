@@ -90,7 +90,7 @@ impl Story<'_> {
 
     fn difference(&self) -> String {
         let whole = unified(&yaml::write(self.before), &yaml::write(self.after), "pod as sent", "pod as it will run");
-        whole.lines().map(cut).collect::<Vec<_>>().join("\n")
+        whole.lines().flat_map(|line| [cut(line), "\n".to_owned()]).collect()
     }
 }
 
