@@ -86,10 +86,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Adds an error when the string at field `name`, if it is there and not empty, is none of `words`.
+    /// Adds an error when the string at field `name`, if it is there, is none of `words`.
     pub fn check_word(&self, name: &'static str, words: &[&str], errors: &mut ErrorList) {
-        let text = self.text(name);
-        if !text.is_empty() && !words.contains(&text) {
+        if let Value::String(text) = self.child(name).value
+            && !words.contains(&text.as_str())
+        {
             errors.push(Error::not_supported(&self.path.child(name), text, words));
         }
     }

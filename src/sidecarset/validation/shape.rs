@@ -50,6 +50,13 @@ pub fn check(spec: &Value, path: &Path, errors: &mut ErrorList, warnings: &mut V
     }
 }
 
+/// Whether the pod API knows the field of a volume.
+pub fn is_volume_field(name: &str) -> bool {
+    let Shape::Object(spec) = &*SPEC else { return false };
+    let Some(Shape::List(item)) = spec.get("volumes") else { return false };
+    matches!(item.as_ref(), Shape::Object(fields) if fields.contains_key(name))
+}
+
 /// A field that its map does not know.
 struct Unknown<'s> {
     key: String,

@@ -112,13 +112,14 @@ fn check_host_ports(container: &Node<'_>, taken: &mut HashSet<String>, errors: &
 fn check_resize_policy(list: &Node<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for policy in list.items().filter(|policy| policy.value.is_object()) {
-        if let Some(resource) = policy.require_text("resourceName", errors)
-            && !seen.insert(resource)
-        {
-            errors.push(Error::duplicate(&policy.path.child("resourceName"), resource));
+        if let Some(resource) = policy.require_text("resourceName", errors) {
+            policy.check_word("resourceName", &RESIZABLE, errors);
+            if !seen.insert(resource) {
+                errors.push(Error::duplicate(&policy.path.child("resourceName"), resource));
+            }
         }
-        policy.check_word("resourceName", &RESIZABLE, errors);
-        policy.require_text("restartPolicy", errors);
-        policy.check_word("restartPolicy", &RESIZE_POLICIES, errors);
+        if policy.require_text("restartPolicy", errors).is_some() {
+            policy.check_word("restartPolicy", &RESIZE_POLICIES, errors);
+        }
     }
 }

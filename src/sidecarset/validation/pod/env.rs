@@ -40,7 +40,7 @@ const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "
 
 /// Checks `env` of a container.
 pub fn check_env(list: &Node<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList) {
-    for variable in list.items() {
+    for variable in list.items().filter(|variable| variable.value.is_object()) {
         variable.require_text("name", errors);
         variable.check_text("name", env_var_name, errors);
         let Some(from) = variable.get("valueFrom") else { continue };
@@ -95,7 +95,7 @@ fn check_sources(from: &Node<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList)
 
 /// Checks `envFrom` of a container.
 pub fn check_env_from(list: &Node<'_>, errors: &mut ErrorList) {
-    for from in list.items() {
+    for from in list.items().filter(|from| from.value.is_object()) {
         from.check_text("prefix", env_var_name, errors);
         let mut sources = 0;
         for source in ["configMapRef", "secretRef"] {

@@ -19,6 +19,7 @@ use admission::field::ErrorList;
 use serde_json::Value;
 
 use super::node::Node;
+use super::shape;
 
 /// Volumes by name.
 type Volumes<'a> = HashMap<&'a str, &'a Value>;

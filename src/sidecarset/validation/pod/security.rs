@@ -33,14 +33,16 @@ fn check_profile(profile: &Node<'_>, what: &str, field: &str, errors: &mut Error
     let path = profile.path.child("type");
     let type_ = profile.text("type");
     if type_.is_empty() {
-        if profile.child("type").value.is_null() || profile.child("type").value == "" {
-            errors.push(Error::required(&path, format!("type is required when {field} is set")));
-        }
-        return;
+        return errors.push(Error::required(&path, format!("type is required when {field} is set")));
     }
     profile.check_word("type", &SECCOMP_TYPES, errors);
     let file = profile.child("localhostProfile");
-    if type_ == "Localhost" && profile.text("localhostProfile").is_empty() {
+    // An empty name is a name to the check of seccomp, not to that of AppArmor.
+    let is_named = match field {
+        "seccompProfile" => file.is_there(),
+        _ => !profile.text("localhostProfile").is_empty(),
+    };
+    if type_ == "Localhost" && !is_named {
         errors.push(Error::required(&file.path, format!("must be set when {what} is Localhost")));
     }
     if type_ != "Localhost" && file.is_there() {

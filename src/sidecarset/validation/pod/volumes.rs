@@ -1,18 +1,22 @@
 //! Volumes and the sources that people use most.
 
-use admission::field::{Error, ErrorList};
+use std::collections::hash_map::Entry;
+
+use admission::field::{Error, ErrorList, Path};
 use admission::format::Quantity;
-use admission::format::names::{dns1123_label, dns1123_subdomain};
+use admission::format::names::{LABEL_MAX_BYTES, dns1123_label, dns1123_subdomain};
 use serde::Deserialize as _;
 
 use super::env::{check_field_ref, check_resource_field_ref};
 use super::paths::{check_no_backsteps, check_not_reserved};
-use super::{Node, Volumes};
+use super::{Node, Volumes, shape};
 
 const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 const FIELD_PATHS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+const PROJECTIONS: [&str; 6] =
+    ["clusterTrustBundle", "configMap", "downwardAPI", "podCertificate", "secret", "serviceAccountToken"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 
 /// Checks the list; the result has every volume with a name, right or wrong, so that one fault is told once.
@@ -24,23 +28,25 @@ pub fn check<'a>(list: &Node<'a>, errors: &mut ErrorList) -> Volumes<'a> {
         }
         check_source(&volume, errors);
         volume.check_text("name", dns1123_label, errors);
-        if let Some(name) = volume.require_text("name", errors)
-            && volumes.insert(name, volume.value).is_some()
-        {
-            errors.push(Error::duplicate(&volume.path.child("name"), name));
+        if let Some(name) = volume.require_text("name", errors) {
+            match volumes.entry(name) {
+                Entry::Occupied(_) => errors.push(Error::duplicate(&volume.path.child("name"), name)),
+                Entry::Vacant(place) => drop(place.insert(volume.value)),
+            }
         }
     }
     volumes
 }
 
-/// Any field but the name counts as a source: this build may not know the newest.
+/// An unknown field may be a source of a newer API, so it counts where one is needed, and not where one is too many.
 fn check_source(volume: &Node<'_>, errors: &mut ErrorList) {
     let fields = volume.value.as_object().into_iter().flatten();
-    let mut sources = fields.filter(|(field, value)| *field != "name" && !value.is_null()).map(|(field, _)| field);
-    if sources.next().is_none() {
+    let sources = fields.filter(|(field, value)| *field != "name" && !value.is_null()).map(|(field, _)| field);
+    let (known, unknown): (Vec<_>, Vec<_>) = sources.partition(|field| shape::is_volume_field(field));
+    if known.is_empty() && unknown.is_empty() {
         errors.push(Error::required(&volume.path, "must specify a volume type"));
     }
-    for source in sources {
+    for source in known.into_iter().skip(1) {
         errors.push(Error::forbidden(&volume.path.child(source.clone()), "may not specify more than 1 volume type"));
     }
     if let Some(source) = volume.get("emptyDir") {
@@ -83,7 +89,9 @@ fn check_other_sources(volume: &Node<'_>, errors: &mut ErrorList) {
         }
     }
     if let Some(source) = volume.get("csi") {
-        source.require_text("driver", errors);
+        if let Some(driver) = source.require_text("driver", errors) {
+            check_driver(driver, &source.path.child("driver"), errors);
+        }
         if let Some(secret) = source.get("nodePublishSecretRef") {
             secret.require_text("name", errors);
             secret.check_text("name", dns1123_subdomain, errors);
@@ -98,6 +106,15 @@ fn check_other_sources(volume: &Node<'_>, errors: &mut ErrorList) {
         source.require_text("reference", errors);
         source.check_word("pullPolicy", &PULL_POLICIES, errors);
     }
+}
+
+/// `ValidateCSIDriverName`: a subdomain but for its case, and short enough for a socket's path.
+fn check_driver(driver: &str, path: &Path, errors: &mut ErrorList) {
+    if driver.len() > LABEL_MAX_BYTES {
+        errors.push(Error::too_long(path, LABEL_MAX_BYTES));
+    }
+    let wrong = dns1123_subdomain(&driver.to_lowercase()).into_iter();
+    errors.extend(wrong.map(|message| Error::invalid(path, driver, message)));
 }
 
 fn check_size_limit(source: &Node<'_>, errors: &mut ErrorList) {
@@ -115,9 +132,7 @@ fn check_projected(projected: &Node<'_>, errors: &mut ErrorList) {
     check_mode(projected, "defaultMode", errors);
     let mut paths = Vec::new();
     for source in projected.child("sources").items() {
-        let kinds =
-            source.value.as_object().map_or(0, |fields| fields.values().filter(|value| !value.is_null()).count());
-        if kinds > 1 {
+        if PROJECTIONS.iter().filter(|kind| source.get(kind).is_some()).count() > 1 {
             errors.push(Error::forbidden(&source.path, "may not specify more than 1 volume type per source"));
         }
         for kind in ["secret", "configMap"] {

@@ -432,9 +432,15 @@ fn security_contexts() {
 
 #[test]
 fn volumes() {
-    let cases: [(Value, &str); 20] = [
+    let cases: [(Value, &str); 23] = [
         (json!({"name": "a", "emptyDir": {"sizeLimit": "1Gi"}}), ""),
         (json!({"name": "a", "sourceOfTomorrow": {}}), ""),
+        (json!({"name": "a", "emptyDir": {}, "comment": "x"}), ""),
+        (json!({"name": "a", "csi": {"driver": "Some.Driver"}}), ""),
+        (
+            json!({"name": "a", "csi": {"driver": "-d"}}),
+            ".csi.driver: Invalid value: \"-d\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        ),
         (json!({"emptyDir": {}}), ".name: Required value"),
         (json!({"name": "a.b"}), ".name: Invalid value: \"a.b\": must not contain dots"),
         (
