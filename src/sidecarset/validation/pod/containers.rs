@@ -54,7 +54,15 @@ pub fn check_init(list: &Node<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList
 fn check_common(container: &Node<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList) {
     container.require_text("name", errors);
     container.check_text("name", dns1123_label, errors);
-    container.require_text("image", errors);
+    if let Some(image) = container.require_text("image", errors)
+        && image.trim().len() != image.len()
+    {
+        errors.push(Error::invalid(
+            &container.path.child("image"),
+            image,
+            "must not have leading or trailing whitespace",
+        ));
+    }
     container.check_word("terminationMessagePolicy", &TERMINATION_POLICIES, errors);
     check_ports(&container.child("ports"), errors);
     env::check_env(&container.child("env"), volumes, errors);

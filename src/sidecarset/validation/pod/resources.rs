@@ -56,6 +56,10 @@ fn amounts<'a>(list: &Node<'a>, errors: &mut ErrorList) -> BTreeMap<&'a str, Qua
                 if is_extended(name) && quantity.milli_value() % 1000 != 0 {
                     errors.push(Error::invalid(&amount.path, &quantity, "must be an integer"));
                 }
+                if name.starts_with(HUGE_PAGES) && !is_in_pages(name, &quantity) {
+                    let detail = format!("{quantity} is not positive integer multiple of {name}");
+                    errors.push(Error::invalid(&amount.path, &quantity, detail));
+                }
                 amounts.insert(name, quantity);
             }
             Err(error) => errors.push(Error::invalid(&amount.path, amount.value, error.to_string())),
@@ -87,6 +91,14 @@ fn is_native(name: &str) -> bool {
 fn is_extended(name: &str) -> bool {
     let for_quota = format!("requests.{name}");
     !is_native(name) && !name.starts_with("requests.") && qualified_name(&for_quota).is_empty()
+}
+
+/// Whether the amount is a number of pages of the size in the name (`IsHugePageResourceValueDivisible` of the same package).
+fn is_in_pages(name: &str, amount: &Quantity) -> bool {
+    let size = name.strip_prefix(HUGE_PAGES).and_then(|size| size.parse::<Quantity>().ok());
+    size.is_some_and(|size| {
+        size.value() > 0 && size.milli_value() % 1000 == 0 && amount.value().checked_rem(size.value()) == Some(0)
+    })
 }
 
 fn may_overcommit(name: &str) -> bool {

@@ -22,6 +22,10 @@ fn names_images_and_policies_of_containers() {
     assert_container_errors(&[
         (json!({"image": null}), &["image: Required value"]),
         (json!({"image": ""}), &["image: Required value"]),
+        (
+            json!({"image": " log:1"}),
+            &["image: Invalid value: \" log:1\": must not have leading or trailing whitespace"],
+        ),
         (json!({"image": 5}), &["image: Invalid value: 5: must be a string; put it in quotes"]),
         (json!({"name": null}), &["name: Required value"]),
         (json!({"name": "a.b"}), &["name: Invalid value: \"a.b\": must not contain dots"]),
@@ -366,6 +370,12 @@ fn resources() {
         (
             resources(json!({"gpu": "1"}), json!({})),
             &["resources.limits[gpu]: Invalid value: \"gpu\": must be a standard resource for containers"],
+        ),
+        (
+            resources(json!({"hugepages-2Mi": "3Mi", "memory": "1Gi"}), json!({})),
+            &[
+                "resources.limits[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer multiple of hugepages-2Mi",
+            ],
         ),
         (
             resources(json!({"hugepages-2Mi": "4Mi"}), json!({})),
