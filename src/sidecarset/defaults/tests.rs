@@ -231,7 +231,7 @@ fn keeps(before: &Value, after: &Value) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn defaulting_twice_changes_nothing_more_and_loses_nothing(object in arbitrary_set()) {

@@ -58,7 +58,7 @@ pub fn compiled(node: &Node<'_>) -> Option<Selector> {
 /// Warnings about a set that no pod will ever match.
 pub fn warn(spec: &Node<'_>, exclusion: &Exclusion, warnings: &mut Vec<String>) {
     let namespace = spec.text("namespace");
-    if exclusion.namespaces.contains(namespace) {
+    if !namespace.is_empty() && exclusion.namespaces.contains(namespace) {
         warnings.push(format!(
             "spec.namespace: {namespace} is excluded from injection, so the set will never be injected into any pod"
         ));

@@ -1,8 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod conflicts;
+mod containers;
+mod data;
 mod golden;
-mod pod;
 mod properties;
 mod spec;
 mod update;
@@ -87,5 +88,18 @@ fn errors(object: &Value) -> String {
 fn assert_errors(cases: &[(Value, &str)]) {
     for (object, expected) in cases {
         assert_eq!(errors(object), *expected, "{}", object["spec"]);
+    }
+}
+
+/// Each container, alone in a set with a volume `data`, has exactly the errors beside it, at `spec.containers[0]`.
+fn assert_container_errors(cases: &[(Value, &[&str])]) {
+    for (fields, expected) in cases {
+        let expected: Vec<String> = expected.iter().map(|text| format!("spec.containers[0].{text}")).collect();
+        let expected = match expected.as_slice() {
+            [] => String::new(),
+            [only] => only.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        assert_eq!(errors(&with_container(fields)), expected, "{fields}");
     }
 }

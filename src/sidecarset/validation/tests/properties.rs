@@ -11,7 +11,7 @@ use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::test_objects::{FIELDS, arbitrary_json, arbitrary_set};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn no_object_stops_validation(object in arbitrary_set(), old in arbitrary_set()) {
