@@ -101,7 +101,7 @@ impl<W: Send + Sync + 'static> Front<W> {
 
     async fn handshake(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
         // A client that says nothing must not take the place of one that does.
-        stream.readable().await?;
+        stream.peek(&mut [0]).await?;
         let _place = self.handshakes.acquire().await.map_err(std::io::Error::other)?;
         self.acceptor.accept(stream).await
     }

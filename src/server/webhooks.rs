@@ -157,7 +157,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    async fn serve<B>(&self, route: &Route, parts: &Parts, body: B, deadline: Instant) -> Result<Answered, Refusal>
+    async fn serve<B>(&self, route: &Route, parts: &Parts, mut body: B, deadline: Instant) -> Result<Answered, Refusal>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
@@ -166,8 +166,15 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             body::discard(body, self.limits.body);
             return Err(unserved.into());
         }
-        let reading = body::read(body, self.limits.body, &self.memory);
-        let body = timeout_at(deadline.into(), reading).await.map_err(|_| Unserved::OutOfTime)??;
+        let reading = body::read(&mut body, self.limits.body, &self.memory);
+        let body = match timeout_at(deadline.into(), reading).await {
+            Ok(Ok(whole)) => whole,
+            Ok(Err(unserved)) => {
+                body::discard(body, self.limits.body);
+                return Err(unserved.into());
+            }
+            Err(_) => return Err(Unserved::OutOfTime.into()),
+        };
         let _turn = self.turn(deadline).await?;
         let answered = self.decide(route, &body.bytes)?;
         // Nobody listens any more, and a verdict in the log would say otherwise.

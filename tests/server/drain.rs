@@ -1,0 +1,82 @@
+//! How the server ends.
+
+use std::time::Duration;
+
+use outrider::server::Limits;
+use tokio::net::TcpStream;
+
+use crate::harness::{TestServer, any_review};
+use crate::toys::path;
+
+const FOREVER: Duration = Duration::from_secs(3600);
+
+impl TestServer {
+    /// Begins to end; the listener stays open.
+    async fn drain(&self) {
+        let shutdown = self.shutdown.clone();
+        tokio::spawn(async move { shutdown.begin(FOREVER).await });
+        self.shutdown.draining().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_serves_on_but_is_not_ready_and_ends_every_connection() {
+    let server = TestServer::start().await;
+    let mut before = server.client().await;
+    assert_eq!(before.post(&path("allow"), &any_review()).await.header("connection"), None);
+    assert_eq!(server.probe("/readyz").await, (200, "ok".to_owned()));
+
+    server.drain().await;
+    assert_eq!(server.probe("/readyz").await, (503, "not ready: shutting down".to_owned()));
+    assert_eq!(server.probe("/livez").await.0, 200);
+    let mut after = server.client().await;
+    for client in [&mut before, &mut after] {
+        let reply = client.post(&path("allow"), &any_review()).await;
+        assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
+        assert!(client.is_closed().await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_does_not_touch_idle_connections() {
+    let server = TestServer::start().await;
+    let mut client = server.client().await;
+    assert_eq!(client.post(&path("allow"), &any_review()).await.status, 200);
+    server.drain().await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(client.post(&path("allow"), &any_review()).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_runs_is_finished_after_the_listener_has_closed() {
+    let server = TestServer::start().await;
+    let mut running = server.client().await;
+    let mut idle = server.client().await;
+    assert_eq!(idle.post(&path("allow"), &any_review()).await.status, 200);
+    let json = "Content-Type: application/json\r\n";
+    running.send("POST", &path("wait"), json, any_review().as_bytes()).await.unwrap();
+    server.latch.held().await;
+
+    server.shutdown.begin(Duration::ZERO).await;
+    assert!(idle.is_closed().await);
+    while TcpStream::connect(server.webhook).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(!server.running.is_finished());
+    server.latch.open();
+    let reply = running.reply().await.unwrap();
+    assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
+    server.running.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_finish_is_cut() {
+    let server = TestServer::with_limits(Limits { finish: Duration::from_millis(50), ..Limits::default() }).await;
+    let mut client = server.client().await;
+    let path = path("allow");
+    let head =
+        format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n");
+    client.send_raw(head.as_bytes()).await.unwrap();
+    server.shutdown.begin(Duration::ZERO).await;
+    server.running.await.unwrap();
+}

@@ -1,0 +1,82 @@
+//! What is logged. One subscriber serves all tests of this binary; each looks for the uid it sent.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, Once};
+
+use serde_json::{Value, json};
+use tracing_subscriber::EnvFilter;
+
+use crate::harness::{TestServer, review};
+use crate::toys::path;
+
+static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static BEGIN: Once = Once::new();
+
+struct Captured;
+
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LINES.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Keeps every line from now on.
+pub fn capture() {
+    BEGIN.call_once(|| {
+        tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::new("outrider=debug"))
+            .json()
+            .flatten_event(true)
+            .with_writer(|| Captured)
+            .init();
+    });
+}
+
+fn lines_with(uid: &str) -> Vec<Value> {
+    let text = String::from_utf8(LINES.lock().unwrap().clone()).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["uid"] == uid).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_outcome_is_one_line_at_its_level() {
+    let server = TestServer::start().await;
+    let mut client = server.client().await;
+    let table = [
+        ("allow", "log-allow", "DEBUG", "allowed", "Allowed"),
+        ("patch", "log-patch", "INFO", "patched", "Defaulted"),
+        ("deny", "log-deny", "INFO", "denied", "Invalid"),
+    ];
+    for (toy, uid, level, verdict, reason) in table {
+        client.post(&path(toy), &review(uid, &json!({"spec": {}}))).await;
+        let lines = lines_with(uid);
+        assert_eq!(lines.len(), 1, "{toy}: {lines:?}");
+        let line = &lines[0];
+        assert_eq!(line["level"], level, "{toy}");
+        assert_eq!(line["path"], path(toy));
+        assert_eq!(line["kind"], "Toy.toy.example");
+        assert_eq!(line["namespace"], "shop");
+        assert_eq!(line["name"], "bear");
+        assert_eq!(line["operation"], "CREATE");
+        assert_eq!((&line["verdict"], &line["reason"]), (&json!(verdict), &json!(reason)), "{toy}");
+        assert!(line["duration"].is_number());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_is_an_error_with_the_uid() {
+    let server = TestServer::start().await;
+    let mut client = server.client().await;
+    let table = [("panic", "log-panic", "ERROR", "Fault"), ("unknown", "log-unknown", "WARN", "NamespaceUnknown")];
+    for (toy, uid, level, reason) in table {
+        client.post(&path(toy), &review(uid, &json!({"spec": {}}))).await;
+        let lines = lines_with(uid);
+        assert_eq!(lines.len(), 1, "{toy}: {lines:?}");
+        assert_eq!((&lines[0]["level"], &lines[0]["reason"]), (&json!(level), &json!(reason)), "{toy}");
+    }
+}

@@ -1,0 +1,14 @@
+//! The server over real sockets: every reply, every limit, every way to end.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod certificates;
+mod client;
+mod connections;
+mod drain;
+mod harness;
+mod http2;
+mod log;
+mod probes;
+mod replies;
+mod toys;

@@ -1,0 +1,157 @@
+//! Endpoints that do one thing each, so that the server's part can be seen.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use admission::conversion::{Conversion, Hub, Spoke};
+use admission::patch::PatchBuilder;
+use admission::registry::{MatchPolicy, Registry, Rule, Scope};
+use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Longer than any test holds a review.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// Holds the endpoint `wait` until the test lets it go.
+#[derive(Debug, Clone, Default)]
+pub struct Latch {
+    state: Arc<(Mutex<State>, Condvar)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_open: bool,
+    waiting: usize,
+}
+
+impl Latch {
+    pub fn open(&self) {
+        self.state.0.lock().unwrap().is_open = true;
+        self.state.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut state = self.state.0.lock().unwrap();
+        state.waiting += 1;
+        if !state.is_open {
+            // A test that failed before it opened the latch must still end.
+            state = self.state.1.wait_timeout_while(state, LONGEST, |state| !state.is_open).unwrap().0;
+        }
+        state.waiting -= 1;
+    }
+
+    /// Returns when a review is being held.
+    pub async fn held(&self) {
+        while self.state.0.lock().unwrap().waiting == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    pub latch: Latch,
+}
+
+type Decide = fn(&Request<'_, Value>, &World) -> Result<Verdict, Unserved>;
+
+struct Toy(Decide);
+
+impl Mutating<World> for Toy {
+    type Object<'a> = Value;
+
+    fn mutate(&self, request: &Request<'_, Value>, world: &World) -> Result<Verdict, Unserved> {
+        (self.0)(request, world)
+    }
+}
+
+/// The strict object: `replicas` must be a number.
+#[derive(Deserialize)]
+struct Strict {
+    #[serde(rename = "replicas")]
+    _replicas: u32,
+}
+
+struct Decoding;
+
+impl Mutating<World> for Decoding {
+    type Object<'a> = Strict;
+
+    fn mutate(&self, _: &Request<'_, Strict>, _: &World) -> Result<Verdict, Unserved> {
+        Ok(Verdict::allow(Reason::Allowed))
+    }
+}
+
+fn rule(kind: &'static str) -> Rule {
+    Rule {
+        group: "toy.example",
+        version: "v1",
+        kind,
+        resource: kind,
+        scope: Scope::Namespaced,
+        operations: &[],
+        match_policy: MatchPolicy::Exact,
+        name: kind,
+    }
+}
+
+/// The path of a toy.
+pub fn path(kind: &'static str) -> String {
+    rule(kind).path(admission::registry::Phase::Mutating)
+}
+
+#[derive(Deserialize, Serialize)]
+struct Old {
+    size: u32,
+}
+
+#[derive(Deserialize, Serialize)]
+struct New {
+    length: u32,
+}
+
+impl Hub for New {
+    const VERSION: &'static str = "v2";
+}
+
+impl Spoke<New> for Old {
+    const VERSION: &'static str = "v1";
+
+    fn into_hub(self) -> Result<New, String> {
+        Ok(New { length: self.size })
+    }
+
+    fn from_hub(hub: New) -> Result<Self, String> {
+        Ok(Self { size: hub.length })
+    }
+}
+
+fn patch(request: &Request<'_, Value>) -> Verdict {
+    let mut patch = PatchBuilder::new(request.object.as_ref().unwrap());
+    patch.set("/spec/added", json!(true)).unwrap();
+    Verdict::patch(Reason::Defaulted, patch.finish())
+}
+
+/// Every toy.
+pub fn registry() -> Registry<World> {
+    Registry::default()
+        .mutating(rule("allow"), Toy(|_, _| Ok(Verdict::allow(Reason::Allowed))))
+        .mutating(
+            rule("deny"),
+            Toy(|request, _| Ok(Verdict::deny(Reason::Invalid, Denial::forbidden(request, "not today")))),
+        )
+        .mutating(rule("patch"), Toy(|request, _| Ok(patch(request))))
+        .mutating(rule("panic"), Toy(|request, _| panic!("the toy broke on {}", request.name)))
+        .mutating(rule("unknown"), Toy(|_, _| Err(Unserved::NamespaceUnknown("shop".to_owned()))))
+        .mutating(
+            rule("wait"),
+            Toy(|_, world| {
+                // A worker that only blocks may be the one that polls for I/O; this hands its duties on.
+                tokio::task::block_in_place(|| world.latch.wait());
+                Ok(Verdict::allow(Reason::Allowed))
+            }),
+        )
+        .mutating(rule("strict"), Decoding)
+        .converting(Conversion::new::<New>("toy.example", "Ruler").spoke::<New, Old>())
+}
