@@ -39,7 +39,7 @@ The reply goes to stdout, byte for byte as the server sends it; stderr tells in 
 Examples:
   outrider review --manifests sidecarsets/ pod-review.json
   outrider review --manifests sidecarsets/ --path /validate--v1-pod - < pod-review.json
-  outrider review --manifests sidecarsets/ pod-review.json 2>/dev/null | jq -r .response.patch | base64 -d
+  outrider review --manifests sidecarsets/ pod-review.json | jq -r .response.patch | base64 -d
 
 Exit codes: 0 allowed, 1 refused, 2 the review or the manifests cannot be read, or nothing serves the path.";
 

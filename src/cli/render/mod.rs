@@ -46,8 +46,8 @@ pub enum Format {
 }
 
 const EXAMPLES: &str = "\
-Pods, and the pod templates of Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs and the like get what the
-server would give their pods. Every other object passes through with the same content. Objects are printed anew: comments and
+Pods, and the pod templates of Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs and the like get what the \
+server would give their pods. Every other object passes through with the same content. Objects are printed anew: comments and \
 the layout of the input are lost, and a List comes out as single objects. Rendering the output again changes nothing.
 
 Examples:

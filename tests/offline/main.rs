@@ -1,0 +1,12 @@
+//! Without a cluster: sample reviews, the commands that need none, and manifests as the read model.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod demo;
+mod fixtures;
+mod golden;
+mod help;
+mod render;
+mod review;
+mod run;
+mod serve;
+mod standalone;

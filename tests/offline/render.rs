@@ -1,0 +1,123 @@
+//! `outrider render`: every workload kind, every format, and what stays as it is.
+
+use admission::patch::apply;
+use outrider::cli::streams::Outcome;
+use outrider::manifest;
+use outrider::yaml;
+use serde_json::Value;
+
+use crate::golden;
+use crate::run::{Ran, outrider};
+
+const WORKLOADS: &str = "tests/offline/input/workloads.yaml";
+const ONE: &str = "tests/offline/input/deployment.yaml";
+
+fn render(more: &[&str], stdin: &str) -> Ran {
+    outrider(&[&["render", "--manifests", "tests/fixtures/manifests"], more].concat(), stdin)
+}
+
+#[test]
+fn output_is_as_recorded_in_every_format() {
+    let table: [(&str, &[&str]); 9] = [
+        ("workloads-yaml.txt", &["-f", WORKLOADS]),
+        ("workloads-diff.txt", &["-f", WORKLOADS, "-o", "diff"]),
+        ("workloads-patch.txt", &["-f", WORKLOADS, "-o", "patch"]),
+        ("one-json.txt", &["-f", ONE, "-o", "json"]),
+        ("two-json.txt", &["-f", ONE, "tests/offline/input/configmap.yaml", "-o", "json"]),
+        ("namespace.txt", &["-f", "tests/offline/input/audited.yaml", "-n", "shop"]),
+        ("namespace-unknown.txt", &["-f", "tests/offline/input/audited.yaml", "-n", "elsewhere", "-o", "diff"]),
+        ("refused.txt", &["-f", ONE, "tests/offline/input/refused.yaml"]),
+        ("bad-templates.txt", &["-f", ONE, "tests/offline/input/bad-templates.yaml"]),
+    ];
+    for (recording, arguments) in table {
+        golden::assert(&format!("render/{recording}"), &render(arguments, "").transcript());
+    }
+}
+
+#[test]
+fn rendering_the_output_again_changes_nothing() {
+    let first = render(&["-f", WORKLOADS], "");
+    let second = render(&["-f", "-"], &first.stdout);
+    assert_eq!(second.stdout, first.stdout);
+    assert_eq!(render(&["-f", "-", "-o", "diff"], &first.stdout).stdout, "");
+    assert_eq!(render(&["-f", "-", "-o", "patch"], &first.stdout).stdout, "[]\n");
+}
+
+#[test]
+fn patches_lead_from_the_input_to_the_output() {
+    let mut objects: Vec<Value> = values(&std::fs::read_to_string(WORKLOADS).unwrap());
+    let injected = values(&render(&["-f", WORKLOADS], "").stdout);
+    let patches: Vec<Value> = serde_json::from_str(&render(&["-f", WORKLOADS, "-o", "patch"], "").stdout).unwrap();
+    assert!(patches.len() > 10, "{}", patches.len());
+    for patch in &patches {
+        let target = &patch["target"];
+        let object = objects.iter_mut().find(|object| {
+            object["kind"] == target["kind"]
+                && object["metadata"]["name"] == target["name"]
+                && object["apiVersion"].as_str().unwrap().starts_with(target["group"].as_str().unwrap_or_default())
+        });
+        apply(object.unwrap(), patch["patch"].to_string().as_bytes()).unwrap();
+    }
+    assert_eq!(objects, injected);
+}
+
+fn values(text: &str) -> Vec<Value> {
+    yaml::read(text).unwrap().into_iter().map(|document| document.value).collect()
+}
+
+#[test]
+fn objects_without_pods_keep_their_value() {
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {mode: '0644', yes: 'no', n: '1e3'}\n\
+                ---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\nspec: {f: 1.5, big: 9007199254740993, n: null}\n";
+    assert_eq!(values(&render(&["-f", "-"], text).stdout), values(text));
+}
+
+#[test]
+fn a_template_without_metadata_gets_some() {
+    let folder = tempfile::tempdir().unwrap();
+    let sets = folder.path().join("sets.yaml");
+    let set = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: everywhere}\nspec:\n  \
+               selector: {}\n  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}\n  \
+               containers: [{name: side, image: side}]\n";
+    std::fs::write(&sets, set).unwrap();
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n    metadata: null\n    spec: {containers: [{name: c, image: i}]}\n";
+    let arguments = ["render", "--manifests", sets.to_str().unwrap(), "-f", "-"];
+    let ran = outrider(&arguments, job);
+    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    let rendered = values(&ran.stdout).remove(0);
+    let metadata = &rendered["spec"]["template"]["metadata"];
+    assert!(metadata["annotations"]["outrider.dev/injected"].is_string(), "{rendered}");
+    // What the pod gets from its controller does not belong in the template.
+    assert_eq!(metadata.as_object().unwrap().len(), 1, "{metadata}");
+    assert_eq!(outrider(&arguments, &ran.stdout).stdout, ran.stdout);
+}
+
+#[test]
+fn every_document_of_a_list_comes_out() {
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": values(&std::fs::read_to_string(WORKLOADS).unwrap())});
+    assert_eq!(render(&["-f", "-"], &list.to_string()).stdout, render(&["-f", WORKLOADS], "").stdout);
+}
+
+#[test]
+fn every_kind_with_a_pod_template_is_in_the_sample() {
+    let kinds: Vec<String> = manifest::load(&[WORKLOADS.into()])
+        .unwrap()
+        .iter()
+        .map(|manifest| manifest.value["kind"].as_str().unwrap().to_owned())
+        .collect();
+    for kind in [
+        "Pod",
+        "PodTemplate",
+        "ReplicationController",
+        "Deployment",
+        "ReplicaSet",
+        "StatefulSet",
+        "DaemonSet",
+        "Job",
+        "CronJob",
+        "CloneSet",
+        "Rollout",
+    ] {
+        assert!(kinds.iter().any(|found| found == kind), "{kind}");
+    }
+}
