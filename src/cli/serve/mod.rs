@@ -21,9 +21,7 @@ use crate::certs::files::{self, CertificateFiles};
 use crate::certs::{Resolver, local};
 use crate::logging;
 use crate::registry::registry;
-use crate::server::{Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown};
-use crate::world::snapshot::Exclusion;
-use crate::world::standalone::Standalone;
+use crate::server::{Addresses, Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown};
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -91,13 +89,10 @@ fn start(args: &ServeArgs) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let process = Process::default();
-        let world = Arc::default();
         if args.standalone.standalone {
-            let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
-            let manifests = Standalone::new(args.standalone.manifests.clone(), exclusion, registry());
-            standalone::feed(manifests, &world, &process)?;
+            return standalone::serve(args, process).await;
         }
-        run(args, process, registry(), world).await
+        run(args, process, registry(), Arc::default()).await
     })
 }
 
@@ -111,6 +106,17 @@ pub async fn run<W: Send + Sync + 'static>(
     process: Process,
     registry: Registry<W>,
     world: Arc<ArcSwap<W>>,
+) -> Result<(), ServeError> {
+    run_and_tell(args, process, registry, world, |_| ()).await
+}
+
+/// As [`run`], and calls `listening` once the ports are open.
+async fn run_and_tell<W: Send + Sync + 'static>(
+    args: &ServeArgs,
+    process: Process,
+    registry: Registry<W>,
+    world: Arc<ArcSwap<W>>,
+    listening: impl FnOnce(Addresses),
 ) -> Result<(), ServeError> {
     signals::follow(process.shutdown.clone(), args.drain_delay)?;
     if args.listen.enable_webhooks {
@@ -134,6 +140,7 @@ pub async fn run<W: Send + Sync + 'static>(
         metrics = shown(addresses.metrics),
         "Listening"
     );
+    listening(addresses);
     server.run(process.shutdown).await;
     tracing::info!("Ended in order");
     Ok(())

@@ -4,14 +4,62 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use serde_json::{Value, json};
 
-use super::{Process, ServeError};
+use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_tell};
+use crate::registry::registry;
 use crate::server::{Freshness, Gate};
 use crate::world::Snapshot;
+use crate::world::snapshot::Exclusion;
 use crate::world::standalone::{Error, Loaded, Standalone};
 
 /// How often the files are looked at. Their names, times and sizes are read, not their content.
 const POLL: Duration = Duration::from_secs(1);
+
+/// Serves from the manifests, and tells in the log how to ask.
+pub async fn serve(args: &ServeArgs, process: Process) -> Result<(), ServeError> {
+    let world = Arc::default();
+    let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
+    feed(Standalone::new(args.standalone.manifests.clone(), exclusion, registry()), &world, &process)?;
+    let review = sample_review(&world.load());
+    run_and_tell(args, process, registry(), world, |addresses| {
+        if let Some(address) = addresses.webhook {
+            tracing::info!("Try it: {}", curl(args, address.port(), &review));
+        }
+    })
+    .await
+}
+
+/// A line for the shell that asks about `review`.
+fn curl(args: &ServeArgs, port: u16, review: &Value) -> String {
+    let trust = match args.certificate_source() {
+        CertificateSource::Own => format!("--cacert {}", args.ca_file().display()),
+        CertificateSource::Files => format!("--cacert {}/ca.crt", args.certificates.cert_dir.display()),
+    };
+    // Nothing in the review has a quote of the shell in it: names and values of labels cannot.
+    format!("curl -s {trust} -H 'Content-Type: application/json' -d '{review}' https://localhost:{port}/mutate--v1-pod")
+}
+
+/// A new pod that the first set selects, as far as its selector is a list of labels.
+fn sample_review(snapshot: &Snapshot) -> Value {
+    let set = snapshot.sets.iter().next();
+    let labels = set.and_then(|set| set.spec.selector.as_ref()).map(|selector| selector.match_labels.clone());
+    let namespace = set.and_then(|set| set.spec.namespace.clone()).unwrap_or_else(|| "default".to_owned());
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "1",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "operation": "CREATE",
+            "namespace": namespace,
+            "object": {
+                "metadata": {"name": "web", "labels": labels.unwrap_or_default()},
+                "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+            },
+        },
+    })
+}
 
 /// Reads the manifests into `world`, opens the gate `manifests`, and goes on to read them whenever they change. Must be called
 /// within a runtime.
