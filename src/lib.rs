@@ -19,5 +19,8 @@ pub mod pod;
 pub mod registry;
 pub mod server;
 pub mod sidecarset;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod testing;
 pub mod world;
 pub mod yaml;

@@ -9,6 +9,10 @@ pub mod skip;
 pub mod validate;
 pub mod view;
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+mod tests;
+
 use admission::registry::{MatchPolicy, Rule, Scope};
 use admission::{Operation, Registry};
 

@@ -8,7 +8,7 @@ use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 use crate::pod::select::{Selection, select};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
-use crate::sidecarset::compiled::OnClash;
+use crate::sidecarset::compiled::{CompiledSet, OnClash};
 use crate::sidecarset::injection::{Clash, Injection};
 use crate::world::Snapshot;
 
@@ -20,14 +20,14 @@ impl Mutating<Snapshot> for PodMutation {
 
     fn mutate<'a>(&self, request: &Request<'a, PodView<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
         if let Some(reason) = skip(request, snapshot) {
-            return Ok(Verdict::allow(reason));
+            return Ok(Verdict::allow(reason).audit("reason", reason.as_str()));
         }
         let Some(pod) = &request.object else { return Ok(Verdict::allow(Reason::NoMatch)) };
         let selected = select(pod, &request.namespace, snapshot)?;
         if selected.is_empty() {
             return Ok(Verdict::allow(Reason::NoMatch));
         }
-        let mut injection = Injection::new(pod);
+        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { *set }));
         let mut report = Report::default();
         for (set, selection) in selected {
             match selection {

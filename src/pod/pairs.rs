@@ -47,7 +47,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
                 f.write_str("a map of strings")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                // An empty map costs no allocation.
+                let Some(first) = map.next_entry()? else { return Ok(Pairs::default()) };
                 let mut pairs = Vec::with_capacity(8);
+                pairs.push(first);
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use admission::{Reason, Unserved};
 
-use crate::pod::pairs::Pairs;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::injection::opted_out;
@@ -104,9 +103,8 @@ fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
 
 /// The pod's operating system, where it names one; the scheduler goes by the node labels.
 fn platform(pod: &PodView<'_>) -> Platform {
-    let of = |labels: &Pairs<'_>| {
-        labels.get("kubernetes.io/os").or_else(|| labels.get("beta.kubernetes.io/os")).map(str::to_owned)
-    };
-    let named = pod.spec.os.as_ref().map(|os| os.name.to_string()).or_else(|| of(&pod.spec.node_selector));
-    if named.as_deref() == Some("windows") { Platform::Windows } else { Platform::Linux }
+    let nodes = &pod.spec.node_selector;
+    let named = pod.spec.os.as_ref().map(|os| os.name.as_str()).filter(|name| !name.is_empty());
+    let named = named.or_else(|| nodes.get("kubernetes.io/os")).or_else(|| nodes.get("beta.kubernetes.io/os"));
+    if named == Some("windows") { Platform::Windows } else { Platform::Linux }
 }

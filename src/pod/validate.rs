@@ -29,9 +29,13 @@ impl Validating<Snapshot> for PodValidation {
         }
         let Some(pod) = &request.object else { return Ok(()) };
         findings.reason = Reason::NoMatch;
-        let mut injection = Injection::new(pod);
+        let selected = select(pod, &request.namespace, snapshot)?;
+        if selected.is_empty() {
+            return Ok(());
+        }
+        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { *set }));
         let mut lacking = Vec::new();
-        for (set, selection) in select(pod, &request.namespace, snapshot)? {
+        for (set, selection) in selected {
             if !matches!(selection, Selection::Selected) {
                 continue;
             }

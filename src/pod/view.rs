@@ -32,6 +32,14 @@ pub struct Metadata<'a> {
     pub annotations: Option<Pairs<'a>>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<IgnoredAny>,
+    /// Whether the pod has metadata at all, which the patch has to make otherwise.
+    #[serde(skip, default = "yes")]
+    pub is_there: bool,
+}
+
+// The value of a field that no JSON sets: reached only when the object around it is there.
+const fn yes() -> bool {
+    true
 }
 
 impl Metadata<'_> {
@@ -79,6 +87,9 @@ pub struct Spec<'a> {
     /// Requests and limits of the pod as a whole.
     #[serde(borrow)]
     pub resources: Option<&'a RawValue>,
+    /// Whether the pod has a spec at all, which the patch has to make otherwise.
+    #[serde(skip, default = "yes")]
+    pub is_there: bool,
 }
 
 impl<'a> Spec<'a> {
@@ -121,6 +132,13 @@ pub struct Container<'a> {
     /// `Always` makes an init container a native sidecar.
     #[serde(borrow)]
     pub restart_policy: Text<'a>,
+}
+
+impl Container<'_> {
+    /// Whether the container, as an init container, keeps running beside the pod's containers.
+    pub fn is_native_sidecar(&self) -> bool {
+        self.restart_policy.as_str() == "Always"
+    }
 }
 
 /// A port of a container.

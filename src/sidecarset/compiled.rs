@@ -1,6 +1,6 @@
 //! A SidecarSet in ready-to-splice form, made when the set changes, not when a pod arrives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use admission::field::{Error, ErrorList, Path};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
 use crate::sidecarset::canonical;
-use crate::sidecarset::needs::Needs;
+use crate::sidecarset::needs::{Needs, mounted_volumes};
 
 /// The label that every namespace carries with its own name.
 pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -157,7 +157,7 @@ impl CompiledSet {
     /// Compiles a set.
     ///
     /// # Errors
-    /// When a selector is not valid or a container has no name: what validation refuses, but an object may have been stored
+    /// When a selector is not valid, or a container has no name or another's: what validation refuses, but an object may have been stored
     /// while the webhook was away.
     pub fn compile(set: &SidecarSet) -> Result<Self, CompileError> {
         let name = set.metadata.name.clone().unwrap_or_default();
@@ -167,11 +167,9 @@ impl CompiledSet {
         let selector = compile_selector(spec.selector.as_ref(), &mut errors);
         let scope = scope(spec, &mut errors);
         require_names(spec, &path, &mut errors);
-        if spec.selector.as_ref().is_none_or(LabelSelector::is_empty) && scope == NamespaceScope::All {
-            errors.push(Error::required(
-                &path.child("selector"),
-                "an empty selector needs a namespaceSelector beside it",
-            ));
+        check_reach(spec, &path, &mut errors);
+        if name.is_empty() {
+            errors.push(Error::required(&Path::new("metadata").child("name"), ""));
         }
         if !errors.is_empty() {
             return Err(CompileError { name, errors });
@@ -199,6 +197,11 @@ impl CompiledSet {
             spec: Arc::new(spec.clone()),
             name,
         })
+    }
+
+    /// Containers that run at the same time as the pod's own: all but plain init containers.
+    pub fn running(&self) -> impl Iterator<Item = &Piece> {
+        self.init_containers.iter().filter(|piece| piece.needs.is_native_sidecar).chain(self.containers.iter())
     }
 
     /// Every container of the set, init containers first.
@@ -230,11 +233,26 @@ fn scope(spec: &SidecarSetSpec, errors: &mut ErrorList) -> NamespaceScope {
     }
 }
 
+fn check_reach(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
+    if spec.selector.as_ref().is_none_or(LabelSelector::is_empty) && spec.namespace_selector.is_none() {
+        errors.push(Error::required(&path.child("selector"), "an empty selector needs a namespaceSelector beside it"));
+    }
+    if spec.namespace.as_ref().is_some_and(|name| !name.is_empty()) && spec.namespace_selector.is_some() {
+        errors.push(Error::forbidden(&path.child("namespace"), "may not be specified together with namespaceSelector"));
+    }
+}
+
+/// Every container needs a name, and one that no other container of the pod has, init containers among them.
 fn require_names(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
+    let mut seen = BTreeSet::new();
     for (field, list) in [("initContainers", &spec.init_containers), ("containers", &spec.containers)] {
         for (index, container) in list.iter().flatten().enumerate() {
-            if container.name().is_empty() {
-                errors.push(Error::required(&path.child(field).index(index).child("name"), ""));
+            let at = path.child(field).index(index).child("name");
+            let name = container.name();
+            if name.is_empty() {
+                errors.push(Error::required(&at, ""));
+            } else if !seen.insert(name) {
+                errors.push(Error::duplicate(&at, name));
             }
         }
     }
@@ -260,15 +278,10 @@ fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContain
 fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
     let mut used: Vec<&RawObject> = Vec::new();
     for container in all_containers(spec) {
-        let names = ["volumeMounts", "volumeDevices"]
-            .into_iter()
-            .filter_map(|list| container.0.get(list).and_then(Value::as_array))
-            .flatten()
-            .filter_map(|mount| mount.get("name"));
-        for name in names {
-            let volume = spec.volumes.iter().flatten().find(|volume| volume.get("name") == Some(name));
-            if let Some(volume) = volume
-                && !used.iter().any(|seen| seen.get("name") == Some(name))
+        for name in mounted_volumes(&container.0) {
+            let is_named = |volume: &RawObject| volume.get("name").is_some_and(|other| other == name);
+            if let Some(volume) = spec.volumes.iter().flatten().find(|volume| is_named(volume))
+                && !used.iter().any(|seen| is_named(seen))
             {
                 used.push(volume);
             }
@@ -309,11 +322,16 @@ fn piece(container: &SidecarContainer) -> Piece {
     Piece {
         name: container.name().to_owned(),
         image: container.text("image").to_owned(),
-        identity: ["command", "args", "securityContext"]
-            .map(|field| object.get(field).filter(|value| !value.is_null()).cloned()),
+        identity: ["command", "args", "securityContext"].map(|field| object.get(field).cloned().and_then(stated)),
         needs: Needs::of(&object),
         json: Value::Object(object).to_string(),
     }
+}
+
+/// A value as it can be compared over a trip through the API server, which drops nulls and empty lists; `None` when nothing
+/// is left of it.
+pub fn stated(value: Value) -> Option<Value> {
+    Some(canonical::without_empty(value)).filter(|value| !canonical::is_empty(value))
 }
 
 /// OpenKruise's convention, by which other tools tell sidecars from the pod's own containers.

@@ -193,3 +193,8 @@ fn lookups(selector: &Selector, owner: Owner) -> impl Iterator<Item = Condition<
         Requirement::NotIn(..) | Requirement::DoesNotExist(_) => None,
     })
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+#[allow(clippy::unwrap_used)]
+mod tests;

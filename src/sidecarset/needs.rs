@@ -30,6 +30,8 @@ pub struct Needs {
     pub requests: BTreeMap<String, Quantity>,
     /// Resource limits.
     pub limits: BTreeMap<String, Quantity>,
+    /// Volumes that it mounts or maps.
+    pub volumes: Vec<String>,
     /// Keeps running: not an init container, or a native sidecar.
     pub is_native_sidecar: bool,
 }
@@ -73,9 +75,19 @@ impl Needs {
                 .unwrap_or_default(),
             requests,
             limits,
+            volumes: mounted_volumes(container).map(str::to_owned).collect(),
             is_native_sidecar: at(&["restartPolicy"]).is_some_and(|word| word == "Always"),
         }
     }
+}
+
+/// Names of the volumes that a container's mounts and devices refer to, as written.
+pub fn mounted_volumes(container: &RawObject) -> impl Iterator<Item = &str> {
+    ["volumeMounts", "volumeDevices"]
+        .into_iter()
+        .flat_map(|field| list(container.get(field)))
+        .map(|mount| text(mount, "name"))
+        .filter(|name| !name.is_empty())
 }
 
 impl PortNeed {
@@ -89,9 +101,7 @@ impl PortNeed {
             protocol: if protocol.is_empty() { "TCP" } else { protocol }.to_owned(),
         }
     }
-}
 
-impl PortNeed {
     /// Whether the port takes a port of the node. With the node's own network every container port does.
     pub const fn on_host(&self, host_network: bool) -> bool {
         self.host_port != 0 || host_network

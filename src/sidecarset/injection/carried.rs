@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use admission::{Reason, Text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::pod::view::Metadata;
-use crate::sidecarset::injection::List;
+use crate::sidecarset::injection::{List, Missing};
 
 /// Our record on a pod: JSON, set name → hash, revision, containers, initContainers.
 pub const INJECTED_ANNOTATION: &str = "outrider.dev/injected";
@@ -57,6 +58,39 @@ impl<'p> Carried<'p> {
     /// Whether there is a record of the set.
     pub fn has(&self, set: &str) -> bool {
         self.raw.contains_key(set)
+    }
+
+    /// Whether the record of the set is this text already.
+    pub(super) fn says(&self, set: &str, entry: &str) -> bool {
+        self.raw.get(set).is_some_and(|raw| raw.get() == entry)
+    }
+
+    /// The record of the set with the names of what is missing added to it; `None` when it names all of that already.
+    ///
+    /// Hash and revision stay: they are those of the containers that are there, and the controller is to see them as old.
+    pub(super) fn entry_with<'a>(&self, set: &str, missing: &Missing<'_>) -> Option<Cow<'a, str>> {
+        let raw = self.raw.get(set)?;
+        let mut entry: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
+        let inits = missing.init_before.iter().chain(&missing.init_after);
+        let containers = missing.before.iter().chain(&missing.after);
+        let mut changed = false;
+        for (field, names) in [
+            ("initContainers", inits.map(|piece| piece.name.as_str()).collect::<Vec<_>>()),
+            ("containers", containers.map(|piece| piece.name.as_str()).collect()),
+        ] {
+            let list = entry.entry(field).or_insert(Value::Null);
+            if list.is_null() {
+                *list = Value::Array(Vec::new());
+            }
+            let Value::Array(list) = list else { continue };
+            for name in names {
+                if !list.iter().any(|listed| listed == name) {
+                    list.push(name.into());
+                    changed = true;
+                }
+            }
+        }
+        changed.then(|| Value::Object(entry).to_string().into())
     }
 
     /// The records as they stand.

@@ -6,7 +6,6 @@ use serde_json::value::RawValue;
 use crate::pod::view::Container;
 use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
 use crate::sidecarset::injection::List;
-use crate::sidecarset::needs::PortNeed;
 
 /// Longest part of a pod's own JSON that a message repeats, in characters.
 const QUOTED_MAX: usize = 120;
@@ -72,17 +71,16 @@ impl Clash {
     pub(super) fn port(
         set: &CompiledSet,
         piece: &Piece,
-        port: &PortNeed,
-        host_network: bool,
+        what: &str,
         found: &Container<'_>,
+        list: List,
         index: usize,
     ) -> Self {
         Self {
             reason: Reason::PortClash,
-            field: format!("spec.containers[{index}].ports"),
+            field: format!("spec.{}[{index}].ports", list.field()),
             text: format!(
-                "host port {} of container {:?} of SidecarSet {:?} is taken by the pod's container {:?}",
-                port.described(host_network),
+                "{what} of container {:?} of SidecarSet {:?} is taken by the pod's container {:?}",
                 piece.name,
                 set.name,
                 found.name.as_str()
@@ -90,11 +88,7 @@ impl Clash {
         }
     }
 
-    pub(super) fn between_sets(set: &CompiledSet, owner: &CompiledSet, what: &str) -> Self {
-        Self::with_carried_set(set, &owner.name, what)
-    }
-
-    pub(super) fn with_carried_set(set: &CompiledSet, owner: &str, what: &str) -> Self {
+    pub(super) fn between_sets(set: &CompiledSet, owner: &str, what: &str) -> Self {
         Self {
             reason: Reason::SetConflict,
             field: String::new(),

@@ -10,7 +10,7 @@ use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use serde_json::Value;
 
 use crate::pod::pairs::Pairs;
-use crate::pod::view::{Container, PodView};
+use crate::pod::view::{Container, PodView, name_of};
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::{Clash, INJECTED_ANNOTATION, Injection, Missing};
 use crate::sidecarset::needs::{Needs, quantities};
@@ -22,6 +22,7 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 pub(super) fn check(injection: &Injection<'_, '_>, set: &CompiledSet, missing: &Missing<'_>) -> Result<(), Clash> {
     for piece in missing.containers() {
         check_container(injection.pod, set, piece)?;
+        check_mounts(injection, set, piece, missing)?;
     }
     if missing.is_empty() {
         return Ok(());
@@ -76,6 +77,28 @@ fn check_container(pod: &PodView<'_>, set: &CompiledSet, piece: &Piece) -> Resul
         ),
         None => Ok(()),
     }
+}
+
+/// Validation refuses a set whose containers mount what is not in its volumes, but may have been away.
+fn check_mounts(
+    injection: &Injection<'_, '_>,
+    set: &CompiledSet,
+    piece: &Piece,
+    missing: &Missing<'_>,
+) -> Result<(), Clash> {
+    let in_pod = |name: &str| {
+        let volumes = injection.pod.spec.volumes.as_deref().unwrap_or_default();
+        volumes.iter().any(|volume| name_of(volume).as_str() == name)
+    };
+    let added = |name: &str| injection.added.volumes.iter().chain(&missing.volumes).any(|volume| volume.name == name);
+    // What the set brings itself is in the pod or among what is missing.
+    let own = |name: &str| set.volumes.iter().any(|volume| volume.name == name);
+    let lacking = piece.needs.volumes.iter().find(|name| !own(name) && !added(name) && !in_pod(name));
+    lacking.map_or(Ok(()), |volume| {
+        let text =
+            format!("container {:?} mounts volume {volume:?}, which neither the set nor the pod has", piece.name);
+        Err(Clash::illegal(set, "spec.volumes", &text))
+    })
 }
 
 /// All annotations of an object together are limited; the record of the sets counts too.
@@ -169,7 +192,7 @@ fn needs_of(container: &Container<'_>) -> Needs {
     let limits = quantities(resources.get("limits"));
     let mut requests = limits.clone();
     requests.extend(quantities(resources.get("requests")));
-    Needs { requests, limits, is_native_sidecar: container.restart_policy.as_str() == "Always", ..Needs::default() }
+    Needs { requests, limits, is_native_sidecar: container.is_native_sidecar(), ..Needs::default() }
 }
 
 fn add(total: &mut Amounts, more: &Amounts) {

@@ -4,9 +4,13 @@ mod carried;
 mod clash;
 mod legality;
 mod patch;
+mod ports;
 
 pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use admission::Reason;
 use serde_json::value::RawValue;
@@ -14,8 +18,7 @@ use serde_json::value::RawValue;
 use crate::pod::view::{Container, PodView, name_of};
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::canonical_volume;
-use crate::sidecarset::compiled::{CompiledSet, Piece, SecretPiece, VolumePiece};
-use crate::sidecarset::needs::PortNeed;
+use crate::sidecarset::compiled::{CompiledSet, Piece, SecretPiece, VolumePiece, stated};
 
 /// The list of the pod that a container goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +56,12 @@ impl<'s> Missing<'s> {
         self.init_before.iter().chain(&self.init_after).chain(&self.before).chain(&self.after).copied()
     }
 
+    /// Of these, the ones that run at the same time as the pod's own.
+    fn running(&self) -> impl Iterator<Item = &'s Piece> + '_ {
+        let sidecars = self.init_before.iter().chain(&self.init_after).filter(|piece| piece.needs.is_native_sidecar);
+        sidecars.chain(&self.before).chain(&self.after).copied()
+    }
+
     fn is_empty(&self) -> bool {
         self.containers().next().is_none() && self.volumes.is_empty() && self.secrets.is_empty()
     }
@@ -66,15 +75,25 @@ pub struct Injection<'p, 's> {
     added: Missing<'s>,
     // Sets that the pod carries now, in order: what they hold is theirs, and a later set may not claim it.
     carrying: Vec<&'s CompiledSet>,
-    // Of these, the sets whose entry in the annotation has to be written anew.
-    recorded: Vec<&'s CompiledSet>,
+    // Sets that the pod says it carries, whether they come earlier or later in the order.
+    recorded_before: Vec<&'s CompiledSet>,
+    // Entries of the annotation that have to be written anew, by set.
+    new_entries: BTreeMap<&'s str, Cow<'s, str>>,
 }
 
 impl<'p, 's> Injection<'p, 's> {
-    /// Starts with a pod as it came.
-    pub fn new(pod: &'p PodView<'p>) -> Self {
+    /// Starts with a pod as it came, and the sets that select it, in order.
+    pub fn new(pod: &'p PodView<'p>, selecting: impl IntoIterator<Item = &'s CompiledSet>) -> Self {
         let carried = Carried::read(&pod.metadata);
-        Self { pod, carried, added: Missing::default(), carrying: Vec::new(), recorded: Vec::new() }
+        let recorded_before = selecting.into_iter().filter(|set| carried.has(&set.name)).collect();
+        Self {
+            pod,
+            carried,
+            added: Missing::default(),
+            carrying: Vec::new(),
+            recorded_before,
+            new_entries: BTreeMap::new(),
+        }
     }
 
     /// Adds what the pod lacks of a set.
@@ -87,10 +106,12 @@ impl<'p, 's> Injection<'p, 's> {
         if missing.is_empty() {
             return Ok(missing.present.unwrap_or(Reason::AlreadyInjected));
         }
-        // An entry stays true for containers that were there already, whatever revision they are of.
-        if missing.present.is_none() || !self.carried.has(&set.name) {
-            self.recorded.push(set);
-        }
+        let entry = match missing.present {
+            // It stays true for containers that were there already, whatever revision they are of.
+            Some(Reason::AlreadyInjected) => self.carried.entry_with(&set.name, &missing),
+            _ => Some(Cow::Borrowed(set.entry.as_str())).filter(|entry| !self.carried.says(&set.name, entry)),
+        };
+        self.new_entries.extend(entry.map(|entry| (set.name.as_str(), entry)));
         self.added.init_before.extend(missing.init_before);
         self.added.init_after.extend(missing.init_after);
         self.added.before.extend(missing.before);
@@ -124,13 +145,16 @@ impl<'p, 's> Injection<'p, 's> {
         if missing.present == Some(Reason::InjectedByOpenKruise) && missing.containers().next().is_none() {
             return Ok(missing);
         }
+        // A volume that came with the set's containers is taken as it is: the API server may have filled in whatever a later
+        // release of it fills in.
+        let is_whole = missing.present.is_some() && missing.containers().next().is_none();
         for volume in &set.volumes {
-            if !self.has_volume(set, volume)? {
+            if !self.has_volume(set, volume, is_whole)? {
                 missing.volumes.push(volume);
             }
         }
         missing.secrets = set.secrets.iter().filter(|secret| !self.has_secret(&secret.name)).collect();
-        self.check_ports(set, &mut missing)?;
+        missing.warnings = self.check_ports(set, &missing)?;
         legality::check(self, set, &missing)?;
         Ok(missing)
     }
@@ -138,7 +162,7 @@ impl<'p, 's> Injection<'p, 's> {
     /// Whether the pod has the container already, and by whose hand. A foreign container of that name is a clash.
     fn present(&self, set: &'s CompiledSet, piece: &Piece, list: List) -> Result<Option<Reason>, Clash> {
         if let Some(owner) = self.carrying.iter().find(|other| other.pieces().any(|theirs| theirs.name == piece.name)) {
-            return Err(Clash::between_sets(set, owner, &format!("container {:?}", piece.name)));
+            return Err(Clash::between_sets(set, &owner.name, &format!("container {:?}", piece.name)));
         }
         let Some((found_in, index, container)) = self.find(&piece.name) else { return Ok(None) };
         let by = self.carried.by(&set.name, &piece.name, list).filter(|_| found_in == list);
@@ -148,7 +172,7 @@ impl<'p, 's> Injection<'p, 's> {
             }
             Some(reason) => Ok(Some(reason)),
             None => match self.carried.other_owner(&set.name, &piece.name) {
-                Some(owner) => Err(Clash::with_carried_set(set, owner, &format!("container {:?}", piece.name))),
+                Some(owner) => Err(Clash::between_sets(set, owner, &format!("container {:?}", piece.name))),
                 None => Err(Clash::container(set, piece, container, found_in, index)),
             },
         }
@@ -164,24 +188,32 @@ impl<'p, 's> Injection<'p, 's> {
         )
     }
 
-    fn has_volume(&self, set: &'s CompiledSet, volume: &VolumePiece) -> Result<bool, Clash> {
-        for owner in &self.carrying {
-            if let Some(theirs) = owner.volumes.iter().find(|theirs| theirs.name == volume.name) {
-                return if theirs.canonical == volume.canonical {
-                    Ok(true)
-                } else {
-                    Err(Clash::between_sets(set, owner, &format!("volume {:?} with another source", volume.name)))
-                };
+    /// Whether the pod has the volume by now, as it came or added by an earlier set. One of the same name with another source is
+    /// a clash, unless `any_source` will do.
+    fn has_volume(&self, set: &'s CompiledSet, volume: &VolumePiece, any_source: bool) -> Result<bool, Clash> {
+        if let Some(added) = self.added.volumes.iter().find(|added| added.name == volume.name) {
+            if added.canonical == volume.canonical {
+                return Ok(true);
             }
+            let owner = self.carrying.iter().find(|owner| owner.volumes.iter().any(|it| it.name == volume.name));
+            return Err(Clash::between_sets(set, owner.map_or("", |owner| &owner.name), &other_source(volume)));
         }
         let volumes: &[&RawValue] = self.pod.spec.volumes.as_deref().unwrap_or_default();
         let Some((index, found)) = volumes.iter().enumerate().find(|(_, raw)| name_of(raw).as_str() == volume.name)
         else {
             return Ok(false);
         };
-        let same = serde_json::from_str::<RawObject>(found.get())
-            .is_ok_and(|found| canonical_volume(&found) == volume.canonical);
-        if same { Ok(true) } else { Err(Clash::volume(set, volume, found, index)) }
+        if any_source || is_same_volume(found, volume) {
+            return Ok(true);
+        }
+        let owner = self.recorded_before.iter().find(|owner| {
+            owner.name != set.name
+                && owner.volumes.iter().any(|theirs| theirs.name == volume.name && is_same_volume(found, theirs))
+        });
+        Err(match owner {
+            Some(owner) => Clash::between_sets(set, &owner.name, &other_source(volume)),
+            None => Clash::volume(set, volume, found, index),
+        })
     }
 
     fn has_secret(&self, name: &str) -> bool {
@@ -190,71 +222,18 @@ impl<'p, 's> Injection<'p, 's> {
             || self.added.secrets.iter().any(|secret| secret.name == name)
     }
 
-    fn check_ports(&self, set: &'s CompiledSet, missing: &mut Missing<'s>) -> Result<(), Clash> {
-        let mut warnings = Vec::new();
-        for piece in missing.containers() {
-            for port in &piece.needs.ports {
-                self.check_port(set, piece, port, &mut warnings)?;
-            }
-        }
-        missing.warnings = warnings;
-        Ok(())
-    }
-
-    fn check_port(
-        &self,
-        set: &'s CompiledSet,
-        piece: &Piece,
-        port: &PortNeed,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Clash> {
-        let host_network = self.pod.spec.host_network;
-        let on_host = port.on_host(host_network);
-        for owner in &self.carrying {
-            for (theirs, other) in owner.pieces().flat_map(|theirs| theirs.needs.ports.iter().map(move |p| (theirs, p)))
-            {
-                if on_host && other.on_host(host_network) && port.takes(other) {
-                    return Err(Clash::between_sets(
-                        set,
-                        owner,
-                        &format!("host port {}", port.described(host_network)),
-                    ));
-                }
-                if port.shares(other) {
-                    warnings.push(shared_port(set, piece, port.container_port, &theirs.name));
-                }
-            }
-        }
-        for (index, container) in self.pod.spec.containers().iter().enumerate() {
-            if self.carrying.iter().any(|owner| owner.pieces().any(|theirs| theirs.name == *container.name)) {
-                continue;
-            }
-            for other in container.ports.iter().map(PortNeed::from) {
-                if on_host && other.on_host(host_network) && port.takes(&other) {
-                    return Err(Clash::port(set, piece, port, host_network, container, index));
-                }
-                if port.shares(&other) {
-                    warnings.push(shared_port(set, piece, port.container_port, &container.name));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Sentences that the user should see about what was added.
     pub fn warnings(&self) -> &[String] {
         &self.added.warnings
     }
 }
 
-fn shared_port(set: &CompiledSet, piece: &Piece, port: i64, other: &str) -> String {
-    format!(
-        "{}: container {:?} of SidecarSet {:?} and container {other:?} both name port {port}; \
-         only one of them can listen on it",
-        Reason::PortShared,
-        piece.name,
-        set.name
-    )
+fn other_source(volume: &VolumePiece) -> String {
+    format!("volume {:?} with another source", volume.name)
+}
+
+fn is_same_volume(found: &RawValue, ours: &VolumePiece) -> bool {
+    serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| canonical_volume(&found) == ours.canonical)
 }
 
 /// Whether a container that the annotation calls ours is what the set injects, in all that decides what runs.
@@ -263,11 +242,11 @@ fn is_ours(piece: &Piece, container: &Container<'_>) -> bool {
     piece.image == *container.image
         && piece.identity.iter().zip(found).all(|(ours, found)| {
             let found: Option<serde_json::Value> = found.and_then(|raw| serde_json::from_str(raw.get()).ok());
-            ours.as_ref() == found.as_ref().filter(|value| !value.is_null())
+            *ours == found.and_then(stated)
         })
 }
 
-/// The names of the sets that the annotation `outrider.dev/skip` of a pod names.
+/// Whether a pod with this annotation `outrider.dev/skip` opts out of the set.
 pub(crate) fn opted_out(annotation: Option<&str>, set: &str) -> bool {
     annotation.is_some_and(|value| value.trim() == "true" || value.split(',').any(|name| name.trim() == set))
 }

@@ -16,6 +16,9 @@ impl Injection<'_, '_> {
         }
         let spec = &self.pod.spec;
         let mut patch = PatchWriter::with_capacity(self.patch_size());
+        if !spec.is_there {
+            patch.add("/spec", "{}");
+        }
         patch.surround(
             "/spec/initContainers",
             present(spec.init_containers.as_deref()),
@@ -40,9 +43,12 @@ impl Injection<'_, '_> {
             [],
             added.secrets.iter().map(|secret| secret.json.as_str()),
         );
-        if !self.recorded.is_empty() {
-            let annotations = self.pod.metadata.annotations.as_ref();
-            let place = annotations.map_or(Present::Absent, |pairs| Present::Len(pairs.len()));
+        if !self.new_entries.is_empty() {
+            let metadata = &self.pod.metadata;
+            if !metadata.is_there {
+                patch.add("/metadata", "{}");
+            }
+            let place = metadata.annotations.as_ref().map_or(Present::Absent, |pairs| Present::Len(pairs.len()));
             patch.set_members("/metadata/annotations", place, [(INJECTED_ANNOTATION, quoted(&self.record()).as_str())]);
         }
         patch
@@ -51,7 +57,7 @@ impl Injection<'_, '_> {
     /// The annotation's new value: the records of other sets as they were, those of the added sets anew.
     pub(super) fn record(&self) -> String {
         let mut entries: BTreeMap<&str, &str> = self.carried.entries().collect();
-        entries.extend(self.recorded.iter().map(|set| (set.name.as_str(), set.entry.as_str())));
+        entries.extend(self.new_entries.iter().map(|(set, entry)| (*set, entry.as_ref())));
         let mut record = String::from("{");
         for (set, entry) in entries {
             if record.len() > 1 {
@@ -70,7 +76,7 @@ impl Injection<'_, '_> {
         let added = &self.added;
         let containers: usize = added.containers().map(|piece| piece.json.len() + OPERATION).sum();
         let volumes: usize = added.volumes.iter().map(|volume| volume.json.len() + OPERATION).sum();
-        let records: usize = self.recorded.iter().map(|set| 2 * set.entry.len() + OPERATION).sum();
+        let records: usize = self.new_entries.values().map(|entry| 2 * entry.len() + OPERATION).sum();
         containers + volumes + records + added.secrets.len() * OPERATION + 256
     }
 }

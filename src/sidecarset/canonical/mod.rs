@@ -3,14 +3,18 @@
 //! The algorithm behind the prefix `v1:` never changes, so that an upgrade of Outrider changes no pod's state. What has to
 //! change gets a new prefix.
 
+mod volume;
+
+pub use volume::canonical_volume;
+
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
-use crate::sidecarset::api::{RawObject, SidecarSetSpec};
+use crate::sidecarset::api::{RawObject, SidecarContainer, SidecarSetSpec};
 
 /// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.
 pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
-    let containers = |list: &Option<Vec<crate::sidecarset::api::SidecarContainer>>, side: &str| {
+    let containers = |list: &Option<Vec<SidecarContainer>>, side: &str| {
         list.iter()
             .flatten()
             .map(|container| Value::Object(canonical_container(&container.0, side)))
@@ -63,6 +67,9 @@ fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
         if let Some(field_ref) = env.get_mut("valueFrom").and_then(|from| from.get_mut("fieldRef")) {
             drop_api_version(field_ref);
         }
+        if let Some(Value::Object(from)) = env.get_mut("valueFrom") {
+            volume::strip_divisor(from);
+        }
     });
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(Value::Object(probe)) = container.get_mut(probe) {
@@ -75,37 +82,6 @@ fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
         }
     }
     into_map(without_empty(Value::Object(container)))
-}
-
-/// A volume without nulls, empty parts and default values.
-pub fn canonical_volume(volume: &RawObject) -> RawObject {
-    let mut volume = volume.clone();
-    if let Some(Value::Object(host_path)) = volume.get_mut("hostPath") {
-        drop_default(host_path, "type", &json!(""));
-    }
-    for source in ["secret", "configMap", "downwardAPI", "projected"] {
-        if let Some(Value::Object(source)) = volume.get_mut(source) {
-            drop_default(source, "defaultMode", &json!(420));
-            strip_downward_items(source);
-            for_each(source, "sources", |projection| {
-                if let Some(Value::Object(token)) = projection.get_mut("serviceAccountToken") {
-                    drop_default(token, "expirationSeconds", &json!(3600));
-                }
-                if let Some(Value::Object(downward)) = projection.get_mut("downwardAPI") {
-                    strip_downward_items(downward);
-                }
-            });
-        }
-    }
-    into_map(without_empty(Value::Object(volume)))
-}
-
-fn strip_downward_items(source: &mut RawObject) {
-    for_each(source, "items", |item| {
-        if let Some(field_ref) = item.get_mut("fieldRef") {
-            drop_api_version(field_ref);
-        }
-    });
 }
 
 fn strip_probe(probe: &mut RawObject) {
@@ -164,7 +140,7 @@ fn default_pull_policy(image: &str) -> &'static str {
 }
 
 /// Without nulls, and without lists and maps that hold nothing once nulls are gone.
-fn without_empty(value: Value) -> Value {
+pub fn without_empty(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
             map.into_iter()
@@ -177,7 +153,8 @@ fn without_empty(value: Value) -> Value {
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+/// Whether the value says nothing.
+pub fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
@@ -223,3 +200,7 @@ fn write_sorted(out: &mut String, value: &Value) {
         other => out.push_str(&other.to_string()),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Input that nobody sends by mistake, and some that people do.
+
+use admission::{Decision, Reason, Unserved};
+use serde_json::{Value, json};
+
+use crate::testing::{World, names, pod, review, set};
+
+const INJECTED: &str = "outrider.dev/injected";
+
+fn world() -> World {
+    let spec = json!({
+        "containers": [{"name": "log", "image": "l:1", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+        "initContainers": [{"name": "init", "image": "i:1"}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "imagePullSecrets": [{"name": "p"}],
+    });
+    World::from_objects(&[set("log", spec)])
+}
+
+fn with_record(record: &str) -> Value {
+    let mut pod = pod(json!({}));
+    pod["metadata"]["annotations"] = json!({INJECTED: record});
+    pod
+}
+
+#[test]
+fn a_record_that_cannot_be_read_counts_as_none() {
+    let deep = "[".repeat(5_000);
+    let deep_entry = format!(r#"{{"log":{}1{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
+    let long = format!(r#"{{"other":"{}"}}"#, "x".repeat(100_000));
+    for record in [
+        "",
+        "null",
+        "true",
+        "[]",
+        "{",
+        "{}",
+        "\"log\"",
+        "{\"log\":null}",
+        "{\"log\":1}",
+        "{\"log\":[]}",
+        "{\"log\":\"\"}",
+        r#"{"log":{"containers":"log"}}"#,
+        r#"{"log":{"containers":null}}"#,
+        r#"{"log":{"containers":[1,null]}}"#,
+        r#"{"log":{"containers":{"log":1}}}"#,
+        r#"{"lo\"g/~":{"containers":["x"]},"":{}}"#,
+        r#"{"log":{},"log":{}}"#,
+        "\u{feff}{}",
+        "💥",
+        &deep,
+        &deep_entry,
+        &long,
+    ] {
+        let reply = world().mutate(&with_record(record));
+        assert_eq!((reply.decision, reply.reason), (Decision::Patched, Reason::Injected), "{record:.40}");
+        assert_eq!(reply.names("containers"), ["log", "app"]);
+        let again = world().mutate(&reply.pod);
+        assert!(again.patch.is_none(), "{record:.40}: {:?}", again.patch);
+    }
+}
+
+#[test]
+fn entries_of_other_sets_survive_as_they_were() {
+    let reply = world().mutate(&with_record(r#"{"z\"/~é":{"containers":["x"], "t":1e2},"a":[null]}"#));
+    let text = reply.pod["metadata"]["annotations"][INJECTED].as_str().unwrap();
+    assert!(text.starts_with(r#"{"a":[null],"log":{"#), "{text}");
+    assert!(text.ends_with(r#","z\"/~é":{"containers":["x"], "t":1e2}}"#), "{text}");
+}
+
+#[test]
+fn annotations_that_would_grow_too_large_are_a_named_fault() {
+    let mut pod = pod(json!({}));
+    pod["metadata"]["annotations"] = json!({"big": "x".repeat(256 * 1024 - 10)});
+    let reply = world().mutate(&pod);
+    assert_eq!((reply.decision, reply.reason), (Decision::Denied, Reason::ResultIllegal));
+    assert_eq!(reply.causes[0]["field"], "metadata.annotations");
+}
+
+#[test]
+fn odd_pods_get_an_answer_and_a_patch_that_applies() {
+    let many_env: Vec<Value> = (0..2_000).map(|i| json!({"name": format!("E{i}"), "value": i})).collect();
+    let many_annotations: Value =
+        (0..10_000).map(|i| (format!("k{i}"), json!(""))).collect::<serde_json::Map<_, _>>().into();
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    for changes in [
+        json!({"metadata": {"name": null, "generateName": "web-"}}),
+        json!({"metadata": {"name": null}}),
+        json!({"metadata": {"annotations": many_annotations}}),
+        json!({"metadata": {"annotations": {"a": null, "": ""}}}),
+        json!({"metadata": {"labels": {"": null}}}),
+        json!({"spec": {"containers": []}}),
+        json!({"spec": {"containers": [{}]}}),
+        json!({"spec": {"containers": [{"name": "app"}, {"name": "app"}]}}),
+        json!({"spec": {"containers": [{"name": "äöü💥\"\\\u{0}"}]}}),
+        json!({"spec": {"containers": [{"name": "app", "env": many_env}]}}),
+        json!({"spec": {"containers": [{"name": "app", "env": "none"}]}}),
+        json!({"spec": {"containers": [{"name": "app", "env": [1, null, {"name": 7}]}]}}),
+        json!({"spec": {"containers": [{"name": "app", "ports": null, "command": 1, "args": {}, "resources": []}]}}),
+        json!({"spec": {"containers": [{"name": "app", "ports": [{"containerPort": -1, "hostPort": 0, "protocol": "x"}]}]}}),
+        json!({"spec": {"volumes": [{}, null, 1, "x", [], {"name": null}, {"name": 3}]}}),
+        json!({"spec": {"imagePullSecrets": [{}, {"name": null}]}}),
+        json!({"spec": {"resources": "x"}}),
+        json!({"spec": {"resources": {"requests": [], "limits": {"cpu": "many"}}}}),
+        json!({"spec": {"resources": {"requests": {"cpu": "1"}}, "os": {}, "nodeSelector": null}}),
+        json!({"spec": {"deep": deep}, "status": deep}),
+    ] {
+        let mut pod = pod(json!({}));
+        json_patch::merge(&mut pod, &changes);
+        let reply = world().mutate(&pod);
+        assert_eq!(reply.reason, Reason::Injected, "{changes:.200}");
+        assert_eq!(reply.names("containers")[0], "log");
+        assert!(world().mutate(&reply.pod).patch.is_none(), "{changes:.200}");
+        assert_eq!(world().validate(&reply.pod).decision, Decision::Allowed);
+    }
+}
+
+#[test]
+fn depth_beyond_any_reader_is_skipped_not_followed() {
+    let body = review("shop", &pod(json!({"deep": "DEEP"}))).to_string();
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let body = body.replace("\"DEEP\"", &deep);
+    let snapshot = world();
+    // Applying the patch would need a reader that follows; the endpoint does not.
+    let answer = snapshot.answer("/mutate--v1-pod", body.as_bytes()).unwrap();
+    assert_eq!(answer.reason, Reason::Injected);
+}
+
+#[test]
+fn what_no_api_server_sends_is_refused_as_undecodable() {
+    for changes in [
+        json!({"spec": {"containers": "x"}}),
+        json!({"spec": {"containers": [null]}}),
+        json!({"spec": {"containers": [{"name": 1}]}}),
+        json!({"spec": {"containers": [{"name": "a", "ports": [{"containerPort": "80"}]}]}}),
+        json!({"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 99_999_999_999_u64}]}]}}),
+        json!({"spec": {"hostNetwork": "yes"}}),
+        json!({"spec": []}),
+        json!({"metadata": {"labels": {"a": 1}}}),
+        json!({"metadata": {"annotations": ["a"]}}),
+    ] {
+        let mut pod = pod(json!({}));
+        json_patch::merge(&mut pod, &changes);
+        for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
+            let reply = world().ask(path, &review("shop", &pod)).unwrap();
+            assert_eq!((reply.reason, reply.code), (Reason::Undecodable, Some(400)), "{changes}");
+        }
+    }
+    for body in ["", "null", "[]", "{}", "{\"kind\":\"AdmissionReview\"}", "\u{0}", "{\"request\":"] {
+        let error = world().ask_bytes("/mutate--v1-pod", body.as_bytes()).unwrap_err();
+        assert!(matches!(error, Unserved::Unreadable(_)), "{body:?}: {error}");
+    }
+}
+
+#[test]
+fn sets_with_odd_parts_make_no_panic() {
+    for spec in [
+        json!({"containers": [{"name": "log", "env": "x", "ports": "x", "volumeMounts": 1, "resources": [], "lifecycle": 1}]}),
+        json!({"containers": [{"name": "log", "image": 1, "ports": [null, 1, {}, {"containerPort": "x", "hostPort": 0}]}]}),
+        json!({"containers": [{"name": "log", "env": [1, null, {"name": null}], "volumeDevices": [null, {}]}]}),
+        json!({"containers": [{"name": "log", "resources": {"limits": {"cpu": "x"}, "claims": [1, {}]}}], "volumes": [{}]}),
+    ] {
+        let world = World::from_objects(&[set("log", spec.clone())]);
+        let reply = world.mutate(&pod(json!({"resources": {"limits": {"cpu": "1"}}})));
+        assert_ne!(reply.reason, Reason::NoMatch, "{spec}");
+    }
+}
+
+#[test]
+fn names_of_sets_are_escaped_wherever_they_go() {
+    let name = "a\"b/c~d\\e,é";
+    let world = World::from_objects(&[set(name, json!({"containers": [{"name": "log", "image": "l"}]}))]);
+    let reply = world.mutate(&pod(json!({})));
+    assert_eq!(reply.record()[name]["containers"], json!(["log"]));
+    assert!(world.mutate(&reply.pod).patch.is_none());
+    assert_eq!(names(&reply.pod, "containers"), ["log", "app"]);
+}

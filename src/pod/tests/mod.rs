@@ -1,0 +1,13 @@
+//! What the two pod endpoints answer, asked as the server asks them.
+
+mod additions;
+mod clashes;
+mod hostile;
+mod matching;
+mod opt_out;
+mod order;
+mod properties;
+mod second_pass;
+mod skips;
+mod twin;
+mod volumes;

@@ -1,0 +1,151 @@
+//! Who may go without a set, and whose word is taken for carrying one.
+
+use admission::{Decision, Reason};
+use serde_json::{Value, json};
+
+use crate::testing::{World, compile, pod, set};
+
+fn annotated(key: &str, value: &str, spec: Value) -> Value {
+    let mut pod = pod(spec);
+    pod["metadata"]["annotations"] = json!({key: value});
+    pod
+}
+
+#[test]
+fn a_pod_opts_out_of_all_sets_or_of_some() {
+    let world = World::from_objects(&[set("log", json!({})), set("mesh", json!({}))]);
+    for (value, expected) in [
+        ("true", &["app"][..]),
+        (" true ", &["app"]),
+        ("log", &["mesh", "app"]),
+        ("mesh , log", &["app"]),
+        ("log,,", &["mesh", "app"]),
+        ("false", &["log", "mesh", "app"]),
+        ("True", &["log", "mesh", "app"]),
+        ("", &["log", "mesh", "app"]),
+        ("lo,g", &["log", "mesh", "app"]),
+    ] {
+        let reply = world.mutate(&annotated("outrider.dev/skip", value, json!({})));
+        assert_eq!(reply.names("containers"), expected, "{value:?}");
+        assert_eq!(reply.warnings, [""; 0], "whoever opted out knows");
+    }
+    let reply = world.mutate(&annotated("outrider.dev/skip", "true", json!({})));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, Reason::OptedOut));
+    assert_eq!(reply.audit["skipped"], "log=OptedOut,mesh=OptedOut");
+}
+
+#[test]
+fn no_pod_opts_out_where_the_set_denies_it() {
+    let world =
+        World::from_objects(&[set("log", json!({"optOut": "Denied"})), set("mesh", json!({"optOut": "Allowed"}))]);
+    for value in ["true", "log,mesh"] {
+        let reply = world.mutate(&annotated("outrider.dev/skip", value, json!({})));
+        assert_eq!(reply.names("containers"), ["log", "app"]);
+    }
+}
+
+fn identity(container: Value) -> Value {
+    let mut set = set("log", json!({"optOut": "Denied", "containers": [container]}));
+    set["spec"]["clashPolicy"] = json!("Refuse");
+    set
+}
+
+#[test]
+fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
+    let ours = json!({
+        "name": "log", "image": "log:1", "command": ["a"], "args": [], "securityContext": {"runAsUser": 7, "capabilities": {}},
+    });
+    let object = identity(ours);
+    let world = World::from_objects(&[object.clone()]);
+    let forge = |container: Value| {
+        let record = format!("{{\"log\":{}}}", compile(&object).entry);
+        annotated("outrider.dev/injected", &record, json!({"containers": [{"name": "app", "image": "a"}, container]}))
+    };
+    // What the API server makes of the container: other fields filled in, empty ones dropped.
+    let real = json!({
+        "name": "log", "image": "log:1", "command": ["a"], "securityContext": {"capabilities": {}, "runAsUser": 7},
+        "resources": {}, "imagePullPolicy": "IfNotPresent",
+    });
+    assert_eq!(world.mutate(&forge(real.clone())).reason, Reason::AlreadyInjected);
+    assert_eq!(world.validate(&forge(real.clone())).decision, Decision::Allowed);
+    for change in [
+        json!({"image": "evil:1"}),
+        json!({"image": null}),
+        json!({"command": ["sleep"]}),
+        json!({"command": null}),
+        json!({"command": "a"}),
+        json!({"args": ["x"]}),
+        json!({"securityContext": {"runAsUser": 0}}),
+        json!({"securityContext": {"privileged": true}}),
+        json!({"securityContext": null}),
+    ] {
+        let mut forged = real.clone();
+        json_patch::merge(&mut forged, &change);
+        let pod = forge(forged);
+        let reply = world.mutate(&pod);
+        assert_eq!(
+            (reply.decision, reply.reason, reply.code),
+            (Decision::Denied, Reason::ContainerClash, Some(422)),
+            "{change}"
+        );
+        assert_eq!(reply.causes[0]["field"], "spec.containers[1]");
+        assert_eq!(world.validate(&pod).decision, Decision::Denied, "{change}");
+    }
+    let reply = world.mutate(&forge(json!({"name": "log", "image": "evil:1"})));
+    assert_eq!(
+        reply.causes[0]["message"],
+        "container \"log\" passes for a container of SidecarSet \"log\", which no pod may opt out of, but its image \
+         (\"evil:1\"), command, args or securityContext is not the set's (image \"log:1\"); remove it from the pod"
+    );
+    // The same by OpenKruise's word.
+    let spec = json!({"containers": [{"name": "log", "image": "evil:1"}]});
+    let reply = world.mutate(&annotated("kruise.io/sidecarset-injected-list", "log", spec));
+    assert_eq!(reply.reason, Reason::ContainerClash);
+}
+
+#[test]
+fn a_record_is_believed_where_opting_out_is_allowed() {
+    let world = World::from_objects(&[set("log", json!({}))]);
+    let changed = json!({"containers": [{"name": "log", "image": "mirror/log:1"}, {"name": "app", "image": "a"}]});
+    let reply = world.mutate(&annotated("outrider.dev/injected", r#"{"log":{"containers":["log"]}}"#, changed));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, Reason::AlreadyInjected));
+}
+
+#[test]
+fn a_container_is_ours_only_in_the_list_that_the_record_says() {
+    let world = World::from_objects(&[set("log", json!({}))]);
+    for (record, spec, reason) in [
+        (r#"{"log":{"initContainers":["log"]}}"#, json!({"containers": [{"name": "log"}]}), Reason::ContainerClash),
+        (r#"{"log":{"containers":["log"]}}"#, json!({"initContainers": [{"name": "log"}]}), Reason::ContainerClash),
+        (r#"{"log":{"containers":["log"]}}"#, json!({}), Reason::Injected),
+        (r#"{"mesh":{"containers":["log"]}}"#, json!({"containers": [{"name": "log"}]}), Reason::SetConflict),
+        (r#"{"log":{"containers":["other"]}}"#, json!({"containers": [{"name": "log"}]}), Reason::ContainerClash),
+    ] {
+        let reply = world.mutate(&annotated("outrider.dev/injected", record, spec.clone()));
+        assert_eq!(reply.reason, reason, "{record} {spec}");
+    }
+}
+
+#[test]
+fn pods_injected_by_openkruise_count_as_injected() {
+    let spec = json!({
+        "containers": [{"name": "log", "image": "log:1", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    });
+    let world = World::from_objects(&[set("log", spec), set("mesh", json!({"containers": null}))]);
+    let carrying = json!({"containers": [{"name": "log", "image": "log:0"}, {"name": "app", "image": "a"}]});
+    for (list, reason) in [
+        ("log", Reason::InjectedByOpenKruise),
+        ("a, log,b", Reason::InjectedByOpenKruise),
+        ("a,b", Reason::ContainerClash),
+        ("", Reason::ContainerClash),
+    ] {
+        let reply = world.mutate(&annotated("kruise.io/sidecarset-injected-list", list, carrying.clone()));
+        assert_eq!(reply.reason, reason, "{list:?}");
+        assert!(reply.patch.is_none());
+    }
+    // The list alone is no container.
+    let reply = world.mutate(&annotated("kruise.io/sidecarset-injected-list", "log", json!({})));
+    assert_eq!((reply.reason, reply.names("containers")), (Reason::Injected, vec!["log", "app"]));
+    assert_eq!(reply.pod["metadata"]["annotations"]["kruise.io/sidecarset-injected-list"], "log");
+}

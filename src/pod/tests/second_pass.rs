@@ -1,0 +1,140 @@
+//! A pod that comes again: reinvoked after another webhook, or created anew from what was read back.
+
+use admission::{Decision, Reason};
+use serde_json::{Value, json};
+
+use crate::testing::{World, pod, set};
+
+fn mesh() -> Value {
+    set(
+        "mesh",
+        json!({
+            "containers": [
+                {"name": "proxy", "image": "proxy:1", "volumeMounts": [{"name": "certs", "mountPath": "/c"}]},
+                {"name": "tap", "image": "tap:1", "podInjectPolicy": "AfterAppContainer"},
+            ],
+            "initContainers": [{"name": "setup", "image": "setup:1"}],
+            "volumes": [{"name": "certs", "emptyDir": {"sizeLimit": "1024Mi"}}],
+            "imagePullSecrets": [{"name": "pull"}],
+        }),
+    )
+}
+
+fn drop_named(pod: &mut Value, list: &str, name: &str) {
+    pod["spec"][list].as_array_mut().unwrap().retain(|element| element["name"] != name);
+}
+
+#[test]
+fn an_injected_pod_is_left_as_it_is() {
+    let world = World::from_objects(&[mesh(), set("log", json!({"optOut": "Denied"}))]);
+    let first = world.mutate(&pod(json!({})));
+    let second = world.mutate(&first.pod);
+    assert_eq!((second.decision, second.reason), (Decision::Allowed, Reason::AlreadyInjected));
+    assert!(second.patch.is_none() && second.warnings.is_empty());
+    assert_eq!(second.audit["reason"], "AlreadyInjected");
+}
+
+#[test]
+fn only_what_was_removed_is_added_again() {
+    let world = World::from_objects(&[mesh()]);
+    let first = world.mutate(&pod(json!({}))).pod;
+    for (list, name) in [
+        ("containers", "proxy"),
+        ("containers", "tap"),
+        ("initContainers", "setup"),
+        ("volumes", "certs"),
+        ("imagePullSecrets", "pull"),
+    ] {
+        let mut changed = first.clone();
+        drop_named(&mut changed, list, name);
+        let second = world.mutate(&changed);
+        assert_eq!(second.reason, Reason::Injected);
+        assert_eq!(second.patch.as_ref().unwrap().as_array().unwrap().len(), 1, "{name}: {:?}", second.patch);
+        assert_eq!(second.pod, first, "{name}");
+    }
+}
+
+#[test]
+fn all_containers_removed_are_added_again_with_the_record_as_it_was() {
+    let world = World::from_objects(&[set("log", json!({}))]);
+    let first = world.mutate(&pod(json!({}))).pod;
+    let mut changed = first.clone();
+    drop_named(&mut changed, "containers", "log");
+    let second = world.mutate(&changed);
+    assert_eq!((&second.pod, second.patch.unwrap().as_array().unwrap().len()), (&first, 1));
+}
+
+#[test]
+fn a_pod_without_its_record_clashes_with_what_it_carries() {
+    let world = World::from_objects(&[set("log", json!({}))]);
+    let mut stripped = world.mutate(&pod(json!({}))).pod;
+    stripped["metadata"]["annotations"].as_object_mut().unwrap().clear();
+    assert_eq!(world.mutate(&stripped).reason, Reason::ContainerClash);
+}
+
+#[test]
+fn a_set_that_grew_adds_its_new_container_and_records_it() {
+    let old = World::from_objects(&[set("log", json!({}))]).mutate(&pod(json!({})));
+    let grown = json!({"containers": [{"name": "log", "image": "log:2"}, {"name": "more", "image": "m:1"}],
+        "initContainers": [{"name": "init", "image": "i:1"}]});
+    let world = World::from_objects(&[set("log", grown)]);
+    let new = world.mutate(&old.pod);
+    assert_eq!(new.reason, Reason::Injected);
+    assert_eq!((new.names("containers"), new.names("initContainers")), (vec!["more", "log", "app"], vec!["init"]));
+    let (before, after) = (old.record(), new.record());
+    assert_eq!(after["log"]["containers"], json!(["log", "more"]));
+    assert_eq!(after["log"]["initContainers"], json!(["init"]));
+    // The image of what was there is the old one, and the controller is to see it.
+    assert_eq!(
+        (&after["log"]["hash"], &after["log"]["revision"]),
+        (&before["log"]["hash"], &before["log"]["revision"])
+    );
+    assert_eq!(world.mutate(&new.pod).reason, Reason::AlreadyInjected);
+}
+
+#[test]
+fn what_the_api_server_fills_in_is_no_reason_to_refuse() {
+    let world = World::from_objects(&[mesh()]);
+    let mut pod = world.mutate(&pod(json!({}))).pod;
+    pod["spec"]["volumes"] =
+        json!([{"name": "certs", "emptyDir": {"sizeLimit": "1Gi", "fieldOfTomorrow": "filled in"}}]);
+    for container in pod["spec"]["containers"].as_array_mut().unwrap() {
+        container["terminationMessagePath"] = json!("/dev/termination-log");
+        container["resources"] = json!({});
+    }
+    assert_eq!(world.mutate(&pod).reason, Reason::AlreadyInjected);
+    // With a container to add, the volume has to be the one that it needs.
+    drop_named(&mut pod, "containers", "proxy");
+    assert_eq!(world.mutate(&pod).reason, Reason::VolumeClash);
+}
+
+#[test]
+fn a_volume_that_another_webhook_took_is_added_for_a_later_set_too() {
+    let mounting = |name: &str| {
+        set(
+            name,
+            json!({
+                "containers": [{"name": name, "image": "i:1", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+                "volumes": [{"name": "v", "emptyDir": {}}],
+            }),
+        )
+    };
+    let world = World::from_objects(&[mounting("a"), mounting("b")]);
+    let mut pod = pod(json!({"containers": [{"name": "a", "image": "i:1"}]}));
+    pod["metadata"]["annotations"] = json!({"kruise.io/sidecarset-injected-list": "a"});
+    let reply = world.mutate(&pod);
+    assert_eq!((reply.names("containers"), reply.names("volumes")), (vec!["b", "a"], vec!["v"]));
+}
+
+#[test]
+fn the_same_bytes_come_out_whatever_the_order_of_the_sets() {
+    let mut sets = [mesh(), set("log", json!({})), set("zip", json!({"order": -3})), set("tap", json!({}))];
+    let pod = pod(json!({}));
+    let expected = World::from_objects(&sets).mutate(&pod).body;
+    for _ in 0..sets.len() {
+        sets.rotate_left(1);
+        let world = World::from_objects(&sets);
+        assert_eq!(world.mutate(&pod).body, expected);
+        assert_eq!(world.mutate(&pod).body, expected);
+    }
+}

@@ -1,0 +1,70 @@
+//! What leaves a pod alone before any set is looked at.
+
+use admission::{Decision, Reason};
+use serde_json::{Value, json};
+
+use crate::testing::{World, pod, review, set};
+
+fn world() -> World {
+    let excluded = json!({"kind": "Namespace", "metadata": {"name": "quiet", "labels": {"outrider.dev/exclude": ""}}});
+    World::from_objects(&[set("log", json!({"optOut": "Denied"})), excluded])
+}
+
+#[test]
+fn every_skip_rule_has_its_reason_on_both_paths() {
+    let request = |changes: Value| {
+        let mut review = review("shop", &pod(json!({})));
+        json_patch::merge(&mut review, &json!({"request": changes}));
+        review
+    };
+    let metadata = |changes: Value| request(json!({"object": {"metadata": changes}}));
+    for (review, reason) in [
+        (request(json!({"operation": "UPDATE"})), Reason::NotCreate),
+        (request(json!({"operation": "DELETE", "object": null})), Reason::NotCreate),
+        (request(json!({"operation": "CONNECT", "object": {"stdin": true}})), Reason::NotCreate),
+        (request(json!({"operation": "UPDATE", "subResource": "ephemeralcontainers"})), Reason::SubResource),
+        (request(json!({"operation": "UPDATE", "subResource": "resize"})), Reason::SubResource),
+        (request(json!({"operation": "UPDATE", "subResource": "status"})), Reason::SubResource),
+        (request(json!({"subResource": "binding"})), Reason::SubResource),
+        (request(json!({"namespace": "kube-system"})), Reason::NamespaceExcluded),
+        (request(json!({"namespace": "kube-public"})), Reason::NamespaceExcluded),
+        (request(json!({"namespace": "kube-node-lease"})), Reason::NamespaceExcluded),
+        (request(json!({"namespace": "outrider-system"})), Reason::NamespaceExcluded),
+        (request(json!({"namespace": "cert-manager"})), Reason::NamespaceExcluded),
+        (request(json!({"namespace": "quiet"})), Reason::NamespaceExcluded),
+        (metadata(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})), Reason::Terminating),
+        (metadata(json!({"annotations": {"kubernetes.io/config.mirror": "0f"}})), Reason::MirrorPod),
+        (metadata(json!({"annotations": {"kubernetes.io/config.mirror": ""}})), Reason::MirrorPod),
+    ] {
+        for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
+            let reply = world().ask(path, &review).unwrap();
+            assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reason), "{path} {review}");
+            assert_eq!(reply.audit["reason"], reason.as_str());
+        }
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_skip_is_injected() {
+    for changes in [
+        json!({"metadata": {"deletionTimestamp": null}}),
+        json!({"metadata": {"annotations": {"kubernetes.io/config.source": "api"}}}),
+        json!({"metadata": {"namespace": "kube-system"}}),
+        json!({"metadata": {"name": null, "generateName": "web-"}}),
+    ] {
+        let mut pod = pod(json!({}));
+        json_patch::merge(&mut pod, &changes);
+        assert_eq!(world().mutate(&pod).reason, Reason::Injected, "{changes}");
+    }
+}
+
+#[test]
+fn a_pod_that_no_set_selects_gets_a_bare_yes() {
+    let mut pod = pod(json!({}));
+    pod["metadata"]["labels"] = json!({"app": "db"});
+    let reply = world().mutate(&pod);
+    assert_eq!(
+        String::from_utf8(reply.body).unwrap(),
+        r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"0a1b","allowed":true}}"#
+    );
+}

@@ -1,0 +1,136 @@
+//! The hash of a set.
+
+use serde_json::{Value, json};
+
+use crate::testing::compile;
+
+fn hash(spec: &Value) -> String {
+    let mut spec = spec.clone();
+    spec["selector"] = json!({"matchLabels": {"app": "web"}});
+    compile(&json!({"metadata": {"name": "s"}, "spec": spec})).hash
+}
+
+fn rich() -> Value {
+    json!({
+        "containers": [{
+            "name": "log", "image": "registry:5000/log:1", "args": ["-v"], "ports": [{"containerPort": 80}],
+            "env": [{"name": "A"}, {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}], "livenessProbe": {"httpGet": {"port": 80}},
+            "lifecycle": {"preStop": {"httpGet": {"port": 80}}}, "fieldOfTomorrow": {"z": 1, "a": "é\"\n"},
+        }],
+        "initContainers": [{"name": "mesh", "image": "mesh", "restartPolicy": "Always", "startupProbe": {"grpc": {"port": 1}}}],
+        "volumes": [{"name": "v", "secret": {"secretName": "s"}}, {"name": "unused", "emptyDir": {}}],
+        "imagePullSecrets": [{"name": "p"}],
+    })
+}
+
+/// These values may never change: they are on the pods of every cluster, and an upgrade of Outrider that changed one would
+/// make every pod of the set look outdated. What has to differ gets a prefix other than `v1:`.
+#[test]
+fn hashes_are_what_they_have_always_been() {
+    for (spec, expected) in
+        [(json!({}), "v1:?"), (json!({"containers": [{"name": "log", "image": "log:1"}]}), "v1:?"), (rich(), "v1:?")]
+    {
+        assert_eq!(hash(&spec), expected, "{spec}");
+    }
+}
+
+#[test]
+fn what_defaulting_fills_in_does_not_change_the_hash() {
+    let mut full = rich();
+    let container = &mut full["containers"][0];
+    let probe = json!({"httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10,
+        "successThreshold": 1, "failureThreshold": 3});
+    json_patch::merge(
+        container,
+        &json!({
+            "imagePullPolicy": "IfNotPresent", "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+            "podInjectPolicy": "BeforeAppContainer", "upgradeStrategy": {"upgradeType": "ColdUpgrade"},
+            "shareVolumePolicy": {"type": "disabled"}, "shareVolumeDevicePolicy": {"type": "disabled"}, "transferEnv": [],
+            "stdin": false, "resources": {}, "livenessProbe": probe,
+            "lifecycle": {"preStop": {"httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}}},
+            "ports": [{"containerPort": 80, "protocol": "TCP"}],
+            "env": [{"name": "A", "value": ""}, {"name": "N", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}],
+            "volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": false}],
+        }),
+    );
+    // A merge takes null for removal.
+    container["command"] = Value::Null;
+    full["initContainers"][0]["imagePullPolicy"] = json!("Always");
+    full["initContainers"][0]["podInjectPolicy"] = json!("AfterAppContainer");
+    full["initContainers"][0]["startupProbe"] = json!({"grpc": {"port": 1, "service": ""}, "timeoutSeconds": 1});
+    full["volumes"][0]["secret"]["defaultMode"] = json!(420);
+    full["order"] = json!(0);
+    full["revisionHistoryLimit"] = json!(10);
+    assert_eq!(hash(&full), hash(&rich()));
+}
+
+#[test]
+fn only_what_is_injected_counts() {
+    for changes in [
+        json!({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}),
+        json!({"updateStrategy": {"paused": true}, "injectionStrategy": {"paused": true}, "order": 3, "clashPolicy": "Skip", "optOut": "Denied"}),
+        json!({"namespaceSelector": {}}),
+    ] {
+        let mut spec = rich();
+        json_patch::merge(&mut spec, &changes);
+        assert_eq!(hash(&spec), hash(&rich()), "{changes}");
+    }
+}
+
+#[test]
+fn everything_that_is_injected_counts() {
+    let mut seen = vec![hash(&rich())];
+    for (pointer, value) in [
+        ("/containers/0/image", json!("registry:5000/log:2")),
+        ("/containers/0/name", json!("log2")),
+        ("/containers/0/imagePullPolicy", json!("Always")),
+        ("/containers/0/podInjectPolicy", json!("AfterAppContainer")),
+        ("/containers/0/args", json!(["-vv"])),
+        ("/containers/0/env/0/value", json!("x")),
+        ("/containers/0/ports/0/protocol", json!("UDP")),
+        ("/containers/0/fieldOfTomorrow/z", json!(2)),
+        ("/containers/0/livenessProbe/periodSeconds", json!(11)),
+        ("/initContainers/0/restartPolicy", json!(null)),
+        ("/volumes/0/secret/secretName", json!("t")),
+        ("/volumes/0/secret/defaultMode", json!(256)),
+        ("/imagePullSecrets/0/name", json!("q")),
+        ("/containers/1", json!({"name": "more", "image": "m:1"})),
+    ] {
+        let mut spec = rich();
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        match spec.pointer_mut(parent).unwrap() {
+            Value::Array(list) => list.push(value),
+            parent => parent[field] = value,
+        }
+        let hash = hash(&spec);
+        assert!(!seen.contains(&hash), "{pointer}");
+        seen.push(hash);
+    }
+}
+
+#[test]
+fn the_order_of_containers_counts_and_that_of_fields_does_not() {
+    let (a, b) = (json!({"name": "a", "image": "i:1"}), json!({"image": "i:1", "name": "b"}));
+    let hash_of = |list: [&Value; 2]| hash(&json!({"containers": list}));
+    assert_ne!(hash_of([&a, &b]), hash_of([&b, &a]));
+    let turned = crate::yaml::read("{image: 'i:1', name: a}").unwrap().remove(0).value;
+    assert_eq!(hash_of([&a, &b]), hash_of([&turned, &b]));
+}
+
+#[test]
+fn pull_policies_of_every_form_of_image_are_known() {
+    for (image, policy) in [
+        ("log", "Always"),
+        ("log:latest", "Always"),
+        ("registry:5000/log", "Always"),
+        ("registry:5000/a/log:latest", "Always"),
+        ("log:1", "IfNotPresent"),
+        ("registry:5000/log:1", "IfNotPresent"),
+        ("log@sha256:0123", "IfNotPresent"),
+        ("log:latest@sha256:0123", "IfNotPresent"),
+        ("", "Always"),
+    ] {
+        assert_eq!(super::default_pull_policy(image), policy, "{image}");
+    }
+}

@@ -1,0 +1,112 @@
+//! The index against looking at every set.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use admission::format::Selector;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::{Value, json};
+
+use super::SetIndex;
+use crate::sidecarset::compiled::{CompiledSet, NamespaceScope};
+use crate::testing::compile;
+
+const KEYS: [&str; 4] = ["a", "b", "c", "kubernetes.io/metadata.name"];
+const VALUES: [&str; 4] = ["1", "2", "3", "shop"];
+
+type Labels = BTreeMap<String, String>;
+
+fn labels() -> impl Strategy<Value = Labels> {
+    prop::collection::btree_map(select(&KEYS[..]), select(&VALUES[..]), 0..4)
+        .prop_map(|map| map.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+}
+
+fn selector() -> impl Strategy<Value = Value> {
+    let term =
+        (select(&KEYS[..]), select(vec!["In", "NotIn", "Exists", "DoesNotExist"]), subsequence(VALUES.to_vec(), 1..3))
+            .prop_map(|(key, operator, values)| {
+                let values = if operator.ends_with("In") { json!(values) } else { json!(null) };
+                json!({"key": key, "operator": operator, "values": values})
+            });
+    (labels(), prop::collection::vec(term, 0..3))
+        .prop_map(|(labels, terms)| json!({"matchLabels": labels, "matchExpressions": terms}))
+}
+
+fn spec() -> impl Strategy<Value = Value> {
+    (selector(), selector(), 0..3).prop_map(|(selector, of_namespaces, scope)| match scope {
+        0 => json!({"selector": selector, "namespaceSelector": of_namespaces}),
+        1 => json!({"selector": selector, "namespaceSelector": {}}),
+        _ => json!({"selector": {"matchLabels": {"a": "1"}, "matchExpressions": selector["matchExpressions"]}, "namespace": "shop"}),
+    })
+}
+
+fn may_select(set: &CompiledSet, pod: &Labels, namespace: &str, namespace_labels: Option<&Labels>) -> bool {
+    let reached = match (&set.scope, namespace_labels) {
+        (NamespaceScope::All, _) => true,
+        (NamespaceScope::Named(name), _) => name == namespace,
+        (NamespaceScope::Selected { selector, .. }, Some(labels)) => selector.matches(labels),
+        // Whatever its labels, its name is known.
+        (NamespaceScope::Selected { selector, .. }, None) => possible(selector, namespace),
+    };
+    reached && set.selector.matches(pod)
+}
+
+fn possible(selector: &Selector, namespace: &str) -> bool {
+    let name: Labels = [("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())].into();
+    selector.requirements().iter().all(|term| term.key() != "kubernetes.io/metadata.name" || term.matches(&name))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_set_that_selects_the_pod_is_missed(
+        specs in prop::collection::vec(spec(), 0..12),
+        pod in labels(),
+        namespace in select(vec!["shop", "1"]),
+        namespace_labels in prop_oneof![labels().prop_map(Some), Just(None)],
+    ) {
+        let namespace_labels = namespace_labels.map(|mut labels| {
+            labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
+            labels
+        });
+        let object = |(index, spec): (usize, &Value)| json!({"metadata": {"name": format!("s{index}")}, "spec": spec});
+        let sets: Vec<_> = specs.iter().enumerate().map(|it| Arc::new(compile(&object(it)))).collect();
+        let index = SetIndex::build(sets.clone());
+        let pairs = pod.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let found = index.candidates(pairs, namespace, namespace_labels.as_ref());
+        for set in &sets {
+            let is_found = found.iter().any(|candidate| candidate.name == set.name);
+            prop_assert!(is_found || !may_select(set, &pod, namespace, namespace_labels.as_ref()), "{} is missed", set.name);
+        }
+        let order: Vec<_> = found.iter().map(|set| (set.order, &set.name)).collect();
+        prop_assert!(order.is_sorted(), "{order:?}");
+    }
+}
+
+#[test]
+fn sets_of_other_pods_are_not_candidates() {
+    let selecting = |name: &str, app: &str| {
+        Arc::new(compile(
+            &json!({"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": app, "all": "x"}}}}),
+        ))
+    };
+    let mut sets: Vec<_> = (0..100).map(|i| selecting(&format!("s{i}"), &format!("app{i}"))).collect();
+    sets.push(selecting("mine", "web"));
+    let index = SetIndex::build(sets);
+    let found = index.candidates([("app", "web"), ("all", "x")].into_iter(), "shop", None);
+    assert_eq!(found.iter().map(|set| set.name.as_str()).collect::<Vec<_>>(), ["mine"]);
+    assert_eq!(index.len(), 101);
+}
+
+#[test]
+fn of_two_sets_with_one_name_the_later_counts() {
+    let with_order = |order: i32| {
+        Arc::new(compile(
+            &json!({"metadata": {"name": "s"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "order": order}}),
+        ))
+    };
+    let index = SetIndex::build([with_order(1), with_order(2)]);
+    assert_eq!(index.iter().map(|set| set.order).collect::<Vec<_>>(), [2]);
+}
