@@ -25,6 +25,7 @@ impl Validating<Snapshot> for PodValidation {
     ) -> Result<(), Unserved> {
         if let Some(reason) = skip(request, snapshot) {
             findings.reason = reason;
+            findings.audit.push(("reason", reason.as_str().to_owned()));
             return Ok(());
         }
         let Some(pod) = &request.object else { return Ok(()) };

@@ -58,7 +58,7 @@ fn possible(selector: &Selector, namespace: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_set_that_selects_the_pod_is_missed(

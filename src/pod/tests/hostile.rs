@@ -135,7 +135,7 @@ fn what_no_api_server_sends_is_refused_as_undecodable() {
         json!({"spec": {"containers": [{"name": "a", "ports": [{"containerPort": "80"}]}]}}),
         json!({"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 99_999_999_999_u64}]}]}}),
         json!({"spec": {"hostNetwork": "yes"}}),
-        json!({"spec": []}),
+        json!({"spec": "x"}),
         json!({"metadata": {"labels": {"a": 1}}}),
         json!({"metadata": {"annotations": ["a"]}}),
     ] {

@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::testing::{Reply, World, names};
 
 const LISTS: [&str; 4] = ["containers", "initContainers", "volumes", "imagePullSecrets"];
-const CONTAINERS: [&str; 5] = ["a", "b", "c", "d", "e"];
+// Sets share names with each other more often than with the pod.
+const CONTAINERS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+const OWN_CONTAINERS: [&str; 6] = ["a", "app", "b", "db", "web", "x"];
 const VOLUMES: [&str; 3] = ["v", "w", "x"];
 const SETS: [&str; 4] = ["s0", "s1", "s2", "s3"];
 const LABELS: [&str; 3] = ["k", "l", "m"];
@@ -55,9 +57,9 @@ fn port() -> impl Strategy<Value = Value> {
     strange((1..4, select(vec![0, 0, 1, 2])).prop_map(|(port, host)| json!({"containerPort": port, "hostPort": host})))
 }
 
-fn container() -> impl Strategy<Value = Value> {
+fn container(names: &'static [&'static str]) -> impl Strategy<Value = Value> {
     let ports = list_of(port(), 3);
-    strange((select(&CONTAINERS[..]), select(vec!["", "i:1"]), ports, select(vec![None, Some("Always")])).prop_map(
+    strange((select(names), select(vec!["", "i:1"]), ports, select(vec![None, Some("Always")])).prop_map(
         |(name, image, ports, policy)| {
             object(
                 json!({"name": name, "image": image}),
@@ -114,7 +116,12 @@ fn annotations() -> impl Strategy<Value = Option<Value>> {
 
 fn pod() -> impl Strategy<Value = Value> {
     let secret = strange(select(vec!["p", "q"]).prop_map(|name| json!({"name": name})));
-    let lists = (list_of(container(), 3), list_of(container(), 3), list_of(strange(volume()), 3), list_of(secret, 3));
+    let lists = (
+        list_of(container(&OWN_CONTAINERS), 3),
+        list_of(container(&OWN_CONTAINERS), 3),
+        list_of(strange(volume()), 3),
+        list_of(secret, 3),
+    );
     let resources = select(vec![None, Some(json!({"requests": {"cpu": "3"}}))]);
     let spec = strange((lists, any::<bool>(), resources).prop_map(
         |((containers, inits, volumes, secrets), host_network, resources)| {
@@ -128,10 +135,16 @@ fn pod() -> impl Strategy<Value = Value> {
             object(spec, [("resources", resources)])
         },
     ));
-    let metadata = strange((labels(), annotations()).prop_map(|(labels, annotations)| {
+    let metadata = strange((labels(), annotations()).prop_map(|(mut labels, annotations)| {
+        labels["all"] = json!("pods");
         object(json!({"name": "p", "labels": labels}), [("annotations", annotations)])
     }));
     strange((metadata, spec).prop_map(|(metadata, spec)| json!({"metadata": metadata, "spec": spec})))
+}
+
+/// Most sets select most pods, or nothing would be tested.
+fn often(usual: Value, otherwise: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    prop_oneof![5 => Just(usual), 1 => otherwise]
 }
 
 fn selector() -> impl Strategy<Value = Value> {
@@ -148,7 +161,7 @@ fn selector() -> impl Strategy<Value = Value> {
 }
 
 fn scope() -> impl Strategy<Value = Map<String, Value>> {
-    (0..5, selector()).prop_map(|(which, mut selector)| {
+    (0..12, selector()).prop_map(|(which, mut selector)| {
         let by_name = json!({"matchLabels": {"kubernetes.io/metadata.name": "shop"}});
         let scope = match which {
             0 => json!({"namespace": "shop"}),
@@ -170,7 +183,7 @@ fn injected_container() -> impl Strategy<Value = Value> {
     });
     let side = select(vec!["", "BeforeAppContainer", "AfterAppContainer"]);
     let resources = select(vec![json!({}), json!({"requests": {"cpu": "1"}}), json!({"limits": {"cpu": "2"}})]);
-    (container(), mounts, side, resources).prop_map(|(container, mounts, side, resources)| {
+    (container(&CONTAINERS), mounts, side, resources).prop_map(|(container, mounts, side, resources)| {
         let fields =
             [("volumeMounts", Some(mounts)), ("podInjectPolicy", Some(json!(side))), ("resources", Some(resources))];
         object(container, fields)
@@ -183,7 +196,8 @@ fn set_spec() -> impl Strategy<Value = Value> {
         (prop::collection::vec(injected_container(), 0..3), prop::collection::vec(injected_container(), 0..2));
     let choices = (-1..2, select(vec!["Refuse", "Skip"]), select(vec!["Allowed", "Denied"]));
     let secrets = subsequence(vec![json!({"name": "p"}), json!({"name": "r"})], 0..=2);
-    (selector(), scope(), containers, prop::collection::vec(volume(), 3), choices, secrets).prop_map(
+    let selector = often(json!({"matchLabels": {"all": "pods"}}), selector());
+    (selector, scope(), containers, prop::collection::vec(volume(), 3), choices, secrets).prop_map(
         |(selector, scope, (containers, inits), mut volumes, (order, clash, opt_out), secrets)| {
             let mut seen: Vec<String> = Vec::new();
             let mut unique = |list: Vec<Value>| -> Value {
@@ -269,7 +283,7 @@ fn restore(rest: &mut Value, original: &Value, field: &str) {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
