@@ -104,6 +104,27 @@ fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
 }
 
 #[test]
+fn a_forged_record_of_another_set_does_not_evade_it_either() {
+    let port = json!([{"containerPort": 9, "hostPort": 9}]);
+    let denying =
+        set("log", json!({"optOut": "Denied", "containers": [{"name": "log", "image": "log:1", "ports": port}]}));
+    let other = set("other", json!({"containers": [{"name": "more", "image": "more:1", "ports": port}], "order": 1}));
+    for sets in [vec![denying.clone()], vec![denying, other]] {
+        let world = World::from_objects(&sets);
+        for (container, reason) in [
+            (json!({"name": "log", "image": "evil:1"}), Reason::ContainerClash),
+            (json!({"name": "more", "image": "evil:1", "ports": port}), Reason::PortClash),
+        ] {
+            let record = r#"{"none":{"containers":["log","more"]},"other":{"containers":["log","more"]}}"#;
+            let forged = annotated("outrider.dev/injected", record, json!({"containers": [container]}));
+            let reply = world.mutate(&forged);
+            assert_eq!((reply.decision, reply.reason), (Decision::Denied, reason), "{}", reply.message);
+            assert_eq!(world.validate(&forged).decision, Decision::Denied);
+        }
+    }
+}
+
+#[test]
 fn a_record_is_believed_where_opting_out_is_allowed() {
     let world = World::from_objects(&[set("log", json!({}))]);
     let changed = json!({"containers": [{"name": "log", "image": "mirror/log:1"}, {"name": "app", "image": "a"}]});

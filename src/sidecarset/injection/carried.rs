@@ -103,13 +103,14 @@ impl<'p> Carried<'p> {
         if self.entry(set).lists(container, list) {
             return Some(Reason::AlreadyInjected);
         }
-        let names = self.openkruise?;
-        names.split(',').any(|name| name.trim() == set).then_some(Reason::InjectedByOpenKruise)
+        let named = self.openkruise?.split(',').any(|name| name.trim() == set);
+        // Our own record knows better who brought the container.
+        (named && self.other_owners(set, container).next().is_none()).then_some(Reason::InjectedByOpenKruise)
     }
 
-    /// Another set whose record lists the container.
-    pub(super) fn other_owner(&self, set: &str, container: &str) -> Option<&str> {
-        self.raw.keys().map(AsRef::as_ref).find(|other| {
+    /// Other sets whose records list the container. The pod's author may have written them.
+    pub(super) fn other_owners<'c>(&'c self, set: &'c str, container: &'c str) -> impl Iterator<Item = &'c str> {
+        self.raw.keys().map(AsRef::as_ref).filter(move |other| {
             let entry = self.entry(other);
             *other != set && (entry.lists(container, List::Containers) || entry.lists(container, List::InitContainers))
         })

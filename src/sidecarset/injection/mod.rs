@@ -171,11 +171,23 @@ impl<'p, 's> Injection<'p, 's> {
                 Err(Clash::forged(set, piece, container, found_in, index))
             }
             Some(reason) => Ok(Some(reason)),
-            None => match self.carried.other_owner(&set.name, &piece.name) {
+            None => match self.owner_in_pod(set, container) {
                 Some(owner) => Err(Clash::between_sets(set, owner, &format!("container {:?}", piece.name))),
                 None => Err(Clash::container(set, piece, container, found_in, index)),
             },
         }
+    }
+
+    /// Another set that brought the container, as far as the pod's word for it goes: it must not keep out a set that denies
+    /// opting out.
+    fn owner_in_pod<'a>(&'a self, set: &'a CompiledSet, container: &'a Container<'_>) -> Option<&'a str> {
+        let is_true = |owner: &&str| {
+            self.recorded_before
+                .iter()
+                .filter(|known| known.name == **owner)
+                .any(|known| known.pieces().any(|piece| piece.name == *container.name && is_ours(piece, container)))
+        };
+        self.carried.other_owners(&set.name, &container.name).find(|owner| set.may_opt_out || is_true(owner))
     }
 
     fn find(&self, name: &str) -> Option<(List, usize, &Container<'p>)> {

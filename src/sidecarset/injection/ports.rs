@@ -86,7 +86,7 @@ impl<'s> Injection<'_, 's> {
             for other in container.ports.iter().map(PortNeed::from) {
                 if clash_on_host(port, &other, host_network) {
                     let what = format!("host port {}", port.described(host_network));
-                    return Err(match self.carried.other_owner(&set.name, name) {
+                    return Err(match self.owner_in_pod(set, container) {
                         Some(owner) => Clash::between_sets(set, owner, &what),
                         None => Clash::port(set, piece, &what, container, list, index),
                     });
