@@ -14,6 +14,7 @@ pub mod admit;
 pub mod certs;
 pub mod cli;
 pub mod logging;
+pub mod manager;
 pub mod manifest;
 pub mod pod;
 pub mod registry;

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod canonical;
 pub mod compiled;
+pub mod controller;
 pub mod crd;
 pub mod defaults;
 pub mod index;

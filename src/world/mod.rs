@@ -1,7 +1,15 @@
 //! The read model: what decisions are taken from, as immutable snapshots.
 
+pub mod contact;
+pub mod feed;
+pub mod guarded;
 pub mod namespace;
+pub mod patience;
+pub mod relist;
+pub mod sets;
+pub mod slim;
 pub mod snapshot;
 pub mod standalone;
+pub mod watch;
 
-pub use snapshot::Snapshot;
+pub use snapshot::{Exclusion, Snapshot};

@@ -1,0 +1,187 @@
+//! Runs reconciles for keys as they are added.
+
+use std::collections::HashSet;
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::manager::observe::{Outcome, Observer};
+use crate::manager::schedule::{Next, Schedule};
+
+/// Keys that want to be reconciled. Clones share their content.
+pub struct Queue<K> {
+    controller: &'static str,
+    schedule: Arc<Mutex<Schedule<K>>>,
+    wake: Arc<Notify>,
+    observer: Arc<dyn Observer>,
+}
+
+impl<K> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self {
+            controller: self.controller,
+            schedule: Arc::clone(&self.schedule),
+            wake: Arc::clone(&self.wake),
+            observer: Arc::clone(&self.observer),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
+    /// An empty queue of the controller named; one key runs at most once in each `pace`.
+    pub fn new(controller: &'static str, pace: Duration, observer: Arc<dyn Observer>) -> Self {
+        Self { controller, schedule: Arc::new(Mutex::new(Schedule::new(pace))), wake: Arc::default(), observer }
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Schedule<K>> {
+        // A panic cannot leave the schedule half changed in a way that matters: keys are added again by the next event.
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wants a reconcile of the key.
+    pub fn add(&self, key: K) {
+        let mut schedule = self.schedule();
+        schedule.add(key, Instant::now());
+        self.observer.queue_depth(self.controller, schedule.depth());
+        drop(schedule);
+        self.wake.notify_one();
+    }
+
+    async fn next(&self) -> K {
+        loop {
+            let woken = self.wake.notified();
+            let next = {
+                let mut schedule = self.schedule();
+                let next = schedule.next(Instant::now());
+                self.observer.queue_depth(self.controller, schedule.depth());
+                next
+            };
+            match next {
+                Next::Run(key) => {
+                    // Another worker may find a further key.
+                    self.wake.notify_one();
+                    return key;
+                }
+                Next::At(at) => {
+                    tokio::select! {
+                        () = woken => {}
+                        () = tokio::time::sleep_until(at.into()) => {}
+                    }
+                }
+                Next::Nothing => woken.await,
+            }
+        }
+    }
+
+    /// Reconciles with so many workers until cancelled. What runs at that moment is dropped, not finished: whoever
+    /// cancels does it because this process must not write any more.
+    pub async fn run<E, F, R>(&self, workers: usize, reconcile: R, cancel: CancellationToken)
+    where
+        E: Display,
+        F: Future<Output = Result<(), E>> + Send,
+        R: Fn(K) -> F + Clone + Send + Sync + 'static,
+    {
+        let mut tasks = JoinSet::new();
+        for _ in 0..workers {
+            let (queue, reconcile) = (self.clone(), reconcile.clone());
+            tasks.spawn(cancel.clone().run_until_cancelled_owned(async move {
+                loop {
+                    let key = queue.next().await;
+                    queue.reconcile(key, &reconcile).await;
+                }
+            }));
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
+    async fn reconcile<E: Display, F: Future<Output = Result<(), E>>>(&self, key: K, reconcile: &impl Fn(K) -> F) {
+        let start = Instant::now();
+        let result = AssertUnwindSafe(async { reconcile(key.clone()).await }).catch_unwind().await;
+        let outcome = match result {
+            Ok(Ok(())) => Outcome::Success,
+            Ok(Err(error)) => {
+                tracing::warn!(controller = self.controller, ?key, %error, "Reconcile failed, trying again");
+                Outcome::Error
+            }
+            Err(_) => {
+                tracing::error!(controller = self.controller, ?key, "Reconcile panicked, trying again");
+                Outcome::Panic
+            }
+        };
+        self.observer.reconciled(self.controller, outcome, start.elapsed());
+        self.schedule().finish(&key, outcome == Outcome::Success, Instant::now());
+        self.wake.notify_one();
+    }
+}
+
+/// Adds every key of a set to a queue.
+pub fn add_all<K: Clone + Eq + Hash + Debug + Send + Sync + 'static>(
+    queue: &Queue<K>,
+    keys: impl IntoIterator<Item = K>,
+) {
+    let keys: HashSet<K> = keys.into_iter().collect();
+    for key in keys {
+        queue.add(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::manager::observe::Silent;
+
+    #[tokio::test]
+    async fn a_key_that_fails_and_one_that_panics_come_back_and_others_go_on() {
+        let queue = Queue::new("test", Duration::ZERO, Arc::new(Silent));
+        let cancel = CancellationToken::new();
+        let runs: Arc<[AtomicUsize; 3]> = Arc::default();
+        for key in 0..3 {
+            queue.add(key);
+        }
+        let reconcile = {
+            let (runs, cancel) = (Arc::clone(&runs), cancel.clone());
+            move |key: usize| {
+                let (runs, cancel) = (Arc::clone(&runs), cancel.clone());
+                async move {
+                    let run = runs[key].fetch_add(1, Ordering::SeqCst);
+                    assert!(key != 1 || run > 0, "the first run of key 1 panics");
+                    if key == 0 && run < 2 {
+                        return Err("not yet");
+                    }
+                    if runs.iter().zip([3, 2, 1]).all(|(count, wanted)| count.load(Ordering::SeqCst) == wanted) {
+                        cancel.cancel();
+                    }
+                    Ok(())
+                }
+            }
+        };
+        queue.run(2, reconcile, cancel).await;
+        let runs: Vec<usize> = runs.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+        assert_eq!(runs, [3, 2, 1]);
+    }
+
+    #[tokio::test]
+    async fn cancelling_drops_the_reconcile_that_runs() {
+        let queue = Queue::new("test", Duration::ZERO, Arc::new(Silent));
+        let cancel = CancellationToken::new();
+        queue.add(());
+        let inner = cancel.clone();
+        let reconcile = move |()| {
+            let cancel = inner.clone();
+            async move {
+                cancel.cancel();
+                std::future::pending::<Result<(), String>>().await
+            }
+        };
+        queue.run(1, reconcile, cancel).await;
+    }
+}

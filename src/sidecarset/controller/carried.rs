@@ -1,0 +1,140 @@
+//! Which sets a pod carries, by what was recorded when it was injected.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Deserialize;
+
+use crate::sidecarset::injection::INJECTED_ANNOTATION;
+
+/// Sets in a pod injected by OpenKruise, comma-separated.
+pub const OPENKRUISE_LIST: &str = "kruise.io/sidecarset-injected-list";
+/// What OpenKruise injected, by set: an object with `hash` and `sidecarList`, in old versions the hash alone.
+pub const OPENKRUISE_HASH: &str = "kruise.io/sidecarset-hash";
+
+/// A set that a pod carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carried {
+    /// Name of the set.
+    pub set: Box<str>,
+    /// Hash of what was injected, empty where it was not recorded.
+    pub hash: Box<str>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Record {
+    hash: Option<String>,
+    containers: Option<Vec<String>>,
+    init_containers: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OpenKruiseRecord {
+    Full {
+        #[serde(default)]
+        hash: String,
+        #[serde(default, rename = "sidecarList")]
+        sidecars: Option<Vec<String>>,
+    },
+    HashOnly(String),
+}
+
+/// The sets that a pod carries, by name. A set is carried only if every container that was recorded for it is present: an
+/// annotation can be copied to a pod that was never injected.
+///
+/// Annotations that are not what we or OpenKruise write are taken as if they were not there.
+pub fn carried(annotations: &BTreeMap<String, String>, containers: &HashSet<&str>) -> Vec<Carried> {
+    let mut found = BTreeMap::new();
+    openkruise(annotations, containers, &mut found);
+    let text = annotations.get(INJECTED_ANNOTATION).map_or("", String::as_str);
+    for (set, record) in serde_json::from_str::<BTreeMap<String, Record>>(text).unwrap_or_default() {
+        let mut recorded = record.containers.iter().flatten().chain(record.init_containers.iter().flatten());
+        if recorded.all(|name| containers.contains(name.as_str())) {
+            found.insert(set, record.hash.unwrap_or_default());
+        }
+    }
+    found.into_iter().map(|(set, hash)| Carried { set: set.into(), hash: hash.into() }).collect()
+}
+
+fn openkruise(
+    annotations: &BTreeMap<String, String>,
+    containers: &HashSet<&str>,
+    found: &mut BTreeMap<String, String>,
+) {
+    let text = annotations.get(OPENKRUISE_HASH).map_or("", String::as_str);
+    let mut records = serde_json::from_str::<BTreeMap<String, OpenKruiseRecord>>(text).unwrap_or_default();
+    let list = annotations.get(OPENKRUISE_LIST).map_or("", String::as_str);
+    for set in list.split(',').map(str::trim).filter(|set| !set.is_empty()) {
+        let (hash, sidecars) = match records.remove(set) {
+            Some(OpenKruiseRecord::Full { hash, sidecars }) => (hash, sidecars.unwrap_or_default()),
+            Some(OpenKruiseRecord::HashOnly(hash)) => (hash, Vec::new()),
+            None => (String::new(), Vec::new()),
+        };
+        if sidecars.iter().all(|name| runs_under_openkruise(name, containers)) {
+            found.insert(set.to_owned(), hash);
+        }
+    }
+}
+
+/// A container of a hot-upgrade set is there twice, as `<name>-1` and `<name>-2`, while the list has the plain name.
+fn runs_under_openkruise(name: &str, containers: &HashSet<&str>) -> bool {
+    containers.contains(name) || ["1", "2"].iter().all(|slot| containers.contains(format!("{name}-{slot}").as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_is_carried_when_it_is_recorded_and_its_containers_are_present() {
+        let ours = INJECTED_ANNOTATION;
+        let cases: [(&str, &[(&str, &str)], &[&str], &[(&str, &str)]); 11] = [
+            ("nothing recorded", &[], &["app"], &[]),
+            ("recorded and present", &[(ours, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)], &["c"], &[("a", "v1:0")]),
+            ("recorded, absent", &[(ours, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)], &["app"], &[]),
+            (
+                "init container absent",
+                &[(ours, r#"{"a":{"hash":"v1:0","containers":["c"],"initContainers":["i"]}}"#)],
+                &["c"],
+                &[],
+            ),
+            ("not JSON", &[(ours, "{")], &["c"], &[]),
+            ("another shape", &[(ours, r#"["a"]"#)], &["c"], &[]),
+            ("null fields", &[(ours, r#"{"a":{"hash":null,"containers":null}}"#)], &["c"], &[("a", "")]),
+            (
+                "OpenKruise",
+                &[
+                    (OPENKRUISE_LIST, "a,b"),
+                    (OPENKRUISE_HASH, r#"{"a":{"hash":"x","sidecarList":["c"]},"b":{"hash":"y","sidecarList":["d"]}}"#),
+                ],
+                &["c"],
+                &[("a", "x")],
+            ),
+            (
+                "OpenKruise, old form",
+                &[(OPENKRUISE_LIST, "a"), (OPENKRUISE_HASH, r#"{"a":"x"}"#)],
+                &["c"],
+                &[("a", "x")],
+            ),
+            (
+                "OpenKruise, hot upgrade",
+                &[(OPENKRUISE_LIST, "a"), (OPENKRUISE_HASH, r#"{"a":{"hash":"x","sidecarList":["c"]}}"#)],
+                &["c-1", "c-2"],
+                &[("a", "x")],
+            ),
+            (
+                "our record wins",
+                &[(OPENKRUISE_LIST, "a"), (ours, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)],
+                &["c"],
+                &[("a", "v1:0")],
+            ),
+        ];
+        for (case, annotations, containers, expected) in cases {
+            let annotations = annotations.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            let found = carried(&annotations, &containers.iter().copied().collect());
+            let found: Vec<(&str, &str)> = found.iter().map(|c| (&*c.set, &*c.hash)).collect();
+            assert_eq!(found, expected, "{case}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Counts the pods of each SidecarSet into its status. Only the leader does.
+
+pub mod carried;
+pub mod count;
+pub mod pods;
+mod watch;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::manager::observe::Observer;
+use crate::manager::queue::Queue;
+use crate::sidecarset::api::SidecarSet;
+use crate::sidecarset::controller::count::Counts;
+use crate::sidecarset::controller::pods::PodIndex;
+use crate::world::sets::SetRecord;
+use crate::world::watch::World;
+
+/// Name of the controller in logs, metrics and the flag `--controllers`.
+pub const NAME: &str = "sidecarset";
+
+/// A rollout of a thousand pods is a thousand events a set and ten writes a second, no more.
+const PACE: Duration = Duration::from_millis(100);
+
+const WORKERS: usize = 3;
+
+/// A request to the API server that takes longer is given up and tried again.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A status that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused, or could not be reached.
+    #[error("the status cannot be written: {0}")]
+    Write(#[source] kube::Error),
+    /// No answer in time.
+    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+/// Runs the controller until cancelled.
+pub async fn run(client: Client, world: World, observer: Arc<dyn Observer>, cancel: CancellationToken) {
+    let queue = Queue::new(NAME, PACE, observer);
+    let pods = Arc::new(Mutex::new(PodIndex::default()));
+    let listed = CancellationToken::new();
+    let events = watch::run(client.clone(), &world, &pods, &queue, listed.clone());
+    let reconciles = async {
+        // Counting half of the pods would write numbers that are wrong.
+        listed.cancelled().await;
+        let controller = Controller { sets: Api::all(client), world: world.clone(), pods: Arc::clone(&pods) };
+        let reconcile = move |name: Arc<str>| {
+            let controller = controller.clone();
+            async move { controller.reconcile(&name).await }
+        };
+        queue.run(WORKERS, reconcile, cancel.clone()).await;
+    };
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = events => {}
+        () = reconciles => {}
+    }
+}
+
+#[derive(Clone)]
+struct Controller {
+    sets: Api<SidecarSet>,
+    world: World,
+    pods: Arc<Mutex<PodIndex>>,
+}
+
+impl Controller {
+    async fn reconcile(&self, name: &str) -> Result<(), Error> {
+        let Some(set) = self.world.sets.get(name) else { return Ok(()) };
+        let Some(counts) = self.count(&set) else { return Ok(()) };
+        if set.terminating || !counts.differ_from(set.status.as_ref()) {
+            return Ok(());
+        }
+        tracing::debug!(sidecarset = name, ?counts, "Writing status");
+        // The uid keeps the numbers of a deleted set from a new one of the same name.
+        let patch = json!({"metadata": {"uid": set.uid}, "status": counts});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        let write = self.sets.patch_status(name, &params, &patch);
+        match tokio::time::timeout(REQUEST_TIMEOUT, write).await {
+            Ok(Ok(_)) => Ok(()),
+            // Deleted meanwhile.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(()),
+            Ok(Err(error)) => Err(Error::Write(error)),
+            Err(_) => Err(Error::Timeout),
+        }
+    }
+
+    /// The numbers of a set; none for one that never compiled, which the log has told.
+    fn count(&self, set: &SetRecord) -> Option<Counts> {
+        let compiled = set.compiled.as_ref()?;
+        let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Counts::of(compiled, set.compiled_generation, &pods, &self.world.snapshot.load()))
+    }
+}

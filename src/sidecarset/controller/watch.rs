@@ -1,0 +1,144 @@
+//! Which events concern which sets.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use crate::manager::queue::{Queue, add_all};
+use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord, WatchedPod};
+use crate::world::patience::Patience;
+use crate::world::relist::Relist;
+use crate::world::watch::{Change, World, report, watch_config};
+
+type Sets = BTreeSet<Arc<str>>;
+
+/// Keeps the index of pods and adds to the queue every set that an event concerns. `listed` is cancelled when all pods and
+/// all sets are known. Does not end.
+pub async fn run(
+    client: Client,
+    world: &World,
+    pods: &Mutex<PodIndex>,
+    queue: &Queue<Arc<str>>,
+    listed: CancellationToken,
+) {
+    let mut changes = world.changes();
+    add_all(queue, all_sets(world));
+    let events = watcher(Api::<WatchedPod>::all(client), watch_config());
+    let mut events = pin!(events.backoff(Patience::default()));
+    let mut intake = Intake { pods, relist: Relist::default(), all_listed: false };
+    loop {
+        let touched = tokio::select! {
+            Some(event) = events.next() => intake.pod(event),
+            change = changes.recv() => match change {
+                Ok(Change::Set(name)) => Sets::from([name]),
+                Ok(Change::Namespace(name)) => intake.index().sets_in(&name),
+                Err(RecvError::Lagged(_)) => all_sets(world),
+                // The world is gone with the process.
+                Err(RecvError::Closed) => return,
+            },
+        };
+        add_all(queue, touched);
+        if intake.all_listed && world.is_synced() {
+            listed.cancel();
+        }
+    }
+}
+
+fn all_sets(world: &World) -> Sets {
+    world.sets.all().iter().map(|set| set.name.as_str().into()).collect()
+}
+
+struct Intake<'a> {
+    pods: &'a Mutex<PodIndex>,
+    relist: Relist<PodKey>,
+    all_listed: bool,
+}
+
+impl Intake<'_> {
+    fn index(&self) -> MutexGuard<'_, PodIndex> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in an event; returns the sets that it concerns.
+    fn pod(&mut self, event: Result<Event<WatchedPod>, watcher::Error>) -> Sets {
+        match event {
+            Ok(Event::Init) => {
+                self.relist.begin();
+                Sets::new()
+            }
+            Ok(Event::Apply(pod) | Event::InitApply(pod)) => self.is(&pod),
+            Ok(Event::Delete(pod)) => self.gone(&PodKey::of(&pod)),
+            Ok(Event::InitDone) => {
+                self.all_listed = true;
+                let gone = self.relist.finish();
+                gone.iter().flat_map(|key| self.index().update(key, None)).collect()
+            }
+            Err(error) => {
+                report::<Pod>(&error);
+                Sets::new()
+            }
+        }
+    }
+
+    fn is(&mut self, pod: &WatchedPod) -> Sets {
+        let key = PodKey::of(pod);
+        let record = PodRecord::of(pod);
+        if record.is_some() {
+            self.relist.seen(key.clone());
+        } else {
+            self.relist.gone(&key);
+        }
+        self.index().update(&key, record)
+    }
+
+    fn gone(&mut self, key: &PodKey) -> Sets {
+        self.relist.gone(key);
+        self.index().update(key, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sidecarset::controller::pods::tests::pod;
+
+    fn sets(sets: &Sets) -> Vec<&str> {
+        sets.iter().map(AsRef::as_ref).collect()
+    }
+
+    #[test]
+    fn pods_that_vanished_while_the_watch_was_away_touch_their_sets() {
+        let pods = Mutex::default();
+        let mut intake = Intake { pods: &pods, relist: Relist::default(), all_listed: false };
+        let first = pod("p", "web", &[("a", "1")], true);
+        let second = pod("q", "web", &[("b", "1")], true);
+        intake.pod(Ok(Event::Init));
+        assert_eq!(sets(&intake.pod(Ok(Event::InitApply(first)))), ["a"]);
+        assert_eq!(sets(&intake.pod(Ok(Event::InitApply(second.clone())))), ["b"]);
+        assert!(!intake.all_listed);
+        intake.pod(Ok(Event::InitDone));
+        assert!(intake.all_listed);
+
+        intake.pod(Ok(Event::Init));
+        assert!(intake.pod(Ok(Event::InitApply(second))).is_empty());
+        assert_eq!(sets(&intake.pod(Ok(Event::InitDone))), ["a"]);
+        assert_eq!(intake.index().carrying("a").count(), 0);
+        assert_eq!(intake.index().carrying("b").count(), 1);
+    }
+
+    #[test]
+    fn pods_without_a_set_are_not_kept() {
+        let pods = Mutex::default();
+        let mut intake = Intake { pods: &pods, relist: Relist::default(), all_listed: false };
+        assert!(intake.pod(Ok(Event::Apply(pod("p", "web", &[], true)))).is_empty());
+        assert_eq!(intake.pod(Ok(Event::Delete(pod("p", "web", &[], true)))), Sets::new());
+    }
+}

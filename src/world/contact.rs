@@ -1,0 +1,99 @@
+//! When the API server was last heard on a watch.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use hyper::body::{Body, Frame, SizeHint};
+
+/// The time of the last bytes that came over a watch.
+///
+/// The API server sends a bookmark about once a minute, so a healthy watch is never silent for much longer.
+#[derive(Debug, Clone)]
+pub struct Contact {
+    start: Instant,
+    /// Milliseconds after `start`, plus one; zero for never.
+    last: Arc<AtomicU64>,
+}
+
+impl Default for Contact {
+    fn default() -> Self {
+        Self { start: Instant::now(), last: Arc::default() }
+    }
+}
+
+impl Contact {
+    /// Notes that bytes came just now.
+    pub fn touch(&self) {
+        self.touch_at(Instant::now());
+    }
+
+    /// How long ago bytes came; `None` before the first.
+    pub fn age(&self) -> Option<Duration> {
+        self.age_at(Instant::now())
+    }
+
+    fn touch_at(&self, now: Instant) {
+        let elapsed = u64::try_from(now.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX);
+        self.last.store(elapsed.saturating_add(1), Ordering::Relaxed);
+    }
+
+    fn age_at(&self, now: Instant) -> Option<Duration> {
+        let last = self.last.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(now.saturating_duration_since(self.start).saturating_sub(Duration::from_millis(last)))
+    }
+}
+
+/// A response body that notes each of its frames. Errors of the API server do not count as contact.
+pub struct Heard<B> {
+    body: B,
+    contact: Option<Contact>,
+}
+
+impl<B> Heard<B> {
+    /// Wraps the body of a response.
+    pub fn response(response: http::Response<B>, contact: &Contact) -> http::Response<Self> {
+        let contact = response.status().is_success().then(|| contact.clone());
+        response.map(|body| Self { body, contact })
+    }
+}
+
+impl<B: Body + Unpin> Body for Heard<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let (Poll::Ready(Some(Ok(_))), Some(contact)) = (&frame, &self.contact) {
+            contact.touch();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_counts_from_the_last_touch() {
+        let contact = Contact::default();
+        let after = |seconds| contact.start + Duration::from_secs(seconds);
+        assert_eq!(contact.age_at(after(5)), None);
+        contact.touch_at(after(5));
+        assert_eq!(contact.age_at(after(8)), Some(Duration::from_secs(3)));
+    }
+}

@@ -1,0 +1,345 @@
+//! Watches SidecarSets and Namespaces into snapshots. Every replica does.
+
+use std::future::pending;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use tokio::sync::broadcast;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::sidecarset::api::SidecarSet;
+use crate::world::contact::Contact;
+use crate::world::feed::{Effect, Feed};
+use crate::world::guarded::Guarded;
+use crate::world::patience::Patience;
+use crate::world::relist::Relist;
+use crate::world::sets::SetTable;
+use crate::world::slim::Slim;
+use crate::world::snapshot::Snapshot;
+
+/// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
+/// for their new namespace are answered 503 until then.
+const PACE: Duration = Duration::from_millis(25);
+
+/// Asked of the API server as the length of a watch. The watcher takes a watch for dead when it is silent for longer, so
+/// this bounds how long a half-open connection goes unnoticed.
+const WATCH_SECONDS: u32 = 60;
+
+/// More changes than that waiting for one reader are told to it as [`broadcast::error::RecvError::Lagged`].
+const CHANGES: usize = 1024;
+
+/// Something that a controller may want to look at again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The SidecarSet of this name appeared, changed or went.
+    Set(Arc<str>),
+    /// The labels of the namespace of this name changed, or it appeared or went.
+    Namespace(Arc<str>),
+}
+
+/// How one watched collection is doing.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    synced: Arc<AtomicBool>,
+    /// When the API server was last heard on this watch.
+    pub contact: Contact,
+}
+
+impl Model {
+    /// Whether the whole collection has been read once.
+    pub fn is_synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    fn mark_synced(&self) {
+        self.synced.store(true, Ordering::Release);
+    }
+}
+
+/// What the watches maintain. Clones share their content.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// The snapshot that decisions are taken from.
+    pub snapshot: Arc<ArcSwap<Snapshot>>,
+    /// The sets, for controllers.
+    pub sets: SetTable,
+    /// The watch of SidecarSets.
+    pub sidecarsets: Model,
+    /// The watch of Namespaces.
+    pub namespaces: Model,
+    changes: broadcast::Sender<Change>,
+}
+
+impl World {
+    /// A world that the feed's snapshots are published into.
+    pub fn of(feed: &Feed) -> Self {
+        Self {
+            snapshot: Arc::default(),
+            sets: feed.sets(),
+            sidecarsets: Model::default(),
+            namespaces: Model::default(),
+            changes: broadcast::channel(CHANGES).0,
+        }
+    }
+
+    /// Every change from now on.
+    pub fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    /// Whether every collection has been read once and is in the snapshot.
+    pub fn is_synced(&self) -> bool {
+        self.sidecarsets.is_synced() && self.namespaces.is_synced() && self.snapshot.load().generation > 0
+    }
+
+    /// How long ago the quieter of the watches was heard; `None` while one of them never was.
+    pub fn age(&self) -> Option<Duration> {
+        Some(self.sidecarsets.contact.age()?.max(self.namespaces.contact.age()?))
+    }
+}
+
+/// The clients of the two watches, each with the [`Contact`] of its [`Model`] listening in.
+pub struct Clients {
+    /// For SidecarSets.
+    pub sidecarsets: Client,
+    /// For Namespaces.
+    pub namespaces: Client,
+}
+
+/// How this process watches: with bookmarks, and in rounds of a minute.
+pub fn watch_config() -> watcher::Config {
+    watcher::Config::default().timeout(WATCH_SECONDS)
+}
+
+/// Watches until cancelled. Failures are logged and tried again, for ever.
+pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: CancellationToken) {
+    let sets = watcher(Api::<Guarded<SidecarSet>>::all(clients.sidecarsets), watch_config());
+    let mut sets = pin!(sets.backoff(Patience::default()));
+    let namespaces = watcher(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config());
+    let mut namespaces = pin!(namespaces.backoff(Patience::default()));
+
+    let mut intake = Intake { world: &world, sets: Relist::default(), namespaces: Relist::default() };
+    let mut pace = Pace::default();
+    loop {
+        let publication = pace.next_publication(feed.is_stale() && intake.all_listed());
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return,
+            () = until(publication) => {
+                feed.publish(&world.snapshot);
+                pace.published(Instant::now());
+            }
+            Some(event) = namespaces.next() => intake.namespace(event, &mut feed),
+            Some(event) = sets.next() => intake.set(event, &mut feed),
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+/// When the next snapshot is due.
+#[derive(Debug, Default)]
+struct Pace {
+    last: Option<Instant>,
+}
+
+impl Pace {
+    fn next_publication(&self, wanted: bool) -> Option<Instant> {
+        wanted.then(|| self.last.map_or_else(Instant::now, |last| last + PACE))
+    }
+
+    const fn published(&mut self, now: Instant) {
+        self.last = Some(now);
+    }
+}
+
+/// Events of both watches into the feed.
+struct Intake<'a> {
+    world: &'a World,
+    sets: Relist<String>,
+    namespaces: Relist<String>,
+}
+
+impl Intake<'_> {
+    fn all_listed(&self) -> bool {
+        self.world.sidecarsets.is_synced() && self.world.namespaces.is_synced()
+    }
+
+    fn tell(&self, effect: Effect, change: Change) {
+        if effect != Effect::None {
+            // Nobody listens on a replica that does not lead.
+            drop(self.world.changes.send(change));
+        }
+    }
+
+    fn set(&mut self, event: Result<Event<Guarded<SidecarSet>>, watcher::Error>, feed: &mut Feed) {
+        match event {
+            Ok(Event::Init) => self.sets.begin(),
+            Ok(Event::Apply(guarded) | Event::InitApply(guarded)) => {
+                let name = guarded.name_any();
+                self.sets.seen(name.clone());
+                match &guarded.object {
+                    Ok(set) => {
+                        let effect = feed.apply_set(set);
+                        self.tell(effect, Change::Set(name.into()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(sidecarset = name, %error, "SidecarSet cannot be read; its last good form stays");
+                    }
+                }
+            }
+            Ok(Event::Delete(guarded)) => {
+                let name = guarded.name_any();
+                self.sets.gone(&name);
+                self.set_gone(name, feed);
+            }
+            Ok(Event::InitDone) => {
+                for name in self.sets.finish() {
+                    self.set_gone(name, feed);
+                }
+                self.world.sidecarsets.mark_synced();
+            }
+            Err(error) => report::<SidecarSet>(&error),
+        }
+    }
+
+    fn set_gone(&self, name: String, feed: &mut Feed) {
+        let effect = feed.remove_set(&name);
+        self.tell(effect, Change::Set(name.into()));
+    }
+
+    fn namespace(&mut self, event: Result<Event<Slim<Namespace>>, watcher::Error>, feed: &mut Feed) {
+        match event {
+            Ok(Event::Init) => self.namespaces.begin(),
+            Ok(Event::Apply(namespace) | Event::InitApply(namespace)) => {
+                let name = namespace.name_any();
+                self.namespaces.seen(name.clone());
+                let effect = feed.apply_namespace(&name, namespace.labels());
+                self.tell(effect, Change::Namespace(name.into()));
+            }
+            Ok(Event::Delete(namespace)) => {
+                let name = namespace.name_any();
+                self.namespaces.gone(&name);
+                self.namespace_gone(name, feed);
+            }
+            Ok(Event::InitDone) => {
+                for name in self.namespaces.finish() {
+                    self.namespace_gone(name, feed);
+                }
+                self.world.namespaces.mark_synced();
+            }
+            Err(error) => report::<Namespace>(&error),
+        }
+    }
+
+    fn namespace_gone(&self, name: String, feed: &mut Feed) {
+        let effect = feed.remove_namespace(&name);
+        self.tell(effect, Change::Namespace(name.into()));
+    }
+}
+
+/// Says what is wrong with a watch, and what to do where that is known.
+pub fn report<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
+    let kind = K::kind(&());
+    match status_code(error) {
+        // The usual 410 after a long interruption; the watcher lists again.
+        Some(410) => tracing::debug!(%kind, %error, "Watch is too old, listing again"),
+        Some(404) => tracing::error!(%kind, "The API server does not know this kind; apply `outrider manifests crds`"),
+        Some(403) => {
+            tracing::error!(%kind, %error, "Not allowed to watch; apply `outrider manifests rbac`");
+        }
+        _ => tracing::warn!(%kind, %error, "Watch failed, trying again"),
+    }
+}
+
+fn status_code(error: &watcher::Error) -> Option<u16> {
+    match error {
+        watcher::Error::WatchError(status) => Some(status.code),
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(name: &str, generation: i64) -> Guarded<SidecarSet> {
+        serde_json::from_value(json!({
+            "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet",
+            "metadata": {"name": name, "uid": name, "generation": generation},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "containers": [{"name": "c", "image": "i"}]},
+        }))
+        .unwrap()
+    }
+
+    fn namespace(name: &str) -> Slim<Namespace> {
+        serde_json::from_value(json!({"metadata": {"name": name, "labels": {"env": "prod"}}})).unwrap()
+    }
+
+    fn unreadable(name: &str) -> Guarded<SidecarSet> {
+        serde_json::from_value(json!({"metadata": {"name": name, "uid": name}, "spec": "none"})).unwrap()
+    }
+
+    #[test]
+    fn a_relist_removes_sets_that_disappeared_and_keeps_the_unreadable() {
+        let mut feed = Feed::new(crate::world::Exclusion::default(), true);
+        let world = World::of(&feed);
+        let mut intake = Intake { world: &world, sets: Relist::default(), namespaces: Relist::default() };
+        for event in [Event::Init, Event::InitApply(set("a", 1)), Event::InitApply(set("b", 1)), Event::InitDone] {
+            intake.set(Ok(event), &mut feed);
+        }
+        let mut changes = world.changes();
+        for event in [Event::Init, Event::InitApply(unreadable("b")), Event::InitDone] {
+            intake.set(Ok(event), &mut feed);
+        }
+        assert!(world.sets.get("a").is_none());
+        assert!(world.sets.get("b").unwrap().compiled.is_some());
+        assert_eq!(changes.try_recv().unwrap(), Change::Set("a".into()));
+        assert!(changes.try_recv().is_err());
+    }
+
+    #[test]
+    fn nothing_is_published_before_both_collections_are_complete() {
+        let mut feed = Feed::new(crate::world::Exclusion::default(), true);
+        let world = World::of(&feed);
+        let mut intake = Intake { world: &world, sets: Relist::default(), namespaces: Relist::default() };
+        intake.set(Ok(Event::Init), &mut feed);
+        intake.set(Ok(Event::InitDone), &mut feed);
+        assert!(!intake.all_listed());
+        for event in [Event::Init, Event::InitApply(namespace("a")), Event::InitDone] {
+            intake.namespace(Ok(event), &mut feed);
+        }
+        assert!(intake.all_listed() && !world.is_synced());
+        feed.publish(&world.snapshot);
+        assert!(world.is_synced());
+        assert!(world.snapshot.load().namespaces.labels("a").is_some());
+    }
+
+    #[test]
+    fn the_first_change_after_a_pause_is_published_at_once_and_a_burst_is_not() {
+        let mut pace = Pace::default();
+        assert!(pace.next_publication(false).is_none());
+        let now = Instant::now();
+        pace.published(now);
+        assert_eq!(pace.next_publication(true), Some(now + PACE));
+    }
+}
