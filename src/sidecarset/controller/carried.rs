@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::sidecarset::injection::INJECTED_ANNOTATION;
 
@@ -48,7 +49,9 @@ pub fn carried(annotations: &BTreeMap<String, String>, containers: &HashSet<&str
     let mut found = BTreeMap::new();
     openkruise(annotations, containers, &mut found);
     let text = annotations.get(INJECTED_ANNOTATION).map_or("", String::as_str);
-    for (set, record) in serde_json::from_str::<BTreeMap<String, Record>>(text).unwrap_or_default() {
+    // Entry by entry, as at injection: one that cannot be read does not hide the others.
+    for (set, record) in serde_json::from_str::<BTreeMap<String, Value>>(text).unwrap_or_default() {
+        let Ok(record) = serde_json::from_value::<Record>(record) else { continue };
         let mut recorded = record.containers.iter().flatten().chain(record.init_containers.iter().flatten());
         if recorded.all(|name| containers.contains(name.as_str())) {
             found.insert(set, record.hash.unwrap_or_default());
@@ -63,10 +66,11 @@ fn openkruise(
     found: &mut BTreeMap<String, String>,
 ) {
     let text = annotations.get(OPENKRUISE_HASH).map_or("", String::as_str);
-    let mut records = serde_json::from_str::<BTreeMap<String, OpenKruiseRecord>>(text).unwrap_or_default();
+    let mut records = serde_json::from_str::<BTreeMap<String, Value>>(text).unwrap_or_default();
     let list = annotations.get(OPENKRUISE_LIST).map_or("", String::as_str);
     for set in list.split(',').map(str::trim).filter(|set| !set.is_empty()) {
-        let (hash, sidecars) = match records.remove(set) {
+        let record = records.remove(set).and_then(|record| serde_json::from_value(record).ok());
+        let (hash, sidecars) = match record {
             Some(OpenKruiseRecord::Full { hash, sidecars }) => (hash, sidecars.unwrap_or_default()),
             Some(OpenKruiseRecord::HashOnly(hash)) => (hash, Vec::new()),
             None => (String::new(), Vec::new()),
@@ -89,7 +93,7 @@ mod tests {
     #[test]
     fn a_set_is_carried_when_it_is_recorded_and_its_containers_are_present() {
         let ours = INJECTED_ANNOTATION;
-        let cases: [(&str, &[(&str, &str)], &[&str], &[(&str, &str)]); 11] = [
+        let cases: [(&str, &[(&str, &str)], &[&str], &[(&str, &str)]); 12] = [
             ("nothing recorded", &[], &["app"], &[]),
             ("recorded and present", &[(ours, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)], &["c"], &[("a", "v1:0")]),
             ("recorded, absent", &[(ours, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)], &["app"], &[]),
@@ -101,6 +105,7 @@ mod tests {
             ),
             ("not JSON", &[(ours, "{")], &["c"], &[]),
             ("another shape", &[(ours, r#"["a"]"#)], &["c"], &[]),
+            ("one entry of another shape", &[(ours, r#"{"a":3,"b":{"hash":"v1:0"}}"#)], &["c"], &[("b", "v1:0")]),
             ("null fields", &[(ours, r#"{"a":{"hash":null,"containers":null}}"#)], &["c"], &[("a", "")]),
             (
                 "OpenKruise",

@@ -1,0 +1,116 @@
+//! Clients of the API server.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::client::ClientBuilder;
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+use tower::util::MapResponseLayer;
+
+use crate::world::contact::{Contact, Heard};
+use crate::world::watch::{Clients, World};
+
+/// A connection that is not made in this time fails; kube's own default is 30 s, longer than a lease lasts.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kubeconfig file that was asked for cannot be used.
+    #[error("kubeconfig {path:?} cannot be used: {source}")]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+    /// Neither in a pod nor with a kubeconfig.
+    #[error(
+        "no API server found: not in a pod ({in_cluster}), and no kubeconfig ({kubeconfig}); give --kubeconfig FILE, or \
+         use `outrider serve --standalone`, which needs no cluster"
+    )]
+    NoCluster {
+        /// Why the pod's ServiceAccount cannot be used.
+        in_cluster: InClusterError,
+        /// Why KUBECONFIG or the default kubeconfig cannot be used.
+        kubeconfig: KubeconfigError,
+    },
+    /// The configuration was read and makes no client.
+    #[error("the API server's address or credentials cannot be used: {0}")]
+    Client(#[from] kube::Error),
+}
+
+/// How the API server is reached.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    config: Config,
+}
+
+impl Connection {
+    /// Finds the API server: by the kubeconfig file given; else as a pod; else by KUBECONFIG or `~/.kube/config`.
+    ///
+    /// # Errors
+    /// [`Error::Kubeconfig`] or [`Error::NoCluster`].
+    pub async fn find(kubeconfig: Option<&Path>) -> Result<Self, Error> {
+        let options = KubeConfigOptions::default();
+        let mut config = if let Some(path) = kubeconfig {
+            let failed = |source| Error::Kubeconfig { path: path.to_owned(), source };
+            let file = Kubeconfig::read_from(path).map_err(failed)?;
+            Config::from_custom_kubeconfig(file, &options).await.map_err(failed)?
+        } else {
+            match Config::incluster() {
+                Ok(config) => config,
+                Err(in_cluster) => Config::from_kubeconfig(&options)
+                    .await
+                    .map_err(|kubeconfig| Error::NoCluster { in_cluster, kubeconfig })?,
+            }
+        };
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        Ok(Self { config })
+    }
+
+    /// The API server's address.
+    pub fn url(&self) -> String {
+        self.config.cluster_url.to_string()
+    }
+
+    /// A client.
+    ///
+    /// # Errors
+    /// [`Error::Client`] for credentials that cannot be used.
+    pub fn client(&self) -> Result<Client, Error> {
+        Ok(Client::try_from(self.config.clone())?)
+    }
+
+    /// The clients of a world's watches.
+    ///
+    /// # Errors
+    /// As [`Connection::client`].
+    pub fn watching(&self, world: &World) -> Result<Clients, Error> {
+        Ok(Clients {
+            sidecarsets: self.listening(&world.sidecarsets.contact)?,
+            namespaces: self.listening(&world.namespaces.contact)?,
+        })
+    }
+
+    /// A client that notes when the API server is heard. Without retries of its own: the watch has them, and says so.
+    fn listening(&self, contact: &Contact) -> Result<Client, Error> {
+        let mut config = self.config.clone();
+        config.default_retry = false;
+        let contact = contact.clone();
+        let listen = MapResponseLayer::new(move |response| Heard::response(response, &contact));
+        Ok(ClientBuilder::try_from(config)?.with_layer(&listen).build())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_missing_kubeconfig_is_named() {
+        let error = Connection::find(Some(Path::new("/nowhere/config"))).await.unwrap_err().to_string();
+        assert!(error.starts_with(r#"kubeconfig "/nowhere/config" cannot be used: "#), "{error}");
+    }
+}

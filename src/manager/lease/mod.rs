@@ -1,0 +1,207 @@
+//! Leader election by a `coordination.k8s.io/v1` Lease, compatible with client-go's.
+//!
+//! Clocks of other machines are never trusted: a lease has run out when its record has not changed for its duration *as
+//! watched from here*. A leader stops its work when it could not renew for the renew deadline, which is shorter than the
+//! duration, so it has stopped before another can begin.
+
+mod campaign;
+mod record;
+mod store;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::manager::lease::campaign::{Campaign, Step};
+pub use crate::manager::lease::record::{Record, identity};
+pub use crate::manager::lease::store::{Error, KubeStore, Store};
+use crate::manager::observe::Observer;
+
+/// Name of the Lease.
+pub const NAME: &str = concat!("outrider.", api_domain!());
+
+/// How long leader work may take to end once it is cancelled.
+const WORK_END: Duration = Duration::from_secs(5);
+
+/// Times of the election. The defaults are client-go's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Others may take over when the record has not changed for this long.
+    pub duration: Duration,
+    /// The leader stops when it has not renewed for this long.
+    pub renew_deadline: Duration,
+    /// Pause between two tries, of the leader and of the others.
+    pub retry_period: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Times that cannot work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimesError {
+    /// Another could begin while the leader still works.
+    #[error("the lease duration ({duration:?}) must be longer than the renew deadline ({renew_deadline:?})")]
+    Duration {
+        /// The duration.
+        duration: Duration,
+        /// The renew deadline.
+        renew_deadline: Duration,
+    },
+    /// A single failed try would end the leadership.
+    #[error("the renew deadline ({renew_deadline:?}) must be longer than 1.2 times the retry period ({retry_period:?})")]
+    RenewDeadline {
+        /// The renew deadline.
+        renew_deadline: Duration,
+        /// The retry period.
+        retry_period: Duration,
+    },
+    /// The Lease counts in seconds, and not fewer than one.
+    #[error("the lease duration must be at least 1s, and the retry period more than nothing")]
+    TooShort,
+}
+
+impl Times {
+    /// Checks what client-go checks.
+    ///
+    /// # Errors
+    /// [`TimesError`].
+    pub fn check(self) -> Result<Self, TimesError> {
+        let Self { duration, renew_deadline, retry_period } = self;
+        if duration < Duration::from_secs(1) || retry_period.is_zero() {
+            return Err(TimesError::TooShort);
+        }
+        if duration <= renew_deadline {
+            return Err(TimesError::Duration { duration, renew_deadline });
+        }
+        if renew_deadline <= retry_period * 6 / 5 {
+            return Err(TimesError::RenewDeadline { renew_deadline, retry_period });
+        }
+        Ok(self)
+    }
+}
+
+/// Takes part in an election.
+pub struct Elector<S> {
+    store: S,
+    identity: String,
+    times: Times,
+    observer: Arc<dyn Observer>,
+}
+
+impl<S: Store> Elector<S> {
+    /// An elector by this identity, which must be unlike every other's.
+    pub fn new(store: S, identity: String, times: Times, observer: Arc<dyn Observer>) -> Self {
+        Self { store, identity, times, observer }
+    }
+
+    /// Campaigns, leads, and campaigns again, until cancelled. `work` is started with each leadership; its token is
+    /// cancelled the moment the leadership is lost or `cancel` is. The lease is given back at the end, after the work.
+    pub async fn run<F: Future<Output = ()>>(&self, work: impl Fn(CancellationToken) -> F, cancel: CancellationToken) {
+        let mut campaign = Campaign::new(self.identity.clone(), self.times.duration);
+        while !cancel.is_cancelled() {
+            let Some(held_since) = cancel.run_until_cancelled(self.acquire(&mut campaign)).await else { return };
+            tracing::info!(identity = self.identity, "Leading");
+            self.observer.leads(true);
+            self.lead(&mut campaign, held_since, &work, &cancel).await;
+            self.observer.leads(false);
+            if cancel.is_cancelled() {
+                self.release(&campaign).await;
+                tracing::info!(identity = self.identity, "Gave the lease back");
+            } else {
+                tracing::warn!(identity = self.identity, "Lost the lease, leader work has stopped; campaigning again");
+            }
+        }
+    }
+
+    /// Tries until the lease is ours. Returns the time before the request that got it.
+    async fn acquire(&self, campaign: &mut Campaign) -> Instant {
+        loop {
+            let start = Instant::now();
+            match timeout_at(start + self.times.renew_deadline, self.step(campaign)).await {
+                Ok(Ok(true)) => return start,
+                Ok(Ok(false) | Err(Error::Conflict)) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "Cannot campaign for the lease, trying again"),
+                Err(_) => tracing::warn!("Cannot campaign for the lease: no answer; trying again"),
+            }
+            sleep(self.times.retry_period).await;
+        }
+    }
+
+    /// Renews until it fails for too long, beside the work.
+    async fn lead<F: Future<Output = ()>>(
+        &self,
+        campaign: &mut Campaign,
+        held_since: Instant,
+        work: impl Fn(CancellationToken) -> F,
+        cancel: &CancellationToken,
+    ) {
+        let token = cancel.child_token();
+        let work = work(token.clone());
+        tokio::pin!(work);
+        let renewal = cancel.run_until_cancelled(self.renew(campaign, held_since));
+        tokio::select! {
+            () = &mut work => {
+                // Work ends only when it is cancelled, so this is `cancel`, or a defect that a new leadership may heal.
+                token.cancel();
+                return;
+            }
+            _ = renewal => token.cancel(),
+        }
+        if tokio::time::timeout(WORK_END, &mut work).await.is_err() {
+            tracing::error!("Leader work did not end in time and was dropped");
+        }
+    }
+
+    /// Returns when the lease is lost.
+    async fn renew(&self, campaign: &mut Campaign, held_since: Instant) {
+        let mut deadline = held_since + self.times.renew_deadline;
+        loop {
+            tokio::select! {
+                () = sleep(self.times.retry_period) => {}
+                () = tokio::time::sleep_until(deadline) => return,
+            }
+            let start = Instant::now();
+            match timeout_at(deadline, self.step(campaign)).await {
+                Ok(Ok(true)) => deadline = start + self.times.renew_deadline,
+                // Somebody else holds it.
+                Ok(Ok(false)) => return,
+                Ok(Err(error)) => tracing::warn!(%error, "Cannot renew the lease, trying again"),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// One look at the lease and what follows. True if it is ours afterwards.
+    async fn step(&self, campaign: &mut Campaign) -> Result<bool, Error> {
+        let found = self.store.get().await?;
+        let written = match campaign.step(found.as_ref(), Instant::now().into_std(), jiff::Timestamp::now()) {
+            Step::Wait => return Ok(false),
+            Step::Create(record) => self.store.create(record).await?,
+            Step::Replace(record) => self.store.replace(record).await?,
+        };
+        campaign.written(written);
+        Ok(true)
+    }
+
+    async fn release(&self, campaign: &Campaign) {
+        let Some(record) = campaign.released(jiff::Timestamp::now()) else { return };
+        match tokio::time::timeout(self.times.retry_period, self.store.replace(record)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "Cannot give the lease back; it runs out by itself"),
+            Err(_) => tracing::warn!("Cannot give the lease back in time; it runs out by itself"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Two electors on one lease in memory.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::*;
+use crate::manager::observe::Silent;
+
+#[derive(Default)]
+struct Shared {
+    lease: Mutex<Option<Record>>,
+    writes: AtomicUsize,
+}
+
+/// A store that can be cut off.
+#[derive(Clone)]
+struct Memory {
+    shared: Arc<Shared>,
+    cut: Arc<AtomicBool>,
+}
+
+impl Memory {
+    fn of(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), cut: Arc::default() }
+    }
+
+    async fn reach(&self) {
+        if self.cut.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn write(&self, mut record: Record, expected: Option<&str>) -> Result<Record, Error> {
+        let mut lease = self.shared.lease.lock().unwrap();
+        if lease.as_ref().and_then(|lease| lease.version.as_deref()) != expected {
+            return Err(Error::Conflict);
+        }
+        record.version = Some(self.shared.writes.fetch_add(1, Ordering::SeqCst).to_string());
+        *lease = Some(record.clone());
+        Ok(record)
+    }
+}
+
+impl Store for Memory {
+    async fn get(&self) -> Result<Option<Record>, Error> {
+        self.reach().await;
+        Ok(self.shared.lease.lock().unwrap().clone())
+    }
+
+    async fn create(&self, record: Record) -> Result<Record, Error> {
+        self.reach().await;
+        self.write(record, None)
+    }
+
+    async fn replace(&self, record: Record) -> Result<Record, Error> {
+        self.reach().await;
+        let version = record.version.clone();
+        self.write(record, version.as_deref())
+    }
+}
+
+const TIMES: Times = Times {
+    duration: Duration::from_secs(1),
+    renew_deadline: Duration::from_millis(500),
+    retry_period: Duration::from_millis(20),
+};
+
+struct Candidate {
+    store: Memory,
+    leads: Arc<AtomicBool>,
+    cancel: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+fn candidate(shared: &Arc<Shared>, leading: &Arc<AtomicUsize>, name: &str) -> Candidate {
+    let store = Memory::of(shared);
+    let (leads, leading) = (Arc::new(AtomicBool::new(false)), Arc::clone(leading));
+    let cancel = CancellationToken::new();
+    let elector = Elector::new(store.clone(), name.to_owned(), TIMES, Arc::new(Silent));
+    let (flag, token) = (Arc::clone(&leads), cancel.clone());
+    let task = tokio::spawn(async move {
+        let work = |cancel: CancellationToken| {
+            let (flag, leading) = (Arc::clone(&flag), Arc::clone(&leading));
+            async move {
+                assert_eq!(leading.fetch_add(1, Ordering::SeqCst), 0, "two lead at once");
+                flag.store(true, Ordering::SeqCst);
+                cancel.cancelled().await;
+                flag.store(false, Ordering::SeqCst);
+                leading.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
+        elector.run(work, token).await;
+    });
+    Candidate { store, leads, cancel, task }
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what} did not happen");
+}
+
+fn leads(candidate: &Candidate) -> bool {
+    candidate.leads.load(Ordering::SeqCst)
+}
+
+#[tokio::test]
+async fn a_lease_given_back_is_taken_by_the_next() {
+    let (shared, leading) = (Arc::default(), Arc::default());
+    let first = candidate(&shared, &leading, "first");
+    until("leading", || leads(&first)).await;
+    let second = candidate(&shared, &leading, "second");
+    first.cancel.cancel();
+    first.task.await.unwrap();
+    until("taking over", || leads(&second)).await;
+    assert_eq!(shared.lease.lock().unwrap().as_ref().unwrap().transitions, 2);
+    second.cancel.cancel();
+    second.task.await.unwrap();
+    assert_eq!(shared.lease.lock().unwrap().as_ref().unwrap().holder, "");
+}
+
+#[tokio::test]
+async fn a_leader_that_is_cut_off_stops_before_another_begins_and_campaigns_again() {
+    let (shared, leading) = (Arc::default(), Arc::default());
+    let first = candidate(&shared, &leading, "first");
+    until("leading", || leads(&first)).await;
+    let second = candidate(&shared, &leading, "second");
+    first.store.cut.store(true, Ordering::SeqCst);
+    // That two never lead at once is asserted by their work.
+    until("taking over", || leads(&second)).await;
+    assert!(!leads(&first));
+    first.store.cut.store(false, Ordering::SeqCst);
+    second.cancel.cancel();
+    second.task.await.unwrap();
+    until("leading again", || leads(&first)).await;
+    first.cancel.cancel();
+    first.task.await.unwrap();
+}
+
+#[test]
+fn times_that_cannot_work_are_refused() {
+    let seconds = Duration::from_secs;
+    let times = |duration, renew_deadline, retry_period| Times { duration, renew_deadline, retry_period };
+    assert!(Times::default().check().is_ok());
+    assert!(matches!(times(seconds(10), seconds(10), seconds(2)).check(), Err(TimesError::Duration { .. })));
+    assert!(matches!(times(seconds(15), seconds(2), seconds(2)).check(), Err(TimesError::RenewDeadline { .. })));
+    assert_eq!(times(Duration::from_millis(900), seconds(0), seconds(0)).check(), Err(TimesError::TooShort));
+}
