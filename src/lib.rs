@@ -16,6 +16,7 @@ pub mod cli;
 pub mod logging;
 pub mod manager;
 pub mod manifest;
+pub mod manifests;
 pub mod pod;
 pub mod registry;
 pub mod server;

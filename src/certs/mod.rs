@@ -6,6 +6,7 @@
 pub mod authority;
 pub mod files;
 pub mod local;
+pub mod own;
 pub mod pair;
 pub mod resolver;
 

@@ -1,7 +1,251 @@
-//! Everything that needs the API server and is not an answer to it: the client, the lease, the controllers.
+//! Everything that needs the API server and is not an answer to it: watches, certificates, the lease, the controllers.
 
 pub mod client;
 pub mod lease;
-pub mod observe;
+pub mod options;
 pub mod queue;
+pub mod registration;
 pub mod schedule;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::certs::own::{OwnCertificates, Storage};
+use crate::certs::{Resolver, local};
+use crate::manager::client::Connection;
+use crate::manager::lease::{Elector, KubeStore};
+use crate::manager::options::{Certificates, Election, Options};
+use crate::manager::registration::SelfRegistration;
+use crate::manifests::webhooks::Hook;
+use crate::server::{Freshness, Gate, Metrics, Readiness, Shutdown};
+use crate::sidecarset::controller;
+use crate::world::feed::Feed;
+use crate::world::watch::{Clients, World};
+use crate::world::{Snapshot, watch as world_watch};
+
+/// How often the age of the read model is told.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+const READY_POLL: Duration = Duration::from_millis(50);
+
+/// What the manager shares with the server.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// Gets the gates `sync:sidecarsets`, `sync:namespaces`, `snapshot`, and with own certificates `certificate`.
+    pub readiness: Readiness,
+    /// Is told of every snapshot, and of the time when the API server was last heard.
+    pub freshness: Freshness,
+    /// Is told of reconciles and of the lease.
+    pub metrics: Metrics,
+    /// Gets the leaf of our own authority.
+    pub resolver: Arc<Resolver>,
+}
+
+/// All work with the API server, made but not begun.
+pub struct Manager {
+    options: Options,
+    client: Client,
+    watching: Clients,
+    feed: Feed,
+    world: World,
+    shared: Shared,
+    gates: Gates,
+    bundle: watch::Sender<Option<String>>,
+}
+
+struct Gates {
+    model: ModelGates,
+    certificate: Option<Gate>,
+}
+
+struct ModelGates {
+    sidecarsets: Gate,
+    namespaces: Gate,
+    snapshot: Gate,
+}
+
+impl Manager {
+    /// Makes the manager, and its gates, so that the first probe tells the truth. Asks nothing of the API server.
+    ///
+    /// # Errors
+    /// [`client::Error`] for credentials that cannot be used.
+    pub fn new(connection: &Connection, options: Options, shared: Shared) -> Result<Self, client::Error> {
+        let feed = Feed::new(options.exclusion(), true);
+        let world = World::of(&feed);
+        let gate = |name: &str| shared.readiness.gate(name);
+        let gates = Gates {
+            model: ModelGates {
+                sidecarsets: gate("sync:sidecarsets"),
+                namespaces: gate("sync:namespaces"),
+                snapshot: gate("snapshot"),
+            },
+            certificate: (options.certificates == Certificates::Own).then(|| gate("certificate")),
+        };
+        let known = match &options.certificates {
+            Certificates::Elsewhere { ca_bundle } => ca_bundle.clone(),
+            Certificates::Own => None,
+        };
+        Ok(Self {
+            client: connection.client()?,
+            watching: connection.watching(&world)?,
+            bundle: watch::Sender::new(known),
+            options,
+            feed,
+            world,
+            shared,
+            gates,
+        })
+    }
+
+    /// The snapshot that the server decides from.
+    pub fn snapshot(&self) -> Arc<ArcSwap<Snapshot>> {
+        Arc::clone(&self.world.snapshot)
+    }
+
+    /// Works until the process ends: leader work until it drains, then the lease is given back; the watches and the
+    /// certificate for as long as reviews are answered.
+    ///
+    /// `hooks` is what `--webhook-url` registers.
+    pub async fn run(self, hooks: Vec<Hook>, shutdown: Shutdown) {
+        let Self { options, client, watching, feed, world, shared, gates, bundle } = self;
+        let (draining, stopping) = (CancellationToken::new(), CancellationToken::new());
+        let tasks = TaskTracker::new();
+        tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
+        tasks.spawn(stopping.clone().run_until_cancelled_owned(confirm(world.clone(), shared.freshness.clone())));
+        tasks.spawn(stopping.clone().run_until_cancelled_owned(open_gates(world.clone(), gates.model)));
+        if let Some(gate) = gates.certificate {
+            let own = own_certificates(&options, &client, &shared, gate, bundle.clone());
+            tasks.spawn(stopping.clone().run_until_cancelled_owned(own.run()));
+        }
+        let leader = Leader { options, client, world, shared, hooks, bundle };
+        tasks.spawn(leader.run(draining.clone()));
+        tasks.close();
+
+        shutdown.draining().await;
+        draining.cancel();
+        shutdown.stopping().await;
+        stopping.cancel();
+        tasks.wait().await;
+    }
+}
+
+fn own_certificates(
+    options: &Options,
+    client: &Client,
+    shared: &Shared,
+    gate: Gate,
+    bundle: watch::Sender<Option<String>>,
+) -> OwnCertificates {
+    let mut names = local::service_names(&options.namespace);
+    names.extend(local::loopback_names());
+    let host = options.webhook_url.as_deref().and_then(registration::host);
+    names.extend(host.filter(|host| !names.contains(host)));
+    let storage = if options.webhook_url.is_some() { Storage::SecretOrMemory } else { Storage::Secret };
+    OwnCertificates::new(
+        client.clone(),
+        &options.namespace,
+        names,
+        Arc::clone(&shared.resolver),
+        gate,
+        bundle,
+        storage,
+    )
+}
+
+/// Opens the gates of the read model as it gets complete.
+async fn open_gates(world: World, gates: ModelGates) {
+    let sidecarsets = async {
+        world.sidecarsets.synced().await;
+        gates.sidecarsets.open();
+    };
+    let namespaces = async {
+        world.namespaces.synced().await;
+        gates.namespaces.open();
+    };
+    let snapshot = async {
+        world.published().await;
+        gates.snapshot.open();
+    };
+    tokio::join!(sidecarsets, namespaces, snapshot);
+}
+
+/// Tells the generation of the snapshot, and when the API server last confirmed it.
+async fn confirm(world: World, freshness: Freshness) {
+    loop {
+        let generation = world.snapshot.load().generation;
+        if let Some(age) = world.age().filter(|_| generation > 0) {
+            freshness.confirmed(generation, age);
+        }
+        sleep(HEARTBEAT).await;
+    }
+}
+
+/// What one replica does for all.
+struct Leader {
+    options: Options,
+    client: Client,
+    world: World,
+    shared: Shared,
+    hooks: Vec<Hook>,
+    bundle: watch::Sender<Option<String>>,
+}
+
+impl Leader {
+    async fn run(self, cancel: CancellationToken) {
+        let metrics = &self.shared.metrics;
+        match &self.options.election {
+            Some(Election { lease, times }) => {
+                let store = KubeStore::new(self.client.clone(), &self.options.namespace, lease);
+                let elector = Elector::new(store, lease::identity(), *times, metrics.clone());
+                elector.run(|cancel| self.work(cancel), cancel).await;
+            }
+            None => {
+                metrics.leader.set(1);
+                self.work(cancel).await;
+            }
+        }
+    }
+
+    async fn work(&self, cancel: CancellationToken) {
+        let tasks = TaskTracker::new();
+        let client = || self.client.clone();
+        let metrics = self.shared.metrics.clone();
+        if self.options.controllers.run(controller::NAME) {
+            tasks.spawn(controller::run(client(), self.world.clone(), metrics, cancel.clone()));
+        }
+        if let Some(registration) = self.registration() {
+            let (readiness, bundle) = (self.shared.readiness.clone(), self.bundle.subscribe());
+            let (client, cancel) = (client(), cancel.clone());
+            tasks.spawn(async move {
+                if cancel.run_until_cancelled(ready(readiness)).await.is_some() {
+                    registration.run(client, bundle, cancel).await;
+                }
+            });
+        } else if self.options.certificates == Certificates::Own {
+            let keep = registration::keep_ca_bundle(client(), self.bundle.subscribe());
+            tasks.spawn(cancel.clone().run_until_cancelled_owned(keep));
+        }
+        tasks.close();
+        cancel.cancelled().await;
+        tasks.wait().await;
+    }
+
+    fn registration(&self) -> Option<SelfRegistration> {
+        let url = self.options.webhook_url.as_ref()?.trim_end_matches('/').to_owned();
+        Some(SelfRegistration { hooks: self.hooks.clone(), url, exclusion: self.options.exclusion() })
+    }
+}
+
+/// Waits until reviews can be answered: registering before that would refuse pods.
+async fn ready(readiness: Readiness) {
+    while !readiness.can_serve() {
+        sleep(READY_POLL).await;
+    }
+}

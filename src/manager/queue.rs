@@ -12,15 +12,17 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::observe::{Outcome, Observer};
 use crate::manager::schedule::{Next, Schedule};
+use crate::server::Metrics;
+use crate::server::metrics::{ControllerMetrics, ReconcileResult};
 
 /// Keys that want to be reconciled. Clones share their content.
 pub struct Queue<K> {
     controller: &'static str,
     schedule: Arc<Mutex<Schedule<K>>>,
     wake: Arc<Notify>,
-    observer: Arc<dyn Observer>,
+    metrics: Metrics,
+    controller_metrics: ControllerMetrics,
 }
 
 impl<K> Clone for Queue<K> {
@@ -29,15 +31,22 @@ impl<K> Clone for Queue<K> {
             controller: self.controller,
             schedule: Arc::clone(&self.schedule),
             wake: Arc::clone(&self.wake),
-            observer: Arc::clone(&self.observer),
+            metrics: self.metrics.clone(),
+            controller_metrics: self.controller_metrics.clone(),
         }
     }
 }
 
 impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
     /// An empty queue of the controller named; one key runs at most once in each `pace`.
-    pub fn new(controller: &'static str, pace: Duration, observer: Arc<dyn Observer>) -> Self {
-        Self { controller, schedule: Arc::new(Mutex::new(Schedule::new(pace))), wake: Arc::default(), observer }
+    pub fn new(controller: &'static str, pace: Duration, metrics: &Metrics) -> Self {
+        Self {
+            controller,
+            schedule: Arc::new(Mutex::new(Schedule::new(pace))),
+            wake: Arc::default(),
+            metrics: metrics.clone(),
+            controller_metrics: metrics.controller(controller),
+        }
     }
 
     fn schedule(&self) -> MutexGuard<'_, Schedule<K>> {
@@ -49,7 +58,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
     pub fn add(&self, key: K) {
         let mut schedule = self.schedule();
         schedule.add(key, Instant::now());
-        self.observer.queue_depth(self.controller, schedule.depth());
+        self.controller_metrics.waiting(schedule.depth());
         drop(schedule);
         self.wake.notify_one();
     }
@@ -60,7 +69,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
             let next = {
                 let mut schedule = self.schedule();
                 let next = schedule.next(Instant::now());
-                self.observer.queue_depth(self.controller, schedule.depth());
+                self.controller_metrics.waiting(schedule.depth());
                 next
             };
             match next {
@@ -104,19 +113,21 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
     async fn reconcile<E: Display, F: Future<Output = Result<(), E>>>(&self, key: K, reconcile: &impl Fn(K) -> F) {
         let start = Instant::now();
         let result = AssertUnwindSafe(async { reconcile(key.clone()).await }).catch_unwind().await;
-        let outcome = match result {
-            Ok(Ok(())) => Outcome::Success,
+        let success = match result {
+            Ok(Ok(())) => true,
             Ok(Err(error)) => {
                 tracing::warn!(controller = self.controller, ?key, %error, "Reconcile failed, trying again");
-                Outcome::Error
+                false
             }
             Err(_) => {
                 tracing::error!(controller = self.controller, ?key, "Reconcile panicked, trying again");
-                Outcome::Panic
+                self.metrics.panics.inc();
+                false
             }
         };
-        self.observer.reconciled(self.controller, outcome, start.elapsed());
-        self.schedule().finish(&key, outcome == Outcome::Success, Instant::now());
+        let word = if success { ReconcileResult::success } else { ReconcileResult::error };
+        self.controller_metrics.reconciled(word, start.elapsed());
+        self.schedule().finish(&key, success, Instant::now());
         self.wake.notify_one();
     }
 }
@@ -137,11 +148,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::manager::observe::Silent;
+    use crate::server::Freshness;
 
     #[tokio::test]
     async fn a_key_that_fails_and_one_that_panics_come_back_and_others_go_on() {
-        let queue = Queue::new("test", Duration::ZERO, Arc::new(Silent));
+        let queue = Queue::new("test", Duration::ZERO, &Metrics::new(Freshness::default()));
         let cancel = CancellationToken::new();
         let runs: Arc<[AtomicUsize; 3]> = Arc::default();
         for key in 0..3 {
@@ -171,7 +182,7 @@ mod tests {
 
     #[tokio::test]
     async fn cancelling_drops_the_reconcile_that_runs() {
-        let queue = Queue::new("test", Duration::ZERO, Arc::new(Silent));
+        let queue = Queue::new("test", Duration::ZERO, &Metrics::new(Freshness::default()));
         let cancel = CancellationToken::new();
         queue.add(());
         let inner = cancel.clone();

@@ -25,6 +25,12 @@ impl Freshness {
         self.shared.replaced.store(Some(Arc::new(Instant::now())));
     }
 
+    /// The snapshot in use was confirmed so long ago: where objects are watched, a snapshot that nothing changes is not old.
+    pub fn confirmed(&self, generation: u64, ago: Duration) {
+        self.shared.generation.store(generation, Ordering::Relaxed);
+        self.shared.replaced.store(Instant::now().checked_sub(ago).map(Arc::new));
+    }
+
     /// The generation of the snapshot in use, 0 before the first.
     pub fn generation(&self) -> u64 {
         self.shared.generation.load(Ordering::Relaxed)

@@ -3,7 +3,6 @@
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -12,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -46,23 +45,39 @@ pub enum Change {
     Namespace(Arc<str>),
 }
 
-/// How one watched collection is doing.
-#[derive(Debug, Clone, Default)]
+/// How one watched collection is doing. Clones share their content.
+#[derive(Debug, Clone)]
 pub struct Model {
-    synced: Arc<AtomicBool>,
+    synced: watch::Sender<bool>,
     /// When the API server was last heard on this watch.
     pub contact: Contact,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self { synced: watch::Sender::new(false), contact: Contact::default() }
+    }
 }
 
 impl Model {
     /// Whether the whole collection has been read once.
     pub fn is_synced(&self) -> bool {
-        self.synced.load(Ordering::Acquire)
+        *self.synced.borrow()
+    }
+
+    /// Waits until the whole collection has been read once.
+    pub async fn synced(&self) {
+        wait_for(&self.synced, |synced| *synced).await;
     }
 
     fn mark_synced(&self) {
-        self.synced.store(true, Ordering::Release);
+        self.synced.send_replace(true);
     }
+}
+
+async fn wait_for<T>(sender: &watch::Sender<T>, condition: impl FnMut(&T) -> bool) {
+    // An error would mean that the sender is gone, and it is borrowed here.
+    drop(sender.subscribe().wait_for(condition).await);
 }
 
 /// What the watches maintain. Clones share their content.
@@ -77,6 +92,7 @@ pub struct World {
     /// The watch of Namespaces.
     pub namespaces: Model,
     changes: broadcast::Sender<Change>,
+    generation: watch::Sender<u64>,
 }
 
 impl World {
@@ -88,6 +104,7 @@ impl World {
             sidecarsets: Model::default(),
             namespaces: Model::default(),
             changes: broadcast::channel(CHANGES).0,
+            generation: watch::Sender::new(0),
         }
     }
 
@@ -97,8 +114,18 @@ impl World {
     }
 
     /// Whether every collection has been read once and is in the snapshot.
-    pub fn is_synced(&self) -> bool {
-        self.sidecarsets.is_synced() && self.namespaces.is_synced() && self.snapshot.load().generation > 0
+    pub fn is_published(&self) -> bool {
+        *self.generation.borrow() > 0
+    }
+
+    /// Waits until every collection has been read once and is in the snapshot.
+    pub async fn published(&self) {
+        wait_for(&self.generation, |generation| *generation > 0).await;
+    }
+
+    fn publish(&self, feed: &mut Feed) {
+        feed.publish(&self.snapshot);
+        self.generation.send_replace(self.snapshot.load().generation);
     }
 
     /// How long ago the quieter of the watches was heard; `None` while one of them never was.
@@ -135,7 +162,7 @@ pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: Cancell
             biased;
             () = cancel.cancelled() => return,
             () = until(publication) => {
-                feed.publish(&world.snapshot);
+                world.publish(&mut feed);
                 pace.published(Instant::now());
             }
             Some(event) = namespaces.next() => intake.namespace(event, &mut feed),
@@ -328,9 +355,9 @@ mod tests {
         for event in [Event::Init, Event::InitApply(namespace("a")), Event::InitDone] {
             intake.namespace(Ok(event), &mut feed);
         }
-        assert!(intake.all_listed() && !world.is_synced());
-        feed.publish(&world.snapshot);
-        assert!(world.is_synced());
+        assert!(intake.all_listed() && !world.is_published());
+        world.publish(&mut feed);
+        assert!(world.is_published());
         assert!(world.snapshot.load().namespaces.labels("a").is_some());
     }
 

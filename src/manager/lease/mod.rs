@@ -8,7 +8,6 @@ mod campaign;
 mod record;
 mod store;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
@@ -17,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::manager::lease::campaign::{Campaign, Step};
 pub use crate::manager::lease::record::{Record, identity};
 pub use crate::manager::lease::store::{Error, KubeStore, Store};
-use crate::manager::observe::Observer;
+use crate::server::Metrics;
 
 /// Name of the Lease.
 pub const NAME: &str = concat!("outrider.", api_domain!());
@@ -95,13 +94,13 @@ pub struct Elector<S> {
     store: S,
     identity: String,
     times: Times,
-    observer: Arc<dyn Observer>,
+    metrics: Metrics,
 }
 
 impl<S: Store> Elector<S> {
     /// An elector by this identity, which must be unlike every other's.
-    pub fn new(store: S, identity: String, times: Times, observer: Arc<dyn Observer>) -> Self {
-        Self { store, identity, times, observer }
+    pub fn new(store: S, identity: String, times: Times, metrics: Metrics) -> Self {
+        Self { store, identity, times, metrics }
     }
 
     /// Campaigns, leads, and campaigns again, until cancelled. `work` is started with each leadership; its token is
@@ -111,9 +110,9 @@ impl<S: Store> Elector<S> {
         while !cancel.is_cancelled() {
             let Some(held_since) = cancel.run_until_cancelled(self.acquire(&mut campaign)).await else { return };
             tracing::info!(identity = self.identity, "Leading");
-            self.observer.leads(true);
+            self.metrics.leader.set(1);
             self.lead(&mut campaign, held_since, &work, &cancel).await;
-            self.observer.leads(false);
+            self.metrics.leader.set(0);
             if cancel.is_cancelled() {
                 self.release(&campaign).await;
                 tracing::info!(identity = self.identity, "Gave the lease back");

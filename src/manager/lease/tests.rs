@@ -1,10 +1,10 @@
 //! Two electors on one lease in memory.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
-use crate::manager::observe::Silent;
+use crate::server::Freshness;
 
 #[derive(Default)]
 struct Shared {
@@ -76,7 +76,7 @@ fn candidate(shared: &Arc<Shared>, leading: &Arc<AtomicUsize>, name: &str) -> Ca
     let store = Memory::of(shared);
     let (leads, leading) = (Arc::new(AtomicBool::new(false)), Arc::clone(leading));
     let cancel = CancellationToken::new();
-    let elector = Elector::new(store.clone(), name.to_owned(), TIMES, Arc::new(Silent));
+    let elector = Elector::new(store.clone(), name.to_owned(), TIMES, Metrics::new(Freshness::default()));
     let (flag, token) = (Arc::clone(&leads), cancel.clone());
     let task = tokio::spawn(async move {
         let work = |cancel: CancellationToken| {
@@ -117,7 +117,7 @@ async fn a_lease_given_back_is_taken_by_the_next() {
     first.cancel.cancel();
     first.task.await.unwrap();
     until("taking over", || leads(&second)).await;
-    assert_eq!(shared.lease.lock().unwrap().as_ref().unwrap().transitions, 2);
+    assert_eq!(shared.lease.lock().unwrap().as_ref().unwrap().transitions, 1);
     second.cancel.cancel();
     second.task.await.unwrap();
     assert_eq!(shared.lease.lock().unwrap().as_ref().unwrap().holder, "");

@@ -13,8 +13,8 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::observe::Observer;
 use crate::manager::queue::Queue;
+use crate::server::Metrics;
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::pods::PodIndex;
@@ -44,8 +44,8 @@ pub enum Error {
 }
 
 /// Runs the controller until cancelled.
-pub async fn run(client: Client, world: World, observer: Arc<dyn Observer>, cancel: CancellationToken) {
-    let queue = Queue::new(NAME, PACE, observer);
+pub async fn run(client: Client, world: World, metrics: Metrics, cancel: CancellationToken) {
+    let queue = Queue::new(NAME, PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
     let events = watch::run(client.clone(), &world, &pods, &queue, listed.clone());

@@ -46,7 +46,7 @@ pub async fn run(
             },
         };
         add_all(queue, touched);
-        if intake.all_listed && world.is_synced() {
+        if intake.all_listed && world.is_published() {
             listed.cancel();
         }
     }

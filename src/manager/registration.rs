@@ -1,0 +1,300 @@
+//! Keeps the webhook configurations in order: the whole of them outside the cluster, only their caBundle inside.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
+use crate::world::Exclusion;
+
+/// Owner of the fields that are applied, in managedFields.
+const FIELD_MANAGER: &str = "outrider";
+/// Owner of a caBundle: another than above, so that applying it gives up no other field.
+const CA_FIELD_MANAGER: &str = "outrider-ca-bundle";
+
+/// How often the configurations are compared with what they should say. An upgrade of the chart or a person may have changed
+/// them, and a wrong caBundle is an outage.
+const CHECK: Duration = Duration::from_secs(15);
+const RETRY: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a configuration could not be brought in order.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused, or could not be reached.
+    #[error("{name}: {source}")]
+    Api {
+        /// Name of the configuration.
+        name: &'static str,
+        /// What happened.
+        source: Box<kube::Error>,
+    },
+    /// There is none yet.
+    #[error("there is no webhook configuration {0}; apply the chart, or `outrider manifests webhooks`")]
+    Missing(&'static str),
+    /// No answer in time.
+    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+/// A webhook configuration: two types with one shape.
+pub trait Configuration:
+    Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// Name of ours.
+    const NAME: &'static str;
+
+    /// Name and address of each entry.
+    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)>;
+}
+
+impl Configuration for MutatingWebhookConfiguration {
+    const NAME: &'static str = MUTATING;
+
+    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)> {
+        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
+    }
+}
+
+impl Configuration for ValidatingWebhookConfiguration {
+    const NAME: &'static str = VALIDATING;
+
+    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)> {
+        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
+    }
+}
+
+/// What gives every entry that exists this caBundle, and touches nothing else; nothing where all have it.
+pub fn ca_bundle_patch<C: Configuration>(configuration: &C, ca_bundle: &str) -> Option<Value> {
+    let wanted = ByteString(ca_bundle.as_bytes().to_vec());
+    let entries = configuration.entries();
+    if entries.iter().all(|(_, found)| found.ca_bundle.as_ref() == Some(&wanted)) {
+        return None;
+    }
+    let webhooks: Vec<Value> =
+        entries.iter().map(|(name, _)| json!({"name": name, "clientConfig": {"caBundle": wanted}})).collect();
+    Some(json!({
+        "apiVersion": C::api_version(&()), "kind": C::kind(&()),
+        "metadata": {"name": C::NAME},
+        "webhooks": webhooks,
+    }))
+}
+
+/// Writes the caBundle into the configurations whenever it or they change. Leader only; works until it is dropped.
+pub async fn keep_ca_bundle(client: Client, mut bundle: watch::Receiver<Option<String>>) {
+    loop {
+        let wanted = bundle.borrow_and_update().clone();
+        let pause = match &wanted {
+            None => CHECK,
+            Some(wanted) => {
+                let both = async {
+                    write_ca_bundle::<MutatingWebhookConfiguration>(&client, wanted).await?;
+                    write_ca_bundle::<ValidatingWebhookConfiguration>(&client, wanted).await
+                };
+                settled(both).await
+            }
+        };
+        tokio::select! {
+            () = sleep(pause) => {}
+            Ok(()) = bundle.changed() => {}
+        }
+    }
+}
+
+async fn settled(work: impl Future<Output = Result<(), Error>>) -> Duration {
+    match tokio::time::timeout(REQUEST_TIMEOUT, work).await.unwrap_or(Err(Error::Timeout)) {
+        Ok(()) => CHECK,
+        Err(error) => {
+            tracing::warn!(%error, "The webhook configurations are not in order, trying again");
+            RETRY
+        }
+    }
+}
+
+async fn write_ca_bundle<C: Configuration>(client: &Client, ca_bundle: &str) -> Result<(), Error> {
+    let api = Api::<C>::all(client.clone());
+    let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
+    let found = api.get_opt(C::NAME).await.map_err(failed)?.ok_or(Error::Missing(C::NAME))?;
+    let Some(patch) = ca_bundle_patch(&found, ca_bundle) else { return Ok(()) };
+    let params = PatchParams::apply(CA_FIELD_MANAGER).force();
+    api.patch(C::NAME, &params, &Patch::Apply(&patch)).await.map_err(failed)?;
+    tracing::info!(configuration = C::NAME, "Wrote the caBundle");
+    Ok(())
+}
+
+/// The host in a URL, without the brackets of an IPv6 address.
+pub fn host(url: &str) -> Option<String> {
+    let uri: http::Uri = url.parse().ok()?;
+    Some(uri.host()?.trim_matches(['[', ']']).to_owned())
+}
+
+/// A process outside the cluster that registers itself.
+#[derive(Debug, Clone)]
+pub struct SelfRegistration {
+    /// The endpoints.
+    pub hooks: Vec<Hook>,
+    /// Scheme, host and port under which the API server reaches this process.
+    pub url: String,
+    /// Namespaces whose pods are left alone.
+    pub exclusion: Exclusion,
+}
+
+impl SelfRegistration {
+    fn settings<'a>(&'a self, ca_bundle: &'a str) -> Settings<'a> {
+        Settings {
+            target: Target::Url { base: self.url.clone() },
+            ca_bundle: Some(ca_bundle),
+            exclusion: &self.exclusion,
+            pod_failure_policy: FailurePolicy::Fail,
+        }
+    }
+
+    /// Keeps the configurations applied until cancelled, then removes them: nobody answers at the URL any more, and a
+    /// cluster that is told to ask there would refuse every pod.
+    pub async fn run(self, client: Client, mut bundle: watch::Receiver<Option<String>>, cancel: CancellationToken) {
+        let kept = async {
+            loop {
+                let wanted = bundle.borrow_and_update().clone();
+                let pause = match &wanted {
+                    None => CHECK,
+                    Some(wanted) => settled(self.apply(&client, wanted)).await,
+                };
+                tokio::select! {
+                    () = sleep(pause) => {}
+                    Ok(()) = bundle.changed() => {}
+                }
+            }
+        };
+        cancel.run_until_cancelled(kept).await;
+        let removed = async {
+            self.remove::<MutatingWebhookConfiguration>(&client).await?;
+            self.remove::<ValidatingWebhookConfiguration>(&client).await
+        };
+        if let Err(error) = tokio::time::timeout(REQUEST_TIMEOUT, removed).await.unwrap_or(Err(Error::Timeout)) {
+            tracing::error!(
+                %error,
+                "The webhook configurations stay; remove them with `kubectl delete mutatingwebhookconfiguration/{MUTATING} \
+                 validatingwebhookconfiguration/{VALIDATING}`"
+            );
+        }
+    }
+
+    async fn apply(&self, client: &Client, ca_bundle: &str) -> Result<(), Error> {
+        let settings = self.settings(ca_bundle);
+        // The validating one first: a kind's objects are never defaulted by us without being checked by us.
+        apply(client, &webhooks::validating(&self.hooks, &settings)).await?;
+        apply(client, &webhooks::mutating(&self.hooks, &settings)).await
+    }
+
+    /// Removes a configuration if it still points here.
+    async fn remove<C: Configuration>(&self, client: &Client) -> Result<(), Error> {
+        let api = Api::<C>::all(client.clone());
+        let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
+        let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(()) };
+        let here = |config: &WebhookClientConfig| config.url.as_ref().is_some_and(|url| url.starts_with(&self.url));
+        if !found.entries().iter().any(|(_, config)| here(config)) {
+            return Ok(());
+        }
+        let preconditions = Preconditions {
+            uid: found.meta().uid.clone(),
+            resource_version: found.meta().resource_version.clone(),
+        };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match api.delete(C::NAME, &params).await {
+            Ok(_) => {
+                tracing::info!(configuration = C::NAME, "Removed");
+                Ok(())
+            }
+            // Gone, or somebody else's by now.
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+async fn apply<C: Configuration>(client: &Client, wanted: &C) -> Result<(), Error> {
+    let api = Api::<C>::all(client.clone());
+    let mut object = json!(wanted);
+    object["apiVersion"] = C::api_version(&()).into();
+    object["kind"] = C::kind(&()).into();
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let applied = api.patch(C::NAME, &params, &Patch::Apply(&object)).await;
+    applied.map_err(|source| Error::Api { name: C::NAME, source: Box::new(source) })?;
+    tracing::debug!(configuration = C::NAME, "Applied");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(bundles: &[Option<&str>]) -> MutatingWebhookConfiguration {
+        let webhooks: Vec<Value> = bundles
+            .iter()
+            .enumerate()
+            .map(|(index, bundle)| {
+                let bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
+                json!({
+                    "name": format!("{index}.example.com"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                    "clientConfig": {"service": {"name": "s", "namespace": "n"}, "caBundle": bundle},
+                })
+            })
+            .collect();
+        serde_json::from_value(json!({"metadata": {"name": MUTATING}, "webhooks": webhooks})).unwrap()
+    }
+
+    #[test]
+    fn the_host_of_a_url_is_what_the_certificate_is_for() {
+        for (url, expected) in [
+            ("https://127.0.0.1:9443", Some("127.0.0.1")),
+            ("https://[::1]:9443/", Some("::1")),
+            ("https://outrider.example.com", Some("outrider.example.com")),
+            ("not a url", None),
+        ] {
+            assert_eq!(host(url).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_where_every_entry_has_the_bundle() {
+        assert_eq!(ca_bundle_patch(&configuration(&[Some("pem"), Some("pem")]), "pem"), None);
+        assert_eq!(ca_bundle_patch(&configuration(&[]), "pem"), None);
+    }
+
+    #[test]
+    fn the_patch_names_every_entry_and_holds_nothing_but_the_bundle() {
+        for bundles in [[Some("pem"), Some("old")], [None, None], [Some("pem"), None]] {
+            let patch = ca_bundle_patch(&configuration(&bundles), "pem").unwrap();
+            assert_eq!(
+                patch,
+                json!({
+                    "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+                    "metadata": {"name": "outrider-mutating"},
+                    "webhooks": [
+                        {"name": "0.example.com", "clientConfig": {"caBundle": "cGVt"}},
+                        {"name": "1.example.com", "clientConfig": {"caBundle": "cGVt"}},
+                    ],
+                })
+            );
+        }
+    }
+}

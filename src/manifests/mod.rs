@@ -1,0 +1,26 @@
+//! What a cluster needs to know of us, written from the registry and the types.
+
+pub mod rbac;
+pub mod webhooks;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// Name of the application, and of what there is one of: ServiceAccount, roles.
+pub const APP: &str = "outrider";
+
+/// Metadata of an object of ours.
+fn metadata(name: &str) -> ObjectMeta {
+    let labels = BTreeMap::from([("app.kubernetes.io/name".to_owned(), APP.to_owned())]);
+    ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() }
+}
+
+fn namespaced(name: &str, namespace: &str) -> ObjectMeta {
+    ObjectMeta { namespace: Some(namespace.to_owned()), ..metadata(name) }
+}
+
+/// Owned strings of constants.
+fn texts(list: &[&str]) -> Option<Vec<String>> {
+    Some(list.iter().map(|&text| text.to_owned()).collect())
+}

@@ -1,0 +1,122 @@
+//! What the process may do, and no more.
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
+
+use crate::certs::own::CA_SECRET;
+use crate::manager::lease;
+use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::manifests::{APP, metadata, namespaced, texts};
+use crate::sidecarset::api::{GROUP, PLURAL};
+
+const READ: &[&str] = &["get", "list", "watch"];
+
+/// The objects of a deployment in `namespace`.
+#[derive(Debug, Clone)]
+pub struct Rbac {
+    /// Who the process is.
+    pub account: ServiceAccount,
+    /// What it may do in the whole cluster.
+    pub cluster_role: ClusterRole,
+    /// Gives it that.
+    pub cluster_role_binding: ClusterRoleBinding,
+    /// What it may do in its own namespace.
+    pub role: Role,
+    /// Gives it that.
+    pub role_binding: RoleBinding,
+}
+
+impl Rbac {
+    /// Of a deployment in this namespace.
+    pub fn of(namespace: &str) -> Self {
+        let subject = Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: APP.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            api_group: None,
+        };
+        let role_ref = |kind: &str| RoleRef {
+            api_group: Some("rbac.authorization.k8s.io".to_owned()),
+            kind: kind.to_owned(),
+            name: APP.to_owned(),
+        };
+        Self {
+            account: ServiceAccount { metadata: namespaced(APP, namespace), ..ServiceAccount::default() },
+            cluster_role: ClusterRole {
+                metadata: metadata(APP),
+                rules: Some(cluster_rules()),
+                ..ClusterRole::default()
+            },
+            cluster_role_binding: ClusterRoleBinding {
+                metadata: metadata(APP),
+                role_ref: role_ref("ClusterRole"),
+                subjects: Some(vec![subject.clone()]),
+            },
+            role: Role { metadata: namespaced(APP, namespace), rules: Some(namespace_rules()) },
+            role_binding: RoleBinding {
+                metadata: namespaced(APP, namespace),
+                role_ref: role_ref("Role"),
+                subjects: Some(vec![subject]),
+            },
+        }
+    }
+}
+
+fn cluster_rules() -> Vec<PolicyRule> {
+    vec![
+        rule(GROUP, &[PLURAL], &[], READ),
+        rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
+        rule("", &["namespaces", "pods"], &[], READ),
+        rule(
+            "admissionregistration.k8s.io",
+            &["mutatingwebhookconfigurations"],
+            &[MUTATING],
+            &["get", "patch"],
+        ),
+        rule(
+            "admissionregistration.k8s.io",
+            &["validatingwebhookconfigurations"],
+            &[VALIDATING],
+            &["get", "patch"],
+        ),
+        rule("events.k8s.io", &["events"], &[], &["create", "patch"]),
+    ]
+}
+
+/// `create` cannot be limited to a name: the API server does not know it when it authorizes.
+fn namespace_rules() -> Vec<PolicyRule> {
+    vec![
+        rule("coordination.k8s.io", &["leases"], &[], &["create"]),
+        rule("coordination.k8s.io", &["leases"], &[lease::NAME], &["get", "update"]),
+        rule("", &["secrets"], &[], &["create"]),
+        rule("", &["secrets"], &[CA_SECRET], &["get", "update"]),
+    ]
+}
+
+fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: texts(&[group]),
+        resources: texts(resources),
+        resource_names: texts(names).filter(|names| !names.is_empty()),
+        verbs: texts(verbs).unwrap_or_default(),
+        non_resource_urls: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_leases_and_webhooks_are_reached_by_name_only() {
+        let rbac = Rbac::of("outrider-system");
+        let rules = rbac.cluster_role.rules.into_iter().chain(rbac.role.rules).flatten();
+        let sensitive = ["secrets", "leases", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+        for rule in rules {
+            assert!(!rule.verbs.iter().any(|verb| verb == "*" || verb == "delete"), "{rule:?}");
+            if rule.resources.iter().flatten().any(|resource| sensitive.contains(&resource.as_str())) {
+                assert!(rule.resource_names.is_some() || rule.verbs == ["create"], "{rule:?}");
+            }
+        }
+    }
+}
