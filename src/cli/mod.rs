@@ -6,6 +6,7 @@
 pub mod completion;
 pub mod demo;
 mod diff;
+pub mod manifests;
 pub mod offline;
 pub mod render;
 pub mod review;
@@ -39,6 +40,8 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Print manifests with what the server would add to their pods
     Render(render::RenderArgs),
+    /// Print what to apply to a cluster: CRDs, RBAC, webhook configurations
+    Manifests(manifests::ManifestsArgs),
     /// Print a script that completes commands and flags in a shell
     Completion(completion::CompletionArgs),
 }
@@ -50,6 +53,7 @@ Examples:
   outrider serve --standalone --manifests sidecarsets/   without a cluster
   outrider review --manifests sidecarsets/ review.json   what the server would answer
   outrider render --manifests sidecarsets/ -f app.yaml   what the pods of a manifest would become
+  outrider manifests crds | kubectl apply --server-side -f -
   outrider completion bash > /etc/bash_completion.d/outrider";
 
 /// Reads the command line of the process and does what it says.
@@ -59,6 +63,7 @@ pub fn run() -> ExitCode {
         Command::Demo(args) => demo::execute(&args),
         Command::Review(args) => review::execute(&args),
         Command::Render(args) => render::execute(&args),
+        Command::Manifests(args) => manifests::execute(&args),
         Command::Completion(args) => completion::execute(&args),
     }
 }

@@ -48,7 +48,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Finds the API server: by the kubeconfig file given; else as a pod; else by KUBECONFIG or `~/.kube/config`.
+    /// Finds the API server: by the kubeconfig file given; else by KUBECONFIG or `~/.kube/config`; else as a pod.
     ///
     /// # Errors
     /// [`Error::Kubeconfig`] or [`Error::NoCluster`].
@@ -59,11 +59,11 @@ impl Connection {
             let file = Kubeconfig::read_from(path).map_err(failed)?;
             Config::from_custom_kubeconfig(file, &options).await.map_err(failed)?
         } else {
-            match Config::incluster() {
+            match Config::from_kubeconfig(&options).await {
                 Ok(config) => config,
-                Err(in_cluster) => Config::from_kubeconfig(&options)
-                    .await
-                    .map_err(|kubeconfig| Error::NoCluster { in_cluster, kubeconfig })?,
+                Err(kubeconfig) => {
+                    Config::incluster().map_err(|in_cluster| Error::NoCluster { in_cluster, kubeconfig })?
+                }
             }
         };
         config.connect_timeout = Some(CONNECT_TIMEOUT);

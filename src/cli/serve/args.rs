@@ -126,7 +126,7 @@ pub struct ControllerArgs {
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub leader_elect: bool,
     /// Name of the lease, in --namespace
-    #[arg(long, value_name = "NAME", default_value = "outrider")]
+    #[arg(long, value_name = "NAME", default_value = crate::manager::lease::NAME)]
     pub leader_elect_resource_name: String,
     /// How long others wait for a leader that does not renew
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]

@@ -1,6 +1,7 @@
 //! `outrider serve`: the process that runs in a cluster, or without one.
 
 mod args;
+mod cluster;
 mod signals;
 mod standalone;
 
@@ -39,13 +40,9 @@ pub enum ServeError {
     /// The certificate of a server without a cluster.
     #[error(transparent)]
     Certificate(#[from] local::LocalError),
-    /// The manifests of a server without a cluster.
-    #[error("the manifests cannot be used:{}", listed(.0))]
-    Manifests(Vec<crate::world::standalone::Error>),
-}
-
-fn listed(errors: &[crate::world::standalone::Error]) -> String {
-    errors.iter().flat_map(|error| ["\n".to_owned(), error.to_string()]).collect()
+            return standalone::serve(args, process).await;
+        }
+        cluster::serve(args, process).await
 }
 
 /// What every part of the process shares: clones are handles of the same things.
@@ -92,7 +89,7 @@ fn start(args: &ServeArgs) -> Result<(), ServeError> {
         if args.standalone.standalone {
             return standalone::serve(args, process).await;
         }
-        run(args, process, registry(), Arc::default()).await
+        cluster::serve(args, process).await
     })
 }
 

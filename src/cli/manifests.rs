@@ -1,0 +1,177 @@
+//! `outrider manifests`: what a cluster needs to know of us, from this very build.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::streams::{Outcome, Streams, with_process_streams};
+use crate::manifests::rbac::Rbac;
+use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
+use crate::registry::registry;
+use crate::sidecarset::crd;
+use crate::world::Exclusion;
+use crate::yaml;
+
+/// Arguments of `outrider manifests`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ManifestsArgs {
+    /// What to print; everything when left out
+    #[arg(value_enum)]
+    pub what: Option<What>,
+    /// Namespace that Outrider runs in
+    #[arg(long, env = "POD_NAMESPACE", default_value = "outrider-system")]
+    pub namespace: String,
+    /// Namespaces whose pods are never touched, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub excluded_namespaces: Vec<String>,
+    /// Write files below this directory, as kubebuilder lays them out, in place of printing
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
+}
+
+/// A group of manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// CustomResourceDefinitions
+    Crds,
+    /// ServiceAccount, roles and their bindings
+    Rbac,
+    /// Webhook configurations, without caBundle
+    Webhooks,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  outrider manifests crds | kubectl apply --server-side -f -
+  outrider manifests rbac --namespace outrider-system
+  outrider manifests --output-dir config";
+
+/// Prints or writes the manifests.
+pub fn execute(args: &ManifestsArgs) -> ExitCode {
+    with_process_streams(|streams| run(args, streams))
+}
+
+/// Runs the command on the streams given.
+///
+/// # Errors
+/// When a stream cannot be written.
+pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+    let files = match files(args) {
+        Ok(files) => files,
+        Err(error) => {
+            writeln!(streams.stderr, "outrider: cannot write a manifest as JSON: {error}")?;
+            return Ok(Outcome::BadInput);
+        }
+    };
+    match &args.output_dir {
+        Some(dir) => {
+            for (file, objects) in &files {
+                let path = dir.join(file);
+                if let Err(error) = write(&path, objects) {
+                    writeln!(streams.stderr, "outrider: cannot write {}: {error}", path.display())?;
+                    return Ok(Outcome::BadInput);
+                }
+                writeln!(streams.stderr, "wrote {}", path.display())?;
+            }
+        }
+        None => {
+            let objects: Vec<Value> = files.into_iter().flat_map(|(_, objects)| objects).collect();
+            streams.stdout.write_all(yaml::write_documents(&objects).as_bytes())?;
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+fn write(path: &Path, objects: &[Value]) -> io::Result<()> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    fs::write(path, yaml::write_documents(objects))
+}
+
+/// The manifests by the file that they belong in.
+fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::Error> {
+    let wanted = |what| args.what.is_none_or(|only| only == what);
+    let mut files = Vec::new();
+    if wanted(What::Crds) {
+        let crd = crd::sidecarset();
+        files.push((format!("crd/bases/{}_{}.yaml", crd.spec.group, crd.spec.names.plural), vec![object(&crd)?]));
+    }
+    if wanted(What::Rbac) {
+        let rbac = Rbac::of(&args.namespace);
+        files.push(("rbac/service_account.yaml".to_owned(), vec![object(&rbac.account)?]));
+        files.push(("rbac/role.yaml".to_owned(), vec![object(&rbac.cluster_role)?, object(&rbac.role)?]));
+        let bindings = vec![object(&rbac.cluster_role_binding)?, object(&rbac.role_binding)?];
+        files.push(("rbac/role_binding.yaml".to_owned(), bindings));
+    }
+    if wanted(What::Webhooks) {
+        let hooks = Hook::all(&registry());
+        let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
+        let settings = Settings {
+            target: Target::Service { namespace: args.namespace.clone() },
+            ca_bundle: None,
+            exclusion: &exclusion,
+            pod_failure_policy: FailurePolicy::Fail,
+        };
+        let webhooks = vec![object(&mutating(&hooks, &settings))?, object(&validating(&hooks, &settings))?];
+        files.push(("webhook/manifests.yaml".to_owned(), webhooks));
+    }
+    Ok(files)
+}
+
+/// An object as JSON; types of k8s-openapi write their apiVersion and kind themselves.
+fn object(object: &impl Serialize) -> Result<Value, serde_json::Error> {
+    serde_json::to_value(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(what: Option<What>) -> Vec<Value> {
+        let args = ManifestsArgs {
+            what,
+            namespace: "outrider-system".to_owned(),
+            excluded_namespaces: vec!["cert-manager".to_owned()],
+            output_dir: None,
+        };
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let mut streams = Streams { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr };
+        assert_eq!(run(&args, &mut streams).unwrap(), Outcome::Fine);
+        assert!(stderr.is_empty());
+        yaml::read(std::str::from_utf8(&stdout).unwrap()).unwrap().into_iter().map(|document| document.value).collect()
+    }
+
+    fn kinds(objects: &[Value]) -> Vec<&str> {
+        objects.iter().map(|object| object["kind"].as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn each_group_is_complete_and_every_object_says_what_it_is() {
+        let rbac = ["ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"];
+        let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+        assert_eq!(kinds(&printed(Some(What::Crds))), ["CustomResourceDefinition"]);
+        assert_eq!(kinds(&printed(Some(What::Rbac))), rbac);
+        assert_eq!(kinds(&printed(Some(What::Webhooks))), webhooks);
+        let all = printed(None);
+        assert_eq!(all.len(), 8);
+        assert!(all.iter().all(|object| object["apiVersion"].is_string() && object["metadata"]["name"].is_string()));
+    }
+
+    #[test]
+    fn every_path_of_the_registry_is_registered_and_no_file_holds_a_ca_bundle() {
+        let webhooks = printed(Some(What::Webhooks));
+        let text = serde_json::to_string(&webhooks).unwrap();
+        for entry in registry().entries() {
+            assert!(text.contains(&format!("\"path\":\"{}\"", entry.path)), "{}", entry.path);
+        }
+        assert!(!text.contains("caBundle"));
+        assert!(text.contains("cert-manager"));
+    }
+}

@@ -1,0 +1,125 @@
+//! Serving a cluster: the manager's options from the flags, and the manager beside the server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{CertificateSource, Process, ServeArgs, ServeError, run};
+use crate::manager::client::{self, Connection};
+use crate::manager::lease::{Times, TimesError};
+use crate::manager::options::{Certificates, Controllers, Election, Options, UnknownController};
+use crate::manager::{Manager, Shared};
+use crate::manifests::webhooks::Hook;
+use crate::registry::registry;
+
+/// Why a cluster cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The API server cannot be found.
+    #[error(transparent)]
+    Client(#[from] client::Error),
+    /// `--controllers`.
+    #[error("--controllers: {0}")]
+    Controllers(#[from] UnknownController),
+    /// `--leader-elect-*`.
+    #[error("--leader-elect: {0}")]
+    Election(#[from] TimesError),
+    /// `--webhook-url`.
+    #[error("--webhook-url {0:?}: write https://HOST:PORT")]
+    Url(String),
+    /// The API server would not trust the certificate.
+    #[error("--register-webhooks needs the authority's certificate in {path}: {source}; or use --certificates self")]
+    Bundle {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Serves the cluster until a signal ends the process.
+pub(super) async fn serve(args: &ServeArgs, process: Process) -> Result<(), ServeError> {
+    let connection = Connection::find(args.kubeconfig.as_deref()).await.map_err(ClusterError::from)?;
+    let shared = Shared {
+        readiness: process.readiness.clone(),
+        freshness: process.freshness.clone(),
+        metrics: process.metrics.clone(),
+        resolver: Arc::clone(&process.resolver),
+    };
+    let manager = Manager::new(&connection, options(args)?, shared).map_err(ClusterError::from)?;
+    let (registry, world) = (registry(), manager.snapshot());
+    let hooks = Hook::all(&registry);
+    tracing::info!(api_server = connection.url(), namespace = args.namespace, "Serving a cluster");
+    let managing = tokio::spawn(manager.run(hooks, process.shutdown.clone()));
+    run(args, process, registry, world).await?;
+    // Only now may the process end: the lease has been given back.
+    if managing.await.is_err() {
+        tracing::error!("The manager panicked");
+    }
+    Ok(())
+}
+
+fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
+    let flags = &args.controllers;
+    let election = if flags.leader_elect {
+        let times = Times {
+            duration: flags.leader_elect_lease_duration,
+            renew_deadline: flags.leader_elect_renew_deadline,
+            retry_period: flags.leader_elect_retry_period,
+        };
+        Some(Election { lease: flags.leader_elect_resource_name.clone(), times: times.check()? })
+    } else {
+        None
+    };
+    let webhook_url = match &args.registration.webhook_url {
+        Some(url) if args.registration.register_webhooks && args.listen.enable_webhooks => Some(checked(url)?),
+        _ => None,
+    };
+    Ok(Options {
+        namespace: args.namespace.clone(),
+        excluded_namespaces: args.excluded_namespaces.clone(),
+        controllers: Controllers::parse(&flags.controllers)?,
+        election,
+        certificates: certificates(args, webhook_url.is_some())?,
+        webhook_url,
+    })
+}
+
+/// The API server calls nothing but https.
+fn checked(url: &str) -> Result<String, ClusterError> {
+    let uri: Option<http::Uri> = url.parse().ok();
+    let whole = uri.is_some_and(|uri| {
+        uri.scheme_str() == Some("https") && uri.host().is_some() && matches!(uri.path(), "" | "/") && uri.query().is_none()
+    });
+    if whole { Ok(url.trim_end_matches('/').to_owned()) } else { Err(ClusterError::Url(url.to_owned())) }
+}
+
+fn certificates(args: &ServeArgs, registers: bool) -> Result<Certificates, ClusterError> {
+    if !args.listen.enable_webhooks {
+        return Ok(Certificates::Elsewhere { ca_bundle: None });
+    }
+    match args.certificate_source() {
+        CertificateSource::Own => Ok(Certificates::Own),
+        CertificateSource::Files if registers => {
+            let path = args.certificates.cert_dir.join("ca.crt");
+            let ca_bundle = std::fs::read_to_string(&path).map_err(|source| ClusterError::Bundle { path, source })?;
+            Ok(Certificates::Elsewhere { ca_bundle: Some(ca_bundle) })
+        }
+        CertificateSource::Files => Ok(Certificates::Elsewhere { ca_bundle: None }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_https_address_without_a_path_can_be_registered() {
+        for url in ["https://127.0.0.1:9443", "https://127.0.0.1:9443/", "https://[::1]:9443", "https://host"] {
+            assert_eq!(checked(url).unwrap(), url.trim_end_matches('/'));
+        }
+        for url in ["http://127.0.0.1:9443", "127.0.0.1:9443", "https://host/path", "https://host?x=y", "https://", ""] {
+            assert!(checked(url).is_err(), "{url}");
+        }
+    }
+}
