@@ -6,7 +6,7 @@
 mod e2e;
 
 use cluster::{Cluster, Options};
-use e2e::{Outrider, eventually, install};
+use e2e::{Outrider, eventually, install, service_account};
 use serde_json::{Value, json};
 
 const SET: &str = r"
@@ -53,7 +53,8 @@ fn the_status_follows_the_pods_and_the_set() {
     install(&cluster);
     let namespace = cluster.namespace("counting").unwrap();
     // Stored while no webhook looks: neither may stop the watch.
-    let broken = set("broken", namespace.name(), "1").replace("matchLabels: {app: web}", "matchExpressions: [{key: a, operator: Like}]");
+    let broken = set("broken", namespace.name(), "1")
+        .replace("matchLabels: {app: web}", "matchExpressions: [{key: a, operator: Like}]");
     let applied = cluster.kubectl(&["apply", "-f", "-"], Some(&broken)).unwrap();
     println!("a set with a bad selector: {}{}", applied.stdout, applied.stderr);
 
@@ -84,16 +85,18 @@ fn the_status_follows_the_pods_and_the_set() {
     eventually("no pod is left", || counts(&cluster, "counted") == [0, 0, 0]);
 
     outrider.end();
-    let left = cluster.kubectl_ok(&["get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name"], None);
+    let left = cluster
+        .kubectl_ok(&["get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name"], None);
     assert!(!left.unwrap().contains("outrider"), "a process outside the cluster takes its registration with it");
 }
 
 #[test]
 #[ignore = "needs a cluster"]
 fn one_replica_leads_and_another_takes_over() {
-    let cluster = Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
+    let cluster =
+        Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
     install(&cluster);
-    cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
+    let account = service_account(&cluster);
     let flags = [
         "--leader-elect",
         "--leader-elect-lease-duration=3s",
@@ -101,9 +104,9 @@ fn one_replica_leads_and_another_takes_over() {
         "--leader-elect-retry-period=200ms",
         "--enable-webhooks=false",
     ];
-    let first = Outrider::start(&cluster, &flags);
+    let first = Outrider::start(&account, &flags);
     eventually("the first leads", || first.leads());
-    let second = Outrider::start(&cluster, &flags);
+    let second = Outrider::start(&account, &flags);
     second.ready();
     let holder = || {
         let lease = get(&cluster, &["lease", "-n", "outrider-system", "outrider.outrider.dev"]);
@@ -116,7 +119,7 @@ fn one_replica_leads_and_another_takes_over() {
     eventually("the second takes over from a leader that vanished", || second.leads());
     assert_ne!(holder(), leader);
 
-    let third = Outrider::start(&cluster, &flags);
+    let third = Outrider::start(&account, &flags);
     third.ready();
     second.end();
     eventually("a lease given back is taken", || third.leads());
@@ -127,15 +130,17 @@ fn one_replica_leads_and_another_takes_over() {
 #[test]
 #[ignore = "needs a cluster"]
 fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
-    let cluster = Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
+    let cluster =
+        Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
     install(&cluster);
-    cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
+    let account = service_account(&cluster);
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&set("counted", "default", "1"))).unwrap();
     let webhooks = e2e::outrider(&["manifests", "webhooks"]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks)).unwrap();
     let configuration = || get(&cluster, &["mutatingwebhookconfiguration", "outrider-mutating"]);
     let before = configuration();
 
-    let outrider = Outrider::start(&cluster, &["--certificates=self"]);
+    let outrider = Outrider::start(&account, &["--certificates=self"]);
     outrider.ready();
     let secret = || get(&cluster, &["secret", "-n", "outrider-system", "outrider-ca"])["data"]["tls.crt"].clone();
     let bundles = |configuration: &Value| -> Vec<Value> {
@@ -144,6 +149,7 @@ fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
     };
     let complete = || bundles(&configuration()).iter().all(|bundle| *bundle == secret());
     eventually("every entry has the caBundle", complete);
+    eventually("the status can be written", || counts(&cluster, "counted") == [0, 0, 0]);
     let without_bundle = |mut configuration: Value| {
         for hook in configuration["webhooks"].as_array_mut().unwrap() {
             hook["clientConfig"].as_object_mut().unwrap().remove("caBundle");
@@ -162,7 +168,7 @@ fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
 
     let ca = secret();
     outrider.end();
-    let next = Outrider::start(&cluster, &["--certificates=self"]);
+    let next = Outrider::start(&account, &["--certificates=self"]);
     next.ready();
     assert_eq!(secret(), ca, "the authority outlives the process");
     next.end();

@@ -45,7 +45,9 @@ pub enum Error {
         source: Box<kube::Error>,
     },
     /// The namespace is missing.
-    #[error("secret {namespace}/{CA_SECRET}: there is no namespace {namespace:?}; create it, or name another with --namespace")]
+    #[error(
+        "secret {namespace}/{CA_SECRET}: there is no namespace {namespace:?}; create it, or name another with --namespace"
+    )]
     NoNamespace {
         /// The namespace.
         namespace: String,
@@ -206,7 +208,8 @@ fn read(secret: &Secret, now: Timestamp) -> Result<Authority, String> {
         String::from_utf8(bytes.ok_or_else(|| format!("{key} is missing"))?).map_err(|_| format!("{key} is not PEM"))
     };
     let (certificate, key) = (text("tls.crt")?, text("tls.key")?);
-    let checked = ServingPair::from_pem(certificate.as_bytes(), key.as_bytes(), now).map_err(|error| error.to_string())?;
+    let checked =
+        ServingPair::from_pem(certificate.as_bytes(), key.as_bytes(), now).map_err(|error| error.to_string())?;
     if is_due(checked.not_after(), now) {
         return Err(format!("it ends at {}", checked.not_after()));
     }

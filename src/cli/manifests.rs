@@ -38,9 +38,9 @@ pub struct ManifestsArgs {
 /// A group of manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum What {
-    /// CustomResourceDefinitions
+    /// Custom resource definitions
     Crds,
-    /// ServiceAccount, roles and their bindings
+    /// Service account, roles and their bindings
     Rbac,
     /// Webhook configurations, without caBundle
     Webhooks,
@@ -69,21 +69,18 @@ pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<Outcom
             return Ok(Outcome::BadInput);
         }
     };
-    match &args.output_dir {
-        Some(dir) => {
-            for (file, objects) in &files {
-                let path = dir.join(file);
-                if let Err(error) = write(&path, objects) {
-                    writeln!(streams.stderr, "outrider: cannot write {}: {error}", path.display())?;
-                    return Ok(Outcome::BadInput);
-                }
-                writeln!(streams.stderr, "wrote {}", path.display())?;
-            }
+    let Some(dir) = &args.output_dir else {
+        let objects: Vec<Value> = files.into_iter().flat_map(|(_, objects)| objects).collect();
+        streams.stdout.write_all(yaml::write_documents(&objects).as_bytes())?;
+        return Ok(Outcome::Fine);
+    };
+    for (file, objects) in &files {
+        let path = dir.join(file);
+        if let Err(error) = write(&path, objects) {
+            writeln!(streams.stderr, "outrider: cannot write {}: {error}", path.display())?;
+            return Ok(Outcome::BadInput);
         }
-        None => {
-            let objects: Vec<Value> = files.into_iter().flat_map(|(_, objects)| objects).collect();
-            streams.stdout.write_all(yaml::write_documents(&objects).as_bytes())?;
-        }
+        writeln!(streams.stderr, "wrote {}", path.display())?;
     }
     Ok(Outcome::Fine)
 }

@@ -31,7 +31,7 @@ pub enum Error {
          use `outrider serve --standalone`, which needs no cluster"
     )]
     NoCluster {
-        /// Why the pod's ServiceAccount cannot be used.
+        /// Why the pod's service account cannot be used.
         in_cluster: InClusterError,
         /// Why KUBECONFIG or the default kubeconfig cannot be used.
         kubeconfig: KubeconfigError,

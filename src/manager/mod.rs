@@ -13,6 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use kube::Client;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,6 +33,8 @@ use crate::world::{Snapshot, watch as world_watch};
 
 /// How often the age of the read model is told.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 const READY_POLL: Duration = Duration::from_millis(50);
 
@@ -148,15 +151,7 @@ fn own_certificates(
     let host = options.webhook_url.as_deref().and_then(registration::host);
     names.extend(host.filter(|host| !names.contains(host)));
     let storage = if options.webhook_url.is_some() { Storage::SecretOrMemory } else { Storage::Secret };
-    OwnCertificates::new(
-        client.clone(),
-        &options.namespace,
-        names,
-        Arc::clone(&shared.resolver),
-        gate,
-        bundle,
-        storage,
-    )
+    OwnCertificates::new(client.clone(), &options.namespace, names, Arc::clone(&shared.resolver), gate, bundle, storage)
 }
 
 /// Opens the gates of the read model as it gets complete.
@@ -200,24 +195,24 @@ struct Leader {
 impl Leader {
     async fn run(self, cancel: CancellationToken) {
         let metrics = &self.shared.metrics;
-        match &self.options.election {
-            Some(Election { lease, times }) => {
-                let store = KubeStore::new(self.client.clone(), &self.options.namespace, lease);
-                let elector = Elector::new(store, lease::identity(), *times, metrics.clone());
-                elector.run(|cancel| self.work(cancel), cancel).await;
-            }
-            None => {
-                metrics.leader.set(1);
-                self.work(cancel).await;
-            }
+        if let Some(Election { lease, times }) = &self.options.election {
+            let store = KubeStore::new(self.client.clone(), &self.options.namespace, lease);
+            let elector = Elector::new(store, lease::identity(), *times, metrics.clone());
+            return elector.run(|cancel| self.work(cancel), cancel).await;
+        }
+        metrics.leader.set(1);
+        while !cancel.is_cancelled() {
+            self.work(cancel.clone()).await;
         }
     }
 
+    /// Works until cancelled. Comes back early, after a pause, if a part of the work ended by itself: then a new leadership
+    /// starts it again.
     async fn work(&self, cancel: CancellationToken) {
-        let tasks = TaskTracker::new();
+        let mut tasks = JoinSet::new();
         let client = || self.client.clone();
-        let metrics = self.shared.metrics.clone();
         if self.options.controllers.run(controller::NAME) {
+            let metrics = self.shared.metrics.clone();
             tasks.spawn(controller::run(client(), self.world.clone(), metrics, cancel.clone()));
         }
         if let Some(registration) = self.registration() {
@@ -229,12 +224,21 @@ impl Leader {
                 }
             });
         } else if self.options.certificates == Certificates::Own {
-            let keep = registration::keep_ca_bundle(client(), self.bundle.subscribe());
-            tasks.spawn(cancel.clone().run_until_cancelled_owned(keep));
+            let bundle = self.bundle.subscribe();
+            let keep = cancel.clone().run_until_cancelled_owned(registration::keep_ca_bundle(client(), bundle));
+            tasks.spawn(async move { keep.await.unwrap_or_default() });
         }
-        tasks.close();
-        cancel.cancelled().await;
-        tasks.wait().await;
+        tokio::select! {
+            () = cancel.cancelled() => while tasks.join_next().await.is_some() {},
+            Some(ended) = tasks.join_next(), if !cancel.is_cancelled() => {
+                if ended.is_err() {
+                    self.shared.metrics.panics.inc();
+                }
+                tracing::error!("A part of the leader's work ended by itself, starting again");
+                tasks.shutdown().await;
+                sleep(RESTART_PAUSE).await;
+            }
+        }
     }
 
     fn registration(&self) -> Option<SelfRegistration> {

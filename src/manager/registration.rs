@@ -214,10 +214,8 @@ impl SelfRegistration {
         if !found.entries().iter().any(|(_, config)| here(config)) {
             return Ok(());
         }
-        let preconditions = Preconditions {
-            uid: found.meta().uid.clone(),
-            resource_version: found.meta().resource_version.clone(),
-        };
+        let preconditions =
+            Preconditions { uid: found.meta().uid.clone(), resource_version: found.meta().resource_version.clone() };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         match api.delete(C::NAME, &params).await {
             Ok(_) => {

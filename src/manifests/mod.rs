@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Name of the application, and of what there is one of: ServiceAccount, roles.
+/// Name of the application, and of what there is one of: service account, roles.
 pub const APP: &str = "outrider";
 
 /// Metadata of an object of ours.
@@ -21,6 +21,6 @@ fn namespaced(name: &str, namespace: &str) -> ObjectMeta {
 }
 
 /// Owned strings of constants.
-fn texts(list: &[&str]) -> Option<Vec<String>> {
-    Some(list.iter().map(|&text| text.to_owned()).collect())
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&text| text.to_owned()).collect()
 }

@@ -67,18 +67,8 @@ fn cluster_rules() -> Vec<PolicyRule> {
         rule(GROUP, &[PLURAL], &[], READ),
         rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
         rule("", &["namespaces", "pods"], &[], READ),
-        rule(
-            "admissionregistration.k8s.io",
-            &["mutatingwebhookconfigurations"],
-            &[MUTATING],
-            &["get", "patch"],
-        ),
-        rule(
-            "admissionregistration.k8s.io",
-            &["validatingwebhookconfigurations"],
-            &[VALIDATING],
-            &["get", "patch"],
-        ),
+        rule("admissionregistration.k8s.io", &["mutatingwebhookconfigurations"], &[MUTATING], &["get", "patch"]),
+        rule("admissionregistration.k8s.io", &["validatingwebhookconfigurations"], &[VALIDATING], &["get", "patch"]),
         rule("events.k8s.io", &["events"], &[], &["create", "patch"]),
     ]
 }
@@ -95,10 +85,10 @@ fn namespace_rules() -> Vec<PolicyRule> {
 
 fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> PolicyRule {
     PolicyRule {
-        api_groups: texts(&[group]),
-        resources: texts(resources),
-        resource_names: texts(names).filter(|names| !names.is_empty()),
-        verbs: texts(verbs).unwrap_or_default(),
+        api_groups: Some(texts(&[group])),
+        resources: Some(texts(resources)),
+        resource_names: Some(texts(names)).filter(|names| !names.is_empty()),
+        verbs: texts(verbs),
         non_resource_urls: None,
     }
 }

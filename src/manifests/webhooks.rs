@@ -15,9 +15,9 @@ use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::world::Exclusion;
 use crate::world::snapshot::EXCLUDE_LABEL;
 
-/// Name of the MutatingWebhookConfiguration.
+/// Name of the `MutatingWebhookConfiguration`.
 pub const MUTATING: &str = "outrider-mutating";
-/// Name of the ValidatingWebhookConfiguration.
+/// Name of the `ValidatingWebhookConfiguration`.
 pub const VALIDATING: &str = "outrider-validating";
 
 /// The longest that anybody should wait for us; the API server's own default.
@@ -107,7 +107,9 @@ impl Settings<'_> {
                 ca_bundle,
                 url: None,
             },
-            Target::Url { base } => WebhookClientConfig { url: Some(format!("{base}{path}")), ca_bundle, service: None },
+            Target::Url { base } => {
+                WebhookClientConfig { url: Some(format!("{base}{path}")), ca_bundle, service: None }
+            }
         }
     }
 
@@ -135,7 +137,7 @@ fn requirement(key: &str, operator: &str, values: Option<Vec<String>>) -> LabelS
     LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
 }
 
-/// The MutatingWebhookConfiguration.
+/// The `MutatingWebhookConfiguration`.
 pub fn mutating(hooks: &[Hook], settings: &Settings<'_>) -> MutatingWebhookConfiguration {
     let webhook = |hook: &Hook| MutatingWebhook {
         name: hook.rule.name.to_owned(),
@@ -154,7 +156,7 @@ pub fn mutating(hooks: &[Hook], settings: &Settings<'_>) -> MutatingWebhookConfi
     MutatingWebhookConfiguration { metadata: metadata(MUTATING), webhooks: Some(webhooks) }
 }
 
-/// The ValidatingWebhookConfiguration.
+/// The `ValidatingWebhookConfiguration`.
 pub fn validating(hooks: &[Hook], settings: &Settings<'_>) -> ValidatingWebhookConfiguration {
     let webhook = |hook: &Hook| ValidatingWebhook {
         name: hook.rule.name.to_owned(),
@@ -186,10 +188,10 @@ fn rule(rule: &Rule) -> RuleWithOperations {
         Scope::Namespaced => "Namespaced",
     };
     RuleWithOperations {
-        api_groups: texts(&[rule.group]),
-        api_versions: texts(&[rule.version]),
+        api_groups: Some(texts(&[rule.group])),
+        api_versions: Some(texts(&[rule.version])),
         operations: Some(rule.operations.iter().map(|operation| operation.as_str().to_owned()).collect()),
-        resources: texts(&[rule.resource]),
+        resources: Some(texts(&[rule.resource])),
         scope: Some(scope.to_owned()),
     }
 }

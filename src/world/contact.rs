@@ -1,8 +1,8 @@
 //! When the API server was last heard on a watch.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,9 @@ impl<B> Heard<B> {
     /// Wraps the body of a response.
     pub fn response(response: http::Response<B>, contact: &Contact) -> http::Response<Self> {
         let contact = response.status().is_success().then(|| contact.clone());
+        if let Some(contact) = &contact {
+            contact.touch();
+        }
         response.map(|body| Self { body, contact })
     }
 }

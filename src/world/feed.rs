@@ -1,6 +1,7 @@
 //! Objects in, snapshots out: keeps what is derived from objects and replaces the snapshot when a decision could change.
 
 use std::collections::BTreeMap;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -21,6 +22,15 @@ pub enum Effect {
     Controllers,
     /// Something that decisions read.
     Decisions,
+}
+
+/// Compiles a set. A panic is an error like others here: every replica would meet it again after a restart, and a cluster
+/// whose webhooks are all down creates no pods.
+fn compile(set: &SidecarSet) -> Result<CompiledSet, String> {
+    match catch_unwind(|| CompiledSet::compile(set)) {
+        Ok(compiled) => compiled.map_err(|error| error.to_string()),
+        Err(_) => Err("compiling it panicked".to_owned()),
+    }
 }
 
 /// The source of snapshots.
@@ -91,14 +101,14 @@ impl Feed {
             self.table.insert(record);
             return if same { Effect::None } else { Effect::Controllers };
         }
-        match CompiledSet::compile(set) {
+        match compile(set) {
             Ok(compiled) => {
                 record.compiled = Some(Arc::new(compiled));
                 record.compiled_generation = set.metadata.generation.unwrap_or_default();
             }
             Err(error) => {
                 let kept = record.compiled.as_ref().map(|_| record.compiled_generation);
-                tracing::warn!(sidecarset = name, %error, last_good_generation = kept, "SidecarSet cannot be used");
+                tracing::warn!(sidecarset = name, error, last_good_generation = kept, "SidecarSet cannot be used");
             }
         }
         self.sources.insert(name, source);

@@ -1,4 +1,4 @@
-//! The SidecarSets as controllers see them: what was compiled, and what the status says.
+//! The sets as controllers see them: what was compiled, and what the status says.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -14,8 +14,11 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// Annotations that are kept while decoding; others, such as kubectl's last applied configuration, may be large.
-const KEPT_ANNOTATIONS: [&str; 3] =
-    [crate::sidecarset::injection::INJECTED_ANNOTATION, "kruise.io/sidecarset-hash", "kruise.io/sidecarset-injected-list"];
+const KEPT_ANNOTATIONS: [&str; 3] = [
+    crate::sidecarset::injection::INJECTED_ANNOTATION,
+    "kruise.io/sidecarset-hash",
+    "kruise.io/sidecarset-injected-list",
+];
 
 /// An object of kind `K` of which only `Spec` and `Status` are decoded, and the metadata that a read model needs: name,
 /// namespace, uid, resourceVersion, generation, deletionTimestamp, labels, and the annotations about injection.

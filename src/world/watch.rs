@@ -1,4 +1,4 @@
-//! Watches SidecarSets and Namespaces into snapshots. Every replica does.
+//! Watches sets and namespaces into snapshots. Every replica does.
 
 use std::future::pending;
 use std::pin::pin;
@@ -87,9 +87,9 @@ pub struct World {
     pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// The sets, for controllers.
     pub sets: SetTable,
-    /// The watch of SidecarSets.
+    /// The watch of sets.
     pub sidecarsets: Model,
-    /// The watch of Namespaces.
+    /// The watch of namespaces.
     pub namespaces: Model,
     changes: broadcast::Sender<Change>,
     generation: watch::Sender<u64>,
@@ -136,9 +136,9 @@ impl World {
 
 /// The clients of the two watches, each with the [`Contact`] of its [`Model`] listening in.
 pub struct Clients {
-    /// For SidecarSets.
+    /// For sets.
     pub sidecarsets: Client,
-    /// For Namespaces.
+    /// For namespaces.
     pub namespaces: Client,
 }
 
@@ -295,8 +295,8 @@ pub fn report<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
 
 fn status_code(error: &watcher::Error) -> Option<u16> {
     match error {
-        watcher::Error::WatchError(status) => Some(status.code),
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        watcher::Error::WatchError(status)
+        | watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
         _ => None,

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -34,6 +35,15 @@ pub fn install(cluster: &Cluster) {
     cluster.kubectl_ok(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], None).unwrap();
 }
 
+/// Makes the namespace and the roles of a deployment; the kubeconfig has these rights and no others.
+pub fn service_account(cluster: &Cluster) -> PathBuf {
+    cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
+    let rbac = outrider(&["manifests", "rbac"]);
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&rbac)).unwrap();
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:outrider-system", "system:authenticated"];
+    cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider", &groups).unwrap()
+}
+
 /// A running `outrider serve`.
 pub struct Outrider {
     process: Child,
@@ -46,15 +56,18 @@ impl Outrider {
     pub fn registered(cluster: &Cluster) -> Self {
         let address = free_address();
         let (url, bind) = (format!("https://{address}"), format!("--webhook-bind-address={address}"));
-        Self::start(cluster, &["--certificates=self", "--register-webhooks", "--webhook-url", &url, &bind])
+        Self::start(
+            &cluster.kubeconfig(),
+            &["--certificates=self", "--register-webhooks", "--webhook-url", &url, &bind],
+        )
     }
 
-    /// With these flags.
-    pub fn start(cluster: &Cluster, flags: &[&str]) -> Self {
+    /// With this kubeconfig and these flags.
+    pub fn start(kubeconfig: &Path, flags: &[&str]) -> Self {
         let (health, metrics) = (free_address(), free_address());
         let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
         command.args(["serve", "--drain-delay=0s", "--log-level=info,outrider=debug", "--log-format=text"]);
-        command.arg("--kubeconfig").arg(cluster.kubeconfig());
+        command.arg("--kubeconfig").arg(kubeconfig);
         command.arg(format!("--health-probe-bind-address={health}"));
         command.arg(format!("--metrics-bind-address={metrics}"));
         if !flags.iter().any(|flag| flag.starts_with("--webhook-bind-address")) {

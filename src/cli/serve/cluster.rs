@@ -89,7 +89,10 @@ fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
 fn checked(url: &str) -> Result<String, ClusterError> {
     let uri: Option<http::Uri> = url.parse().ok();
     let whole = uri.is_some_and(|uri| {
-        uri.scheme_str() == Some("https") && uri.host().is_some() && matches!(uri.path(), "" | "/") && uri.query().is_none()
+        uri.scheme_str() == Some("https")
+            && uri.host().is_some()
+            && matches!(uri.path(), "" | "/")
+            && uri.query().is_none()
     });
     if whole { Ok(url.trim_end_matches('/').to_owned()) } else { Err(ClusterError::Url(url.to_owned())) }
 }
@@ -118,7 +121,8 @@ mod tests {
         for url in ["https://127.0.0.1:9443", "https://127.0.0.1:9443/", "https://[::1]:9443", "https://host"] {
             assert_eq!(checked(url).unwrap(), url.trim_end_matches('/'));
         }
-        for url in ["http://127.0.0.1:9443", "127.0.0.1:9443", "https://host/path", "https://host?x=y", "https://", ""] {
+        for url in ["http://127.0.0.1:9443", "127.0.0.1:9443", "https://host/path", "https://host?x=y", "https://", ""]
+        {
             assert!(checked(url).is_err(), "{url}");
         }
     }

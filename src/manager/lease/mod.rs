@@ -57,7 +57,9 @@ pub enum TimesError {
         renew_deadline: Duration,
     },
     /// A single failed try would end the leadership.
-    #[error("the renew deadline ({renew_deadline:?}) must be longer than 1.2 times the retry period ({retry_period:?})")]
+    #[error(
+        "the renew deadline ({renew_deadline:?}) must be longer than 1.2 times the retry period ({retry_period:?})"
+    )]
     RenewDeadline {
         /// The renew deadline.
         renew_deadline: Duration,
@@ -117,7 +119,10 @@ impl<S: Store> Elector<S> {
                 self.release(&campaign).await;
                 tracing::info!(identity = self.identity, "Gave the lease back");
             } else {
-                tracing::warn!(identity = self.identity, "Lost the lease, leader work has stopped; campaigning again");
+                tracing::warn!(
+                    identity = self.identity,
+                    "No longer leading, leader work has stopped; campaigning again"
+                );
             }
         }
     }
@@ -172,10 +177,9 @@ impl<S: Store> Elector<S> {
             let start = Instant::now();
             match timeout_at(deadline, self.step(campaign)).await {
                 Ok(Ok(true)) => deadline = start + self.times.renew_deadline,
-                // Somebody else holds it.
-                Ok(Ok(false)) => return,
+                // Somebody else holds it, or the deadline has passed.
+                Ok(Ok(false)) | Err(_) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "Cannot renew the lease, trying again"),
-                Err(_) => return,
             }
         }
     }

@@ -52,11 +52,9 @@ impl KubeStore {
     fn failed(&self, error: kube::Error) -> Error {
         match error {
             kube::Error::Api(status) if status.code == 409 => Error::Conflict,
-            source => Error::Api {
-                namespace: self.namespace.clone(),
-                name: self.name.clone(),
-                source: Box::new(source),
-            },
+            source => {
+                Error::Api { namespace: self.namespace.clone(), name: self.name.clone(), source: Box::new(source) }
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Two electors on one lease in memory.
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::server::Freshness;

@@ -1,6 +1,6 @@
 //! Which sets a pod carries, by what was recorded when it was injected.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -45,7 +45,7 @@ enum OpenKruiseRecord {
 /// annotation can be copied to a pod that was never injected.
 ///
 /// Annotations that are not what we or OpenKruise write are taken as if they were not there.
-pub fn carried(annotations: &BTreeMap<String, String>, containers: &HashSet<&str>) -> Vec<Carried> {
+pub fn carried(annotations: &BTreeMap<String, String>, containers: &BTreeSet<&str>) -> Vec<Carried> {
     let mut found = BTreeMap::new();
     openkruise(annotations, containers, &mut found);
     let text = annotations.get(INJECTED_ANNOTATION).map_or("", String::as_str);
@@ -62,7 +62,7 @@ pub fn carried(annotations: &BTreeMap<String, String>, containers: &HashSet<&str
 
 fn openkruise(
     annotations: &BTreeMap<String, String>,
-    containers: &HashSet<&str>,
+    containers: &BTreeSet<&str>,
     found: &mut BTreeMap<String, String>,
 ) {
     let text = annotations.get(OPENKRUISE_HASH).map_or("", String::as_str);
@@ -82,7 +82,7 @@ fn openkruise(
 }
 
 /// A container of a hot-upgrade set is there twice, as `<name>-1` and `<name>-2`, while the list has the plain name.
-fn runs_under_openkruise(name: &str, containers: &HashSet<&str>) -> bool {
+fn runs_under_openkruise(name: &str, containers: &BTreeSet<&str>) -> bool {
     containers.contains(name) || ["1", "2"].iter().all(|slot| containers.contains(format!("{name}-{slot}").as_str()))
 }
 
@@ -90,23 +90,41 @@ fn runs_under_openkruise(name: &str, containers: &HashSet<&str>) -> bool {
 mod tests {
     use super::*;
 
+    type Pairs<'a> = &'a [(&'a str, &'a str)];
+    /// What it is, annotations, containers, what is carried.
+    type Case<'a> = (&'a str, Pairs<'a>, &'a [&'a str], Pairs<'a>);
+
     #[test]
     fn a_set_is_carried_when_it_is_recorded_and_its_containers_are_present() {
-        let ours = INJECTED_ANNOTATION;
-        let cases: [(&str, &[(&str, &str)], &[&str], &[(&str, &str)]); 12] = [
+        let cases: [Case<'_>; 12] = [
             ("nothing recorded", &[], &["app"], &[]),
-            ("recorded and present", &[(ours, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)], &["c"], &[("a", "v1:0")]),
-            ("recorded, absent", &[(ours, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)], &["app"], &[]),
+            (
+                "recorded and present",
+                &[(INJECTED_ANNOTATION, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)],
+                &["c"],
+                &[("a", "v1:0")],
+            ),
+            (
+                "recorded, absent",
+                &[(INJECTED_ANNOTATION, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)],
+                &["app"],
+                &[],
+            ),
             (
                 "init container absent",
-                &[(ours, r#"{"a":{"hash":"v1:0","containers":["c"],"initContainers":["i"]}}"#)],
+                &[(INJECTED_ANNOTATION, r#"{"a":{"hash":"v1:0","containers":["c"],"initContainers":["i"]}}"#)],
                 &["c"],
                 &[],
             ),
-            ("not JSON", &[(ours, "{")], &["c"], &[]),
-            ("another shape", &[(ours, r#"["a"]"#)], &["c"], &[]),
-            ("one entry of another shape", &[(ours, r#"{"a":3,"b":{"hash":"v1:0"}}"#)], &["c"], &[("b", "v1:0")]),
-            ("null fields", &[(ours, r#"{"a":{"hash":null,"containers":null}}"#)], &["c"], &[("a", "")]),
+            ("not JSON", &[(INJECTED_ANNOTATION, "{")], &["c"], &[]),
+            ("another shape", &[(INJECTED_ANNOTATION, r#"["a"]"#)], &["c"], &[]),
+            (
+                "one entry of another shape",
+                &[(INJECTED_ANNOTATION, r#"{"a":3,"b":{"hash":"v1:0"}}"#)],
+                &["c"],
+                &[("b", "v1:0")],
+            ),
+            ("null fields", &[(INJECTED_ANNOTATION, r#"{"a":{"hash":null,"containers":null}}"#)], &["c"], &[("a", "")]),
             (
                 "OpenKruise",
                 &[
@@ -130,7 +148,7 @@ mod tests {
             ),
             (
                 "our record wins",
-                &[(OPENKRUISE_LIST, "a"), (ours, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)],
+                &[(OPENKRUISE_LIST, "a"), (INJECTED_ANNOTATION, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)],
                 &["c"],
                 &[("a", "v1:0")],
             ),

@@ -1,6 +1,6 @@
 //! The controller's read model of pods: only those that carry a set, and of these only what is counted.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -76,8 +76,9 @@ impl PodRecord {
     /// The record of a pod that carries a set, nothing for one that carries none.
     pub fn of(pod: &WatchedPod) -> Option<Self> {
         let spec = pod.spec.as_ref();
-        let containers = spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
-        let names: HashSet<&str> = containers.map(|container| container.name.as_str()).collect();
+        let containers =
+            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
+        let names: BTreeSet<&str> = containers.map(|container| container.name.as_str()).collect();
         let carried = carried(pod.annotations(), &names);
         if carried.is_empty() {
             return None;
@@ -194,7 +195,7 @@ pub(super) mod tests {
 
     fn touched(index: &mut PodIndex, pod: &WatchedPod) -> Vec<String> {
         let touched = index.update(&PodKey::of(pod), PodRecord::of(pod));
-        touched.iter().map(|set| set.to_string()).collect()
+        touched.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -226,8 +227,18 @@ pub(super) mod tests {
     #[test]
     fn phase_deletion_and_condition_decide_what_is_active_and_ready() {
         let cases: [(&str, serde_json::Value, bool, bool); 6] = [
-            ("running, ready", json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}), true, true),
-            ("pending, ready", json!({"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}), true, false),
+            (
+                "running, ready",
+                json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+                true,
+                true,
+            ),
+            (
+                "pending, ready",
+                json!({"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}),
+                true,
+                false,
+            ),
             ("running, no condition", json!({"phase": "Running", "conditions": null}), true, false),
             ("succeeded", json!({"phase": "Succeeded"}), false, false),
             ("failed", json!({"phase": "Failed"}), false, false),
