@@ -21,7 +21,6 @@ pub use args::{
 use crate::certs::files::{self, CertificateFiles};
 use crate::certs::{Resolver, local};
 use crate::logging;
-use crate::registry::registry;
 use crate::server::{Addresses, Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown};
 
 /// Why the process could not start or go on.
@@ -40,9 +39,16 @@ pub enum ServeError {
     /// The certificate of a server without a cluster.
     #[error(transparent)]
     Certificate(#[from] local::LocalError),
-            return standalone::serve(args, process).await;
-        }
-        cluster::serve(args, process).await
+    /// The cluster.
+    #[error(transparent)]
+    Cluster(#[from] cluster::ClusterError),
+    /// The manifests of a server without a cluster.
+    #[error("the manifests cannot be used:{}", listed(.0))]
+    Manifests(Vec<crate::world::standalone::Error>),
+}
+
+fn listed(errors: &[crate::world::standalone::Error]) -> String {
+    errors.iter().flat_map(|error| ["\n".to_owned(), error.to_string()]).collect()
 }
 
 /// What every part of the process shares: clones are handles of the same things.
