@@ -10,6 +10,7 @@ pub mod index;
 pub mod injection;
 pub mod needs;
 mod rules;
+mod size;
 pub mod validation;
 pub mod vocabulary;
 

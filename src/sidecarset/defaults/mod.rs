@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use self::filler::Absent::{Missing, Zero};
 use self::filler::Filler;
+use super::size::{MAX_VALUES, count_values};
 use super::vocabulary as words;
 use crate::world::Snapshot;
 
@@ -38,7 +39,9 @@ impl Defaulting<Snapshot> for SidecarSetDefaults {
 pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
     let filler = &mut Filler(patch);
     let terminating = filler.get("/metadata/deletionTimestamp").is_some();
-    if terminating || !filler.0.document().is_object() {
+    // Validation refuses what is too large.
+    let too_large = filler.get("/spec").is_some_and(|spec| count_values(spec) > MAX_VALUES);
+    if terminating || too_large || !filler.0.document().is_object() {
         return Ok(());
     }
     for (list, policy) in [("containers", words::BEFORE_APP_CONTAINER), ("initContainers", words::AFTER_APP_CONTAINER)]

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 pub use self::conflicts::Other;
 use self::node::Node;
+use super::size::{MAX_VALUES, count_values};
 use crate::world::Snapshot;
 
 /// In front of the names of annotations that people write on a set: OpenKruise's, and ours.
@@ -121,6 +122,11 @@ fn is_terminating(object: &Value, findings: &mut Findings) -> bool {
 fn faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
     let (metadata, spec) = (Node::root(object, "metadata"), Node::root(object, "spec"));
     let mut errors = ErrorList::new();
+    let values = count_values(spec.value);
+    if values > MAX_VALUES {
+        errors.push(Error::too_many(&spec.path, values, MAX_VALUES));
+        return errors;
+    }
     names::check_set_name(&metadata, &mut errors);
     names::check_not_canary(&metadata, &mut errors);
     shape::check(spec.value, &spec.path, &mut errors, warnings);

@@ -316,6 +316,13 @@ fn only_a_rollout_that_somebody_asked_for_is_warned_about() {
 }
 
 #[test]
+fn set_of_absurd_size_is_refused_whole_and_gets_no_defaults() {
+    let object = set(&json!({"containers": vec![json!({}); 30_000]}));
+    assert_eq!(defaulted(&object), object);
+    assert_eq!(errors(&object), "spec: Too many: 30005: must have at most 20000 items");
+}
+
+#[test]
 fn very_many_faults_and_unknown_fields_are_told_in_part() {
     let ports: Vec<Value> = (0..1000).map(|_| json!({"containerPort": 0, "prot": 1})).collect();
     let mut findings = Findings::default();
