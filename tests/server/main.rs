@@ -10,5 +10,6 @@ mod harness;
 mod http2;
 mod log;
 mod probes;
+mod process;
 mod replies;
 mod toys;

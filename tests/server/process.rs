@@ -1,0 +1,135 @@
+//! The whole process: starting, serving, ending by signals.
+
+use std::io::{BufRead, BufReader, Read as _};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+
+use serde_json::Value;
+
+use crate::client::{Client, plain_get};
+
+const OUTRIDER: &str = env!("CARGO_BIN_EXE_outrider");
+
+struct Process {
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Process {
+    /// Serves without a cluster, on ports of the system's choice.
+    fn standalone(ca_file: &std::path::Path, more: &[&str]) -> Self {
+        let mut child = Command::new(OUTRIDER)
+            .args(["serve", "--standalone", "--log-format", "json", "--webhook-bind-address", "127.0.0.1:0"])
+            .args(["--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0"])
+            .arg("--ca-file")
+            .arg(ca_file)
+            .args(more)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Self { child, log }
+    }
+
+    /// Reads the log up to the line with this message.
+    fn line(&mut self, message: &str) -> Value {
+        for line in self.log.by_ref().lines() {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            if line["message"] == message {
+                return line;
+            }
+        }
+        panic!("the log ended without {message:?}");
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    fn end(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standalone_server_is_trusted_with_the_file_it_wrote_and_ends_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let ca_file = dir.path().join("ca.crt");
+    let mut process = Process::standalone(&ca_file, &["--drain-delay", "0"]);
+    let listening = process.line("Listening");
+    let address = |front: &str| listening[front].as_str().unwrap().parse().unwrap();
+    assert_eq!(listening["metrics"], "off");
+
+    let ca = std::fs::read_to_string(&ca_file).unwrap();
+    let mut client = Client::connect(address("webhooks"), &ca).await.unwrap();
+    assert_eq!(client.post("/mutate-nothing", "{}").await.status, 404);
+    while plain_get(address("health"), "/readyz").await.0 != 200 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    process.signal("TERM");
+    process.line("Ended in order");
+    assert_eq!(process.end().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut process = Process::standalone(&dir.path().join("ca.crt"), &["--drain-delay", "1h"]);
+    process.line("Listening");
+    process.signal("INT");
+    process.line("Ending; not ready from now on");
+    process.signal("TERM");
+    assert_eq!(process.end().code(), Some(1));
+}
+
+#[test]
+fn a_process_that_cannot_start_says_why_with_exit_code_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let ca_file = dir.path().join("ca.crt");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let missing = dir.path().join("missing").join("ca.crt");
+    let table: [(&[&str], String); 4] = [
+        (&["--health-probe-bind-address", &address], format!("cannot listen on {address} for health probes")),
+        (&["--client-ca-file", "/nonexistent/ca.crt"], "client CA file /nonexistent/ca.crt".to_owned()),
+        (&["--ca-file", missing.to_str().unwrap()], "cannot write ".to_owned()),
+        (&["--log-level", "outrider=loud"], "is no log level".to_owned()),
+    ];
+    for (arguments, text) in table {
+        let mut command = Command::new(OUTRIDER);
+        command.args(["serve", "--standalone", "--webhook-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0"]);
+        if !arguments.contains(&"--health-probe-bind-address") {
+            command.args(["--health-probe-bind-address", "0"]);
+        }
+        if !arguments.contains(&"--ca-file") {
+            command.arg("--ca-file").arg(&ca_file);
+        }
+        let output = command.args(arguments).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(&text), "{arguments:?}: {told}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn version_and_completion_go_to_stdout() {
+    let table: [(&[&str], &str); 3] = [
+        (&["--version"], concat!("outrider ", env!("CARGO_PKG_VERSION"))),
+        (&["completion", "bash"], "complete -F _outrider"),
+        (&["serve", "--help"], "--health-probe-bind-address"),
+    ];
+    for (arguments, text) in table {
+        let output = Command::new(OUTRIDER).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(String::from_utf8(output.stdout).unwrap().contains(text), "{arguments:?}");
+        assert!(output.stderr.is_empty());
+    }
+}
