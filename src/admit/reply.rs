@@ -115,3 +115,45 @@ impl Patch {
             .map_err(|error| ReplyError(format!("the patch does not fit the object: {error}")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(response: &Value) -> Result<Reply, String> {
+        let body = json!({"kind": "AdmissionReview", "response": response}).to_string();
+        Reply::read(body.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_patch_is_decoded_and_applied() {
+        let patch = STANDARD.encode(r#"[{"op":"add","path":"/b","value":2}]"#);
+        let reply = read(&json!({"allowed": true, "patch": patch, "warnings": null})).unwrap();
+        let mut object = json!({"a": 1});
+        reply.patch.unwrap().apply(&mut object).unwrap();
+        assert_eq!((object, reply.status), (json!({"a": 1, "b": 2}), None));
+    }
+
+    #[test]
+    fn a_refusal_without_a_status_is_still_a_refusal() {
+        assert_eq!(read(&json!({"allowed": false})).unwrap().status, Some(Status::default()));
+    }
+
+    #[test]
+    fn replies_without_sense_are_errors() {
+        let no_list = STANDARD.encode(r#"{"op":"add"}"#);
+        let table = [
+            (json!(null), "invalid type: null"),
+            (json!({}), "missing field `allowed`"),
+            (json!({"allowed": true, "patch": "%"}), "the patch is not base64"),
+            (json!({"allowed": true, "patch": no_list}), "the patch is not a list of operations"),
+        ];
+        for (response, expected) in table {
+            let error = read(&response).unwrap_err();
+            assert!(error.starts_with("the reply cannot be used: ") && error.contains(expected), "{error}");
+        }
+        let misfit = Patch { operations: vec![json!({"op": "remove", "path": "/none"})] };
+        assert!(misfit.apply(&mut json!({})).unwrap_err().to_string().contains("does not fit the object"));
+    }
+}

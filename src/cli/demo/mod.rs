@@ -14,7 +14,7 @@ use std::time::Duration;
 use admission::registry::Phase;
 use clap::Args;
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::folder::Folder;
 use self::story::Story;
@@ -100,6 +100,8 @@ pub fn execute(args: &DemoArgs) -> ExitCode {
 pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Outcome, DemoError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        // Before there are files: a signal without a handler would leave them behind.
+        let mut ending = Ending::watch()?;
         let demo = Demo::prepare()?;
         let process = Process::default();
         let server = demo.server(&process).await?;
@@ -108,7 +110,7 @@ pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Ou
         stdout.write_all(demo.play(addresses, coloured).await?.as_bytes())?;
         stdout.flush()?;
         if !args.once {
-            until_told_to_end().await?;
+            ending.told().await;
         }
         process.shutdown.begin(Duration::ZERO).await;
         let _ = serving.await;
@@ -116,11 +118,22 @@ pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Ou
     })
 }
 
-async fn until_told_to_end() -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        interrupted = tokio::signal::ctrl_c() => interrupted,
+/// Ctrl-C, or SIGTERM.
+struct Ending {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Ending {
+    fn watch() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn told(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
 
