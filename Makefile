@@ -19,7 +19,7 @@ help: ## Show this help.
 
 .PHONY: demo
 demo: ## Serve built-in examples on loopback, send them a pod, show what changed. No cluster needed.
-	$(CARGO) run --release --quiet -- demo
+	$(CARGO) run --quiet -- demo
 
 .PHONY: cluster
 cluster: ## Start a real control plane on loopback to play with; prints the line that sets KUBECONFIG.

@@ -27,7 +27,7 @@ impl Mutating<Snapshot> for PodMutation {
         if selected.is_empty() {
             return Ok(Verdict::allow(Reason::NoMatch));
         }
-        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { *set }));
+        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
         let mut report = Report::default();
         for (set, selection) in selected {
             match selection {

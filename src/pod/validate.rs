@@ -34,7 +34,7 @@ impl Validating<Snapshot> for PodValidation {
         if selected.is_empty() {
             return Ok(());
         }
-        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { *set }));
+        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
         let mut lacking = Vec::new();
         for (set, selection) in selected {
             if !matches!(selection, Selection::Selected) {

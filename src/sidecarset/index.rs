@@ -112,6 +112,25 @@ impl SetIndex {
         found.into_iter().filter_map(|position| self.sets.get(position as usize)).collect()
     }
 
+    /// Sets that may select a pod which `selector` selects too, in no order. The others do not, whatever the namespace.
+    pub fn may_share_pods_with(&self, selector: &Selector) -> impl Iterator<Item = &Arc<CompiledSet>> {
+        let mut found = self.everywhere.clone();
+        self.namespace_labels.keys.values().for_each(|term| term.collect_all(&mut found));
+        for (key, term) in &self.pod_labels.keys {
+            let values = selector.requirements().iter().find_map(|requirement| match requirement {
+                Requirement::In(of, values) if of == key => Some(values),
+                _ => None,
+            });
+            match values {
+                Some(values) => values.iter().for_each(|value| term.collect(value, &mut found)),
+                None => term.collect_all(&mut found),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().filter_map(|position| self.sets.get(position as usize))
+    }
+
     fn file(&mut self, condition: &Condition<'_>, position: u32) {
         let terms = match condition.owner {
             Owner::Pod => &mut self.pod_labels,
@@ -130,18 +149,26 @@ impl SetIndex {
 impl Terms {
     fn collect(&self, key: &str, value: &str, found: &mut Vec<u32>) {
         if let Some(term) = self.keys.get(key) {
-            found.extend_from_slice(&term.any_value);
-            if let Some(sets) = term.values.get(value) {
-                found.extend_from_slice(sets);
-            }
+            term.collect(value, found);
         }
     }
 
     fn collect_all_but(&self, key: &str, found: &mut Vec<u32>) {
-        for (_, term) in self.keys.iter().filter(|(other, _)| *other != key) {
-            found.extend_from_slice(&term.any_value);
-            found.extend(term.values.values().flatten());
+        self.keys.iter().filter(|(other, _)| *other != key).for_each(|(_, term)| term.collect_all(found));
+    }
+}
+
+impl Term {
+    fn collect(&self, value: &str, found: &mut Vec<u32>) {
+        found.extend_from_slice(&self.any_value);
+        if let Some(sets) = self.values.get(value) {
+            found.extend_from_slice(sets);
         }
+    }
+
+    fn collect_all(&self, found: &mut Vec<u32>) {
+        found.extend_from_slice(&self.any_value);
+        found.extend(self.values.values().flatten());
     }
 }
 

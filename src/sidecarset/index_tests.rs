@@ -83,6 +83,22 @@ proptest! {
         let order: Vec<_> = found.iter().map(|set| (set.order, &set.name)).collect();
         prop_assert!(order.is_sorted(), "{order:?}");
     }
+
+    #[test]
+    fn no_set_whose_selector_overlaps_is_missed(
+        specs in prop::collection::vec(spec(), 0..12),
+        selector in selector().prop_map(|selector| json!({"selector": selector, "namespaceSelector": {}})),
+    ) {
+        let object = |(index, spec): (usize, &Value)| json!({"metadata": {"name": format!("s{index}")}, "spec": spec});
+        let sets: Vec<_> = specs.iter().enumerate().map(|it| Arc::new(compile(&object(it)))).collect();
+        let selector = compile(&object((99, &selector))).selector;
+        let index = SetIndex::build(sets.clone());
+        let found: Vec<&str> = index.may_share_pods_with(&selector).map(|set| set.name.as_str()).collect();
+        for set in &sets {
+            let is_found = found.contains(&set.name.as_str());
+            prop_assert!(is_found || !selector.overlaps(&set.selector), "{} is missed", set.name);
+        }
+    }
 }
 
 #[test]
@@ -98,6 +114,9 @@ fn sets_of_other_pods_are_not_candidates() {
     let found = index.candidates([("app", "web"), ("all", "x")].into_iter(), "shop", None);
     assert_eq!(found.iter().map(|set| set.name.as_str()).collect::<Vec<_>>(), ["mine"]);
     assert_eq!(index.len(), 101);
+    let own = selecting("other", "web");
+    let rivals = index.may_share_pods_with(&own.selector).map(|set| set.name.as_str());
+    assert_eq!(rivals.collect::<Vec<_>>(), ["mine"]);
 }
 
 #[test]

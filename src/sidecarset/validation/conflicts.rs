@@ -10,18 +10,11 @@ use super::node::Node;
 use super::{ANNOTATION_PREFIXES, names, selectors};
 use crate::sidecarset::api::SidecarSetSpec;
 use crate::sidecarset::canonical::canonical_volume;
-use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
-
-/// Another set: its name, annotations and spec.
-pub type Other<'a> = (&'a str, &'a BTreeMap<String, String>, &'a SidecarSetSpec);
+use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+use crate::sidecarset::index::SetIndex;
 
 /// Adds an error for everything of the set that another one, which can select the same pod, brings as well.
-pub fn check<'a>(
-    metadata: &Node<'_>,
-    spec: &Node<'_>,
-    others: impl Iterator<Item = Other<'a>>,
-    errors: &mut ErrorList,
-) {
+pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut ErrorList) {
     let own_name = metadata.text("name");
     let own_bases = bases(|key| metadata.child("annotations").value.get(key).and_then(Value::as_str));
     let Some(selector) = selectors::compiled(&spec.child("selector")) else { return };
@@ -31,13 +24,15 @@ pub fn check<'a>(
         (name, _) => named(name),
     };
     let own_containers = container_names(spec);
-    for (name, annotations, other) in others.filter(|(name, ..)| *name != own_name) {
+    for other in sets.may_share_pods_with(&selector).filter(|other| other.name != own_name) {
+        if !meet(&selector, namespaces.as_ref(), other) {
+            continue;
+        }
         // A canary takes the place of its base, so the two never meet in a pod.
-        let stands_in =
-            own_bases.contains(&name) || bases(|key| annotations.get(key).map(String::as_str)).contains(&own_name);
-        if !stands_in && meet(&selector, namespaces.as_ref(), other) {
-            check_containers(&own_containers, name, other, errors);
-            check_volumes(&spec.child("volumes"), name, other, errors);
+        let their_bases = bases(|key| other.annotations.get(key).map(String::as_str));
+        if !own_bases.contains(&other.name.as_str()) && !their_bases.contains(&own_name) {
+            check_containers(&own_containers, &other.name, &other.spec, errors);
+            check_volumes(&spec.child("volumes"), &other.name, &other.spec, errors);
         }
     }
 }
@@ -57,22 +52,14 @@ fn named(namespace: &str) -> Option<Selector> {
     LabelSelector { match_labels, ..LabelSelector::default() }.compile().ok()
 }
 
-/// Whether some pod in some namespace is selected by both. A selector that cannot be compiled selects nothing.
-fn meet(selector: &Selector, namespaces: Option<&Selector>, other: &SidecarSetSpec) -> bool {
-    let other_namespaces = match (other.namespace.as_deref(), &other.namespace_selector) {
-        (None | Some(""), None) => None,
-        (None | Some(""), Some(selector)) => match selector.compile() {
-            Ok(selector) => Some(selector),
-            Err(_) => return false,
-        },
-        (Some(name), _) => named(name),
-    };
-    let in_one_namespace = match (namespaces, &other_namespaces) {
-        (Some(own), Some(other)) => own.overlaps(other),
-        _ => true,
-    };
-    let other_selector = other.selector.as_ref().and_then(|selector| selector.compile().ok());
-    in_one_namespace && other_selector.is_some_and(|other| selector.overlaps(&other))
+/// Whether some pod in some namespace is selected by both.
+fn meet(selector: &Selector, namespaces: Option<&Selector>, other: &CompiledSet) -> bool {
+    let in_one_namespace = namespaces.is_none_or(|own| match &other.scope {
+        NamespaceScope::All => true,
+        NamespaceScope::Named(name) => named(name).is_some_and(|other| own.overlaps(&other)),
+        NamespaceScope::Selected { selector, .. } => own.overlaps(selector),
+    });
+    in_one_namespace && selector.overlaps(&other.selector)
 }
 
 /// The names of the set's own containers in a pod, and where they are written.

@@ -20,7 +20,6 @@ use admission::field::{Error, ErrorList};
 use admission::{Findings, Reason, Request, Validating};
 use serde_json::Value;
 
-pub use self::conflicts::Other;
 use self::node::Node;
 use super::size::{MAX_VALUES, count_values};
 use crate::world::Snapshot;
@@ -137,8 +136,7 @@ fn faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) -> Error
     strategy::check(&spec, &mut errors);
     unserved::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
-    let others = world.sets.iter().map(|set| (set.name.as_str(), &set.annotations, set.spec.as_ref()));
-    conflicts::check(&metadata, &spec, others, &mut errors);
+    conflicts::check(&metadata, &spec, &world.sets, &mut errors);
     errors
 }
 
