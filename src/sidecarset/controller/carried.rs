@@ -5,21 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::injection::INJECTED_ANNOTATION;
 
 /// Sets in a pod injected by OpenKruise, comma-separated.
 pub const OPENKRUISE_LIST: &str = "kruise.io/sidecarset-injected-list";
 /// What OpenKruise injected, by set: an object with `hash` and `sidecarList`, in old versions the hash alone.
 pub const OPENKRUISE_HASH: &str = "kruise.io/sidecarset-hash";
-
-/// A set that a pod carries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Carried {
-    /// Name of the set.
-    pub set: Box<str>,
-    /// Hash of what was injected, empty where it was not recorded.
-    pub hash: Box<str>,
-}
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -41,11 +33,11 @@ enum OpenKruiseRecord {
     HashOnly(String),
 }
 
-/// The sets that a pod carries, by name. A set is carried only if every container that was recorded for it is present: an
+/// The sets that a pod carries, by name, each with the hash of what was injected (empty where it was not recorded). A set is carried only if every container that was recorded for it is present: an
 /// annotation can be copied to a pod that was never injected.
 ///
 /// Annotations that are not what we or OpenKruise write are taken as if they were not there.
-pub fn carried(annotations: &BTreeMap<String, String>, containers: &BTreeSet<&str>) -> Vec<Carried> {
+pub fn carried(annotations: &BTreeMap<String, String>, containers: &BTreeSet<&str>) -> Packed {
     let mut found = BTreeMap::new();
     openkruise(annotations, containers, &mut found);
     let text = annotations.get(INJECTED_ANNOTATION).map_or("", String::as_str);
@@ -57,7 +49,7 @@ pub fn carried(annotations: &BTreeMap<String, String>, containers: &BTreeSet<&st
             found.insert(set, record.hash.unwrap_or_default());
         }
     }
-    found.into_iter().map(|(set, hash)| Carried { set: set.into(), hash: hash.into() }).collect()
+    Packed::of(found.iter().map(|(set, hash)| (set.as_str(), hash.as_str())))
 }
 
 fn openkruise(
@@ -156,8 +148,7 @@ mod tests {
         for (case, annotations, containers, expected) in cases {
             let annotations = annotations.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
             let found = carried(&annotations, &containers.iter().copied().collect());
-            let found: Vec<(&str, &str)> = found.iter().map(|c| (&*c.set, &*c.hash)).collect();
-            assert_eq!(found, expected, "{case}");
+            assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{case}");
         }
     }
 }

@@ -31,13 +31,13 @@ impl Counts {
             let namespace = &*key.namespace;
             let labels = snapshot.namespaces.labels(namespace);
             if !pod.active
-                || !set.selector.matches(&*pod.labels)
+                || !set.selector.matches(&pod.labels)
                 || !reaches(&set.scope, namespace, labels)
                 || snapshot.exclusion.covers(namespace, labels)
             {
                 continue;
             }
-            let updated = pod.carried.iter().any(|carried| *carried.set == *set.name && *carried.hash == *set.hash);
+            let updated = pod.carried.iter().any(|carried| carried == (&set.name, &set.hash));
             counts.matched_pods = counts.matched_pods.saturating_add(1);
             counts.updated_pods = counts.updated_pods.saturating_add(i32::from(updated));
             counts.ready_pods = counts.ready_pods.saturating_add(i32::from(pod.ready));

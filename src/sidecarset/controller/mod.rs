@@ -2,6 +2,7 @@
 
 pub mod carried;
 pub mod count;
+pub mod packed;
 pub mod pods;
 mod watch;
 

@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
 
-use crate::sidecarset::controller::carried::{Carried, carried};
+use crate::sidecarset::controller::carried::carried;
+use crate::sidecarset::controller::packed::Packed;
 use crate::world::slim::Slim;
 
 /// A pod as it is watched.
@@ -59,17 +60,17 @@ impl PodKey {
     }
 }
 
-/// What is kept of a pod: some 500 bytes with half a dozen labels.
+/// What is kept of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodRecord {
     /// Labels.
-    pub labels: PodLabels,
+    pub labels: Packed,
     /// Neither finished nor on its way out.
     pub active: bool,
     /// Running, with the condition Ready.
     pub ready: bool,
-    /// The sets in the pod.
-    pub carried: Box<[Carried]>,
+    /// The sets in the pod, each with the hash that was recorded.
+    pub carried: Packed,
 }
 
 impl PodRecord {
@@ -88,19 +89,12 @@ impl PodRecord {
         let ready = status.conditions.iter().flatten().any(|it| it.kind == "Ready" && it.status == "True");
         let terminating = pod.meta().deletion_timestamp.is_some();
         Some(Self {
-            labels: pairs(pod.labels()),
+            labels: Packed::of(pod.labels().iter().map(|(key, value)| (key.as_str(), value.as_str()))),
             active: !terminating && !matches!(phase, "Succeeded" | "Failed"),
             ready: phase == "Running" && ready,
-            carried: carried.into(),
+            carried,
         })
     }
-}
-
-/// Labels as pairs: a quarter of the size of a map with a few entries.
-pub type PodLabels = Box<[(Box<str>, Box<str>)]>;
-
-fn pairs(labels: &BTreeMap<String, String>) -> PodLabels {
-    labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
 }
 
 /// Pods that carry a set, by set and by namespace.
@@ -121,19 +115,31 @@ impl PodIndex {
         }
         let mut touched = BTreeSet::new();
         if let Some(old) = self.pods.remove(key) {
-            for carried in &old.carried {
-                let set: Arc<str> = carried.set.as_ref().into();
-                self.unfile(&set, key);
-                touched.insert(set);
+            for (set, _) in old.carried.iter() {
+                self.unfile(set, key);
+                touched.insert(set.into());
             }
         }
         if let Some(new) = record {
-            for carried in &new.carried {
-                touched.insert(self.file(&carried.set, key));
+            let key = self.sharing_its_namespace(key);
+            for (set, _) in new.carried.iter() {
+                touched.insert(self.file(set, &key));
             }
-            self.pods.insert(key.clone(), new);
+            self.pods.insert(key, new);
         }
         touched
+    }
+
+    /// The key, with the text of its namespace shared with the other pods there.
+    fn sharing_its_namespace(&self, key: &PodKey) -> PodKey {
+        let first = self.in_namespace(&key.namespace).next();
+        let namespace = first.map_or_else(|| Arc::clone(&key.namespace), |(other, _)| Arc::clone(&other.namespace));
+        PodKey { namespace, name: Arc::clone(&key.name) }
+    }
+
+    fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = (&PodKey, &PodRecord)> {
+        let first = PodKey { namespace: namespace.into(), name: "".into() };
+        self.pods.range(first..).take_while(move |(key, _)| &*key.namespace == namespace)
     }
 
     fn file(&mut self, set: &str, key: &PodKey) -> Arc<str> {
@@ -159,9 +165,8 @@ impl PodIndex {
 
     /// The sets that pods of a namespace carry.
     pub fn sets_in(&self, namespace: &str) -> BTreeSet<Arc<str>> {
-        let first = PodKey { namespace: namespace.into(), name: "".into() };
-        let pods = self.pods.range(first..).take_while(|(key, _)| &*key.namespace == namespace);
-        pods.flat_map(|(_, record)| record.carried.iter().map(|carried| carried.set.as_ref().into())).collect()
+        let carried = self.in_namespace(namespace).flat_map(|(_, record)| record.carried.iter());
+        carried.map(|(set, _)| set.into()).collect()
     }
 }
 
