@@ -243,7 +243,9 @@ mod tests {
     #[test]
     fn a_namespace_counts_as_changed_only_when_its_labels_changed() {
         let (mut feed, target) = feed();
-        let labels = BTreeMap::from([("env".to_owned(), "prod".to_owned())]);
+        // The API server gives every namespace the label of its own name.
+        let labels = [("env", "prod"), ("kubernetes.io/metadata.name", "a")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         assert_eq!(feed.apply_namespace("a", &labels), Effect::Decisions);
         assert_eq!(feed.apply_namespace("a", &labels), Effect::None);
         feed.publish(&target);
