@@ -68,7 +68,7 @@ impl From<Unserved> for Refusal {
 }
 
 enum Answered {
-    Review(Box<Answer>),
+    Review(Answer),
     Conversion(Vec<u8>),
 }
 
@@ -214,7 +214,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
             Target::Endpoint(index) => {
                 let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
-                entry.endpoint.answer(body, &self.world.load()).map(|answer| Answered::Review(Box::new(answer)))
+                entry.endpoint.answer(body, &self.world.load()).map(Answered::Review)
             }
         }));
         let unserved = match caught {
