@@ -93,6 +93,14 @@ async fn the_router_answers_every_sample_with_the_bytes_that_review_prints() {
     }
 }
 
+#[test]
+fn the_readme_names_a_sample_that_its_sets_inject() {
+    const SAMPLE: &str = "tests/fixtures/README-pod.json";
+    assert!(fs::read_to_string("README.md").unwrap().contains(&format!("--data @{SAMPLE} ")));
+    let ran = outrider(&["review", "--manifests", "config/samples", SAMPLE], "");
+    assert!(ran.stderr.contains("\npatched: Injected\n"), "{}", ran.stderr);
+}
+
 /// Reasons of parts that later builds bring, and of what validation keeps from happening here: two sets that bring the same
 /// container to one pod, and sets that break the pods they are added to.
 const WITHOUT_SAMPLE: [Reason; 7] = [

@@ -18,7 +18,7 @@ fn render(more: &[&str], stdin: &str) -> Ran {
 
 #[test]
 fn output_is_as_recorded_in_every_format() {
-    let table: [(&str, &[&str]); 9] = [
+    let table: [(&str, &[&str]); 10] = [
         ("workloads-yaml.txt", &["-f", WORKLOADS]),
         ("workloads-diff.txt", &["-f", WORKLOADS, "-o", "diff"]),
         ("workloads-patch.txt", &["-f", WORKLOADS, "-o", "patch"]),
@@ -27,6 +27,7 @@ fn output_is_as_recorded_in_every_format() {
         ("namespace.txt", &["-f", "tests/offline/input/audited.yaml", "-n", "shop"]),
         ("namespace-unknown.txt", &["-f", "tests/offline/input/audited.yaml", "-n", "elsewhere", "-o", "diff"]),
         ("refused.txt", &["-f", ONE, "tests/offline/input/refused.yaml"]),
+        ("no-template.txt", &["-f", "tests/offline/input/no-template.yaml"]),
         ("bad-templates.txt", &["-f", ONE, "tests/offline/input/bad-templates.yaml"]),
     ];
     for (recording, arguments) in table {

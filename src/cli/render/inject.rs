@@ -49,18 +49,15 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
     };
     let Some(at) = pod_template(&identity.api_version, &identity.kind) else {
         let title = title(&identity, None, &value);
-        return Ok(Rendered {
-            source,
-            title,
-            identity,
-            after: value.clone(),
-            before: value,
-            patch: Vec::new(),
-            warnings: Vec::new(),
-        });
+        return Ok(untouched(source, title, identity, value, Vec::new()));
     };
     let namespace = identity.namespace.clone().unwrap_or_else(|| namespace.to_owned());
     let title = title(&identity, Some(&namespace), &value);
+    if value.pointer(at).is_none_or(Value::is_null) {
+        // As the Rollout of Argo that refers to a Deployment.
+        let warning = format!("{} is missing, so there is no pod to look at", field(at));
+        return Ok(untouched(source, title, identity, value, vec![warning]));
+    }
     let pod = match pod(&value, at, &identity, &namespace) {
         Ok(pod) => pod,
         Err(message) => return Err(bad_input(source, title, message)),
@@ -85,6 +82,15 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
     }
 }
 
+fn untouched(source: String, title: String, identity: Identity, value: Value, warnings: Vec<String>) -> Rendered {
+    Rendered { source, title, identity, after: value.clone(), before: value, patch: Vec::new(), warnings }
+}
+
+/// A JSON pointer as a field path.
+fn field(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".")
+}
+
 fn bad_input(source: String, title: String, message: String) -> Failure {
     Failure { source, title, message, warnings: Vec::new(), outcome: Outcome::BadInput }
 }
@@ -104,16 +110,13 @@ fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String 
 /// The pod as its controller would create it: metadata and spec of the template, in the namespace of the object, with a name
 /// that the API server is to complete.
 fn pod(value: &Value, at: &str, identity: &Identity, namespace: &str) -> Result<Value, String> {
-    let field = at.trim_start_matches('/').replace('/', ".");
-    let template = match value.pointer(at) {
-        Some(template @ Value::Object(_)) => template,
-        None | Some(Value::Null) => return Err(format!("{field} is missing: a {} makes pods from it", identity.kind)),
-        Some(_) => return Err(format!("{field} must be an object with metadata and spec")),
+    let Some(template @ Value::Object(_)) = value.pointer(at) else {
+        return Err(format!("{} must be an object with metadata and spec", field(at)));
     };
     let mut metadata = match template.get("metadata") {
         Some(Value::Object(metadata)) => metadata.clone(),
         None | Some(Value::Null) => Map::new(),
-        Some(_) => return Err(format!("{field}.metadata must be an object").trim_start_matches('.').to_owned()),
+        Some(_) => return Err(format!("{} must be an object", field(&format!("{at}/metadata")))),
     };
     metadata.insert("namespace".to_owned(), namespace.into());
     if !at.is_empty() {
