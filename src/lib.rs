@@ -22,7 +22,7 @@ pub mod registry;
 pub mod server;
 pub mod sidecarset;
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod testing;
 pub mod world;
 pub mod yaml;

@@ -83,14 +83,14 @@ impl World {
     pub fn ask_bytes(&self, path: &str, body: &[u8]) -> Result<Reply, Unserved> {
         let answer = self.answer(path, body)?;
         let response = serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].take();
-        let patch = response.get("patch").map(|text| {
+        let mut object = serde_json::from_slice::<Value>(body).unwrap_or_default()["request"]["object"].take();
+        let operations: Option<Value> = response.get("patch").map(|text| {
             assert_eq!(response["patchType"], "JSONPatch");
             serde_json::from_slice(&STANDARD.decode(text.as_str().unwrap()).unwrap()).unwrap()
         });
-        let mut pod = serde_json::from_slice::<Value>(body).unwrap_or_default()["request"]["object"].take();
-        if let Some(patch) = &patch {
-            let patch: json_patch::Patch = serde_json::from_value(Value::clone(patch)).unwrap();
-            json_patch::patch(&mut pod, &patch).unwrap();
+        if let Some(operations) = operations.clone() {
+            let operations: json_patch::Patch = serde_json::from_value(operations).unwrap();
+            json_patch::patch(&mut object, &operations).unwrap();
         }
         Ok(Reply {
             decision: answer.decision,
@@ -98,10 +98,11 @@ impl World {
             message: answer.message,
             code: response["status"]["code"].as_u64(),
             causes: response["status"]["details"]["causes"].clone(),
-            warnings: serde_json::from_value(response.get("warnings").cloned().unwrap_or(json!([]))).unwrap(),
-            audit: serde_json::from_value(response.get("auditAnnotations").cloned().unwrap_or(json!({}))).unwrap(),
-            patch,
-            pod,
+            warnings: serde_json::from_value(response.get("warnings").cloned().unwrap_or_else(|| json!([]))).unwrap(),
+            audit: serde_json::from_value(response.get("auditAnnotations").cloned().unwrap_or_else(|| json!({})))
+                .unwrap(),
+            patch: operations,
+            pod: object,
             body: answer.body,
         })
     }

@@ -10,7 +10,7 @@ pub mod validate;
 pub mod view;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests;
 
 use admission::registry::{MatchPolicy, Rule, Scope};

@@ -376,3 +376,8 @@ fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) 
     })
     .to_string()
 }
+
+#[cfg(test)]
+#[path = "compiled_tests.rs"]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+mod tests;

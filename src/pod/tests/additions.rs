@@ -108,7 +108,7 @@ fn the_record_names_what_was_added_and_keeps_what_others_wrote() {
     let object = set("s", spec);
     let mut pod = pod(json!({}));
     pod["metadata"]["annotations"] = json!({"own/key~": "x", "outrider.dev/injected": r#"{"gone":{"hash": "v1:0"}}"#});
-    let reply = World::from_objects(&[object.clone()]).mutate(&pod);
+    let reply = World::from_objects(std::slice::from_ref(&object)).mutate(&pod);
     let hash = compile(&object).hash;
     let digits = hash.strip_prefix("v1:").unwrap();
     assert_eq!(

@@ -3,6 +3,7 @@
 mod additions;
 mod clashes;
 mod hostile;
+mod legality;
 mod matching;
 mod opt_out;
 mod order;

@@ -202,5 +202,5 @@ fn write_sorted(out: &mut String, value: &Value) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#[allow(clippy::unwrap_used)]
 mod tests;

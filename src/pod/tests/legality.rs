@@ -1,0 +1,127 @@
+//! Pods that the API server would refuse with the set in them.
+
+use admission::Reason;
+use serde_json::{Value, json};
+
+use crate::testing::{World, pod, set};
+
+fn container(fields: Value) -> Value {
+    let mut container = json!({"name": "log", "image": "l:1"});
+    json_patch::merge(&mut container, &fields);
+    json!({"containers": [container]})
+}
+
+fn init(fields: Value) -> Value {
+    let mut spec = container(fields);
+    json!({"containers": null, "initContainers": spec["containers"].take()})
+}
+
+/// Spec of the set, spec of the pod, and the fault with its field where there is one.
+type Case = (Value, Value, Option<(&'static str, &'static str)>);
+
+fn check(cases: Vec<Case>) {
+    for (spec, pod_spec, fault) in cases {
+        let reply = World::from_objects(&[set("s", spec.clone())]).mutate(&pod(pod_spec.clone()));
+        match fault {
+            None => assert_eq!(reply.reason, Reason::Injected, "{spec} {pod_spec}: {}", reply.message),
+            Some((field, text)) => {
+                assert_eq!(reply.reason, Reason::ResultIllegal, "{spec} {pod_spec}");
+                assert_eq!(reply.causes[0]["field"], field);
+                let said = format!("with SidecarSet \"s\" the API server would refuse the pod: {text}");
+                assert_eq!(reply.causes[0]["message"], said);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_container_asks_of_its_pod_is_there_or_it_is_refused() {
+    let resize = container(json!({"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}));
+    let unmasked = container(json!({"securityContext": {"procMount": "Unmasked"}}));
+    let stop = container(json!({"lifecycle": {"stopSignal": "SIGUSR1"}}));
+    let sleep = container(json!({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}));
+    let claims = container(json!({"resources": {"claims": [{"name": "gpu"}]}}));
+    check(vec![
+        (resize.clone(), json!({"restartPolicy": "Always"}), None),
+        (resize.clone(), json!({}), None),
+        (
+            resize,
+            json!({"restartPolicy": "Never"}),
+            Some(("spec.restartPolicy", "container \"log\" restarts on resize, and the pod never restarts")),
+        ),
+        (unmasked.clone(), json!({"hostUsers": false}), None),
+        (
+            unmasked,
+            json!({}),
+            Some(("spec.hostUsers", "container \"log\" has procMount Unmasked, which needs hostUsers: false")),
+        ),
+        (stop.clone(), json!({"os": {"name": "linux"}}), None),
+        (stop, json!({}), Some(("spec.os", "container \"log\" has a stopSignal, which needs spec.os.name"))),
+        (sleep.clone(), json!({"terminationGracePeriodSeconds": 31}), None),
+        (
+            sleep,
+            json!({}),
+            Some((
+                "spec.terminationGracePeriodSeconds",
+                "container \"log\" sleeps 31 s in a hook, the pod grants 30 s",
+            )),
+        ),
+        (claims.clone(), json!({"resourceClaims": [{"name": "gpu"}]}), None),
+        (
+            claims,
+            json!({"resourceClaims": null}),
+            Some(("spec.resourceClaims", "container \"log\" uses resource claim \"gpu\", which the pod does not have")),
+        ),
+    ]);
+}
+
+#[test]
+fn containers_fit_into_the_resources_of_the_pod() {
+    let asks = |kind: &str, cpu: &str| json!({"resources": {kind: {"cpu": cpu}}});
+    let whole = |kind: &str, cpu: &str, own: &str| {
+        json!({
+            "resources": {kind: {"cpu": cpu}},
+            "containers": [{"name": "app", "image": "a", "resources": {"requests": {"cpu": own}}}],
+        })
+    };
+    let too_much = |sum: &'static str| Some(("spec.resources.requests[cpu]", sum));
+    let sidecar = |cpu: &str| {
+        let mut fields = asks("requests", cpu);
+        fields["restartPolicy"] = json!("Always");
+        init(fields)
+    };
+    check(vec![
+        (container(asks("requests", "1")), whole("requests", "2", "1000m"), None),
+        (
+            container(asks("requests", "1001m")),
+            whole("requests", "2", "1"),
+            too_much("its containers would request 2001m cpu, more than the pod as a whole"),
+        ),
+        // A limit without a request is also the request.
+        (
+            container(asks("limits", "2")),
+            whole("requests", "2", "1"),
+            too_much("its containers would request 3 cpu, more than the pod as a whole"),
+        ),
+        (
+            container(asks("limits", "3")),
+            whole("limits", "2", "1"),
+            Some(("spec.resources.limits[cpu]", "container \"log\" has a limit of 3 cpu, above the pod's own limit")),
+        ),
+        (container(asks("limits", "2")), whole("limits", "2", "1"), None),
+        // A plain init container runs alone, a native sidecar beside the others.
+        (init(asks("requests", "2")), whole("requests", "2", "1"), None),
+        (
+            init(asks("requests", "3")),
+            whole("requests", "2", "1"),
+            too_much("its containers would request 3 cpu, more than the pod as a whole"),
+        ),
+        (sidecar("1"), whole("requests", "2", "1"), None),
+        (
+            sidecar("2"),
+            whole("requests", "2", "1"),
+            too_much("its containers would request 3 cpu, more than the pod as a whole"),
+        ),
+        (container(asks("requests", "100")), json!({}), None),
+    ]);
+}

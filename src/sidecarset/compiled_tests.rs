@@ -1,0 +1,71 @@
+//! Sets that cannot be used, and what a set becomes.
+
+use serde_json::{Value, json};
+
+use super::CompiledSet;
+use crate::testing::compile;
+
+fn error(spec: Value) -> String {
+    let set = json!({"metadata": {"name": "s"}, "spec": spec});
+    CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap_err().to_string()
+}
+
+#[test]
+fn what_validation_would_have_refused_is_not_used() {
+    let app = json!({"matchLabels": {"app": "web"}});
+    for (spec, text) in [
+        (json!({}), "spec.selector: Required value: an empty selector needs a namespaceSelector beside it"),
+        (
+            json!({"selector": {}}),
+            "spec.selector: Required value: an empty selector needs a namespaceSelector beside it",
+        ),
+        (
+            json!({"selector": {}, "namespace": "shop"}),
+            "spec.selector: Required value: an empty selector needs a namespaceSelector beside it",
+        ),
+        (
+            json!({"selector": app, "namespace": "shop", "namespaceSelector": {}}),
+            "spec.namespace: Forbidden: may not be specified together with namespaceSelector",
+        ),
+        (json!({"selector": app, "containers": [{}]}), "spec.containers[0].name: Required value"),
+        (json!({"selector": app, "initContainers": [{"name": null}]}), "spec.initContainers[0].name: Required value"),
+        (
+            json!({"selector": app, "initContainers": [{"name": "a"}], "containers": [{"name": "b"}, {"name": "a"}]}),
+            "spec.containers[1].name: Duplicate value: \"a\"",
+        ),
+    ] {
+        assert_eq!(error(spec.clone()), format!("SidecarSet \"s\" cannot be used: {text}"), "{spec}");
+    }
+    let set = json!({"spec": {"selector": app}});
+    let error = CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "SidecarSet \"\" cannot be used: metadata.name: Required value");
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let bad_term = json!({"matchExpressions": [{"key": "a b", "operator": "Is"}]});
+    let text = error(json!({"selector": bad_term, "containers": [{}]}));
+    assert!(text.contains("operator") && text.contains("containers[0].name"), "{text}");
+}
+
+#[test]
+fn an_empty_selector_beside_a_namespace_selector_selects_all_pods_there() {
+    let set = compile(&json!({"metadata": {"name": "s"}, "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}));
+    assert!(set.selector.is_everything());
+}
+
+#[test]
+fn the_record_entry_is_sorted_json() {
+    let spec = json!({
+        "selector": {"matchLabels": {"app": "web"}},
+        "containers": [{"name": "b", "podInjectPolicy": "AfterAppContainer"}, {"name": "a"}],
+        "initContainers": [{"name": "i"}],
+    });
+    let set = compile(&json!({"metadata": {"name": "s"}, "spec": spec}));
+    let digits = set.hash.strip_prefix("v1:").unwrap();
+    assert_eq!(
+        set.entry,
+        format!(r#"{{"containers":["a","b"],"hash":"v1:{digits}","initContainers":["i"],"revision":"s-{digits}"}}"#)
+    );
+    assert_eq!((digits.len(), digits.chars().all(|digit| digit.is_ascii_hexdigit())), (16, true));
+}
