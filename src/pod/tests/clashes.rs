@@ -74,10 +74,9 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
                 {"name": "more", "image": "log:1", "ports": [{"containerPort": 80}]},
             ]}),
             json!({"hostNetwork": true}),
-            Reason::ResultIllegal,
+            Reason::PortClash,
             "spec.hostNetwork",
-            "with SidecarSet \"log\" the API server would refuse the pod: its containers \"log\" and \"more\" both take host port \
-             80/TCP (the pod uses the node's network)",
+            "containers \"log\" and \"more\" of SidecarSet \"log\" both take host port 80/TCP (the pod uses the node's network)",
         ),
     ] {
         let pod = pod(pod_spec);
@@ -231,6 +230,29 @@ fn host_ports_clash_only_where_both_would_be_taken() {
         let reply = World::from_objects(&[set("s", spec.clone())]).mutate(&pod(pod_spec.clone()));
         let expected = if clash { Reason::PortClash } else { Reason::Injected };
         assert_eq!(reply.reason, expected, "{spec} {pod_spec}");
+    }
+}
+
+#[test]
+fn with_the_nodes_network_a_set_may_clash_with_itself() {
+    let ports = json!([{"containerPort": 80}]);
+    let native = json!({"name": "n", "image": "n:1", "restartPolicy": "Always", "ports": ports});
+    let plain = json!({"name": "p", "image": "p:1", "ports": ports});
+    let container = json!({"name": "c", "image": "c:1", "ports": ports});
+    for (inits, containers, fits) in [
+        (json!([plain]), json!([container]), true),
+        (json!([native]), json!([container]), false),
+        (json!([plain, native]), json!([]), true),
+        (
+            json!([{"name": "p", "image": "p:1", "ports": [{"containerPort": 80}, {"containerPort": 80}]}]),
+            json!([]),
+            false,
+        ),
+    ] {
+        let world = World::from_objects(&[set("s", json!({"initContainers": inits, "containers": containers}))]);
+        let expected = if fits { Reason::Injected } else { Reason::PortClash };
+        assert_eq!(world.mutate(&pod(json!({"hostNetwork": true}))).reason, expected, "{inits} {containers}");
+        assert_eq!(world.mutate(&pod(json!({}))).reason, Reason::Injected, "{inits} {containers}");
     }
 }
 

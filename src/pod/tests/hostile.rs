@@ -70,9 +70,17 @@ fn entries_of_other_sets_survive_as_they_were() {
 
 #[test]
 fn annotations_that_would_grow_too_large_are_a_named_fault() {
-    let mut pod = pod(json!({}));
-    pod["metadata"]["annotations"] = json!({"big": "x".repeat(256 * 1024 - 10)});
-    let reply = world().mutate(&pod);
+    let limit = 256 * 1024;
+    let with_filler = |bytes: usize| {
+        let mut pod = pod(json!({}));
+        pod["metadata"]["annotations"] = json!({"big": "x".repeat(bytes)});
+        world().mutate(&pod)
+    };
+    let fits = with_filler(1);
+    let record = fits.pod["metadata"]["annotations"][INJECTED].as_str().unwrap().len() + INJECTED.len();
+    let room = limit - record - "big".len();
+    assert_eq!(with_filler(room).reason, Reason::Injected);
+    let reply = with_filler(room + 1);
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, Reason::ResultIllegal));
     assert_eq!(reply.causes[0]["field"], "metadata.annotations");
 }

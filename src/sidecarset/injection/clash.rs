@@ -88,6 +88,17 @@ impl Clash {
         }
     }
 
+    pub(super) fn own_port(set: &CompiledSet, owner: &str, piece: &Piece, port: &str) -> Self {
+        Self {
+            reason: Reason::PortClash,
+            field: "spec.hostNetwork".to_owned(),
+            text: format!(
+                "containers {owner:?} and {:?} of SidecarSet {:?} both take host port {port}",
+                piece.name, set.name
+            ),
+        }
+    }
+
     pub(super) fn between_sets(set: &CompiledSet, owner: &str, what: &str) -> Self {
         Self {
             reason: Reason::SetConflict,

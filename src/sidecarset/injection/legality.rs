@@ -110,8 +110,7 @@ fn check_annotations(injection: &Injection<'_, '_>, set: &CompiledSet) -> Result
         .filter(|(key, _)| *key != INJECTED_ANNOTATION)
         .map(|(key, value)| key.len() + value.len())
         .sum();
-    let record = injection.record().len() + set.entry.len() + set.name.len() + INJECTED_ANNOTATION.len() + 4;
-    if others + record > ANNOTATIONS_MAX_BYTES {
+    if others + INJECTED_ANNOTATION.len() + injection.record_len_with(set) > ANNOTATIONS_MAX_BYTES {
         return Err(Clash::illegal(
             set,
             "metadata.annotations",

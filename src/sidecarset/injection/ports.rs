@@ -29,19 +29,16 @@ impl<'s> Injection<'_, 's> {
     fn check_own_ports(&self, set: &CompiledSet, missing: &Missing<'_>) -> Result<(), Clash> {
         let host_network = self.pod.spec.host_network;
         let plain_inits = missing.containers().filter(|piece| !missing.running().any(|it| it.name == piece.name));
-        let together = std::iter::once(missing.running().collect()).chain(plain_inits.map(|piece| vec![piece]));
-        for containers in together {
-            let mut taken: Vec<(&Piece, &PortNeed)> = Vec::new();
-            for (piece, port) in
-                containers.iter().flat_map(|piece: &&Piece| piece.needs.ports.iter().map(|port| (*piece, port)))
-            {
-                if let Some((owner, _)) = taken.iter().find(|(_, other)| clash_on_host(port, other, host_network)) {
-                    let port = port.described(host_network);
-                    let text =
-                        format!("its containers {:?} and {:?} both take host port {port}", owner.name, piece.name);
-                    return Err(Clash::illegal(set, "spec.hostNetwork", &text));
+        let running: Vec<&Piece> = missing.running().collect();
+        for containers in std::iter::once(running).chain(plain_inits.map(|piece| vec![piece])) {
+            let mut taken: Vec<(&str, &PortNeed)> = Vec::new();
+            for piece in containers {
+                for port in &piece.needs.ports {
+                    if let Some((owner, _)) = taken.iter().find(|(_, other)| clash_on_host(port, other, host_network)) {
+                        return Err(Clash::own_port(set, owner, piece, &port.described(host_network)));
+                    }
+                    taken.push((&piece.name, port));
                 }
-                taken.push((piece, port));
             }
         }
         Ok(())
