@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::sidecarset::api::SidecarSet;
-use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL};
 use crate::sidecarset::index::SetIndex;
 use crate::world::Snapshot;
 use crate::world::namespace::Namespaces;
@@ -33,7 +33,10 @@ impl World {
             if object["kind"] == "Namespace" {
                 let labels: Option<BTreeMap<String, String>> =
                     serde_json::from_value(object["metadata"]["labels"].clone()).unwrap();
-                namespaces.insert(object["metadata"]["name"].as_str().unwrap().to_owned(), labels.unwrap_or_default());
+                let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+                let mut labels = labels.unwrap_or_default();
+                labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.clone());
+                namespaces.insert(name, labels);
             } else {
                 sets.push(Arc::new(compile(object)));
             }

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
-
 /// Labels of every namespace that has been seen.
 #[derive(Debug, Clone, Default)]
 pub struct Namespaces {
@@ -12,9 +10,8 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Sets the labels of a namespace. Its name is among them, as the API server sees to; a manifest need not say it.
-    pub fn insert(&mut self, name: String, mut labels: BTreeMap<String, String>) {
-        labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.clone());
+    /// Sets the labels of a namespace. Its name is to be among them, as the API server sees to.
+    pub fn insert(&mut self, name: String, labels: BTreeMap<String, String>) {
         self.labels.insert(name, Arc::new(labels));
     }
 

@@ -93,7 +93,6 @@ fn a_set_reaches_the_namespaces_it_asks_for() {
         (by_labels(json!({"kubernetes.io/metadata.name": "shop"})), "shop", true),
         (by_labels(json!({"kubernetes.io/metadata.name": "shop"})), "bare", false),
         (by_labels(json!({"kubernetes.io/metadata.name": "unheard-of"})), "unheard-of", true),
-        // The manifest of the namespace does not say its name as a label; the API server would.
         (by_labels(json!({"kubernetes.io/metadata.name": "shop", "team": "blue"})), "shop", true),
         (by_labels(json!({"kubernetes.io/metadata.name": "bare", "team": "blue"})), "shop", false),
         (

@@ -11,6 +11,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
 use crate::sidecarset::api::{RawObject, SidecarContainer, SidecarSetSpec};
+use crate::sidecarset::defaults::image::pull_policy;
 
 /// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.
 pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
@@ -39,9 +40,9 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
 /// A container without nulls, empty parts and default values.
 fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
     let mut container = container.clone();
-    let pull_policy = default_pull_policy(container.get("image").and_then(Value::as_str).unwrap_or_default());
+    let policy = pull_policy(container.get("image").and_then(Value::as_str).unwrap_or_default());
     for (field, default) in [
-        ("imagePullPolicy", json!(pull_policy)),
+        ("imagePullPolicy", json!(policy)),
         ("terminationMessagePath", json!("/dev/termination-log")),
         ("terminationMessagePolicy", json!("File")),
         ("podInjectPolicy", json!(default_side)),
@@ -69,6 +70,9 @@ fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
         }
         if let Some(Value::Object(from)) = env.get_mut("valueFrom") {
             volume::strip_divisor(from);
+            if let Some(Value::Object(file)) = from.get_mut("fileKeyRef") {
+                drop_default(file, "optional", &json!(false));
+            }
         }
     });
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -124,18 +128,6 @@ fn drop_default(map: &mut RawObject, field: &str, default: &Value) {
 fn for_each(map: &mut RawObject, list: &str, mut each: impl FnMut(&mut RawObject)) {
     if let Some(Value::Array(items)) = map.get_mut(list) {
         items.iter_mut().filter_map(Value::as_object_mut).for_each(&mut each);
-    }
-}
-
-/// `Always` where the image names no tag, or `latest`, and no digest: `SetDefaults_Container` in `k8s.io/kubernetes`.
-fn default_pull_policy(image: &str) -> &'static str {
-    let (_, last) = image.rsplit_once('/').unwrap_or(("", image));
-    if last.contains('@') {
-        return "IfNotPresent";
-    }
-    match last.split_once(':') {
-        None | Some((_, "latest")) => "Always",
-        Some(_) => "IfNotPresent",
     }
 }
 

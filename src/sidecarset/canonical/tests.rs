@@ -121,18 +121,26 @@ fn the_order_of_containers_counts_and_that_of_fields_does_not() {
 }
 
 #[test]
-fn pull_policies_of_every_form_of_image_are_known() {
-    for (image, policy) in [
-        ("log", "Always"),
-        ("log:latest", "Always"),
-        ("registry:5000/log", "Always"),
-        ("registry:5000/a/log:latest", "Always"),
-        ("log:1", "IfNotPresent"),
-        ("registry:5000/log:1", "IfNotPresent"),
-        ("log@sha256:0123", "IfNotPresent"),
-        ("log:latest@sha256:0123", "IfNotPresent"),
-        ("", "Always"),
-    ] {
-        assert_eq!(super::default_pull_policy(image), policy, "{image}");
+fn our_own_defaulting_does_not_change_the_hash() {
+    let volumes = json!([
+        {"name": "e"}, {"name": "h", "hostPath": {"path": "/"}}, {"name": "i", "iscsi": {"iqn": "q", "lun": 1}},
+        {"name": "r", "rbd": {"image": "x"}}, {"name": "a", "azureDisk": {"diskName": "d"}}, {"name": "o", "image": {"reference": "x"}},
+        {"name": "p", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+        {"name": "c", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+    ]);
+    let mounts: Value =
+        volumes.as_array().unwrap().iter().map(|it| json!({"name": it["name"], "mountPath": it["name"]})).collect();
+    let key = json!({"name": "K", "valueFrom": {"fileKeyRef": {"key": "k", "path": "p", "volumeName": "e"}}});
+    let images = ["a", "a:1", "a:latest", "a:latest@sha256:0", "A B", "r:5000/a"];
+    let containers: Value = images
+        .iter()
+        .enumerate()
+        .map(|(i, it)| json!({"name": format!("c{i}"), "image": it, "env": [key], "volumeMounts": mounts}))
+        .collect();
+    for spec in [json!({}), rich(), json!({"containers": containers, "volumes": volumes})] {
+        let mut patch = admission::PatchBuilder::new(&json!({"metadata": {"name": "s"}, "spec": spec}));
+        crate::sidecarset::defaults::fill(&mut patch).unwrap();
+        assert_ne!(patch.document()["spec"], spec);
+        assert_eq!(hash(&patch.document()["spec"]), hash(&spec), "{spec}");
     }
 }

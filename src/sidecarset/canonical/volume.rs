@@ -6,8 +6,9 @@
 use admission::format::Quantity;
 use serde_json::{Map, Value, json};
 
-use super::{default_pull_policy, drop_api_version, drop_default, for_each, is_empty, without_empty};
+use super::{drop_api_version, drop_default, for_each, is_empty, without_empty};
 use crate::sidecarset::api::RawObject;
+use crate::sidecarset::defaults::image::pull_policy;
 
 /// Words that the API server fills in, by source and field.
 const DEFAULT_WORDS: [(&str, &str, &str); 9] = [
@@ -51,7 +52,7 @@ pub fn canonical_volume(volume: &RawObject) -> RawObject {
         }
     }
     if let Some(Value::Object(image)) = volume.get_mut("image") {
-        let policy = default_pull_policy(image.get("reference").and_then(Value::as_str).unwrap_or_default());
+        let policy = pull_policy(image.get("reference").and_then(Value::as_str).unwrap_or_default());
         drop_default(image, "pullPolicy", &json!(policy));
     }
     if let Some(limit) = volume.get_mut("emptyDir").and_then(|source| source.get_mut("sizeLimit")) {

@@ -6,7 +6,7 @@
 
 mod container;
 mod filler;
-mod image;
+pub mod image;
 #[cfg(test)]
 mod tests;
 mod volume;
