@@ -24,6 +24,9 @@ pub struct PodView<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata<'a> {
+    /// Name; empty where the API server has yet to make one up.
+    #[serde(borrow)]
+    pub name: Text<'a>,
     /// Labels.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub labels: Pairs<'a>,
@@ -78,6 +81,9 @@ pub struct Spec<'a> {
     pub restart_policy: Text<'a>,
     /// Seconds that containers get to end; 30 when absent.
     pub termination_grace_period_seconds: Option<i64>,
+    /// Security context of the pod as a whole: containers inherit from it.
+    #[serde(borrow)]
+    pub security_context: Option<&'a RawValue>,
     /// The operating system that the pod names.
     #[serde(borrow)]
     pub os: Option<Named<'a>>,

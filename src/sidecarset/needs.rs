@@ -14,26 +14,43 @@ use crate::sidecarset::api::RawObject;
 pub struct Needs {
     /// Ports of the container.
     pub ports: Vec<PortNeed>,
+    /// Volumes that it mounts, has as devices or reads variables from.
+    pub volumes: Vec<String>,
+    /// Of these, volumes that variables are read from (`fileKeyRef`), which must be `emptyDir`.
+    pub variable_volumes: Vec<String>,
     /// A resource resize restarts the container, which a pod that never restarts does not allow.
     pub restarts_on_resize: bool,
-    /// Has raw block devices, which need the host's user namespace on older servers.
+    /// Has raw block devices, which need the host's user namespace.
     pub has_devices: bool,
     /// `procMount: Unmasked` needs a user namespace of the pod's own.
     pub unmasked_proc: bool,
     /// A stop signal is legal only where the pod names its operating system.
-    pub stop_signal: bool,
+    pub stop_signal: Option<String>,
     /// `resources.claims` name entries of the pod's `resourceClaims`.
     pub claims: Vec<String>,
     /// Seconds of the longest `sleep` hook, at most the pod's grace period.
-    pub longest_sleep: i64,
+    pub longest_sleep: Option<i64>,
+    /// The seccomp profile, which an annotation of the pod may contradict.
+    pub seccomp: Option<SeccompProfile>,
+    /// The first field of the security context that a pod which says it is a Windows pod may not have.
+    pub linux_field: Option<&'static str>,
+    /// `windowsOptions.hostProcess`: all containers of a pod or none.
+    pub host_process: Option<bool>,
     /// Resource requests; a missing one is the limit, as the API server defaults it.
     pub requests: BTreeMap<String, Quantity>,
     /// Resource limits.
     pub limits: BTreeMap<String, Quantity>,
-    /// Volumes that it mounts or maps.
-    pub volumes: Vec<String>,
-    /// Keeps running: not an init container, or a native sidecar.
+    /// Keeps running though it is an init container.
     pub is_native_sidecar: bool,
+}
+
+/// A seccomp profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeccompProfile {
+    /// `Unconfined`, `RuntimeDefault` or `Localhost`.
+    pub kind: String,
+    /// The profile's file, for `Localhost`.
+    pub file: String,
 }
 
 /// A port of an injected container.
@@ -60,22 +77,34 @@ impl Needs {
         let limits = quantities(at(&["resources", "limits"]));
         let mut requests = limits.clone();
         requests.extend(quantities(at(&["resources", "requests"])));
+        let variable_volumes: Vec<String> = list(at(&["env"]))
+            .filter_map(|variable| variable.get("valueFrom")?.get("fileKeyRef"))
+            .map(|file| text(file, "volumeName").to_owned())
+            .collect();
         Self {
             ports: list(at(&["ports"])).map(PortNeed::of).collect(),
+            volumes: mounted_volumes(container).map(str::to_owned).chain(variable_volumes.clone()).collect(),
+            variable_volumes,
             restarts_on_resize: list(at(&["resizePolicy"]))
                 .any(|policy| policy.get("restartPolicy").is_some_and(|word| word == "RestartContainer")),
             has_devices: list(at(&["volumeDevices"])).next().is_some(),
             unmasked_proc: at(&["securityContext", "procMount"]).is_some_and(|word| word == "Unmasked"),
-            stop_signal: at(&["lifecycle", "stopSignal"]).is_some_and(Value::is_string),
+            stop_signal: at(&["lifecycle", "stopSignal"]).and_then(Value::as_str).map(str::to_owned),
             claims: list(at(&["resources", "claims"])).map(|claim| text(claim, "name").to_owned()).collect(),
             longest_sleep: ["postStart", "preStop"]
                 .into_iter()
-                .filter_map(|hook| at(&["lifecycle", hook, "sleep", "seconds"])?.as_i64())
-                .max()
-                .unwrap_or_default(),
+                .filter_map(|hook| at(&["lifecycle", hook, "sleep"]))
+                .map(|sleep| sleep.get("seconds").and_then(Value::as_i64).unwrap_or_default())
+                .max(),
+            seccomp: at(&["securityContext", "seccompProfile"])
+                .filter(|profile| profile.is_object())
+                .map(SeccompProfile::of),
+            linux_field: LINUX_FIELDS
+                .into_iter()
+                .find(|field| at(&["securityContext", field]).is_some_and(|value| !value.is_null())),
+            host_process: at(&["securityContext", "windowsOptions", "hostProcess"]).and_then(Value::as_bool),
             requests,
             limits,
-            volumes: mounted_volumes(container).map(str::to_owned).collect(),
             is_native_sidecar: at(&["restartPolicy"]).is_some_and(|word| word == "Always"),
         }
     }
@@ -88,6 +117,37 @@ pub fn mounted_volumes(container: &RawObject) -> impl Iterator<Item = &str> {
         .flat_map(|field| list(container.get(field)))
         .map(|mount| text(mount, "name"))
         .filter(|name| !name.is_empty())
+}
+
+/// What `validateWindows` in `k8s.io/kubernetes/pkg/apis/core/validation` forbids in a container's security context.
+const LINUX_FIELDS: [&str; 10] = [
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+];
+
+impl SeccompProfile {
+    fn of(profile: &Value) -> Self {
+        Self { kind: text(profile, "type").to_owned(), file: text(profile, "localhostProfile").to_owned() }
+    }
+
+    /// Whether the value of an old seccomp annotation says the same
+    /// (`validateSeccompAnnotationsAndFieldsMatch` in `k8s.io/kubernetes/pkg/apis/core/validation`).
+    pub fn agrees_with(&self, annotation: &str) -> bool {
+        match self.kind.as_str() {
+            "Unconfined" => annotation == "unconfined",
+            "RuntimeDefault" => matches!(annotation, "runtime/default" | "docker/default"),
+            "Localhost" => annotation.strip_prefix("localhost/") == Some(self.file.as_str()),
+            _ => true,
+        }
+    }
 }
 
 impl PortNeed {
@@ -118,6 +178,11 @@ impl PortNeed {
     /// Whether two containers name the same port of the pod's network.
     pub fn shares(&self, other: &Self) -> bool {
         self.container_port == other.container_port && self.protocol == other.protocol
+    }
+
+    /// The port of the node that the API server counts the container to take; with the node's own network it fills it in.
+    pub const fn effective_host_port(&self, host_network: bool) -> i64 {
+        if host_network { self.on_node() } else { self.host_port }
     }
 
     /// The host port for a message.

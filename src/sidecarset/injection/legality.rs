@@ -3,106 +3,120 @@
 //! The closed list, with the place of each rule in Kubernetes' own validation, is `docs/legality.md`. What can be judged by
 //! the set alone is refused when the set is written, and not looked at again here.
 
-use std::collections::BTreeMap;
+mod ports;
+mod resources;
+mod volumes;
+mod windows;
 
-use admission::format::Quantity;
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
-use serde_json::Value;
 
 use crate::pod::pairs::Pairs;
-use crate::pod::view::{Container, PodView, name_of};
+use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::{Clash, INJECTED_ANNOTATION, Injection, Missing};
-use crate::sidecarset::needs::{Needs, quantities};
 
 /// The API server's default of `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
+/// What a pod of older days says about the seccomp profile of the container whose name follows.
+const SECCOMP_ANNOTATION_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
+
+/// What of a pod does not go with what a set adds.
+struct Fault {
+    field: String,
+    text: String,
+}
+
+impl Fault {
+    fn new(field: impl Into<String>, text: String) -> Self {
+        Self { field: field.into(), text }
+    }
+}
+
 /// Judges the pod with what is missing of the set added to it.
 pub(super) fn check(injection: &Injection<'_, '_>, set: &CompiledSet, missing: &Missing<'_>) -> Result<(), Clash> {
-    for piece in missing.containers() {
-        check_container(injection.pod, set, piece)?;
-        check_mounts(injection, set, piece, missing)?;
-    }
     if missing.is_empty() {
         return Ok(());
     }
-    check_annotations(injection, set)?;
-    check_pod_resources(injection, set, missing)
+    find(injection, set, missing).map_err(|fault| Clash::illegal(set, &fault.field, &fault.text))
 }
 
-fn check_container(pod: &PodView<'_>, set: &CompiledSet, piece: &Piece) -> Result<(), Clash> {
+fn find(injection: &Injection<'_, '_>, set: &CompiledSet, missing: &Missing<'_>) -> Result<(), Fault> {
+    for piece in missing.containers() {
+        check_lifecycle(injection.pod, piece)?;
+        check_users(injection.pod, piece)?;
+        check_seccomp(injection.pod, piece)?;
+        check_claims(injection.pod, piece)?;
+    }
+    ports::check(injection, missing)?;
+    volumes::check(injection, missing)?;
+    windows::check(injection, missing)?;
+    check_annotations(injection, set)?;
+    resources::check(injection, missing)
+}
+
+fn check_lifecycle(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
     let (spec, needs, name) = (&pod.spec, &piece.needs, &piece.name);
-    let fail = |field: &str, text: String| Err(Clash::illegal(set, field, &text));
-    if spec.host_network
-        && let Some(port) = needs.ports.iter().find(|port| port.host_port != 0 && port.host_port != port.container_port)
-    {
-        return fail(
-            "spec.hostNetwork",
-            format!(
-                "container {name:?} maps host port {} to port {}, and with the node's network both must be equal",
-                port.host_port, port.container_port
-            ),
-        );
+    let grace = spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_SECONDS);
+    if let Some(sleep) = needs.longest_sleep.filter(|sleep| *sleep > grace) {
+        return Err(Fault::new(
+            "spec.terminationGracePeriodSeconds",
+            format!("container {name:?} sleeps {sleep} s in a hook, the pod grants {grace} s"),
+        ));
     }
     if needs.restarts_on_resize && spec.restart_policy.as_str() == "Never" {
-        return fail(
+        return Err(Fault::new(
             "spec.restartPolicy",
             format!("container {name:?} restarts on resize, and the pod never restarts"),
-        );
+        ));
     }
-    if needs.unmasked_proc && spec.host_users != Some(false) {
-        return fail(
-            "spec.hostUsers",
-            format!("container {name:?} has procMount Unmasked, which needs hostUsers: false"),
-        );
+    if needs.stop_signal.is_some() && spec.os.is_none() {
+        return Err(Fault::new("spec.os", format!("container {name:?} has a stopSignal, which needs spec.os.name")));
     }
-    if needs.has_devices && spec.host_users == Some(false) {
-        return fail("spec.hostUsers", format!("container {name:?} has volumeDevices, which need the host's users"));
+    Ok(())
+}
+
+fn check_users(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
+    let (needs, name, own_users) = (&piece.needs, &piece.name, pod.spec.host_users == Some(false));
+    if needs.unmasked_proc && !own_users {
+        let text = format!("container {name:?} has procMount Unmasked, which needs hostUsers: false");
+        return Err(Fault::new("spec.hostUsers", text));
     }
-    if needs.stop_signal && spec.os.is_none() {
-        return fail("spec.os", format!("container {name:?} has a stopSignal, which needs spec.os.name"));
+    if needs.has_devices && own_users {
+        let text = format!("container {name:?} has volumeDevices, which need the host's users");
+        return Err(Fault::new("spec.hostUsers", text));
     }
-    let grace = spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_SECONDS);
-    if needs.longest_sleep > grace {
-        return fail(
-            "spec.terminationGracePeriodSeconds",
-            format!("container {name:?} sleeps {} s in a hook, the pod grants {grace} s", needs.longest_sleep),
-        );
+    Ok(())
+}
+
+fn check_seccomp(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
+    let Some(profile) = &piece.needs.seccomp else { return Ok(()) };
+    let key = format!("{SECCOMP_ANNOTATION_PREFIX}{}", piece.name);
+    match pod.metadata.annotation(&key) {
+        Some(value) if !profile.agrees_with(value) => Err(Fault::new(
+            format!("metadata.annotations[{key}]"),
+            format!(
+                "container {:?} has the seccomp profile {}, and an annotation of the pod says {value:?}",
+                piece.name, profile.kind
+            ),
+        )),
+        _ => Ok(()),
     }
-    match needs.claims.iter().find(|claim| !spec.resource_claims.iter().any(|there| there.name.as_str() == **claim)) {
-        Some(claim) => fail(
+}
+
+fn check_claims(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
+    let claims = &pod.spec.resource_claims;
+    match piece.needs.claims.iter().find(|claim| !claims.iter().any(|there| there.name.as_str() == **claim)) {
+        Some(claim) => Err(Fault::new(
             "spec.resourceClaims",
-            format!("container {name:?} uses resource claim {claim:?}, which the pod does not have"),
-        ),
+            format!("container {:?} uses resource claim {claim:?}, which the pod does not have", piece.name),
+        )),
         None => Ok(()),
     }
 }
 
-/// Validation refuses a set whose containers mount what is not in its volumes, but may have been away.
-fn check_mounts(
-    injection: &Injection<'_, '_>,
-    set: &CompiledSet,
-    piece: &Piece,
-    missing: &Missing<'_>,
-) -> Result<(), Clash> {
-    let in_pod = |name: &str| {
-        let volumes = injection.pod.spec.volumes.as_deref().unwrap_or_default();
-        volumes.iter().any(|volume| name_of(volume).as_str() == name)
-    };
-    let added = |name: &str| injection.added.volumes.iter().chain(&missing.volumes).any(|volume| volume.name == name);
-    // What the set brings itself is in the pod or among what is missing.
-    let own = |name: &str| set.volumes.iter().any(|volume| volume.name == name);
-    let lacking = piece.needs.volumes.iter().find(|name| !own(name) && !added(name) && !in_pod(name));
-    lacking.map_or(Ok(()), |volume| {
-        let text =
-            format!("container {:?} mounts volume {volume:?}, which neither the set nor the pod has", piece.name);
-        Err(Clash::illegal(set, "spec.volumes", &text))
-    })
-}
-
 /// All annotations of an object together are limited; the record of the sets counts too.
-fn check_annotations(injection: &Injection<'_, '_>, set: &CompiledSet) -> Result<(), Clash> {
+fn check_annotations(injection: &Injection<'_, '_>, set: &CompiledSet) -> Result<(), Fault> {
     let annotations = injection.pod.metadata.annotations.as_ref();
     let others: usize = annotations
         .into_iter()
@@ -111,100 +125,8 @@ fn check_annotations(injection: &Injection<'_, '_>, set: &CompiledSet) -> Result
         .map(|(key, value)| key.len() + value.len())
         .sum();
     if others + INJECTED_ANNOTATION.len() + injection.record_len_with(set) > ANNOTATIONS_MAX_BYTES {
-        return Err(Clash::illegal(
-            set,
-            "metadata.annotations",
-            &format!("with the record of the set its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes"),
-        ));
+        let text = format!("with the record of the set its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes");
+        return Err(Fault::new("metadata.annotations", text));
     }
     Ok(())
-}
-
-type Amounts = BTreeMap<String, Quantity>;
-
-/// With requests or limits for the pod as a whole, those of its containers must fit in
-/// (`validatePodResourceConsistency` in `pkg/apis/core/validation`).
-fn check_pod_resources(injection: &Injection<'_, '_>, set: &CompiledSet, missing: &Missing<'_>) -> Result<(), Clash> {
-    let Some(raw) = injection.pod.spec.resources else { return Ok(()) };
-    let pod: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-    let (requests, limits) = (quantities(pod.get("requests")), quantities(pod.get("limits")));
-    for piece in missing.containers() {
-        let too_much =
-            piece.needs.limits.iter().find(|(name, limit)| limits.get(*name).is_some_and(|whole| *limit > whole));
-        if let Some((name, limit)) = too_much {
-            let text = format!("container {:?} has a limit of {limit} {name}, above the pod's own limit", piece.name);
-            return Err(Clash::illegal(set, &format!("spec.resources.limits[{name}]"), &text));
-        }
-    }
-    let total = aggregate_requests(injection, missing);
-    match total.iter().find(|(name, sum)| requests.get(*name).is_some_and(|whole| *sum > whole)) {
-        Some((name, sum)) => Err(Clash::illegal(
-            set,
-            &format!("spec.resources.requests[{name}]"),
-            &format!("its containers would request {sum} {name}, more than the pod as a whole"),
-        )),
-        None => Ok(()),
-    }
-}
-
-/// What all containers together request, as `AggregateContainerRequests` in `k8s.io/component-helpers` counts: containers and
-/// native sidecars add up; a plain init container runs alone beside the native sidecars in front of it.
-fn aggregate_requests(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Amounts {
-    let spec = &injection.pod.spec;
-    let added = &injection.added;
-    let ours = |pieces: &[&Piece]| pieces.iter().map(|piece| piece.needs.clone()).collect::<Vec<Needs>>();
-    let theirs = |containers: &[Container<'_>]| containers.iter().map(needs_of).collect::<Vec<Needs>>();
-    let init = [
-        ours(&added.init_before),
-        ours(&missing.init_before),
-        theirs(spec.init_containers()),
-        ours(&added.init_after),
-        ours(&missing.init_after),
-    ];
-    let running = [
-        ours(&added.before),
-        ours(&missing.before),
-        theirs(spec.containers()),
-        ours(&added.after),
-        ours(&missing.after),
-    ];
-    let mut total = Amounts::new();
-    running.iter().flatten().for_each(|needs| add(&mut total, &needs.requests));
-    let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
-    for needs in init.iter().flatten() {
-        if needs.is_native_sidecar {
-            add(&mut sidecars, &needs.requests);
-            add(&mut total, &needs.requests);
-            raise(&mut peak, &sidecars);
-        } else {
-            let mut alone = sidecars.clone();
-            add(&mut alone, &needs.requests);
-            raise(&mut peak, &alone);
-        }
-    }
-    raise(&mut total, &peak);
-    total
-}
-
-fn needs_of(container: &Container<'_>) -> Needs {
-    let resources: Value = container.resources.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let limits = quantities(resources.get("limits"));
-    let mut requests = limits.clone();
-    requests.extend(quantities(resources.get("requests")));
-    Needs { requests, limits, is_native_sidecar: container.is_native_sidecar(), ..Needs::default() }
-}
-
-fn add(total: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        total.entry(name.clone()).or_insert(Quantity::ZERO).add(amount);
-    }
-}
-
-fn raise(total: &mut Amounts, other: &Amounts) {
-    for (name, amount) in other {
-        let place = total.entry(name.clone()).or_insert(Quantity::ZERO);
-        if amount > place {
-            *place = amount.clone();
-        }
-    }
 }

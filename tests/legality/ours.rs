@@ -1,0 +1,128 @@
+//! Our judgement, through the endpoints that the server serves.
+
+use std::sync::Arc;
+
+use admission::Registry;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use outrider::sidecarset::api::SidecarSet;
+use outrider::sidecarset::compiled::CompiledSet;
+use outrider::sidecarset::index::SetIndex;
+use outrider::sidecarset::injection::INJECTED_ANNOTATION;
+use outrider::world::Snapshot;
+use serde_json::{Value, json};
+
+use crate::pair::push;
+
+/// What we do with a pod.
+#[derive(Debug)]
+pub enum Answer {
+    /// Let in, changed.
+    Injected(Value),
+    /// Let in as it is, for this reason.
+    Untouched(String),
+    /// Refused, or let in without the set, for this reason.
+    Refused { reason: String, message: String },
+}
+
+/// The endpoints and the sets.
+pub struct Outrider {
+    registry: Registry<Snapshot>,
+    sets: Vec<Arc<CompiledSet>>,
+    snapshot: Snapshot,
+}
+
+impl Outrider {
+    pub fn with(sets: &[Value]) -> Self {
+        let sets: Vec<Arc<CompiledSet>> = sets
+            .iter()
+            .map(|set| serde_json::from_value::<SidecarSet>(set.clone()).unwrap())
+            .map(|set| Arc::new(CompiledSet::compile(&set).unwrap()))
+            .collect();
+        let snapshot = Snapshot { sets: Arc::new(SetIndex::build(sets.iter().cloned())), ..Snapshot::default() };
+        Self { registry: outrider::pod::register(Registry::default()), sets, snapshot }
+    }
+
+    pub fn answer(&self, pod: &Value, namespace: &str) -> Answer {
+        let endpoint = &self.registry.find("/mutate--v1-pod").unwrap().endpoint;
+        let answer = endpoint.answer(&review("", "Pod", "pods", namespace, pod), &self.snapshot).unwrap();
+        let reply: Value = serde_json::from_slice(&answer.body).unwrap();
+        let response = &reply["response"];
+        if response["allowed"] != true {
+            return Answer::Refused { reason: answer.reason.to_string(), message: answer.message };
+        }
+        match response["patch"].as_str() {
+            Some(patch) => {
+                let patch: json_patch::Patch = serde_json::from_slice(&STANDARD.decode(patch).unwrap()).unwrap();
+                let mut injected = pod.clone();
+                json_patch::patch(&mut injected, &patch).unwrap();
+                Answer::Injected(injected)
+            }
+            None => Answer::Untouched(answer.reason.to_string()),
+        }
+    }
+
+    /// The pod with the first set in it, whatever we think of that.
+    pub fn forced(&self, pod: &Value) -> Value {
+        let set = &self.sets[0];
+        let mut pod = pod.clone();
+        let carried: Value = pod["metadata"]["annotations"][INJECTED_ANNOTATION]
+            .as_str()
+            .map_or_else(|| json!({}), |record| serde_json::from_str(record).unwrap());
+        for (list, pieces) in [("initContainers", &set.init_containers), ("containers", &set.containers)] {
+            let is_carried = |name: &str| {
+                let has_name = |item: &Value| item["name"] == name;
+                let recorded = carried[&set.name][list].as_array().is_some_and(|list| list.contains(&json!(name)));
+                recorded && pod["spec"][list].as_array().is_some_and(|list| list.iter().any(has_name))
+            };
+            let missing = |piece: &&outrider::sidecarset::compiled::Piece| !is_carried(&piece.name);
+            let parsed = |json: &String| serde_json::from_str::<Value>(json).unwrap();
+            let before: Vec<Value> = pieces.before.iter().filter(missing).map(|piece| parsed(&piece.json)).collect();
+            let after: Vec<Value> = pieces.after.iter().filter(missing).map(|piece| parsed(&piece.json)).collect();
+            let own = pod["spec"][list].as_array().cloned().unwrap_or_default();
+            let all: Vec<Value> = before.into_iter().chain(own).chain(after).collect();
+            if !all.is_empty() {
+                pod["spec"][list] = json!(all);
+            }
+        }
+        for volume in &set.volumes {
+            let ours: Value = serde_json::from_str(&volume.json).unwrap();
+            let is_there = |theirs: &Value| {
+                let canonical = outrider::sidecarset::canonical::canonical_volume(theirs.as_object().unwrap());
+                canonical == volume.canonical
+            };
+            if !pod["spec"]["volumes"].as_array().is_some_and(|list| list.iter().any(is_there)) {
+                push(&mut pod["spec"]["volumes"], ours);
+            }
+        }
+        for secret in &set.secrets {
+            push(&mut pod["spec"]["imagePullSecrets"], json!({"name": secret.name}));
+        }
+        let mut record = carried;
+        record[&set.name] = serde_json::from_str(&set.entry).unwrap();
+        pod["metadata"]["annotations"][INJECTED_ANNOTATION] = json!(record.to_string());
+        pod
+    }
+}
+
+/// What we say about a set when it is written: what is wrong with it, if anything.
+pub fn refusal_of_set(set: &Value) -> Option<String> {
+    let _ = set;
+    None
+}
+
+fn review(group: &str, kind: &str, resource: &str, namespace: &str, object: &Value) -> Vec<u8> {
+    let version = if group.is_empty() { "v1" } else { "v1alpha1" };
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "1",
+            "kind": {"group": group, "version": version, "kind": kind},
+            "resource": {"group": group, "version": version, "resource": resource},
+            "namespace": namespace, "operation": "CREATE", "userInfo": {"username": "admin"},
+            "object": object,
+        },
+    })
+    .to_string()
+    .into_bytes()
+}
