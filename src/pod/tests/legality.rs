@@ -95,18 +95,18 @@ fn containers_fit_into_the_resources_of_the_pod() {
         (
             container(asks("requests", "1001m")),
             whole("requests", "2", "1"),
-            too_much("its containers would request 2001m cpu, more than the pod as a whole"),
+            too_much("its containers would request 2001m cpu together, and the pod as a whole has requests of 2"),
         ),
         // A limit without a request is also the request.
         (
             container(asks("limits", "2")),
             whole("requests", "2", "1"),
-            too_much("its containers would request 3 cpu, more than the pod as a whole"),
+            too_much("its containers would request 3 cpu together, and the pod as a whole has requests of 2"),
         ),
         (
             container(asks("limits", "3")),
             whole("limits", "2", "1"),
-            Some(("spec.resources.limits[cpu]", "container \"log\" has a limit of 3 cpu, above the pod's own limit")),
+            Some(("spec.resources.limits[cpu]", "container \"log\" has a limit of 3 cpu, above the pod's own limit of 2")),
         ),
         (container(asks("limits", "2")), whole("limits", "2", "1"), None),
         // A plain init container runs alone, a native sidecar beside the others.
@@ -114,13 +114,13 @@ fn containers_fit_into_the_resources_of_the_pod() {
         (
             init(asks("requests", "3")),
             whole("requests", "2", "1"),
-            too_much("its containers would request 3 cpu, more than the pod as a whole"),
+            too_much("its containers would request 3 cpu together, and the pod as a whole has requests of 2"),
         ),
         (sidecar("1"), whole("requests", "2", "1"), None),
         (
             sidecar("2"),
             whole("requests", "2", "1"),
-            too_much("its containers would request 3 cpu, more than the pod as a whole"),
+            too_much("its containers would request 3 cpu together, and the pod as a whole has requests of 2"),
         ),
         (container(asks("requests", "100")), json!({}), None),
     ]);
