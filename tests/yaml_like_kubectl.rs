@@ -5,14 +5,16 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
+use cluster::{Tools, progress_on_stderr};
 use outrider::yaml;
 use serde_json::{Value, json};
 
 /// What kubectl makes of a text: the objects, or its error.
 fn kubectl(text: &str) -> Result<Vec<Value>, String> {
-    let program = std::env::var_os("KUBECTL").expect("set KUBECTL to the path of a kubectl binary; make test does");
-    let mut child = Command::new(program)
+    static TOOLS: LazyLock<Tools> = LazyLock::new(|| Tools::locate(&progress_on_stderr).unwrap());
+    let mut child = Command::new(TOOLS.program("kubectl"))
         .args(["label", "--local", "--output=json", "--filename=-", "no-such-label-"])
         .env("KUBECONFIG", "")
         .stdin(Stdio::piped())

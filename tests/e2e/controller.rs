@@ -1,13 +1,9 @@
-//! `outrider serve` on a real API server: counting pods, electing a leader, keeping the caBundle.
-//!
-//! Needs etcd and Kubernetes binaries (built on first use), therefore ignored by default: `make test-cluster` runs it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod e2e;
+//! Counting pods, electing a leader, keeping the caBundle.
 
 use cluster::{Cluster, Options};
-use e2e::{Outrider, eventually, install, service_account};
 use serde_json::{Value, json};
+
+use crate::process::{self, Outrider, eventually, install, service_account};
 
 const SET: &str = r"
 apiVersion: apps.outrider.dev/v1alpha1
@@ -47,7 +43,7 @@ fn counts(cluster: &Cluster, set: &str) -> [i64; 3] {
 }
 
 #[test]
-#[ignore = "needs a cluster"]
+#[ignore = "needs a control plane: make test"]
 fn the_status_follows_the_pods_and_the_set() {
     let cluster = Cluster::start().unwrap();
     install(&cluster);
@@ -91,7 +87,7 @@ fn the_status_follows_the_pods_and_the_set() {
 }
 
 #[test]
-#[ignore = "needs a cluster"]
+#[ignore = "needs a control plane: make test"]
 fn one_replica_leads_and_another_takes_over() {
     let cluster =
         Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
@@ -104,9 +100,9 @@ fn one_replica_leads_and_another_takes_over() {
         "--leader-elect-retry-period=200ms",
         "--enable-webhooks=false",
     ];
-    let first = Outrider::start(&account, &flags);
+    let first = Outrider::start(&cluster, &account, &flags);
     eventually("the first leads", || first.leads());
-    let second = Outrider::start(&account, &flags);
+    let second = Outrider::start(&cluster, &account, &flags);
     second.ready();
     let holder = || {
         let lease = get(&cluster, &["lease", "-n", "outrider-system", "outrider.outrider.dev"]);
@@ -119,7 +115,7 @@ fn one_replica_leads_and_another_takes_over() {
     eventually("the second takes over from a leader that vanished", || second.leads());
     assert_ne!(holder(), leader);
 
-    let third = Outrider::start(&account, &flags);
+    let third = Outrider::start(&cluster, &account, &flags);
     third.ready();
     second.end();
     eventually("a lease given back is taken", || third.leads());
@@ -128,19 +124,19 @@ fn one_replica_leads_and_another_takes_over() {
 }
 
 #[test]
-#[ignore = "needs a cluster"]
+#[ignore = "needs a control plane: make test"]
 fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
     let cluster =
         Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
     install(&cluster);
     let account = service_account(&cluster);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&set("counted", "default", "1"))).unwrap();
-    let webhooks = e2e::outrider(&["manifests", "webhooks"]);
+    let webhooks = process::outrider(&["manifests", "webhooks"]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks)).unwrap();
     let configuration = || get(&cluster, &["mutatingwebhookconfiguration", "outrider-mutating"]);
     let before = configuration();
 
-    let outrider = Outrider::start(&account, &["--certificates=self"]);
+    let outrider = Outrider::start(&cluster, &account, &["--certificates=self"]);
     outrider.ready();
     let secret = || get(&cluster, &["secret", "-n", "outrider-system", "outrider-ca"])["data"]["tls.crt"].clone();
     let bundles = |configuration: &Value| -> Vec<Value> {
@@ -168,7 +164,7 @@ fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
 
     let ca = secret();
     outrider.end();
-    let next = Outrider::start(&account, &["--certificates=self"]);
+    let next = Outrider::start(&cluster, &account, &["--certificates=self"]);
     next.ready();
     assert_eq!(secret(), ca, "the authority outlives the process");
     next.end();

@@ -1,0 +1,80 @@
+//! What `kubectl get sidecarset` counts.
+
+use serde_json::Value;
+
+use crate::room::{DEPLOYMENT, POD, Room, SET, USER, containers};
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn pods_of_a_deployment_get_the_sidecar_become_ready_and_are_counted() {
+    let room = Room::new("deployment");
+    room.apply_set(SET);
+    assert_eq!(room.row(), ["0", "0", "0"]);
+    room.apply(DEPLOYMENT);
+    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=60s"], None);
+    let pods = room.get(&["pods"]);
+    let pods = pods["items"].as_array().unwrap();
+    assert_eq!(pods.iter().map(containers).collect::<Vec<_>>(), [["proxy", "app"]; 2]);
+    room.eventually_counts("all are counted", ["2", "2", "2"]);
+
+    room.apply_set(&SET.replace("proxy:1", "proxy:2"));
+    assert_eq!(room.row(), ["2", "0", "2"], "the status of the new generation counts no pod of the old one as updated");
+    room.kubectl_ok(&["rollout", "restart", "deployment/web"], None);
+    room.eventually_counts("new pods carry the new image", ["2", "2", "2"]);
+
+    room.kubectl_ok(&["delete", "deployment/web"], None);
+    room.eventually_counts("deleted pods are not counted", ["0", "0", "0"]);
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn relabelled_deleted_and_finished_pods_leave_the_count() {
+    let room = Room::new("leaving");
+    room.apply_set(SET);
+    for name in ["relabelled", "deleted", "finished", "staying"] {
+        room.pod(&POD.replace("web", name));
+    }
+    room.eventually_counts("all are counted", ["4", "4", "4"]);
+    room.kubectl_ok(&["label", "--overwrite", "pod/relabelled", "app=other"], None);
+    room.eventually_counts("a relabelled pod is not selected", ["3", "3", "3"]);
+    room.kubectl_ok(&["delete", "pod/deleted"], None);
+    room.eventually_counts("a deleted pod is gone", ["2", "2", "2"]);
+    let succeeded = ["patch", "pod/finished", "--subresource=status", "-p", r#"{"status":{"phase":"Succeeded"}}"#];
+    room.kubectl_ok(&succeeded, None);
+    room.eventually_counts("a finished pod is not active", ["1", "1", "1"]);
+    room.kubectl_ok(&["label", "--overwrite", "pod/relabelled", &format!("app={}", room.name())], None);
+    room.eventually_counts("a pod that is selected again is counted again", ["2", "2", "2"]);
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn while_nothing_changes_nothing_but_the_lease_is_written() {
+    let room = Room::new("idle");
+    room.apply_set(SET);
+    room.pod(POD);
+    room.eventually_counts("the pod is counted", ["1", "1", "1"]);
+    let versions = || {
+        let configurations = room.get(&[
+            "mutatingwebhookconfiguration/outrider-mutating",
+            "validatingwebhookconfiguration/outrider-validating",
+        ]);
+        let set = room.get(&["sidecarset", room.name()]);
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        let items = configurations["items"].as_array().unwrap();
+        items.iter().chain([&set]).map(version).collect::<Vec<_>>()
+    };
+    let before = (versions(), room.stage.cluster.audit_events().unwrap().len());
+    // Longer than two of every period: renewals every 2 s, comparison of the webhook configurations every 15 s.
+    std::thread::sleep(std::time::Duration::from_secs(32));
+    assert_eq!(versions(), before.0);
+    let events = room.stage.cluster.audit_events().unwrap();
+    let ours = events[before.1..].iter().filter(|event| event["user"]["username"] == USER);
+    let writes: Vec<&Value> = ours
+        .filter(|event| ["create", "update", "patch", "delete"].iter().any(|verb| event["verb"] == *verb))
+        .collect();
+    let of = |resource: &'static str| writes.iter().filter(move |event| event["objectRef"]["resource"] == resource);
+    assert!(of("leases").count() > 1, "the window has seen renewals");
+    // Other tests' sets change meanwhile.
+    assert_eq!(of("sidecarsets").filter(|event| event["objectRef"]["name"] == *room.name()).count(), 0);
+    assert_eq!(of("secrets").count(), 0);
+}

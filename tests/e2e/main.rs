@@ -1,0 +1,16 @@
+//! `outrider serve` on a real API server, as a user sees it: kubectl on one side, the binary on the other.
+//!
+//! Needs etcd and Kubernetes binaries (built on first use), therefore ignored by default: `make test-cluster` runs it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod controller;
+mod counts;
+mod injection;
+mod left_alone;
+mod other_webhooks;
+mod process;
+mod refusals;
+mod replicas;
+mod room;
+mod sets;
+mod toy_webhook;

@@ -1,0 +1,185 @@
+//! The `outrider` binary as a process, on a real API server.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::{panicking, sleep};
+use std::time::{Duration, Instant};
+
+use cluster::Cluster;
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `"$@"`, sends it TERM when told so on stdin, and kills it when stdin closes: the kernel closes it however the tests
+/// end, so that nothing outlives them.
+const SUPERVISOR: &str = r#"
+exec 3<&0 </dev/null
+"$@" 3<&- &
+child=$!
+{ read -r word <&3 && kill -TERM "$child" && read -r word <&3; kill -KILL "$child"; } 2>/dev/null &
+guard=$!
+exec 3<&-
+wait "$child"
+status=$?
+kill "$guard" 2>/dev/null
+exit "$status"
+"#;
+
+/// Lines of a process's log that are shown when a test fails.
+const LOG_TAIL: usize = 60;
+
+/// Waits until the condition holds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "in {PATIENCE:?} it did not happen that {what}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// What the command prints.
+pub fn outrider(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_outrider")).args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Installs the CRDs.
+pub fn install(cluster: &Cluster) {
+    let crds = outrider(&["manifests", "crds"]);
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
+    cluster.kubectl_ok(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], None).unwrap();
+}
+
+/// Makes the namespace and the roles of a deployment; the kubeconfig has these rights and no others.
+pub fn service_account(cluster: &Cluster) -> PathBuf {
+    cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
+    let rbac = outrider(&["manifests", "rbac"]);
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&rbac)).unwrap();
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:outrider-system", "system:authenticated"];
+    cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider", &groups).unwrap()
+}
+
+/// A running `outrider serve`.
+pub struct Outrider {
+    supervisor: Child,
+    log: PathBuf,
+    /// Where it serves webhooks.
+    pub webhooks: SocketAddr,
+    health: SocketAddr,
+    metrics: SocketAddr,
+}
+
+impl Outrider {
+    /// With the webhooks registered by URL.
+    pub fn registered(cluster: &Cluster) -> Self {
+        Self::registered_as(cluster, &cluster.kubeconfig(), &[])
+    }
+
+    /// With this kubeconfig, these flags, and the webhooks registered by URL.
+    pub fn registered_as(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
+        let address = free_address();
+        let (url, bind) = (format!("--webhook-url=https://{address}"), format!("--webhook-bind-address={address}"));
+        let own = ["--certificates=self", "--register-webhooks", &url, &bind];
+        Self::start(cluster, kubeconfig, &[&own, flags].concat())
+    }
+
+    /// With this kubeconfig and these flags. Its log is with those of the cluster.
+    pub fn start(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
+        let (health, metrics) = (free_address(), free_address());
+        let given = |name: &str| flags.iter().find_map(|flag| flag.strip_prefix(name));
+        let webhooks = given("--webhook-bind-address=").map_or_else(free_address, |text| text.parse().unwrap());
+        let log = cluster.dir().join(format!("logs/outrider-{}.log", health.port()));
+        let file = File::create(&log).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", SUPERVISOR, "supervisor", env!("CARGO_BIN_EXE_outrider"), "serve"]);
+        command.args(["--log-level=info,outrider=debug", "--log-format=text"]);
+        command.arg("--kubeconfig").arg(kubeconfig);
+        command.arg(format!("--health-probe-bind-address={health}"));
+        command.arg(format!("--metrics-bind-address={metrics}"));
+        if given("--webhook-bind-address=").is_none() {
+            command.arg(format!("--webhook-bind-address={webhooks}"));
+        }
+        if given("--drain-delay=").is_none() {
+            command.arg("--drain-delay=0s");
+        }
+        command.args(flags).env_remove("POD_NAMESPACE").process_group(0);
+        command.stdin(Stdio::piped()).stdout(file.try_clone().unwrap()).stderr(file);
+        Self { supervisor: command.spawn().unwrap(), log, webhooks, health, metrics }
+    }
+
+    /// Waits until `/readyz` says so.
+    pub fn ready(&self) {
+        eventually("the process is ready", || self.is_ready());
+    }
+
+    /// Whether `/readyz` says so.
+    pub fn is_ready(&self) -> bool {
+        is_ready(self.health)
+    }
+
+    /// Where `/readyz` is.
+    pub const fn health(&self) -> SocketAddr {
+        self.health
+    }
+
+    /// Whether it holds the lease.
+    pub fn leads(&self) -> bool {
+        get(self.metrics, "/metrics").is_some_and(|reply| reply.lines().any(|line| line == "outrider_leader 1"))
+    }
+
+    /// Ends the process as the kubelet does, and sees that it ends well.
+    pub fn end(mut self) {
+        self.supervisor.stdin.as_mut().unwrap().write_all(b"end\n").unwrap();
+        let mut status = None;
+        eventually("the process ends", || {
+            status = self.supervisor.try_wait().unwrap();
+            status.is_some()
+        });
+        assert!(status.unwrap().success(), "{status:?}");
+    }
+
+    /// Ends the process without giving it time for anything.
+    pub fn kill(self) {
+        drop(self);
+    }
+
+    /// The end of its log, for a test that fails.
+    pub fn log_tail(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n")
+    }
+}
+
+impl Drop for Outrider {
+    fn drop(&mut self) {
+        if panicking() {
+            eprintln!("--- outrider\n{}", self.log_tail());
+        }
+        drop(self.supervisor.stdin.take());
+        drop(self.supervisor.wait());
+    }
+}
+
+/// Whether the process with this address of its probes can answer.
+pub fn is_ready(health: SocketAddr) -> bool {
+    get(health, "/readyz").is_some_and(|reply| reply.contains(" 200 "))
+}
+
+/// An address that nobody listens on.
+pub fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn get(address: SocketAddr, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).ok()?;
+    Some(reply)
+}

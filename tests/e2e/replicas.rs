@@ -1,0 +1,166 @@
+//! Two replicas behind one address, as a Service has it.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::{Cluster, Options};
+use outrider::yaml;
+use serde_json::{Value, json};
+
+use crate::process::{Outrider, eventually, install, is_ready, outrider, service_account};
+use crate::room::{POD, SET, USER, containers};
+use crate::toy_webhook::post;
+
+/// Each connection goes to one of the replicas that say they are ready, in turn. `replicas` holds where each serves webhooks
+/// and its probes.
+fn service(replicas: [(SocketAddr, SocketAddr); 2]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for (turn, client) in listener.incoming().flatten().enumerate() {
+            let in_turn = (0..replicas.len()).map(|step| replicas[(turn + step) % replicas.len()]);
+            let ready = in_turn.filter(|(_, health)| is_ready(*health));
+            if let Some(server) = ready.map(|(webhooks, _)| TcpStream::connect(webhooks)).find_map(Result::ok) {
+                let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                thread::spawn(move || pass(from, to));
+                thread::spawn(move || pass(server, client));
+            }
+        }
+    });
+    address
+}
+
+/// Passes on what comes, and its end.
+fn pass(mut from: TcpStream, mut to: TcpStream) {
+    // However it ends, the other side learns that it has.
+    drop(io::copy(&mut from, &mut to));
+    drop(to.shutdown(std::net::Shutdown::Write));
+}
+
+/// The printed webhook configurations, with an address in place of the Service.
+fn webhooks_at(address: SocketAddr) -> String {
+    let printed = yaml::read(&outrider(&["manifests", "webhooks"])).unwrap();
+    let configurations = printed.into_iter().map(|document| {
+        let mut configuration = document.value;
+        for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+            let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
+            webhook["clientConfig"] = json!({"url": format!("https://{address}{path}")});
+        }
+        configuration.to_string()
+    });
+    configurations.collect::<Vec<_>>().join("\n---\n")
+}
+
+fn get(cluster: &Cluster, args: &[&str]) -> Value {
+    serde_json::from_str(&cluster.kubectl_ok(&[&["get", "-o", "json"], args].concat(), None).unwrap()).unwrap()
+}
+
+fn review() -> Value {
+    let pod = POD.replace("ROOM", "replicated");
+    let pod = yaml::read(&pod).unwrap().remove(0).value;
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "5d3e4b1c", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"}, "name": "web", "namespace": "default",
+            "operation": "CREATE", "userInfo": {"username": "somebody"}, "dryRun": false, "object": pod,
+        },
+    })
+}
+
+/// Creates pods one after the other until told to end; gives how many, and what kubectl said of those that failed.
+fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
+    let (mut created, mut failed) = (0, Vec::new());
+    while !end.load(Ordering::Relaxed) {
+        let name = format!("web-{}", created + failed.len());
+        let pod = POD.replace("ROOM", "replicated").replace("name: web", &format!("name: {name}"));
+        let output = cluster.kubectl(&["create", "-f", "-"], Some(&pod)).unwrap();
+        if output.success() {
+            created += 1;
+        } else {
+            failed.push(output.stderr);
+        }
+    }
+    (created, failed)
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
+    let options = Options { kwok: false, controller_manager: false, audit: true, ..Options::default() };
+    let cluster = Cluster::start_with(&options).unwrap();
+    install(&cluster);
+    // The controller-manager would make it.
+    cluster.kubectl_ok(&["create", "serviceaccount", "default"], None).unwrap();
+    let account = service_account(&cluster);
+    let flags = ["--certificates=self", "--leader-elect", "--drain-delay=2s"];
+    let leader = Outrider::start(&cluster, &account, &flags);
+    eventually("the first leads", || leader.leads());
+    let other = Outrider::start(&cluster, &account, &flags);
+    other.ready();
+    leader.ready();
+    let address = service([(leader.webhooks, leader.health()), (other.webhooks, other.health())]);
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
+    let configurations = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+    eventually("the leader has written the caBundles", || {
+        let list = get(&cluster, &[configurations]);
+        let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+        webhooks.map(|webhook| &webhook["clientConfig"]["caBundle"]).all(Value::is_string)
+    });
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
+    let status = || get(&cluster, &["sidecarset", "replicated"])["status"].clone();
+    eventually("the set is observed", || status()["observedGeneration"] == 1);
+
+    let secret = get(&cluster, &["secret", "-n", "outrider-system", "outrider-ca"]);
+    let ca = STANDARD.decode(secret["data"]["tls.crt"].as_str().unwrap()).unwrap();
+    let mut patches = Vec::new();
+    for replica in [&leader, &other] {
+        let mut patch = Value::Null;
+        eventually("the replica injects", || {
+            patch = post(replica.webhooks, &ca, "/mutate--v1-pod", &review())["response"]["patch"].clone();
+            patch.is_string()
+        });
+        patches.push(patch);
+    }
+    assert_eq!(patches[0], patches[1], "both give the same answer");
+    assert!(leader.leads() && !other.leads());
+    let holder = || {
+        get(&cluster, &["lease", "-n", "outrider-system", "outrider.outrider.dev"])["spec"]["holderIdentity"].clone()
+    };
+    let first_holder = holder();
+
+    let end = AtomicBool::new(false);
+    let (created, failed) = thread::scope(|scope| {
+        let creating = scope.spawn(|| create_pods(&cluster, &end));
+        eventually("pods are counted", || status()["matchedPods"].as_i64() > Some(2));
+        leader.end();
+        eventually("the other one leads", || other.leads());
+        let before = status()["matchedPods"].as_i64();
+        eventually("the other one counts", || status()["matchedPods"].as_i64() > before);
+        end.store(true, Ordering::Relaxed);
+        creating.join().unwrap()
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    assert_ne!(holder(), first_holder);
+    let pods = get(&cluster, &["pods"]);
+    let pods = pods["items"].as_array().unwrap();
+    assert_eq!(pods.len(), created);
+    for pod in pods {
+        assert_eq!(containers(pod), ["proxy", "app"]);
+    }
+    eventually("all are counted", || status()["matchedPods"] == created);
+
+    // Each configuration was written once, by the leader of then; its successor had no reason to.
+    let events = cluster.audit_events().unwrap();
+    let writes = events.iter().filter(|event| {
+        event["user"]["username"] == USER
+            && event["verb"] == "patch"
+            && event["objectRef"]["resource"].as_str().is_some_and(|name| configurations.contains(name))
+    });
+    assert_eq!(writes.count(), 2);
+    other.end();
+}

@@ -1,0 +1,66 @@
+//! SidecarSets in kubectl: defaults, warnings, help, server-side apply.
+
+use crate::process::eventually;
+use crate::room::{Room, SET};
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn defaults_are_stored_and_can_be_read() {
+    let room = Room::new("defaults");
+    room.apply(SET);
+    let printed = room.kubectl_ok(&["get", "sidecarset", room.name(), "-o", "yaml"], None);
+    let (_, spec) = printed.split_once("\nspec:\n").unwrap();
+    let spec = spec.split("\nstatus:").next().unwrap();
+    assert_eq!(spec.trim_end(), include_str!("golden/defaults.txt").replace("ROOM", room.name()).trim_end());
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn an_unknown_field_of_a_container_is_kept_with_a_warning() {
+    let room = Room::new("unknown");
+    let manifest = SET.replace("image: 'proxy:1'", "image: 'proxy:1', imagePullPolcy: Always");
+    let output = room.kubectl(&["apply", "-f", "-"], Some(&manifest));
+    assert!(output.success(), "{}", output.stderr);
+    assert_eq!(output.stderr, include_str!("golden/unknown-field.txt"));
+    let stored = room.get(&["sidecarset", room.name()]);
+    assert_eq!(stored["spec"]["containers"][0]["imagePullPolcy"], "Always");
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn kubectl_explains_the_fields() {
+    let room = Room::new("explained");
+    // The API server publishes the schema of a new kind some time after it serves it.
+    let mut printed = String::new();
+    eventually("the schema is published", || {
+        let output = room.kubectl(&["explain", "sidecarset.spec.containers"], None);
+        let published = output.success();
+        printed = output.stdout;
+        published
+    });
+    for expected in [
+        "KIND:       SidecarSet",
+        "FIELD: containers <[]Object>",
+        "podInjectPolicy\t<string>",
+        "\n  name\t<string> -required-",
+    ] {
+        assert!(printed.contains(expected), "{expected:?} in\n{printed}");
+    }
+    let policy = room.kubectl_ok(&["explain", "sidecarset.spec.clashPolicy"], None);
+    assert!(policy.contains("Refuse") && policy.contains("Skip"), "{policy}");
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn applying_the_same_set_again_changes_nothing() {
+    let room = Room::new("again");
+    room.apply_set(SET);
+    for how in [&["apply", "-f", "-"][..], &["apply", "--server-side", "--force-conflicts", "-f", "-"]] {
+        // The first server-side apply records its fields.
+        room.kubectl_ok(how, Some(SET));
+        let before = room.get(&["sidecarset", room.name()]);
+        room.kubectl_ok(how, Some(SET));
+        assert_eq!(room.get(&["sidecarset", room.name()]), before, "{how:?}");
+        assert_eq!(before["metadata"]["generation"], 1);
+    }
+}

@@ -1,0 +1,46 @@
+//! The generated files in the repository are those of this code.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Every file below the directory by its path there.
+fn files(root: &Path, below: &Path, found: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(below).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(root, &path, found);
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            found.insert(name, fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_generated_files_under_config_do_not_lag_behind_the_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    command.args(["manifests", "--output-dir"]).arg(dir.path()).env_remove("POD_NAMESPACE");
+    assert!(command.status().unwrap().success());
+    let mut generated = BTreeMap::new();
+    files(dir.path(), dir.path(), &mut generated);
+    assert!(generated.keys().any(|name| name.starts_with("crd/bases/")), "{:?}", generated.keys());
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    for (name, text) in generated {
+        let stored = fs::read_to_string(config.join(&name)).unwrap_or_default();
+        assert!(stored == text, "config/{name} lags behind the code: run `make manifests`");
+    }
+}
+
+#[test]
+fn no_definition_of_a_kind_that_is_gone_is_left() {
+    let mut stored = BTreeMap::new();
+    let bases = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd/bases");
+    files(&bases, &bases, &mut stored);
+    let output = Command::new(env!("CARGO_BIN_EXE_outrider")).args(["manifests", "crds"]).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let kinds = printed.lines().filter(|line| *line == "kind: CustomResourceDefinition").count();
+    assert_eq!(stored.len(), kinds, "{:?}", stored.keys());
+}
