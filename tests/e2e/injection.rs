@@ -31,6 +31,7 @@ spec:
     spec: {containers: [{name: app, image: 'app:1'}]}
 ";
 
+/// The container has a name of its own: by their labels alone, pods of other tests' sets may be selected by this one too.
 const SET_BY_NAMESPACE: &str = "
 apiVersion: apps.outrider.dev/v1alpha1
 kind: SidecarSet
@@ -38,7 +39,7 @@ metadata: {name: ROOM}
 spec:
   selector: {}
   namespaceSelector: {matchLabels: {team: ROOM}}
-  containers: [{name: proxy, image: 'proxy:1'}]
+  containers: [{name: watcher, image: 'watcher:1'}]
 ";
 
 #[test]
@@ -54,7 +55,7 @@ fn a_namespace_and_its_pods_applied_in_one_go_carry_the_sidecar() {
     in_namespace(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     let pods: Value = serde_json::from_str(&in_namespace(&["get", "pods", "-o", "json"])).unwrap();
     let pods = pods["items"].as_array().unwrap();
-    assert_eq!(pods.iter().map(containers).collect::<Vec<_>>(), [["proxy", "app"]; 3]);
+    assert_eq!(pods.iter().map(containers).collect::<Vec<_>>(), [["watcher", "app"]; 3]);
     room.eventually_counts("all are counted", ["3", "3", "3"]);
     cluster.kubectl_ok(&["delete", "namespace", &made, "--wait=false"], None).unwrap();
 }
@@ -89,11 +90,11 @@ apiVersion: v1
 kind: Pod
 metadata: {name: web, labels: {app: ROOM}}
 spec:
-  restartPolicy: Never
+  restartPolicy: OnFailure
   containers:
   - name: app
     image: app:1
-    restartPolicy: OnFailure
+    restartPolicy: Never
     restartPolicyRules:
     - action: Restart
       exitCodes: {operator: In, values: [42]}

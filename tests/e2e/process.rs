@@ -30,7 +30,7 @@ exit "$status"
 "#;
 
 /// Lines of a process's log that are shown when a test fails.
-const LOG_TAIL: usize = 60;
+const LOG_TAIL: usize = 25;
 
 /// Waits until the condition holds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {

@@ -72,7 +72,7 @@ impl Unknown<'_> {
             None => String::new(),
         };
         format!(
-            "unknown field {field}{hint}; it is kept, but an API server that does not know it either drops it from the pods"
+            "unknown field {field}{hint}; it is kept, but an API server that does not know it drops it from the pods"
         )
     }
 }
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn unknown_fields_are_warned_about_with_what_was_meant() {
-        const KEPT: &str = "; it is kept, but an API server that does not know it either drops it from the pods";
+        const KEPT: &str = "; it is kept, but an API server that does not know it drops it from the pods";
         let cases = [
             (json!({"containers": [{"comand": []}]}), r#""spec.containers[0].comand" (did you mean "command"?)"#),
             (
