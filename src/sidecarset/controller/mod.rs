@@ -51,8 +51,9 @@ pub async fn run(client: Client, world: World, metrics: Metrics, cancel: Cancell
     let listed = CancellationToken::new();
     let events = watch::run(client.clone(), &world, &pods, &queue, listed.clone());
     let reconciles = async {
-        // Counting half of the pods would write numbers that are wrong.
+        // Counting half of the pods, or by half of the namespaces, would write numbers that are wrong.
         listed.cancelled().await;
+        world.published().await;
         let controller = Controller { sets: Api::all(client), world: world.clone(), pods: Arc::clone(&pods) };
         let reconcile = move |name: Arc<str>| {
             let controller = controller.clone();

@@ -20,8 +20,8 @@ use crate::world::watch::{Change, World, report, watch_config};
 
 type Sets = BTreeSet<Arc<str>>;
 
-/// Keeps the index of pods and adds to the queue every set that an event concerns. `listed` is cancelled when all pods and
-/// all sets are known. Does not end.
+/// Keeps the index of pods and adds to the queue every set that an event concerns. `listed` is cancelled when all pods are
+/// known. Does not end.
 pub async fn run(
     client: Client,
     world: &World,
@@ -46,7 +46,7 @@ pub async fn run(
             },
         };
         add_all(queue, touched);
-        if intake.all_listed && world.is_published() {
+        if intake.all_listed {
             listed.cancel();
         }
     }
