@@ -50,7 +50,8 @@ fn a_namespace_and_its_pods_applied_in_one_go_carry_the_sidecar() {
     // Not with --namespace: the manifest has namespaces of its own.
     let manifest = NAMESPACE_AND_POD.replace("ROOM", room.name());
     let (cluster, made) = (&room.stage.cluster, format!("{}-made", room.name()));
-    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&manifest)).unwrap();
+    // Server-side: the controller-manager makes the service account at the same time.
+    cluster.kubectl_ok(&["apply", "--server-side", "--force-conflicts", "-f", "-"], Some(&manifest)).unwrap();
     let in_namespace = |args: &[&str]| cluster.kubectl_ok(&[&["--namespace", &made], args].concat(), None).unwrap();
     in_namespace(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     let pods: Value = serde_json::from_str(&in_namespace(&["get", "pods", "-o", "json"])).unwrap();
