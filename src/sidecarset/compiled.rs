@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
 use crate::sidecarset::canonical;
-use crate::sidecarset::needs::{Needs, mounted_volumes};
+use crate::sidecarset::needs::{Needs, volume_names};
 
 /// The label that every namespace carries with its own name.
 pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -274,11 +274,11 @@ fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContain
     spec.init_containers.iter().flatten().chain(spec.containers.iter().flatten())
 }
 
-/// The volumes that the containers' own mounts and devices name, in order of use, each once.
+/// The volumes that the containers' own mounts, devices and variables name, in order of use, each once.
 fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
     let mut used: Vec<&RawObject> = Vec::new();
     for container in all_containers(spec) {
-        for name in mounted_volumes(&container.0) {
+        for name in volume_names(&container.0) {
             let is_named = |volume: &RawObject| volume.get("name").is_some_and(|other| other == name);
             if let Some(volume) = spec.volumes.iter().flatten().find(|volume| is_named(volume))
                 && !used.iter().any(|seen| is_named(seen))

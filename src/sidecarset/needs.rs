@@ -77,14 +77,10 @@ impl Needs {
         let limits = quantities(at(&["resources", "limits"]));
         let mut requests = limits.clone();
         requests.extend(quantities(at(&["resources", "requests"])));
-        let variable_volumes: Vec<String> = list(at(&["env"]))
-            .filter_map(|variable| variable.get("valueFrom")?.get("fileKeyRef"))
-            .map(|file| text(file, "volumeName").to_owned())
-            .collect();
         Self {
             ports: list(at(&["ports"])).map(PortNeed::of).collect(),
-            volumes: mounted_volumes(container).map(str::to_owned).chain(variable_volumes.clone()).collect(),
-            variable_volumes,
+            volumes: volume_names(container).map(str::to_owned).collect(),
+            variable_volumes: variable_volumes(container).map(str::to_owned).collect(),
             restarts_on_resize: list(at(&["resizePolicy"]))
                 .any(|policy| policy.get("restartPolicy").is_some_and(|word| word == "RestartContainer")),
             has_devices: list(at(&["volumeDevices"])).next().is_some(),
@@ -110,13 +106,16 @@ impl Needs {
     }
 }
 
-/// Names of the volumes that a container's mounts and devices refer to, as written.
-pub fn mounted_volumes(container: &RawObject) -> impl Iterator<Item = &str> {
-    ["volumeMounts", "volumeDevices"]
-        .into_iter()
-        .flat_map(|field| list(container.get(field)))
-        .map(|mount| text(mount, "name"))
-        .filter(|name| !name.is_empty())
+/// Names of the volumes that a container's mounts, devices and variables refer to, as written.
+pub fn volume_names(container: &RawObject) -> impl Iterator<Item = &str> {
+    let lists = ["volumeMounts", "volumeDevices"].into_iter().flat_map(|field| list(container.get(field)));
+    lists.map(|mount| text(mount, "name")).filter(|name| !name.is_empty()).chain(variable_volumes(container))
+}
+
+fn variable_volumes(container: &RawObject) -> impl Iterator<Item = &str> {
+    list(container.get("env"))
+        .filter_map(|variable| variable.get("valueFrom")?.get("fileKeyRef"))
+        .map(|file| text(file, "volumeName"))
 }
 
 /// What `validateWindows` in `k8s.io/kubernetes/pkg/apis/core/validation` forbids in a container's security context.
@@ -178,11 +177,6 @@ impl PortNeed {
     /// Whether two containers name the same port of the pod's network.
     pub fn shares(&self, other: &Self) -> bool {
         self.container_port == other.container_port && self.protocol == other.protocol
-    }
-
-    /// The port of the node that the API server counts the container to take; with the node's own network it fills it in.
-    pub const fn effective_host_port(&self, host_network: bool) -> i64 {
-        if host_network { self.on_node() } else { self.host_port }
     }
 
     /// The host port for a message.

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use admission::Registry;
+use admission::registry::Phase;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outrider::sidecarset::api::SidecarSet;
+use outrider::registry::registry;
+use outrider::sidecarset::api::{GROUP, KIND, PLURAL, SidecarSet};
 use outrider::sidecarset::compiled::CompiledSet;
 use outrider::sidecarset::index::SetIndex;
 use outrider::sidecarset::injection::INJECTED_ANNOTATION;
+use outrider::sidecarset::{mutating_rule, validating_rule};
 use outrider::world::Snapshot;
 use serde_json::{Value, json};
 
@@ -33,32 +36,28 @@ pub struct Outrider {
 }
 
 impl Outrider {
+    /// With the sets as they would be stored.
     pub fn with(sets: &[Value]) -> Self {
+        let registry = registry();
         let sets: Vec<Arc<CompiledSet>> = sets
             .iter()
-            .map(|set| serde_json::from_value::<SidecarSet>(set.clone()).unwrap())
+            .map(|set| changed(set, &reply(&registry, &mutating_rule().path(Phase::Mutating), &review_of_set(set))))
+            .map(|set| serde_json::from_value::<SidecarSet>(set).unwrap())
             .map(|set| Arc::new(CompiledSet::compile(&set).unwrap()))
             .collect();
         let snapshot = Snapshot { sets: Arc::new(SetIndex::build(sets.iter().cloned())), ..Snapshot::default() };
-        Self { registry: outrider::pod::register(Registry::default()), sets, snapshot }
+        Self { registry, sets, snapshot }
     }
 
     pub fn answer(&self, pod: &Value, namespace: &str) -> Answer {
         let endpoint = &self.registry.find("/mutate--v1-pod").unwrap().endpoint;
         let answer = endpoint.answer(&review("", "Pod", "pods", namespace, pod), &self.snapshot).unwrap();
         let reply: Value = serde_json::from_slice(&answer.body).unwrap();
-        let response = &reply["response"];
-        if response["allowed"] != true {
-            return Answer::Refused { reason: answer.reason.to_string(), message: answer.message };
-        }
-        match response["patch"].as_str() {
-            Some(patch) => {
-                let patch: json_patch::Patch = serde_json::from_slice(&STANDARD.decode(patch).unwrap()).unwrap();
-                let mut injected = pod.clone();
-                json_patch::patch(&mut injected, &patch).unwrap();
-                Answer::Injected(injected)
-            }
-            None => Answer::Untouched(answer.reason.to_string()),
+        let reason = answer.reason.to_string();
+        match reply["response"]["allowed"] {
+            Value::Bool(false) => Answer::Refused { reason, message: answer.message },
+            _ if reply["response"]["patch"].is_null() => Answer::Untouched(reason),
+            _ => Answer::Injected(changed(pod, &reply)),
         }
     }
 
@@ -107,8 +106,30 @@ impl Outrider {
 
 /// What we say about a set when it is written: what is wrong with it, if anything.
 pub fn refusal_of_set(set: &Value) -> Option<String> {
-    let _ = set;
-    None
+    let registry = registry();
+    let set = changed(set, &reply(&registry, &mutating_rule().path(Phase::Mutating), &review_of_set(set)));
+    let reply = reply(&registry, &validating_rule().path(Phase::Validating), &review_of_set(&set));
+    let response = &reply["response"];
+    (response["allowed"] != true).then(|| response["status"]["message"].as_str().unwrap().to_owned())
+}
+
+fn reply(registry: &Registry<Snapshot>, path: &str, review: &[u8]) -> Value {
+    let answer = registry.find(path).unwrap().endpoint.answer(review, &Snapshot::default()).unwrap();
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+/// The object with the patch of a reply, if it has one.
+fn changed(object: &Value, reply: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(patch) = reply["response"]["patch"].as_str() {
+        let patch: json_patch::Patch = serde_json::from_slice(&STANDARD.decode(patch).unwrap()).unwrap();
+        json_patch::patch(&mut object, &patch).unwrap();
+    }
+    object
+}
+
+fn review_of_set(set: &Value) -> Vec<u8> {
+    review(GROUP, KIND, PLURAL, "", set)
 }
 
 fn review(group: &str, kind: &str, resource: &str, namespace: &str, object: &Value) -> Vec<u8> {

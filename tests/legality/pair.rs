@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::random::Random;
 
 /// Where a container of a set goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Plain,
     Init,
@@ -19,6 +19,8 @@ pub const KINDS: [Kind; 3] = [Kind::Plain, Kind::Init, Kind::Native];
 pub struct Pair {
     pub pod: Value,
     pub sets: Vec<Value>,
+    /// Unless they were written while the webhook was away.
+    pub sets_are_judged: bool,
 }
 
 impl Pair {
@@ -29,7 +31,7 @@ impl Pair {
             "metadata": {"name": "app", "labels": {"app": "web"}},
             "spec": {"containers": [{"name": "app", "image": "registry.example/app:1"}]},
         });
-        Self { pod, sets: vec![set("logs")] }
+        Self { pod, sets: vec![set("logs")], sets_are_judged: true }
     }
 
     pub fn spec(&mut self) -> &mut Map<String, Value> {
@@ -53,6 +55,14 @@ impl Pair {
     /// Adds to a list of the set's spec.
     pub fn push_to_set(&mut self, list: &str, item: Value) {
         push(&mut self.sets[0]["spec"][list], item);
+    }
+
+    /// Gives the set a volume, in place of one of that name.
+    pub fn give_set(&mut self, volume: Value) {
+        if let Some(volumes) = self.sets[0]["spec"]["volumes"].as_array_mut() {
+            volumes.retain(|other| other["name"] != volume["name"]);
+        }
+        self.push_to_set("volumes", volume);
     }
 
     /// The container of that kind in the set, made where there is none.

@@ -108,7 +108,16 @@ fn containers_fit_into_the_resources_of_the_pod() {
             whole("limits", "2", "1"),
             Some(("spec.resources.limits[cpu]", "container \"log\" has a limit of 3 cpu, above the pod's own limit of 2")),
         ),
-        (container(asks("limits", "2")), whole("limits", "2", "1"), None),
+        // The API server fills in what the pod as a whole requests, which may not exceed its limit.
+        (container(asks("limits", "1")), whole("limits", "2", "1"), None),
+        (
+            container(asks("limits", "2")),
+            whole("limits", "2", "1"),
+            Some((
+                "spec.resources.limits[cpu]",
+                "its containers would request 3 cpu together, and the pod as a whole has limits of 2",
+            )),
+        ),
         // A plain init container runs alone, a native sidecar beside the others.
         (init(asks("requests", "2")), whole("requests", "2", "1"), None),
         (

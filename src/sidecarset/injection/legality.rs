@@ -3,12 +3,14 @@
 //! The closed list, with the place of each rule in Kubernetes' own validation, is `docs/legality.md`. What can be judged by
 //! the set alone is refused when the set is written, and not looked at again here.
 
-mod ports;
 mod resources;
 mod volumes;
 mod windows;
 
+use std::collections::BTreeMap;
+
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
+use admission::patch::quoted;
 
 use crate::pod::pairs::Pairs;
 use crate::pod::view::PodView;
@@ -34,25 +36,45 @@ impl Fault {
 }
 
 /// Judges the pod with what is missing of the set added to it.
-pub(super) fn check(injection: &Injection<'_, '_>, set: &CompiledSet, missing: &Missing<'_>) -> Result<(), Clash> {
+pub(super) fn check<'s>(
+    injection: &Injection<'_, 's>,
+    set: &'s CompiledSet,
+    missing: &Missing<'_>,
+) -> Result<(), Clash> {
     if missing.is_empty() {
         return Ok(());
     }
     find(injection, set, missing).map_err(|fault| Clash::illegal(set, &fault.field, &fault.text))
 }
 
-fn find(injection: &Injection<'_, '_>, set: &CompiledSet, missing: &Missing<'_>) -> Result<(), Fault> {
+fn find<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, missing: &Missing<'_>) -> Result<(), Fault> {
     for piece in missing.containers() {
         check_lifecycle(injection.pod, piece)?;
         check_users(injection.pod, piece)?;
         check_seccomp(injection.pod, piece)?;
         check_claims(injection.pod, piece)?;
     }
-    ports::check(injection, missing)?;
+    if injection.pod.spec.host_network {
+        missing.before.iter().chain(&missing.after).try_for_each(|piece| check_port_mapping(piece))?;
+    }
     volumes::check(injection, missing)?;
     windows::check(injection, missing)?;
-    check_annotations(injection, set)?;
+    check_annotations(injection, set, missing)?;
     resources::check(injection, missing)
+}
+
+/// `validatePodHostNetworkDeps`, which looks at no init containers.
+fn check_port_mapping(piece: &Piece) -> Result<(), Fault> {
+    match piece.needs.ports.iter().find(|port| port.host_port != 0 && port.host_port != port.container_port) {
+        Some(port) => Err(Fault::new(
+            "spec.hostNetwork",
+            format!(
+                "container {:?} maps host port {} to port {}, and with the node's network both must be equal",
+                piece.name, port.host_port, port.container_port
+            ),
+        )),
+        None => Ok(()),
+    }
 }
 
 fn check_lifecycle(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
@@ -116,7 +138,17 @@ fn check_claims(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
 }
 
 /// All annotations of an object together are limited; the record of the sets counts too.
-fn check_annotations(injection: &Injection<'_, '_>, set: &CompiledSet) -> Result<(), Fault> {
+fn check_annotations<'s>(
+    injection: &Injection<'_, 's>,
+    set: &'s CompiledSet,
+    missing: &Missing<'_>,
+) -> Result<(), Fault> {
+    let Some(new) = injection.new_entry(set, missing) else { return Ok(()) };
+    let mut entries: BTreeMap<&str, &str> = injection.carried.entries().collect();
+    entries.extend(injection.new_entries.iter().map(|(name, entry)| (*name, entry.as_ref())));
+    entries.insert(&set.name, &new);
+    // Each entry with its colon and a comma or brace, and the other brace.
+    let record: usize = entries.iter().map(|(name, entry)| quoted(name).len() + entry.len() + 2).sum::<usize>() + 1;
     let annotations = injection.pod.metadata.annotations.as_ref();
     let others: usize = annotations
         .into_iter()
@@ -124,7 +156,7 @@ fn check_annotations(injection: &Injection<'_, '_>, set: &CompiledSet) -> Result
         .filter(|(key, _)| *key != INJECTED_ANNOTATION)
         .map(|(key, value)| key.len() + value.len())
         .sum();
-    if others + INJECTED_ANNOTATION.len() + injection.record_len_with(set) > ANNOTATIONS_MAX_BYTES {
+    if others + INJECTED_ANNOTATION.len() + record > ANNOTATIONS_MAX_BYTES {
         let text = format!("with the record of the set its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes");
         return Err(Fault::new("metadata.annotations", text));
     }

@@ -106,11 +106,7 @@ impl<'p, 's> Injection<'p, 's> {
         if missing.is_empty() {
             return Ok(missing.present.unwrap_or(Reason::AlreadyInjected));
         }
-        let entry = match missing.present {
-            // It stays true for containers that were there already, whatever revision they are of.
-            Some(Reason::AlreadyInjected) => self.carried.entry_with(&set.name, &missing),
-            _ => Some(Cow::Borrowed(set.entry.as_str())).filter(|entry| !self.carried.says(&set.name, entry)),
-        };
+        let entry = self.new_entry(set, &missing);
         self.new_entries.extend(entry.map(|entry| (set.name.as_str(), entry)));
         self.added.init_before.extend(missing.init_before);
         self.added.init_after.extend(missing.init_after);
@@ -120,6 +116,15 @@ impl<'p, 's> Injection<'p, 's> {
         self.added.secrets.extend(missing.secrets);
         self.added.warnings.extend(missing.warnings);
         Ok(Reason::Injected)
+    }
+
+    /// The set's entry in the annotation, where it has to be written anew.
+    fn new_entry(&self, set: &'s CompiledSet, missing: &Missing<'_>) -> Option<Cow<'s, str>> {
+        match missing.present {
+            // It stays true for containers that were there already, whatever revision they are of.
+            Some(Reason::AlreadyInjected) => self.carried.entry_with(&set.name, missing),
+            _ => Some(Cow::Borrowed(set.entry.as_str())).filter(|entry| !self.carried.says(&set.name, entry)),
+        }
     }
 
     /// What the pod lacks of a set.

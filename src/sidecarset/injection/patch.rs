@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use admission::PatchWriter;
 use admission::patch::{Present, quoted};
 
-use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
 
 impl Injection<'_, '_> {
@@ -70,17 +69,6 @@ impl Injection<'_, '_> {
         }
         record.push('}');
         record
-    }
-
-    /// Length of [`Self::record`] in bytes with the entry of one more set, escapes in names of sets left out.
-    pub(super) fn record_len_with(&self, set: &CompiledSet) -> usize {
-        // Two quotes, a colon, a comma.
-        const AROUND: usize = 4;
-        let is_kept = |name: &str| name != set.name && !self.new_entries.contains_key(name);
-        let kept = self.carried.entries().filter(|(name, _)| is_kept(name));
-        let kept: usize = kept.map(|(name, entry)| name.len() + entry.len() + AROUND).sum();
-        let new: usize = self.new_entries.iter().map(|(name, entry)| name.len() + entry.len() + AROUND).sum();
-        kept + new + set.name.len() + set.entry.len() + AROUND + 1
     }
 
     fn patch_size(&self) -> usize {

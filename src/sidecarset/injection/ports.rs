@@ -76,19 +76,18 @@ impl<'s> Injection<'_, 's> {
         let host_network = self.pod.spec.host_network;
         for (list, index, container) in self.running_in_pod() {
             let name = container.name.as_str();
-            if container.ports.is_empty() || self.carrying.iter().any(|owner| owner.running().any(|it| it.name == name))
-            {
-                continue;
-            }
+            // Of an older revision it may have other ports than the set has now.
+            let carrying = self.carrying.iter().find(|owner| owner.running().any(|it| it.name == name));
             for other in container.ports.iter().map(PortNeed::from) {
                 if clash_on_host(port, &other, host_network) {
                     let what = format!("host port {}", port.described(host_network));
-                    return Err(match self.owner_in_pod(set, container) {
+                    let carrying = carrying.map(|owner| owner.name.as_str());
+                    return Err(match carrying.or_else(|| self.owner_in_pod(set, container)) {
                         Some(owner) => Clash::between_sets(set, owner, &what),
                         None => Clash::port(set, piece, &what, container, list, index),
                     });
                 }
-                if port.shares(&other) && !set.running().any(|ours| ours.name == name) {
+                if port.shares(&other) && carrying.is_none() && !set.running().any(|ours| ours.name == name) {
                     warnings.push(shared(set, piece, port, name));
                 }
             }

@@ -25,20 +25,13 @@ pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Res
     for piece in missing.before.iter().chain(&missing.after) {
         check_limits(piece, &limits)?;
     }
-    let containers = Containers::new(injection, missing);
-    let requested = containers.aggregate(|needs| &needs.requests);
-    for (name, sum) in &requested {
+    for (name, sum) in &Containers::new(injection, missing).requests() {
         match (requests.get(name), limits.get(name)) {
-            (Some(whole), _) if sum > whole => return Err(too_much("request", "requests", name, sum, whole)),
-            // What the pod leaves out the API server fills in from its containers (`defaultPodRequests`).
-            (None, Some(whole)) if sum > whole => return Err(too_much("request", "limits", name, sum, whole)),
+            (Some(whole), _) if sum > whole => return Err(too_much("requests", name, sum, whole)),
+            // What the pod leaves out the API server fills in from its containers (`defaultPodRequests`). Huge pages, which it
+            // takes from the limit, come out the same: containers request as much of them as they are limited to.
+            (None, Some(whole)) if sum > whole => return Err(too_much("limits", name, sum, whole)),
             _ => {}
-        }
-    }
-    let limited = containers.aggregate(|needs| &needs.limits);
-    for (name, sum) in limited.iter().filter(|(name, _)| name.starts_with("hugepages-")) {
-        if let Some(whole) = limits.get(name).filter(|whole| sum > whole) {
-            return Err(too_much("be limited to", "limits", name, sum, whole));
         }
     }
     Ok(())
@@ -56,10 +49,10 @@ fn check_limits(piece: &Piece, limits: &Amounts) -> Result<(), Fault> {
     }
 }
 
-fn too_much(verb: &str, map: &str, name: &str, sum: &Quantity, whole: &Quantity) -> Fault {
+fn too_much(map: &str, name: &str, sum: &Quantity, whole: &Quantity) -> Fault {
     Fault::new(
         format!("spec.resources.{map}[{name}]"),
-        format!("its containers would {verb} {sum} {name} together, and the pod as a whole has {map} of {whole}"),
+        format!("its containers would request {sum} {name} together, and the pod as a whole has {map} of {whole}"),
     )
 }
 
@@ -87,23 +80,23 @@ impl<'s> Containers<'s> {
         }
     }
 
-    /// What all containers together have, as `AggregateContainerRequests` in `k8s.io/component-helpers` counts: containers
+    /// What all containers together request, as `AggregateContainerRequests` in `k8s.io/component-helpers` counts: containers
     /// and native sidecars add up; a plain init container runs alone beside the native sidecars in front of it.
-    fn aggregate(&self, amounts: impl Fn(&Needs) -> &Amounts) -> Amounts {
+    fn requests(&self) -> Amounts {
         let mut total = Amounts::new();
         let running = self.running.iter().map(|piece| &piece.needs).chain(&self.theirs);
-        running.for_each(|needs| add(&mut total, amounts(needs)));
+        running.for_each(|needs| add(&mut total, &needs.requests));
         let before = self.init_before.iter().map(|piece| &piece.needs);
         let after = self.init_after.iter().map(|piece| &piece.needs);
         let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
         for needs in before.chain(&self.theirs_init).chain(after) {
             if needs.is_native_sidecar {
-                add(&mut sidecars, amounts(needs));
-                add(&mut total, amounts(needs));
+                add(&mut sidecars, &needs.requests);
+                add(&mut total, &needs.requests);
                 raise(&mut peak, &sidecars);
             } else {
                 let mut alone = sidecars.clone();
-                add(&mut alone, amounts(needs));
+                add(&mut alone, &needs.requests);
                 raise(&mut peak, &alone);
             }
         }
@@ -117,7 +110,7 @@ fn needs_of(container: &Container<'_>) -> Needs {
     let limits = quantities(resources.get("limits"));
     let mut requests = limits.clone();
     requests.extend(quantities(resources.get("requests")));
-    Needs { requests, limits, is_native_sidecar: container.restart_policy.as_str() == "Always", ..Needs::default() }
+    Needs { requests, limits, is_native_sidecar: container.is_native_sidecar(), ..Needs::default() }
 }
 
 fn add(total: &mut Amounts, more: &Amounts) {

@@ -32,45 +32,35 @@ fn check_container(piece: &Piece) -> Result<(), Fault> {
     }
 }
 
-/// `validateWindowsHostProcessPod`, which goes by the containers, not by what the pod says it runs on.
+/// `validateWindowsHostProcessPod`, which goes by the containers, not by what the pod says it runs on. That host processes need
+/// the node's network is no question here: a pod without it has none, so one of ours would be the odd one.
 fn check_host_process(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
+    const FIELD: &str = "spec.securityContext.windowsOptions.hostProcess";
     let pod = injection.pod;
     let of_pod = host_process(pod.spec.security_context);
-    let mut theirs = containers(pod);
-    let ours_say = missing.containers().any(|piece| piece.needs.host_process.is_some());
-    if !ours_say && of_pod.is_none() && !theirs.any(|context| host_process(context).is_some()) {
-        return Ok(());
-    }
-    let piece_that =
-        |is: &dyn Fn(Option<bool>) -> bool| missing.containers().find(|piece| is(piece.needs.host_process));
-    if let (Some(whole), Some(piece)) = (of_pod, piece_that(&|own| own.is_some_and(|own| Some(own) != of_pod))) {
+    let added = injection.added.containers().map(|piece| piece.needs.host_process);
+    let others: Vec<Option<bool>> = containers(pod).map(host_process).chain(added).collect();
+    if let Some(whole) = of_pod
+        && let Some(piece) = missing.containers().find(|piece| piece.needs.host_process == Some(!whole))
+    {
         let text = format!("container {:?} has another hostProcess than the pod, which says {whole}", piece.name);
-        return Err(Fault::new("spec.securityContext.windowsOptions.hostProcess", text));
+        return Err(Fault::new(FIELD, text));
     }
     let effective = |own: Option<bool>| own.or(of_pod).unwrap_or_default();
-    let is_host = |own: Option<bool>| effective(own);
-    let added = || injection.added.containers().map(|piece| piece.needs.host_process);
-    let others: Vec<bool> = containers(pod).map(host_process).chain(added()).map(is_host).collect();
-    let (host, plain) = (piece_that(&is_host), piece_that(&|own| !effective(own)));
-    let mixed = match (host, plain) {
-        (Some(host), Some(_)) => Some(host),
-        (Some(host), None) => others.contains(&false).then_some(host),
-        (None, Some(plain)) => others.contains(&true).then_some(plain),
-        (None, None) => None,
+    let is_odd = |piece: &&Piece| {
+        let own = effective(piece.needs.host_process);
+        others.iter().any(|other| effective(*other) != own)
+            || missing.containers().any(|other| effective(other.needs.host_process) != own)
     };
-    if let Some(piece) = mixed {
-        let text = format!(
-            "with container {:?} some containers are hostProcess containers and some are not; all must be, or none",
-            piece.name
-        );
-        return Err(Fault::new("spec.securityContext.windowsOptions.hostProcess", text));
-    }
-    match host {
-        Some(piece) if !pod.spec.host_network => Err(Fault::new(
-            "spec.hostNetwork",
-            format!("container {:?} is a hostProcess container, which needs the node's network", piece.name),
+    match missing.containers().find(is_odd) {
+        Some(piece) => Err(Fault::new(
+            FIELD,
+            format!(
+                "with container {:?} some containers are hostProcess containers and some are not; all must be, or none",
+                piece.name
+            ),
         )),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
