@@ -62,6 +62,11 @@ const FAULTS: &[(&[&str], &str)] = &[
     (&["securityContext"], r#"{"windowsOptions": {"runAsUserName": "DOMAIN\\User"}}"#),
     (&["securityContext"], r#"{"windowsOptions": {"gmsaCredentialSpecName": "Not A Name"}}"#),
     (&["securityContext"], r#"{"windowsOptions": {"gmsaCredentialSpec": ""}}"#),
+    (&["securityContext"], r#"{"windowsOptions": {"runAsUserName": "A\\B\\C"}}"#),
+    (&["securityContext"], r#"{"windowsOptions": {"runAsUserName": ".odd\\User"}}"#),
+    (&["securityContext"], r#"{"windowsOptions": {"runAsUserName": "a.long-domain.example\\User"}}"#),
+    (&["securityContext"], r#"{"windowsOptions": {"runAsUserName": "DOMAIN\\"}}"#),
+    (&["securityContext"], r#"{"windowsOptions": {"runAsUserName": ". ."}}"#),
     (&["securityContext"], r#"{"capabilities": {"add": ["CAP_SYS_ADMIN"]}, "allowPrivilegeEscalation": false}"#),
     (&["securityContext"], r#"{"seccompProfile": {"type": "Localhost", "localhostProfile": "../up"}}"#),
     (&["securityContext"], r#"{"seccompProfile": {}}"#),
@@ -126,6 +131,7 @@ const FAULTS: &[(&[&str], &str)] = &[
     (&["ports"], r#"[{"containerPort": 80, "hostPort": 65536}]"#),
     (&["ports"], r#"[{"containerPort": 80, "hostIP": "nowhere"}]"#),
     (&["ports"], r#"[{"containerPort": 80}, {"containerPort": 80}]"#),
+    (&["restartPolicyRules"], r#"[{"action": "Restart"}]"#),
     (&["restartPolicyRules"], r#"[{"action": "Dance", "exitCodes": {"operator": "In", "values": [1]}}]"#),
     (&["securityContext"], r#"{"procMount": "Half"}"#),
     (&["restartPolicyRules"], r#"[{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]"#),
@@ -175,6 +181,25 @@ const VOLUMES: &[&str] = &[
     r#"{"name": "v", "gitRepo": {"repository": ""}}"#,
     r#"{"name": "v", "iscsi": {"targetPortal": "", "iqn": "iqn.2020-01.example:a", "lun": 0}}"#,
     r#"{"name": "v", "fc": {"lun": 1}}"#,
+    r#"{"name": "v", "fc": {"targetWWNs": ["500a"]}}"#,
+    r#"{"name": "v", "fc": {"targetWWNs": ["500a"], "lun": 256}}"#,
+    r#"{"name": "v", "fc": {"targetWWNs": ["500a"], "wwids": ["3600"], "lun": 1}}"#,
+    r#"{"name": "v", "fc": {"wwids": ["3600"]}}"#,
+    r#"{"name": "v", "iscsi": {"targetPortal": "192.0.2.1:3260", "iqn": "odd", "lun": 0}}"#,
+    r#"{"name": "v", "iscsi": {"targetPortal": "192.0.2.1:3260", "iqn": "iqn.2020-01.example:a", "lun": 0}}"#,
+    r#"{"name": "v", "iscsi": {"targetPortal": "192.0.2.1:3260", "iqn": "iqn.2020-01.example:a", "lun": 0, "chapAuthSession": true}}"#,
+    r#"{"name": "v", "azureDisk": {"diskName": "d", "diskURI": "/subscriptions/d", "kind": "Managed"}}"#,
+    r#"{"name": "v", "azureDisk": {"diskName": "d", "diskURI": "/subscriptions/d"}}"#,
+    r#"{"name": "v", "glusterfs": {"endpoints": "e", "path": ""}}"#,
+    r#"{"name": "v", "cinder": {"volumeID": ""}}"#,
+    r#"{"name": "v", "quobyte": {"registry": "", "volume": "v"}}"#,
+    r#"{"name": "v", "photonPersistentDisk": {"pdID": ""}}"#,
+    r#"{"name": "v", "portworxVolume": {"volumeID": ""}}"#,
+    r#"{"name": "v", "scaleIO": {"gateway": "g", "system": "", "volumeName": "v", "secretRef": {"name": "s"}}}"#,
+    r#"{"name": "v", "storageos": {"volumeName": ""}}"#,
+    r#"{"name": "v", "gcePersistentDisk": {"pdName": "d", "partition": 256}}"#,
+    r#"{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "0"}}}}}}"#,
+    r#"{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}"#,
     r#"{"name": "v", "flexVolume": {"driver": ""}}"#,
     r#"{"name": "v", "rbd": {"monitors": [], "image": "i"}}"#,
     r#"{"name": "v", "cephfs": {"monitors": []}}"#,
@@ -193,6 +218,9 @@ fn pairs_with_odd_containers() -> impl Iterator<Item = (String, Pair)> {
             put(pair.sidecar(kind), path, serde_json::from_str(value).unwrap());
             pair.give_set(json!({"name": "scratch", "emptyDir": {}}));
             pair.give_set(json!({"name": "block", "persistentVolumeClaim": {"claimName": "block"}}));
+            if value.contains("claims") {
+                pair.push("resourceClaims", json!({"name": "gpu", "resourceClaimName": "gpu"}));
+            }
             if value.contains("windowsOptions") {
                 pair.spec().insert("nodeSelector".to_owned(), json!({"kubernetes.io/os": "windows"}));
             }

@@ -10,6 +10,7 @@ use super::{Node, Volumes, env, handlers, mounts, resources, security};
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const TERMINATION_POLICIES: [&str; 2] = ["File", "FallbackToLogsOnError"];
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
+const RESTART_ACTIONS: [&str; 2] = ["Restart", "RestartAllContainers"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 const RESIZE_POLICIES: [&str; 2] = ["NotRequired", "RestartContainer"];
@@ -73,10 +74,38 @@ fn check_common(container: &Node<'_>, volumes: &Volumes<'_>, errors: &mut ErrorL
     check_resize_policy(&container.child("resizePolicy"), errors);
     security::check(&container.child("securityContext"), errors);
     container.check_word("restartPolicy", &RESTART_POLICIES, errors);
-    let has_rules = container.child("restartPolicyRules").items().next().is_some();
-    if has_rules && container.get("restartPolicy").is_none() {
+    check_restart_rules(container, errors);
+}
+
+/// `validateContainerRestartPolicy`.
+fn check_restart_rules(container: &Node<'_>, errors: &mut ErrorList) {
+    const RULES_MAX: usize = 20;
+    const CODES_MAX: usize = 255;
+    let list = container.child("restartPolicyRules");
+    let count = list.items().count();
+    if count > 0 && container.get("restartPolicy").is_none() {
         let detail = "must specify restartPolicy when restart rules are used";
         errors.push(Error::required(&container.path.child("restartPolicy"), detail));
+    }
+    if count > RULES_MAX {
+        errors.push(Error::too_many(&list.path, count, RULES_MAX));
+    }
+    for rule in list.items().filter(|rule| rule.value.is_object()) {
+        if rule.require_text("action", errors).is_some() {
+            rule.check_word("action", &RESTART_ACTIONS, errors);
+        }
+        let Some(codes) = rule.get("exitCodes") else {
+            errors.push(Error::required(&rule.path.child("exitCodes"), "must be specified"));
+            continue;
+        };
+        if codes.require_text("operator", errors).is_some() {
+            codes.check_word("operator", &["In", "NotIn"], errors);
+        }
+        let values = codes.child("values");
+        let count = values.items().count();
+        if count > CODES_MAX {
+            errors.push(Error::too_many(&values.path, count, CODES_MAX));
+        }
     }
 }
 

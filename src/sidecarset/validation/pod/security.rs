@@ -3,8 +3,8 @@
 use admission::field::{Error, ErrorList};
 use serde_json::Value;
 
-use super::Node;
 use super::paths::check_descending;
+use super::{Node, windows};
 
 const SECCOMP_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const PROC_MOUNTS: [&str; 2] = ["Default", "Unmasked"];
@@ -25,6 +25,14 @@ pub fn check(context: &Node<'_>, errors: &mut ErrorList) {
     }
     if let Some(profile) = context.get("appArmorProfile") {
         check_profile(&profile, "AppArmor type", "appArmorProfile", errors);
+        let file = profile.text("localhostProfile");
+        if profile.text("type") == "Localhost" && file.trim() != file {
+            let path = profile.path.child("localhostProfile");
+            errors.push(Error::invalid(&path, file, "must not be padded with whitespace"));
+        }
+    }
+    if let Some(options) = context.get("windowsOptions") {
+        windows::check(&options, errors);
     }
     check_escalation(context, errors);
 }

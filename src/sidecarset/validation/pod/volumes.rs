@@ -9,7 +9,7 @@ use serde::Deserialize as _;
 
 use super::env::{check_field_ref, check_resource_field_ref};
 use super::paths::{check_no_backsteps, check_not_reserved};
-use super::{Node, Volumes, shape};
+use super::{Node, Volumes, rare_sources, shape};
 
 const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
@@ -76,6 +76,7 @@ fn check_source(volume: &Node<'_>, errors: &mut ErrorList) {
         check_projected(&source, errors);
     }
     check_other_sources(volume, errors);
+    rare_sources::check(volume, errors);
 }
 
 fn check_other_sources(volume: &Node<'_>, errors: &mut ErrorList) {

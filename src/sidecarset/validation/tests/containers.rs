@@ -30,9 +30,16 @@ fn names_images_and_policies_of_containers() {
             json!({"restartPolicy": "Foo"}),
             &[r#"restartPolicy: Unsupported value: "Foo": supported values: "Always", "Never", "OnFailure""#],
         ),
-        (json!({"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart"}]}), &[]),
+        (json!({"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]}), &[]),
         (
-            json!({"restartPolicyRules": [{"action": "Restart"}]}),
+            json!({"restartPolicy": "Never", "restartPolicyRules": [{"action": "Dance"}]}),
+            &[
+                "restartPolicyRules[0].action: Unsupported value: \"Dance\": supported values: \"Restart\", \"RestartAllContainers\"",
+                "restartPolicyRules[0].exitCodes: Required value: must be specified",
+            ],
+        ),
+        (
+            json!({"restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]}),
             &["restartPolicy: Required value: must specify restartPolicy when restart rules are used"],
         ),
         (
