@@ -106,6 +106,7 @@ fn pair_of(seed: u64) -> (String, Pair) {
     (format!("pair {seed} ({})", aims.join(", ")), pair)
 }
 
+#[ignore = "starts a real API server: make test-cluster"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_agrees_on_five_hundred_pairs_of_pod_and_sets() {
     let report = report((0..PAIRS).map(pair_of)).await;
@@ -115,6 +116,7 @@ async fn the_api_server_agrees_on_five_hundred_pairs_of_pod_and_sets() {
     assert!(useless < 25, "{useless} pods are illegal by themselves, and prove nothing");
 }
 
+#[ignore = "starts a real API server: make test-cluster"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_agrees_on_faults_of_a_set_alone() {
     report(pairs_with_faults()).await.demand_agreement();
