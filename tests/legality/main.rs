@@ -87,7 +87,9 @@ async fn report(questions: impl Iterator<Item = (String, Pair)>) -> Report {
     let mut judged = judged.buffered(8);
     let mut report = Report::new(POLICIES);
     while let Some((question, outcomes)) = judged.next().await {
-        outcomes.into_iter().for_each(|outcome| report.take(&question, outcome));
+        for outcome in outcomes {
+            report.take(&question, outcome);
+        }
     }
     report
 }

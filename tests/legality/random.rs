@@ -8,7 +8,9 @@ impl Random {
     pub fn new(seed: u64) -> Self {
         let mut random = Self((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         // Neighbouring seeds start alike.
-        (0..8).for_each(|_| drop(random.next()));
+        for _ in 0..8 {
+            random.next();
+        }
         random
     }
 

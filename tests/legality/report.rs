@@ -39,13 +39,14 @@ impl Report {
                 list(&mut self.broken, question, &theirs, &pod);
                 "INJECTED, AND ILLEGAL".to_owned()
             }
-            Outcome::OverRefusal(ours, pod) => match self.policies.iter().find(|(_, covers)| covers(&ours, &pod)) {
-                Some((why, _)) => format!("refused by us alone: {why}"),
-                None => {
+            Outcome::OverRefusal(ours, pod) => {
+                if let Some((why, _)) = self.policies.iter().find(|(_, covers)| covers(&ours, &pod)) {
+                    format!("refused by us alone: {why}")
+                } else {
                     list(&mut self.over_refused, question, &ours, &pod);
                     "REFUSED BY US ALONE".to_owned()
                 }
-            },
+            }
         };
         *self.counts.entry(what).or_default() += 1;
     }

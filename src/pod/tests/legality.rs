@@ -106,7 +106,10 @@ fn containers_fit_into_the_resources_of_the_pod() {
         (
             container(asks("limits", "3")),
             whole("limits", "2", "1"),
-            Some(("spec.resources.limits[cpu]", "container \"log\" has a limit of 3 cpu, above the pod's own limit of 2")),
+            Some((
+                "spec.resources.limits[cpu]",
+                "container \"log\" has a limit of 3 cpu, above the pod's own limit of 2",
+            )),
         ),
         // The API server fills in what the pod as a whole requests, which may not exceed its limit.
         (container(asks("limits", "1")), whole("limits", "2", "1"), None),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use admission::field::{Error, ErrorList};
 use admission::format::Quantity;
-use admission::format::names::qualified_name;
+use admission::format::names::{dns1123_label, qualified_name};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ const HUGE_PAGES: &str = "hugepages-";
 
 /// Checks `resources` of a container.
 pub fn check(resources: &Node<'_>, errors: &mut ErrorList) {
+    check_claims(&resources.child("claims"), errors);
     let limits = amounts(&resources.child("limits"), errors);
     let requests = amounts(&resources.child("requests"), errors);
     let limits_path = resources.path.child("limits");
@@ -37,6 +38,26 @@ pub fn check(resources: &Node<'_>, errors: &mut ErrorList) {
     let named = |test: fn(&str) -> bool| limits.keys().chain(requests.keys()).any(|name| test(name));
     if named(|name| name.starts_with(HUGE_PAGES)) && !named(|name| matches!(name, "cpu" | "memory")) {
         errors.push(Error::forbidden(&resources.path, "HugePages require cpu or memory"));
+    }
+}
+
+/// A claim is named once, as a whole or by its requests. Whether the pod has it, only the pod can tell.
+fn check_claims(list: &Node<'_>, errors: &mut ErrorList) {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for claim in list.items().filter(|claim| claim.value.is_object()) {
+        let (name, request) = (claim.text("name"), claim.text("request"));
+        if name.is_empty() {
+            errors.push(Error::required(&claim.path, ""));
+            continue;
+        }
+        claim.check_text("request", dns1123_label, errors);
+        let overlaps = |(other, part): &(&str, &str)| {
+            *other == name && (part.is_empty() || request.is_empty() || *part == request)
+        };
+        if seen.iter().any(overlaps) {
+            errors.push(Error::duplicate(&claim.path, name));
+        }
+        seen.push((name, request));
     }
 }
 

@@ -30,7 +30,10 @@ fn names_images_and_policies_of_containers() {
             json!({"restartPolicy": "Foo"}),
             &[r#"restartPolicy: Unsupported value: "Foo": supported values: "Always", "Never", "OnFailure""#],
         ),
-        (json!({"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]}), &[]),
+        (
+            json!({"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]}),
+            &[],
+        ),
         (
             json!({"restartPolicy": "Never", "restartPolicyRules": [{"action": "Dance"}]}),
             &[
