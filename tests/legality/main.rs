@@ -13,6 +13,7 @@ mod ours;
 mod pair;
 mod random;
 mod report;
+mod resources;
 
 use std::sync::OnceLock;
 

@@ -137,3 +137,83 @@ fn containers_fit_into_the_resources_of_the_pod() {
         (container(asks("requests", "100")), json!({}), None),
     ]);
 }
+
+#[test]
+fn annotations_and_hooks_agree_with_the_pod() {
+    let profile = container(json!({"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}));
+    let noted = |value: &str| {
+        let mut pod = pod(json!({}));
+        pod["metadata"]["annotations"] = json!({"container.seccomp.security.alpha.kubernetes.io/log": value});
+        World::from_objects(&[set("s", profile.clone())]).mutate(&pod)
+    };
+    assert_eq!(noted("runtime/default").reason, Reason::Injected);
+    assert_eq!(noted("docker/default").reason, Reason::Injected);
+    let reply = noted("unconfined");
+    assert_eq!(reply.reason, Reason::ResultIllegal);
+    assert!(reply.message.contains("the seccomp profile RuntimeDefault, and an annotation of the pod says"));
+    let hook = |seconds: i64| container(json!({"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}}));
+    let negative = json!({"terminationGracePeriodSeconds": -1});
+    check(vec![
+        (container(json!({})), negative.clone(), None),
+        (
+            hook(0),
+            negative,
+            Some(("spec.terminationGracePeriodSeconds", "container \"log\" sleeps 0 s in a hook, the pod grants -1 s")),
+        ),
+    ]);
+}
+
+#[test]
+fn host_processes_are_all_containers_or_none() {
+    const FIELD: &str = "spec.securityContext.windowsOptions.hostProcess";
+    let process = |host: bool| json!({"windowsOptions": {"hostProcess": host}});
+    let ours = |context: Value| container(json!({"securityContext": context}));
+    let windows = |context: Value, own: Value| {
+        json!({
+            "nodeSelector": {"kubernetes.io/os": "windows"}, "hostNetwork": true, "securityContext": context,
+            "containers": [{"name": "app", "image": "a", "securityContext": own}],
+        })
+    };
+    let mixed =
+        "with container \"log\" some containers are hostProcess containers and some are not; all must be, or none";
+    let differs = "container \"log\" has another hostProcess than the pod, which says true";
+    check(vec![
+        (ours(process(true)), windows(process(true), json!({})), None),
+        (ours(json!({"windowsOptions": {}})), windows(process(true), json!({})), None),
+        (ours(process(true)), windows(json!({}), process(true)), None),
+        (ours(process(false)), windows(json!({}), json!({})), None),
+        (ours(process(false)), windows(process(true), json!({})), Some((FIELD, differs))),
+        (ours(process(true)), windows(json!({}), json!({})), Some((FIELD, mixed))),
+        (ours(json!({"windowsOptions": {}})), windows(json!({}), process(true)), Some((FIELD, mixed))),
+    ]);
+}
+
+#[test]
+fn a_pod_that_says_windows_takes_no_linux_fields() {
+    let ours = |field: &str, value: Value| container(json!({"securityContext": {"windowsOptions": {}, field: value}}));
+    let windows = json!({"os": {"name": "windows"}});
+    let fault = "container \"log\" has securityContext.runAsUser, which a Windows pod may not have";
+    check(vec![
+        (ours("runAsNonRoot", json!(true)), windows.clone(), None),
+        (ours("runAsUser", json!(1)), windows, Some(("spec.os", fault))),
+        (ours("runAsUser", json!(1)), json!({"nodeSelector": {"kubernetes.io/os": "windows"}}), None),
+    ]);
+}
+
+#[test]
+fn no_volume_refers_to_the_claim_of_an_ephemeral_one() {
+    let template = json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let mut ours = container(json!({"volumeMounts": [{"name": "scratch", "mountPath": "/s"}]}));
+    ours["volumes"] = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]);
+    let injected = |name: &str, claim: &str| {
+        let volume = json!({"name": "kept", "persistentVolumeClaim": {"claimName": claim}});
+        let mut pod = pod(json!({"volumes": [volume]}));
+        pod["metadata"]["name"] = json!(name);
+        World::from_objects(&[set("s", ours.clone())]).mutate(&pod)
+    };
+    assert_eq!(injected("app", "app-kept").reason, Reason::Injected);
+    assert_eq!(injected("", "-scratch").reason, Reason::Injected);
+    let reply = injected("app", "app-scratch");
+    assert_eq!(reply.reason, Reason::ResultIllegal);
+    assert!(reply.message.contains("volume \"kept\" refers to claim \"app-scratch\""), "{}", reply.message);
+}

@@ -5,6 +5,7 @@ mod containers;
 mod data;
 mod golden;
 mod properties;
+mod rare;
 mod spec;
 mod update;
 
