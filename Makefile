@@ -45,8 +45,9 @@ uninstall: ## Remove the CRDs, and with them every object of ours.
 ##@ Develop
 
 .PHONY: manifests
-manifests: ## Write CRDs, RBAC and webhook configurations under config/ from the code.
+manifests: ## Write what is made from the code: CRDs, RBAC, webhook configurations, reference pages.
 	$(CARGO) run --quiet -- manifests --output-dir config
+	UPDATE_GOLDEN=1 $(CARGO) test --quiet --test docs
 
 .PHONY: fmt
 fmt: ## Format the code.
