@@ -41,8 +41,8 @@ fn command_line_reference_is_up_to_date() {
     cli.build();
     for command in cli.get_subcommands_mut().filter(|command| command.get_name() != "help") {
         let (name, help) = (command.get_name().to_owned(), command.render_long_help().to_string());
-        let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        write!(page, "\n## outrider {name}\n\n```text\n{help}```\n").unwrap();
+        let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+        write!(page, "\n## outrider {name}\n\n```text\n{}\n```\n", lines.join("\n")).unwrap();
     }
     hold("docs/cli.md", &page);
 }
@@ -52,8 +52,11 @@ fn readme_shows_the_sample_set() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let sample = fs::read_to_string(root.join("config/samples/apps_v1alpha1_sidecarset.yaml")).unwrap();
-    let sample: String = sample.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
-    assert!(readme.contains(&format!("```yaml\n{sample}```")), "the README shows another set than config/samples");
+    let sample: Vec<&str> = sample.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(
+        readme.contains(&format!("```yaml\n{}\n```", sample.join("\n"))),
+        "the README shows another set than config/samples"
+    );
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn every_fault_of_a_set_is_told_at_once_with_code_422() {
             },
             "warnings": [
                 "unknown field \"spec.comtainers\" (did you mean \"containers\"?); it is kept, but an API server that does not know it \
-                 either drops it from the pods"
+                 drops it from the pods"
             ],
         })
     );
