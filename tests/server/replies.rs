@@ -60,8 +60,8 @@ async fn what_is_no_review_gets_a_bare_status() {
     let allow = path("allow");
     let review = any_review();
     let table: [(&str, &str, &str, &str, u16, &str); 9] = [
-        ("POST", &allow, JSON, "{", 400, "not a readable AdmissionReview"),
-        ("POST", &allow, JSON, "", 400, "not a readable AdmissionReview"),
+        ("POST", &allow, JSON, "{", 400, "not a readable review"),
+        ("POST", &allow, JSON, "", 400, "not a readable review"),
         ("POST", &allow, JSON, r#"{"kind":"Pod"}"#, 400, "expected \"AdmissionReview\""),
         ("POST", "/mutate-nothing", JSON, &review, 404, "/mutate-toy-example-v1-allow"),
         ("POST", "/", JSON, &review, 404, "known paths"),
