@@ -170,3 +170,59 @@ fn a_clash_that_may_be_skipped_is_a_warning_of_kubectl() {
     assert_eq!(output.stderr, format!("Warning: ContainerClash: {text}\n"));
     assert_eq!(containers(&room.get(&["pod", "proxy"])), ["proxy"]);
 }
+
+/// One of everything that a set adds, beside a second set that goes first by its order.
+const TWO_SETS: &str = "
+apiVersion: apps.outrider.dev/v1alpha1
+kind: SidecarSet
+metadata: {name: ROOM}
+spec:
+  selector: {matchLabels: {app: ROOM}}
+  initContainers:
+  - {name: setup, image: 'setup:1'}
+  - {name: mesh, image: 'mesh:1', restartPolicy: Always, ports: [{containerPort: 15001}]}
+  containers:
+  - name: proxy
+    image: proxy:1
+    env: [{name: MODE, value: sidecar}, {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+    volumeMounts: [{name: cache, mountPath: /cache}]
+    resources: {requests: {cpu: 10m}, limits: {memory: 64Mi}}
+  - {name: shipper, image: 'shipper:1', podInjectPolicy: AfterAppContainer, volumeMounts: [{name: cache, mountPath: /logs}]}
+  volumes: [{name: cache, emptyDir: {sizeLimit: 1Gi}}]
+  imagePullSecrets: [{name: registry}]
+---
+apiVersion: apps.outrider.dev/v1alpha1
+kind: SidecarSet
+metadata: {name: ROOM-first}
+spec:
+  order: -1
+  selector: {matchLabels: {app: ROOM}}
+  containers: [{name: guard, image: 'guard:1'}]
+";
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn everything_that_sets_add_is_taken_by_the_api_server_in_its_order() {
+    let room = Room::new("whole");
+    room.apply_set(TWO_SETS);
+    eventually("the other set is observed too", || {
+        let status = room.get(&["sidecarset", &format!("{}-first", room.name())])["status"].clone();
+        status["observedGeneration"] == 1
+    });
+    let pod = room.pod(POD);
+    assert_eq!(containers(&pod), ["guard", "proxy", "app", "shipper"]);
+    let spec = &pod["spec"];
+    let names = |list: &str| -> Vec<&str> {
+        spec[list].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
+    };
+    assert_eq!(names("initContainers"), ["setup", "mesh"]);
+    assert_eq!(spec["initContainers"][1]["restartPolicy"], "Always");
+    assert!(names("volumes").contains(&"cache"));
+    assert_eq!(names("imagePullSecrets"), ["registry"]);
+    let env = spec["containers"][1]["env"].as_array().unwrap();
+    assert_eq!(env.iter().map(|variable| &variable["name"]).collect::<Vec<_>>(), ["MODE", "POD", "IS_INJECTED"]);
+    // What the API server adds to any pod, it adds to ours.
+    let mounts_token = |container: &Value| container["volumeMounts"].to_string().contains("kube-api-access-");
+    assert!(spec["containers"].as_array().unwrap().iter().all(mounts_token));
+    room.kubectl_ok(&["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"], None);
+}

@@ -132,6 +132,13 @@ impl Outrider {
         get(self.metrics, "/metrics").is_some_and(|reply| reply.lines().any(|line| line == "outrider_leader 1"))
     }
 
+    /// Whether its controllers have done anything.
+    pub fn has_reconciled(&self) -> bool {
+        let metrics = get(self.metrics, "/metrics").unwrap();
+        let counts = metrics.lines().filter(|line| line.starts_with("outrider_reconcile_total{"));
+        counts.filter_map(|line| line.rsplit_once(' ')).any(|(_, count)| count != "0")
+    }
+
     /// Ends the process as the kubelet does, and sees that it ends well.
     pub fn end(mut self) {
         self.supervisor.stdin.as_mut().unwrap().write_all(b"end\n").unwrap();

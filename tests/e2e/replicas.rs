@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -88,15 +89,31 @@ fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
     (created, failed)
 }
 
-#[test]
-#[ignore = "needs a control plane: make test"]
-fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
+const CONFIGURATIONS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+
+fn has_ca_bundles(cluster: &Cluster) -> bool {
+    let list = get(cluster, &[CONFIGURATIONS]);
+    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    webhooks.map(|webhook| &webhook["clientConfig"]["caBundle"]).all(Value::is_string)
+}
+
+/// In which pods can be created but do not run, and the kubeconfig of Outrider's service account.
+fn small_cluster() -> (Cluster, PathBuf) {
     let options = Options { kwok: false, controller_manager: false, audit: true, ..Options::default() };
     let cluster = Cluster::start_with(&options).unwrap();
     install(&cluster);
-    // The controller-manager would make it.
-    cluster.kubectl_ok(&["create", "serviceaccount", "default"], None).unwrap();
+    // The controller-manager would make them.
+    for namespace in ["--namespace=default", "--namespace=kube-system"] {
+        cluster.kubectl_ok(&["create", "serviceaccount", "default", namespace], None).unwrap();
+    }
     let account = service_account(&cluster);
+    (cluster, account)
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
+    let (cluster, account) = small_cluster();
     let flags = ["--certificates=self", "--leader-elect", "--drain-delay=2s"];
     let leader = Outrider::start(&cluster, &account, &flags);
     eventually("the first leads", || leader.leads());
@@ -105,12 +122,7 @@ fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
     leader.ready();
     let address = service([(leader.webhooks, leader.health()), (other.webhooks, other.health())]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
-    let configurations = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
-    eventually("the leader has written the caBundles", || {
-        let list = get(&cluster, &[configurations]);
-        let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
-        webhooks.map(|webhook| &webhook["clientConfig"]["caBundle"]).all(Value::is_string)
-    });
+    eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
     let status = || get(&cluster, &["sidecarset", "replicated"])["status"].clone();
     eventually("the set is observed", || status()["observedGeneration"] == 1);
@@ -128,6 +140,7 @@ fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
     }
     assert_eq!(patches[0], patches[1], "both give the same answer");
     assert!(leader.leads() && !other.leads());
+    assert!(leader.has_reconciled() && !other.has_reconciled(), "one writes");
     let holder = || {
         get(&cluster, &["lease", "-n", "outrider-system", "outrider.outrider.dev"])["spec"]["holderIdentity"].clone()
     };
@@ -159,8 +172,33 @@ fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
     let writes = events.iter().filter(|event| {
         event["user"]["username"] == USER
             && event["verb"] == "patch"
-            && event["objectRef"]["resource"].as_str().is_some_and(|name| configurations.contains(name))
+            && event["objectRef"]["resource"].as_str().is_some_and(|name| CONFIGURATIONS.contains(name))
     });
     assert_eq!(writes.count(), 2);
     other.end();
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn without_any_replica_pods_wait_but_the_cluster_lives() {
+    let (cluster, account) = small_cluster();
+    let outrider = Outrider::start(&cluster, &account, &["--certificates=self"]);
+    outrider.ready();
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(outrider.webhooks))).unwrap();
+    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
+    outrider.end();
+
+    let pod = POD.replace("ROOM", "replicated");
+    let create = |args: &[&str]| cluster.kubectl(&[&["create", "-f", "-"], args].concat(), Some(&pod)).unwrap();
+    let refused = create(&["--namespace=default"]);
+    assert!(refused.stderr.contains("failed calling webhook \"pod.outrider.dev\""), "{}", refused.stderr);
+    let system = create(&["--namespace=kube-system"]);
+    assert!(system.success(), "{}", system.stderr);
+    // The ways out: excluding a namespace, deleting a set, deleting the configurations.
+    cluster.kubectl_ok(&["label", "namespace", "default", "outrider.dev/exclude="], None).unwrap();
+    eventually("an excluded namespace takes pods", || create(&["--namespace=default"]).success());
+    cluster.kubectl_ok(&["delete", "sidecarset", "replicated", "--timeout=30s"], None).unwrap();
+    cluster.kubectl_ok(&["delete", "mutatingwebhookconfiguration/outrider-mutating"], None).unwrap();
+    cluster.kubectl_ok(&["delete", "validatingwebhookconfiguration/outrider-validating"], None).unwrap();
 }

@@ -1,4 +1,4 @@
-//! SidecarSets in kubectl: defaults, warnings, help, server-side apply.
+//! `SidecarSets` in kubectl: defaults, warnings, help, server-side apply.
 
 use crate::process::eventually;
 use crate::room::{Room, SET};
