@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use admission::reply::Cause;
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 
-use crate::pod::select::{Selection, select};
+use crate::pod::select::{SKIP_ANNOTATION, Selection, asks_to_opt_out, select};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, OnClash};
@@ -30,6 +30,9 @@ impl Mutating<Snapshot> for PodMutation {
         let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
         let mut report = Report::default();
         for (set, selection) in selected {
+            if !set.may_opt_out && asks_to_opt_out(set, pod) {
+                report.ignored_opt_outs.push(&set.name);
+            }
             match selection {
                 Selection::Skipped(reason, why) => report.skipped(&set.name, reason, why),
                 Selection::Selected => match injection.add(set) {
@@ -47,15 +50,16 @@ impl Mutating<Snapshot> for PodMutation {
 
 /// What became of each set.
 #[derive(Default)]
-struct Report {
+struct Report<'s> {
     injected: Vec<String>,
     // The first of them speaks for the pod when nothing was injected.
     present: Option<Reason>,
     skipped: Vec<(String, Reason, String)>,
+    ignored_opt_outs: Vec<&'s str>,
     clashes: Vec<(String, Clash)>,
 }
 
-impl Report {
+impl Report<'_> {
     fn carried(&mut self, set: &str, reason: Reason) {
         if reason == Reason::Injected {
             self.injected.push(set.to_owned());
@@ -85,6 +89,9 @@ impl Report {
         // Whoever opted out knows.
         let skips = self.skipped.iter().filter(|(_, reason, _)| *reason != Reason::OptedOut);
         verdict.warnings.extend(skips.map(|(_, reason, why)| format!("{reason}: {why}")));
+        verdict.warnings.extend(self.ignored_opt_outs.iter().map(|set| {
+            format!("SidecarSet {set:?} lets no pod opt out (spec.optOut: Denied); {SKIP_ANNOTATION} is ignored for it")
+        }));
         if self.clashes.is_empty() {
             verdict.warnings.extend(shared_ports);
         }
@@ -107,7 +114,7 @@ impl Report {
     }
 }
 
-fn verdict_reason(report: &Report) -> &'static str {
+fn verdict_reason(report: &Report<'_>) -> &'static str {
     report.clashes.first().map_or_else(|| report.reason(), |(_, clash)| clash.reason).as_str()
 }
 

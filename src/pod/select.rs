@@ -7,7 +7,6 @@ use admission::{Reason, Unserved};
 
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
-use crate::sidecarset::injection::opted_out;
 use crate::world::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -81,13 +80,20 @@ fn selection(set: &CompiledSet, pod: &PodView<'_>) -> Selection {
             format!("the pod runs on {platform:?}, the containers of SidecarSet {name:?} on {:?}", set.platform),
         );
     }
-    if set.may_opt_out && opted_out(pod.metadata.annotation(SKIP_ANNOTATION), name) {
+    if set.may_opt_out && asks_to_opt_out(set, pod) {
         return Selection::Skipped(
             Reason::OptedOut,
             format!("the pod opted out of SidecarSet {name:?} by its annotation {SKIP_ANNOTATION}"),
         );
     }
     Selection::Selected
+}
+
+/// Whether the pod's annotation asks to go without the set, whether or not the set allows it.
+pub fn asks_to_opt_out(set: &CompiledSet, pod: &PodView<'_>) -> bool {
+    pod.metadata
+        .annotation(SKIP_ANNOTATION)
+        .is_some_and(|value| value.trim() == "true" || value.split(',').any(|name| name.trim() == set.name))
 }
 
 fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {

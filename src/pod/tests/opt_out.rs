@@ -41,6 +41,10 @@ fn no_pod_opts_out_where_the_set_denies_it() {
     for value in ["true", "log,mesh"] {
         let reply = world.mutate(&annotated("outrider.dev/skip", value, json!({})));
         assert_eq!(reply.names("containers"), ["log", "app"]);
+        assert_eq!(
+            reply.warnings,
+            ["SidecarSet \"log\" lets no pod opt out (spec.optOut: Denied); outrider.dev/skip is ignored for it"]
+        );
     }
 }
 

@@ -262,8 +262,3 @@ fn is_ours(piece: &Piece, container: &Container<'_>) -> bool {
             *ours == found.and_then(stated)
         })
 }
-
-/// Whether a pod with this annotation `outrider.dev/skip` opts out of the set.
-pub(crate) fn opted_out(annotation: Option<&str>, set: &str) -> bool {
-    annotation.is_some_and(|value| value.trim() == "true" || value.split(',').any(|name| name.trim() == set))
-}
