@@ -22,8 +22,8 @@ pub struct ToyWebhook {
 }
 
 impl ToyWebhook {
-    /// `change` gives the JSON patch for a pod.
-    pub fn start(change: fn(&Value) -> Vec<Value>) -> Self {
+    /// `change` gives the JSON patch for a pod; nothing means "not ready, ask again", as Outrider says it.
+    pub fn start(change: impl Fn(&Value) -> Option<Vec<Value>> + Send + Sync + 'static) -> Self {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -32,29 +32,35 @@ impl ToyWebhook {
             .with_no_client_auth()
             .with_single_cert(vec![made.cert.der().clone()], key)
             .unwrap();
-        let config = Arc::new(config);
+        let (config, change) = (Arc::new(config), Arc::new(change));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("https://{}/", listener.local_addr().unwrap());
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let tls = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+                let change = Arc::clone(&change);
                 // The API server hangs up as it likes.
-                thread::spawn(move || drop(answer(tls, change)));
+                thread::spawn(move || drop(answer(tls, &*change)));
             }
         });
         Self { url, ca: made.cert.pem() }
     }
 }
 
-fn answer(stream: impl Read + Write, change: fn(&Value) -> Vec<Value>) -> std::io::Result<()> {
+fn answer(stream: impl Read + Write, change: &dyn Fn(&Value) -> Option<Vec<Value>>) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
-    let review = read_message(&mut stream)?;
-    let review: Value = serde_json::from_slice(&review).unwrap();
-    let patch = STANDARD.encode(json!(change(&review["request"]["object"])).to_string());
-    let response = json!({"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": patch});
-    let body =
-        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).to_string();
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
+    let review: Value = serde_json::from_slice(&read_message(&mut stream)?).unwrap();
+    let (status, body) = match change(&review["request"]["object"]) {
+        None => ("503 Service Unavailable\r\nRetry-After: 1", String::new()),
+        Some(patch) => {
+            let patch = STANDARD.encode(json!(patch).to_string());
+            let uid = &review["request"]["uid"];
+            let response = json!({"uid": uid, "allowed": true, "patchType": "JSONPatch", "patch": patch});
+            let reply = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+            ("200 OK", reply.to_string())
+        }
+    };
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close");
     write!(stream.get_mut(), "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len())?;
     stream.get_mut().flush()
 }

@@ -25,6 +25,16 @@ fn a_deployment_with_two_replicas_becomes_available() {
 }
 
 #[test]
+fn the_nodes_renew_leases_so_that_their_pods_stay_ready() {
+    let cluster = Cluster::shared().unwrap();
+    for node in ["lease/kwok-0", "lease/kwok-1"] {
+        cluster
+            .kubectl_ok(&["wait", "--for=create", node, "--namespace=kube-node-lease", "--timeout=60s"], None)
+            .unwrap();
+    }
+}
+
+#[test]
 fn a_job_completes() {
     let namespace = Cluster::shared().unwrap().namespace("job").unwrap();
     namespace.kubectl_ok(&["create", "job", "once", "--image=registry.example/once:1"], None).unwrap();

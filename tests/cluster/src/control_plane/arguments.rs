@@ -173,9 +173,10 @@ pub(super) fn kube_scheduler(kubeconfig: &Path) -> Vec<String> {
     args
 }
 
-/// It ends with "no stages found" unless it is given some: the configuration that is built in has none.
+/// It ends with "no stages found" unless it is given some: the configuration that is built in has none. Without leases the
+/// nodes would be lost after node-monitor-grace-period (50 s), and the controller-manager would make their pods unready.
 pub(super) fn kwok(kubeconfig: &Path, stages: &[PathBuf]) -> Vec<String> {
-    let mut args = flags(&["--manage-all-nodes"]);
+    let mut args = flags(&["--manage-all-nodes", "--node-lease-duration-seconds=40"]);
     args.push(format!("--cidr={POD_RANGE}"));
     args.push(flag("kubeconfig", kubeconfig));
     args.extend(stages.iter().map(|stage| flag("config", stage)));
