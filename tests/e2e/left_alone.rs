@@ -53,5 +53,9 @@ fn a_pod_opts_out_by_annotation_unless_the_set_denies_it() {
         assert_eq!(containers(&room.pod(&opting_out(name, value))), carried, "{value}");
     }
     room.apply_set(&format!("{SET}  optOut: Denied\n"));
-    assert_eq!(containers(&room.pod(&opting_out("denied", "true"))), ["proxy", "app"]);
+    let told = room.kubectl(&["apply", "-f", "-"], Some(&opting_out("denied", "true")));
+    let warning =
+        "Warning: SidecarSet \"ROOM\" lets no pod opt out (spec.optOut: Denied); outrider.dev/skip is ignored for it\n";
+    assert_eq!(told.stderr, warning.replace("ROOM", room.name()), "once, though the pod is reviewed twice");
+    assert_eq!(containers(&room.get(&["pod", "denied"])), ["proxy", "app"]);
 }
