@@ -31,7 +31,7 @@ cluster-down: ## Stop what `make cluster` started.
 
 .PHONY: run
 run: install ## Serve the cluster of KUBECONFIG from this machine, webhooks registered by URL.
-	$(CARGO) run --release -- serve --certificates self --enable-webhooks=$(ENABLE_WEBHOOKS) \
+	$(CARGO) run --quiet -- serve --certificates self --enable-webhooks=$(ENABLE_WEBHOOKS) \
 	  $(if $(filter true,$(ENABLE_WEBHOOKS)),--register-webhooks --webhook-url https://127.0.0.1:9443)
 
 .PHONY: install
