@@ -181,15 +181,38 @@ impl PatchWriter {
     }
 }
 
-fn push_quoted(buffer: &mut String, text: &str) {
-    let plain = text.bytes().all(|b| b >= 0x20 && b != b'"' && b != b'\\');
-    if plain {
-        buffer.push('"');
-        buffer.push_str(text);
-        buffer.push('"');
-    } else {
-        buffer.push_str(&Value::from(text).to_string());
+/// Appends `text` as a JSON string.
+pub fn push_quoted(buffer: &mut String, text: &str) {
+    buffer.push('"');
+    // Writing to a String cannot fail.
+    let _ = write_escaped(buffer, text);
+    buffer.push('"');
+}
+
+/// Writes `text` as the inside of a JSON string, as `serde_json` does.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_escaped(out: &mut impl std::fmt::Write, text: &str) -> std::fmt::Result {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        let (plain, special) = rest.split_at(at);
+        out.write_str(plain)?;
+        let mut characters = special.chars();
+        match characters.next() {
+            Some('"') => out.write_str("\\\"")?,
+            Some('\\') => out.write_str("\\\\")?,
+            Some('\n') => out.write_str("\\n")?,
+            Some('\r') => out.write_str("\\r")?,
+            Some('\t') => out.write_str("\\t")?,
+            Some('\u{8}') => out.write_str("\\b")?,
+            Some('\u{c}') => out.write_str("\\f")?,
+            Some(control) => write!(out, "\\u{:04x}", u32::from(control))?,
+            None => {}
+        }
+        rest = characters.as_str();
     }
+    out.write_str(rest)
 }
 
 /// A JSON string literal.

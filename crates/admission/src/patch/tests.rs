@@ -286,6 +286,13 @@ proptest! {
     }
 
     #[test]
+    fn text_is_quoted_as_the_library_quotes_it(text in any::<String>(), ascii in "[\\x00-\\x7f]{0,40}") {
+        for text in [text, ascii] {
+            prop_assert_eq!(quoted(&text), Value::from(text.as_str()).to_string());
+        }
+    }
+
+    #[test]
     fn any_key_survives_the_way_through_a_patch(key in keys(), other in keys()) {
         let mut patch = PatchWriter::default();
         patch.set_members("", Present::Len(0), [(key.as_str(), "1")]);
