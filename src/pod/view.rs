@@ -174,7 +174,9 @@ pub struct Named<'a> {
     pub name: Text<'a>,
 }
 
-/// The name of a raw object, empty where it has none.
-pub fn name_of(raw: &RawValue) -> Text<'_> {
-    serde_json::from_str::<Named<'_>>(raw.get()).unwrap_or_default().name
+/// Whether a raw object has this name.
+pub fn is_named(raw: &RawValue, name: &str) -> bool {
+    // Most are others, and a search is cheaper than reading the object. Escapes can spell a name in many ways.
+    let may_be = raw.get().contains(name) || raw.get().contains('\\');
+    may_be && serde_json::from_str::<Named<'_>>(raw.get()).is_ok_and(|named| named.name.as_str() == name)
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use admission::Reason;
 use serde_json::value::RawValue;
 
-use crate::pod::view::{Container, PodView, name_of};
+use crate::pod::view::{Container, PodView, is_named};
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::canonical_volume;
 use crate::sidecarset::compiled::{CompiledSet, Piece, SecretPiece, VolumePiece, stated};
@@ -216,8 +216,7 @@ impl<'p, 's> Injection<'p, 's> {
             return Err(Clash::between_sets(set, owner.map_or("", |owner| &owner.name), &other_source(volume)));
         }
         let volumes: &[&RawValue] = self.pod.spec.volumes.as_deref().unwrap_or_default();
-        let Some((index, found)) = volumes.iter().enumerate().find(|(_, raw)| name_of(raw).as_str() == volume.name)
-        else {
+        let Some((index, found)) = volumes.iter().enumerate().find(|(_, raw)| is_named(raw, &volume.name)) else {
             return Ok(false);
         };
         if any_source || is_same_volume(found, volume) {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use admission::PatchWriter;
-use admission::patch::{Present, quoted};
+use admission::patch::{Present, push_quoted, quoted};
 
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
+
+/// What stands around the name and the entry of a set in the record: two quotes, a colon, a comma.
+const AROUND: usize = 4;
 
 impl Injection<'_, '_> {
     /// The patch; empty when nothing was added.
@@ -58,12 +61,14 @@ impl Injection<'_, '_> {
     fn record(&self) -> String {
         let mut entries: BTreeMap<&str, &str> = self.carried.entries().collect();
         entries.extend(self.new_entries.iter().map(|(set, entry)| (*set, entry.as_ref())));
-        let mut record = String::from("{");
+        let len: usize = entries.iter().map(|(set, entry)| set.len() + entry.len() + AROUND).sum();
+        let mut record = String::with_capacity(len + 2);
+        record.push('{');
         for (set, entry) in entries {
             if record.len() > 1 {
                 record.push(',');
             }
-            record.push_str(&quoted(set));
+            push_quoted(&mut record, set);
             record.push(':');
             record.push_str(entry);
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::pod::view::name_of;
+use crate::pod::view::is_named;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{Piece, VolumePiece};
 use crate::sidecarset::injection::legality::Fault;
@@ -24,7 +24,7 @@ fn check_volume(injection: &Injection<'_, '_>, missing: &Missing<'_>, piece: &Pi
     let is_variables = piece.needs.variable_volumes.iter().any(|volume| volume == name);
     let suits = match ours {
         Some(volume) => Some(is_empty_dir(&volume.canonical)),
-        None => pod_volumes(injection).find(|raw| name_of(raw).as_str() == name).map(|raw| {
+        None => pod_volumes(injection).find(|raw| is_named(raw, name)).map(|raw| {
             !is_variables || serde_json::from_str::<RawObject>(raw.get()).is_ok_and(|volume| is_empty_dir(&volume))
         }),
     };
