@@ -81,7 +81,9 @@ impl Default for Process {
 
 /// Runs the command.
 pub fn execute(args: &ServeArgs) -> ExitCode {
-    match start(args) {
+    let ended = start(args);
+    logging::flush();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => super::fail(&error),
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::logging;
 use crate::server::Shutdown;
 
 /// Exit code of a process that was told twice.
@@ -30,6 +31,7 @@ pub fn follow(shutdown: Shutdown, drain_delay: Duration) -> io::Result<()> {
         let signal = next().await;
         tracing::warn!(signal, "Ending at once");
         ending.abort();
+        logging::flush();
         std::process::exit(AT_ONCE);
     });
     Ok(())

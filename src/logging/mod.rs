@@ -1,10 +1,21 @@
 //! Logs: one line an event on stderr, for machines or for people.
 
-use std::io::IsTerminal;
+mod json;
+mod lines;
+
+use std::io::{self, IsTerminal};
 use std::panic;
+use std::sync::OnceLock;
 
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::JsonFields;
+
+use json::JsonLines;
+use lines::Lines;
+
+/// Where lines wait, once logging in JSON has begun.
+static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -31,9 +42,15 @@ pub enum LoggingError {
     /// Somebody else has already begun.
     #[error("logging has already begun: {0}")]
     Begun(String),
+    /// The system has no thread for it.
+    #[error("cannot start the thread that writes the log: {0}")]
+    Thread(#[from] io::Error),
 }
 
 /// Begins logging to stderr. Without a format, a terminal gets text and everything else JSON.
+///
+/// JSON lines gather for some milliseconds before they are written, warnings and errors excepted: whoever ends the process calls
+/// [`flush`]. Text is written at once.
 ///
 /// Panics are told there too, in the same format: a review that ended in one is answered, but its cause must be found.
 ///
@@ -42,19 +59,31 @@ pub enum LoggingError {
 pub fn init(format: Option<Format>, level: &str) -> Result<(), LoggingError> {
     let filter = EnvFilter::try_new(level)
         .map_err(|error| LoggingError::Level { text: level.to_owned(), why: error.to_string() })?;
-    let is_terminal = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let is_terminal = io::stderr().is_terminal();
+    let events = tracing_subscriber::fmt().with_env_filter(filter);
     let begun = match format.unwrap_or(if is_terminal { Format::Text } else { Format::Json }) {
-        Format::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
-        Format::Text => lines.with_ansi(is_terminal).with_target(false).try_init(),
+        Format::Json => {
+            let lines = Lines::to(io::stderr())?;
+            let lines = LINES.get_or_init(|| lines).clone();
+            events.event_format(JsonLines::default()).fmt_fields(JsonFields::new()).with_writer(lines).try_init()
+        }
+        Format::Text => events.with_writer(io::stderr).with_ansi(is_terminal).with_target(false).try_init(),
     };
     begun.map_err(|error| LoggingError::Begun(error.to_string()))?;
     panic::set_hook(Box::new(|panic| {
         let message = message_of(panic.payload());
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(place, message_of_panic = message, "Panic");
+        flush();
     }));
     Ok(())
+}
+
+/// Waits until what was logged so far is written, for a second at most.
+pub fn flush() {
+    if let Some(lines) = LINES.get() {
+        lines.flush();
+    }
 }
 
 /// What `panic!` was called with: a literal, or a formatted string.
