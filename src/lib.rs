@@ -24,5 +24,6 @@ pub mod sidecarset;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod testing;
+pub mod workshop;
 pub mod world;
 pub mod yaml;

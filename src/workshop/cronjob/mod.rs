@@ -1,0 +1,3 @@
+//! `CronJob`: a Job for every time of a schedule.
+
+pub mod schedule;

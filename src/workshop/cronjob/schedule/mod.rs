@@ -1,0 +1,77 @@
+//! When a `CronJob` is due: the cron grammar, and the times that it stands for.
+//!
+//! Grammar, wording of the errors and times are those of `ParseStandard` and `Next` of robfig/cron v1.2.0 (Go), which existing
+//! manifests were written against: five fields, descriptors, `@every`; no seconds and no time zone inside the text.
+
+mod duration;
+mod error;
+mod field;
+mod next;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+pub use self::duration::DurationError;
+pub use self::error::ScheduleError;
+use self::field::Field;
+pub use self::parse::{FIELD_COUNT, expansion};
+
+/// A parsed schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule(Kind);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Calendar(Calendar),
+    /// Whole seconds, at least one.
+    Every(SignedDuration),
+}
+
+/// The minutes whose local wall-clock time is in every field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Calendar {
+    minute: Field,
+    hour: Field,
+    day_of_month: Field,
+    month: Field,
+    day_of_week: Field,
+}
+
+impl Schedule {
+    /// Reads a schedule.
+    ///
+    /// # Errors
+    /// [`ScheduleError`], worded as robfig/cron words it.
+    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+        parse::schedule(text).map(Self)
+    }
+
+    /// The first time after `after`, or `None` when there is none within five years.
+    ///
+    /// A time that the clocks skip does not come that day; a time that they repeat comes twice.
+    pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        match &self.0 {
+            Kind::Calendar(calendar) => calendar.next(after, zone),
+            Kind::Every(delay) => next::whole_second(after).checked_add(*delay).ok(),
+        }
+    }
+
+    /// The delay of an `@every` schedule: whole seconds, at least one.
+    pub const fn delay(&self) -> Option<SignedDuration> {
+        match &self.0 {
+            Kind::Every(delay) => Some(*delay),
+            Kind::Calendar(_) => None,
+        }
+    }
+
+    /// Whether no date can ever match, such as February 30.
+    pub fn never_fires(&self) -> bool {
+        match &self.0 {
+            Kind::Calendar(calendar) => calendar.never_fires(),
+            Kind::Every(_) => false,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Reads a schedule: a descriptor, or five fields.
+
+use super::duration;
+use super::error::ScheduleError;
+use super::field::{DAY_OF_MONTH, DAY_OF_WEEK, Field, HOUR, MINUTE, MONTH};
+use super::{Calendar, Kind};
+
+/// Minute, hour, day of month, month, day of week.
+pub const FIELD_COUNT: usize = 5;
+
+const EVERY: &str = "@every ";
+
+/// What each descriptor stands for.
+const DESCRIPTORS: [(&str, [&str; FIELD_COUNT]); 7] = [
+    ("@yearly", ["0", "0", "1", "1", "*"]),
+    ("@annually", ["0", "0", "1", "1", "*"]),
+    ("@monthly", ["0", "0", "1", "*", "*"]),
+    ("@weekly", ["0", "0", "*", "*", "0"]),
+    ("@daily", ["0", "0", "*", "*", "*"]),
+    ("@midnight", ["0", "0", "*", "*", "*"]),
+    ("@hourly", ["0", "*", "*", "*", "*"]),
+];
+
+/// The five fields that a schedule stands for, whether or not each of them is right; `None` where there are not five, as with
+/// `@every`.
+pub fn expansion(text: &str) -> Option<[&str; FIELD_COUNT]> {
+    if let Some((_, fields)) = DESCRIPTORS.iter().find(|(name, _)| *name == text) {
+        return Some(*fields);
+    }
+    let mut fields = text.split_whitespace();
+    let mut expansion = [""; FIELD_COUNT];
+    for place in &mut expansion {
+        *place = fields.next()?;
+    }
+    fields.next().is_none().then_some(expansion)
+}
+
+pub fn schedule(text: &str) -> Result<Kind, ScheduleError> {
+    if text.is_empty() {
+        return Err(ScheduleError::Empty);
+    }
+    if let Some(duration) = text.strip_prefix(EVERY) {
+        let delay =
+            duration::parse(duration).map_err(|source| ScheduleError::Every { text: text.to_owned(), source })?;
+        return Ok(Kind::Every(duration::whole_seconds(delay)));
+    }
+    let is_descriptor = text.starts_with('@');
+    match expansion(text) {
+        Some(fields) if !is_descriptor || DESCRIPTORS.iter().any(|(name, _)| *name == text) => calendar(fields),
+        _ if is_descriptor => Err(ScheduleError::Descriptor(text.to_owned())),
+        _ => Err(ScheduleError::FieldCount { found: text.split_whitespace().count(), text: text.to_owned() }),
+    }
+}
+
+fn calendar([minute, hour, day_of_month, month, day_of_week]: [&str; FIELD_COUNT]) -> Result<Kind, ScheduleError> {
+    Ok(Kind::Calendar(Calendar {
+        minute: Field::parse(minute, &MINUTE)?,
+        hour: Field::parse(hour, &HOUR)?,
+        day_of_month: Field::parse(day_of_month, &DAY_OF_MONTH)?,
+        month: Field::parse(month, &MONTH)?,
+        day_of_week: Field::parse(day_of_week, &DAY_OF_WEEK)?,
+    }))
+}
