@@ -10,6 +10,7 @@ mod next;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod zone;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -18,6 +19,7 @@ pub use self::duration::DurationError;
 pub use self::error::ScheduleError;
 use self::field::Field;
 pub use self::parse::{FIELD_COUNT, expansion};
+pub use self::zone::{ZoneError, zone};
 
 /// A parsed schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]

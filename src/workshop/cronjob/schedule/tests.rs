@@ -109,7 +109,7 @@ fn next_time_is_the_one_that_cron_users_expect() {
         ("0 0 1,15 * Sun", "2012-07-01T00:00:00Z", "2012-07-08T00:00:00"),
         ("0 0 1,15 * Sun", "2012-07-08T00:00:00Z", "2012-07-15T00:00:00"),
         ("0 0 1,15 * Sun", "2012-07-31T00:00:00Z", "2012-08-01T00:00:00"),
-        ("0 0 */10 * Sun", "2012-07-01T00:00:00Z", "2012-07-01T00:00:00 is not after itself"),
+        ("0 0 */10 * Sun", "2012-07-01T00:00:00Z", "2012-10-21T00:00:00"),
         ("0 0 */10 * Sun", "2012-06-30T00:00:00Z", "2012-07-01T00:00:00"),
         ("0 0 30 Feb ?", "2012-07-09T23:35:00Z", "never"),
         ("0 0 31 Apr ?", "2012-07-09T23:35:00Z", "never"),
@@ -122,11 +122,7 @@ fn next_time_is_the_one_that_cron_users_expect() {
         ("@every 1ms", "2012-07-09T23:35:07.5Z", "2012-07-09T23:35:08"),
     ];
     for (schedule, after, expected) in cases {
-        let next = next(schedule, &TimeZone::UTC, after);
-        match expected.strip_suffix(" is not after itself") {
-            Some(itself) => assert_ne!(next, itself, "{schedule}"),
-            None => assert_eq!(next, expected, "{schedule} after {after}"),
-        }
+        assert_eq!(next(schedule, &TimeZone::UTC, after), expected, "{schedule} after {after}");
     }
 }
 

@@ -1,0 +1,236 @@
+use admission::Registry;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::cronjob;
+use crate::workshop::cronjob::vocabulary::{V1_SCHEDULE, V2_SCHEDULE};
+
+fn object(version: &str, schedule: impl Into<Value>) -> Value {
+    let schedule: Value = schedule.into();
+    json!({
+        "apiVersion": format!("batch.outrider.dev/{version}"), "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "a", "uid": "u"},
+        "spec": {"schedule": schedule, "jobTemplate": {}},
+    })
+}
+
+fn to(version: &str, object: &Value) -> Value {
+    cronjob().convert(object.clone(), version).unwrap()
+}
+
+#[track_caller]
+fn assert_survives_the_way_there_and_back(object: &Value, home: &str, abroad: &str) {
+    let there = to(abroad, object);
+    assert_eq!(there["apiVersion"], format!("batch.outrider.dev/{abroad}"));
+    assert_eq!(&to(home, &there), object, "was {there} in between");
+}
+
+#[test]
+fn v1_schedules_become_fields_and_are_remembered_where_fields_say_less() {
+    let cases = [
+        ("*/1 * * * *", json!({"minute": "*/1"}), false),
+        ("* * * * *", json!({}), false),
+        ("*/1 * * * MON-FRI", json!({"minute": "*/1", "dayOfWeek": "MON-FRI"}), false),
+        (
+            "0 0 ? jan,FEB ,",
+            json!({"minute": "0", "hour": "0", "dayOfMonth": "?", "month": "jan,FEB", "dayOfWeek": ","}),
+            false,
+        ),
+        ("0  0 1 1 *", json!({"minute": "0", "hour": "0", "dayOfMonth": "1", "month": "1"}), true),
+        (" 0 0 1 1 *\n", json!({"minute": "0", "hour": "0", "dayOfMonth": "1", "month": "1"}), true),
+        ("@hourly", json!({"minute": "0"}), true),
+        ("@daily", json!({"minute": "0", "hour": "0"}), true),
+        ("@midnight", json!({"minute": "0", "hour": "0"}), true),
+        ("@weekly", json!({"minute": "0", "hour": "0", "dayOfWeek": "0"}), true),
+        ("@monthly", json!({"minute": "0", "hour": "0", "dayOfMonth": "1"}), true),
+        ("@yearly", json!({"minute": "0", "hour": "0", "dayOfMonth": "1", "month": "1"}), true),
+        ("@every 5m", json!({}), true),
+        ("not a schedule", json!({}), true),
+        ("", json!({}), true),
+        ("{}", json!({}), true),
+        ("\"@daily\"", json!({}), true),
+    ];
+    for (schedule, fields, remembered) in cases {
+        let v1 = object("v1", schedule);
+        let v2 = to("v2", &v1);
+        assert_eq!(v2["spec"]["schedule"], fields, "{schedule}");
+        assert_eq!(v2["metadata"].get("annotations").is_some(), remembered, "{schedule}");
+        assert_survives_the_way_there_and_back(&v1, "v1", "v2");
+    }
+    let v2 = to("v2", &object("v1", "@every 5m"));
+    assert_eq!(v2["metadata"]["annotations"], json!({V1_SCHEDULE: "@every 5m"}));
+}
+
+#[test]
+fn v2_fields_become_a_string_and_are_remembered_where_the_string_says_less() {
+    let cases = [
+        (json!({"minute": "*/1"}), "*/1 * * * *", false),
+        (json!({}), "* * * * *", false),
+        (json!({"dayOfWeek": "MON-FRI", "minute": "*/1"}), "*/1 * * * MON-FRI", false),
+        (json!({"minute": "*/1", "hour": "*", "dayOfWeek": "MON-FRI"}), "*/1 * * * MON-FRI", true),
+        (json!({"minute": "0 0"}), "0 0 * * * *", true),
+        (json!({"minute": ""}), " * * * *", true),
+        (json!({"minute": "61"}), "61 * * * *", false),
+        (json!({"minute": null}), "* * * * *", true),
+        (json!({"minute": 5}), "* * * * *", true),
+        (json!({"minute": "5", "second": "1"}), "5 * * * *", true),
+    ];
+    for (fields, schedule, remembered) in cases {
+        let v2 = object("v2", fields.clone());
+        let v1 = to("v1", &v2);
+        assert_eq!(v1["spec"]["schedule"], schedule, "{fields}");
+        assert_eq!(v1["metadata"].get("annotations").is_some(), remembered, "{fields}");
+        assert_survives_the_way_there_and_back(&v2, "v2", "v1");
+    }
+}
+
+#[test]
+fn edit_of_the_schedule_in_one_version_wins_over_what_the_other_said() {
+    let mut v2 = to("v2", &object("v1", "@every 5m"));
+    v2["spec"]["schedule"]["minute"] = "7".into();
+    assert_eq!(to("v1", &v2), object("v1", "7 * * * *"));
+
+    let mut v1 = to("v1", &object("v2", json!({"minute": "5", "hour": "*"})));
+    v1["spec"]["schedule"] = "@daily".into();
+    let v2 = to("v2", &v1);
+    assert_eq!(v2["spec"]["schedule"], json!({"minute": "0", "hour": "0"}));
+    assert_eq!(v2["metadata"]["annotations"], json!({V1_SCHEDULE: "@daily"}));
+}
+
+#[test]
+fn edit_of_anything_else_in_v2_leaves_schedule_status_and_annotations_of_v1_alone() {
+    let mut v1 = object("v1", "0  0 1 1 *");
+    v1["metadata"]["annotations"] = json!({"example.com/own": "x"});
+    v1["status"] = json!({"active": [{"name": "a"}], "lastScheduleTime": "2024-01-01T00:00:00Z", "conditions": [{"type": "Available"}]});
+    let mut v2 = to("v2", &v1);
+    assert_eq!(v2["status"], v1["status"]);
+    v2["metadata"]["labels"] = json!({"x": "a=b"});
+    v1["metadata"]["labels"] = json!({"x": "a=b"});
+    assert_eq!(to("v1", &v2), v1);
+}
+
+#[test]
+fn annotations_that_remember_nothing_are_dropped_and_others_are_not() {
+    for worthless in ["", "{", "\"", "{}", "* * * * *", "{\"minute\": \"5\"}", "@daily"] {
+        let mut v2 = object("v2", json!({"minute": "5"}));
+        v2["metadata"]["annotations"] = json!({V1_SCHEDULE: worthless, V2_SCHEDULE: worthless, "example.com/own": "x"});
+        let v1 = to("v1", &v2);
+        assert_eq!(v1["spec"]["schedule"], "5 * * * *", "{worthless}");
+        assert_eq!(v1["metadata"]["annotations"], json!({"example.com/own": "x"}), "{worthless}");
+    }
+}
+
+#[test]
+fn overlong_schedule_is_converted_without_an_annotation_that_the_api_server_would_refuse() {
+    let v2 = to("v2", &object("v1", format!("@every {}", "x".repeat(300_000))));
+    assert_eq!(v2["metadata"].get("annotations"), None);
+}
+
+#[test]
+fn list_of_odd_schedules_is_converted_in_order_and_as_a_whole() {
+    let odd = ["@hourly", "@every 5m", "0  0 1 1 *", "nonsense", "*/5 * * * *"];
+    let objects: Vec<Value> = (0..1000)
+        .map(|index| {
+            let mut object = object("v1", odd[index % odd.len()]);
+            object["metadata"]["name"] = format!("c{index}").into();
+            object
+        })
+        .collect();
+    let registry = Registry::<()>::default().converting(cronjob());
+    let convert = |objects: &[Value], version: &str| {
+        let review = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+            "request": {"uid": "7", "desiredAPIVersion": format!("batch.outrider.dev/{version}"), "objects": objects},
+        });
+        let reply: Value = serde_json::from_slice(&registry.convert(review.to_string().as_bytes()).unwrap()).unwrap();
+        assert_eq!(reply["response"]["uid"], "7");
+        assert_eq!(reply["response"]["result"]["status"], "Success");
+        reply["response"]["convertedObjects"].as_array().unwrap().clone()
+    };
+    let there = convert(&objects, "v2");
+    assert_eq!(there.len(), objects.len());
+    assert_eq!(convert(&there, "v1"), objects);
+}
+
+/// Any JSON, not very deep.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "\\PC{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map("[a-z]{1,6}", inner, 0..4).prop_map(|map| Map::from_iter(map).into()),
+        ]
+    })
+}
+
+fn any_string_schedule() -> impl Strategy<Value = Value> {
+    let field = prop_oneof![Just("*"), Just("*/5"), Just("0"), Just("MON-fri"), Just(","), Just("?")];
+    let space = prop_oneof![5 => Just(" "), 1 => Just("  "), 1 => Just("\t")];
+    prop_oneof![
+        4 => proptest::collection::vec((field, space), 4..7)
+            .prop_map(|parts| parts.into_iter().flat_map(|(field, space)| [field, space]).collect::<String>()),
+        2 => proptest::collection::vec("[0-9*,/-]{1,4}", 5).prop_map(|parts| parts.join(" ")),
+        2 => prop_oneof![Just("@hourly"), Just("@daily"), Just("@weekly"), Just("@yearly"), Just("@every 90s")].prop_map(str::to_owned),
+        1 => "[\"{@ *0-9}:]{0,12}",
+        1 => "\\PC{0,20}",
+    ]
+    .prop_map(Value::from)
+}
+
+fn any_field_schedule() -> impl Strategy<Value = Value> {
+    let names = prop_oneof![
+        8 => prop_oneof![Just("minute"), Just("hour"), Just("dayOfMonth"), Just("month"), Just("dayOfWeek")].prop_map(str::to_owned),
+        1 => "[a-z]{1,6}",
+    ];
+    let value = prop_oneof![
+        6 => prop_oneof![Just("*"), Just("*/5"), Just("0"), Just("1 2"), Just(""), Just("@daily")].prop_map(Value::from),
+        1 => any_json(),
+    ];
+    proptest::collection::btree_map(names, value, 0..6).prop_map(|fields| Map::from_iter(fields).into())
+}
+
+/// An object as the API server may hold it: `annotations` is absent rather than empty.
+fn any_object(version: &'static str, schedule: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    let annotations = proptest::collection::btree_map("example\\.com/[a-z]{1,4}", "\\PC{0,8}", 0..3);
+    (schedule, annotations, any_json(), any_json(), any_json()).prop_map(
+        move |(schedule, annotations, template, status, unknown)| {
+            let mut object = object(version, schedule);
+            if !annotations.is_empty() {
+                object["metadata"]["annotations"] = json!(annotations);
+            }
+            object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+            object["spec"]["jobTemplate"] = template;
+            object["spec"]["fieldOfTomorrow"] = unknown.clone();
+            object["status"] = status;
+            object["fieldOfTomorrow"] = unknown;
+            object
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn v1_objects_come_back_from_v2_as_they_were(object in any_object("v1", any_string_schedule())) {
+        assert_survives_the_way_there_and_back(&object, "v1", "v2");
+    }
+
+    #[test]
+    fn v2_objects_come_back_from_v1_as_they_were(object in any_object("v2", any_field_schedule())) {
+        assert_survives_the_way_there_and_back(&object, "v2", "v1");
+    }
+
+    #[test]
+    fn objects_of_the_wrong_shape_come_back_too(schedule in any_json(), spec in any_json()) {
+        for (home, abroad) in [("v1", "v2"), ("v2", "v1")] {
+            assert_survives_the_way_there_and_back(&object(home, schedule.clone()), home, abroad);
+            let mut object = object(home, Value::Null);
+            object["spec"] = spec.clone();
+            assert_survives_the_way_there_and_back(&object, home, abroad);
+        }
+    }
+}

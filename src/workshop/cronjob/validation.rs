@@ -1,0 +1,139 @@
+//! What makes a `CronJob` wrong, and what its author would want to know.
+//!
+//! A validating webhook runs after defaulting and after the API server's own schema check. Offline there is no API server, so the
+//! schema is checked here as well, in the API server's words. The object is read as it was sent and every fault is told at once.
+
+mod fields;
+mod job_template;
+#[cfg(test)]
+mod tests;
+
+use admission::field::{Error, ErrorList, Path, quote};
+use admission::{Findings, Reason, Request, Validating};
+use serde_json::Value;
+
+use self::fields::Fields;
+use super::schedule::{Schedule, zone};
+use super::v2;
+use super::vocabulary as words;
+use crate::world::Snapshot;
+
+/// Validates a `CronJob` when it is created and when it changes. Its deletion is nobody's business here: an object that is wrong
+/// must be deletable.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CronJobValidation;
+
+impl Validating<Snapshot> for CronJobValidation {
+    type Object<'a> = Value;
+
+    fn create(&self, object: &Value, _: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
+        create(object, findings);
+    }
+
+    fn update(&self, new: &Value, old: &Value, _: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
+        update(new, old, findings);
+    }
+}
+
+/// Faults that are told one by one: a reply must not be many times as long as what was asked.
+const FAULTS_TOLD: usize = 100;
+
+/// Judges a new object.
+pub fn create(object: &Value, findings: &mut Findings) {
+    if is_terminating(object) {
+        findings.reason = Reason::Terminating;
+        return;
+    }
+    let metadata = Fields::new(object.get("metadata"), Path::new("metadata"));
+    let mut errors = ErrorList::new();
+    check_name(&metadata, &mut errors);
+    check_spec(object.get("spec"), &mut errors);
+    if let Some(left_out @ 1..) = errors.len().checked_sub(FAULTS_TOLD) {
+        findings.warnings.push(format!("{left_out} more errors are not listed"));
+    }
+    findings.errors.extend(errors.into_iter().take(FAULTS_TOLD));
+    warn(object, &mut findings.warnings);
+}
+
+/// Judges a change. Where `spec` stays as it is nothing is judged: else the controller could not put a finalizer on an object
+/// that was stored while the webhook was off.
+pub fn update(new: &Value, old: &Value, findings: &mut Findings) {
+    if new.get("spec") != old.get("spec") {
+        create(new, findings);
+    }
+}
+
+/// Nobody may keep an object from being deleted, and finalizers are removed by an update.
+fn is_terminating(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+}
+
+fn check_name(metadata: &Fields<'_>, errors: &mut ErrorList) {
+    let name = metadata.text("name");
+    if name.len() > words::NAME_MAX_BYTES {
+        let detail = format!("must be no more than {} characters", words::NAME_MAX_BYTES);
+        errors.push(Error::invalid(&metadata.path.child("name"), name, detail));
+    }
+}
+
+fn check_spec(spec: Option<&Value>, errors: &mut ErrorList) {
+    let path = Path::new("spec");
+    let Some(spec) = fields::required_map(spec, &path, errors) else { return };
+    check_schedule(&spec, errors);
+    check_zone(&spec, errors);
+    spec.check_number("startingDeadlineSeconds", i64::MAX, errors);
+    spec.check_word("concurrencyPolicy", &words::CONCURRENCY_POLICIES, errors);
+    spec.check_flag("suspend", errors);
+    spec.check_word("deletionPolicy", &words::DELETION_POLICIES, errors);
+    spec.check_number("successfulJobsHistoryLimit", i32::MAX.into(), errors);
+    spec.check_number("failedJobsHistoryLimit", i32::MAX.into(), errors);
+    job_template::check(spec.get("jobTemplate"), &path.child("jobTemplate"), errors);
+}
+
+fn check_schedule(spec: &Fields<'_>, errors: &mut ErrorList) {
+    let path = spec.path.child("schedule");
+    match spec.get("schedule") {
+        None => errors.push(Error::required(&path, "")),
+        Some(Value::String(text)) if text.len() > words::SCHEDULE_MAX_BYTES => {
+            errors.push(Error::too_long(&path, words::SCHEDULE_MAX_BYTES));
+        }
+        Some(Value::String(text)) => {
+            if let Err(error) = Schedule::parse(text) {
+                errors.push(Error::invalid(&path, text, error.to_string()));
+            }
+        }
+        Some(other) => errors.push(fields::wrong_type(&path, other, "string")),
+    }
+}
+
+fn check_zone(spec: &Fields<'_>, errors: &mut ErrorList) {
+    let path = spec.path.child("timeZone");
+    match spec.get("timeZone") {
+        None => {}
+        Some(Value::String(name)) => {
+            if let Err(error) = zone(Some(name)) {
+                errors.push(Error::invalid(&path, name, error.to_string()));
+            }
+        }
+        Some(other) => errors.push(fields::wrong_type(&path, other, "string")),
+    }
+}
+
+fn warn(object: &Value, warnings: &mut Vec<String>) {
+    let Some(text) = object.pointer("/spec/schedule").and_then(Value::as_str) else { return };
+    if text.len() > words::SCHEDULE_MAX_BYTES {
+        return;
+    }
+    let Ok(schedule) = Schedule::parse(text) else { return };
+    let text = quote(text);
+    if schedule.delay().is_some() {
+        warnings.push(format!(
+            "spec.schedule: {text} has no form in version {}; who reads that version finds it in the annotation {}",
+            v2::VERSION,
+            words::V1_SCHEDULE
+        ));
+    }
+    if schedule.never_fires() {
+        warnings.push(format!("spec.schedule: {text} matches no date, so no Job will ever start"));
+    }
+}

@@ -1,0 +1,276 @@
+use admission::{Findings, Reason, Registry};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::workshop::cronjob::register;
+use crate::world::Snapshot;
+
+/// A valid object with these fields of `spec` in place of its own; `null` takes one away.
+fn cronjob(fields: &Value) -> Value {
+    let pod = json!({"restartPolicy": "OnFailure", "containers": [{"name": "a", "image": "a:1"}]});
+    let mut spec = json!({"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": {"spec": pod}}}});
+    for (key, value) in fields.as_object().unwrap() {
+        match value {
+            Value::Null => drop(spec.as_object_mut().unwrap().remove(key)),
+            value => spec[key] = value.clone(),
+        }
+    }
+    json!({"apiVersion": "batch.outrider.dev/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": spec})
+}
+
+fn with_pod(pod: &Value) -> Value {
+    cronjob(&json!({"jobTemplate": {"spec": {"template": {"spec": pod}}}}))
+}
+
+fn judged(object: &Value) -> (String, Vec<String>) {
+    let mut findings = Findings::default();
+    super::create(object, &mut findings);
+    (findings.errors.to_string(), findings.warnings)
+}
+
+fn errors(object: &Value) -> String {
+    judged(object).0
+}
+
+fn errors_of_update(new: &Value, old: &Value) -> String {
+    let mut findings = Findings::default();
+    super::update(new, old, &mut findings);
+    findings.errors.to_string()
+}
+
+#[test]
+fn valid_objects_pass_without_a_warning() {
+    for fields in [
+        json!({}),
+        json!({"schedule": "@hourly"}),
+        json!({"schedule": "0 0 ? * MON-fri", "timeZone": "Europe/Berlin", "deletionPolicy": "WaitForActiveJobs"}),
+        json!({"concurrencyPolicy": "Forbid", "suspend": true, "startingDeadlineSeconds": 0, "failedJobsHistoryLimit": 0}),
+    ] {
+        assert_eq!(judged(&cronjob(&fields)), (String::new(), vec![]), "{fields}");
+    }
+}
+
+#[test]
+fn faults_of_the_spec_are_told_in_the_words_of_the_api_server() {
+    let cases = [
+        (
+            json!({"schedule": "invalid-cron-schedule"}),
+            r#"spec.schedule: Invalid value: "invalid-cron-schedule": Expected exactly 5 fields, found 1: invalid-cron-schedule"#,
+        ),
+        (json!({"schedule": ""}), r#"spec.schedule: Invalid value: "": Empty spec string"#),
+        (json!({"schedule": null}), "spec.schedule: Required value"),
+        (
+            json!({"schedule": {}}),
+            r#"spec.schedule: Invalid value: "object": spec.schedule in body must be of type string: "object""#,
+        ),
+        (json!({"schedule": "*".repeat(1025)}), "spec.schedule: Too long: may not be more than 1024 bytes"),
+        (
+            json!({"timeZone": "Mars/Olympus"}),
+            r#"spec.timeZone: Invalid value: "Mars/Olympus": unknown time zone Mars/Olympus"#,
+        ),
+        (json!({"timeZone": "Local"}), r#"spec.timeZone: Invalid value: "Local": unknown time zone Local"#),
+        (json!({"timeZone": "../UTC"}), r#"spec.timeZone: Invalid value: "../UTC": unknown time zone ../UTC"#),
+        (
+            json!({"timeZone": ""}),
+            r#"spec.timeZone: Invalid value: "": must name a time zone such as Europe/Berlin, or be left out for UTC"#,
+        ),
+        (
+            json!({"concurrencyPolicy": "Nope"}),
+            r#"spec.concurrencyPolicy: Unsupported value: "Nope": supported values: "Allow", "Forbid", "Replace""#,
+        ),
+        (
+            json!({"deletionPolicy": "Nope"}),
+            r#"spec.deletionPolicy: Unsupported value: "Nope": supported values: "Delete", "WaitForActiveJobs""#,
+        ),
+        (
+            json!({"suspend": "yes"}),
+            r#"spec.suspend: Invalid value: "string": spec.suspend in body must be of type boolean: "string""#,
+        ),
+        (
+            json!({"successfulJobsHistoryLimit": -1}),
+            "spec.successfulJobsHistoryLimit: Invalid value: -1: spec.successfulJobsHistoryLimit in body should be greater than or equal to 0",
+        ),
+        (
+            json!({"failedJobsHistoryLimit": 2_147_483_648_i64}),
+            "spec.failedJobsHistoryLimit: Invalid value: 2147483648: spec.failedJobsHistoryLimit in body should be less than or equal to 2147483647",
+        ),
+        (
+            json!({"startingDeadlineSeconds": -5}),
+            "spec.startingDeadlineSeconds: Invalid value: -5: spec.startingDeadlineSeconds in body should be greater than or equal to 0",
+        ),
+        (
+            json!({"startingDeadlineSeconds": 1.5}),
+            r#"spec.startingDeadlineSeconds: Invalid value: "number": spec.startingDeadlineSeconds in body must be of type integer: "number""#,
+        ),
+        (json!({"jobTemplate": null}), "spec.jobTemplate: Required value"),
+        (json!({"jobTemplate": {}}), "spec.jobTemplate.spec: Required value"),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(errors(&cronjob(&fields)), expected);
+    }
+    assert_eq!(errors(&json!({"metadata": {"name": "a"}})), "spec: Required value");
+}
+
+#[test]
+fn faults_of_the_job_template_are_told_before_a_job_fails_on_them() {
+    let containers = json!([{"name": "a", "image": "a:1"}]);
+    let at = "spec.jobTemplate.spec.template.spec";
+    let cases = [
+        (
+            json!({"containers": containers}),
+            format!(r#"{at}.restartPolicy: Required value: valid values: "OnFailure", "Never""#),
+        ),
+        (
+            json!({"containers": containers, "restartPolicy": "Always"}),
+            format!(r#"{at}.restartPolicy: Required value: valid values: "OnFailure", "Never""#),
+        ),
+        (
+            json!({"containers": containers, "restartPolicy": "Maybe"}),
+            format!(r#"{at}.restartPolicy: Unsupported value: "Maybe": supported values: "OnFailure", "Never""#),
+        ),
+        (
+            json!({"containers": containers, "restartPolicy": 1}),
+            format!(
+                r#"{at}.restartPolicy: Invalid value: "integer": {at}.restartPolicy in body must be of type string: "integer""#
+            ),
+        ),
+        (json!({"restartPolicy": "Never"}), format!("{at}.containers: Required value")),
+        (json!({"restartPolicy": "Never", "containers": []}), format!("{at}.containers: Required value")),
+        (
+            json!({"restartPolicy": "Never", "containers": {}}),
+            format!(
+                r#"{at}.containers: Invalid value: "object": {at}.containers in body must be of type array: "object""#
+            ),
+        ),
+        (
+            json!({"restartPolicy": "Never", "containers": [{"name": "a"}, null]}),
+            format!("[{at}.containers[0].image: Required value, {at}.containers[1]: Required value]"),
+        ),
+    ];
+    for (pod, expected) in cases {
+        assert_eq!(errors(&with_pod(&pod)), expected);
+    }
+}
+
+#[test]
+fn name_leaves_room_for_the_time_of_a_job() {
+    let named = |length: usize| {
+        let mut object = cronjob(&json!({}));
+        object["metadata"]["name"] = "a".repeat(length).into();
+        errors(&object)
+    };
+    assert_eq!(named(52), "");
+    let name = "a".repeat(53);
+    assert_eq!(named(53), format!(r#"metadata.name: Invalid value: "{name}": must be no more than 52 characters"#));
+}
+
+#[test]
+fn schedules_that_surprise_are_allowed_with_a_warning() {
+    let cases = [
+        (
+            "@every 5m",
+            "spec.schedule: \"@every 5m\" has no form in version v2; who reads that version finds it in the annotation batch.outrider.dev/v1-schedule",
+        ),
+        ("0 0 30 2 *", "spec.schedule: \"0 0 30 2 *\" matches no date, so no Job will ever start"),
+        (", * * * *", "spec.schedule: \", * * * *\" matches no date, so no Job will ever start"),
+    ];
+    for (schedule, warning) in cases {
+        assert_eq!(judged(&cronjob(&json!({"schedule": schedule}))), (String::new(), vec![warning.to_owned()]));
+    }
+}
+
+#[test]
+fn update_is_judged_like_a_new_object_unless_the_spec_stays_as_it_is() {
+    let good = cronjob(&json!({}));
+    let bad = cronjob(&json!({"schedule": "x"}));
+    assert_eq!(errors_of_update(&cronjob(&json!({"schedule": "0 0 * * *"})), &good), "");
+    assert_eq!(
+        errors_of_update(&bad, &good),
+        r#"spec.schedule: Invalid value: "x": Expected exactly 5 fields, found 1: x"#
+    );
+    let mut labelled = bad.clone();
+    labelled["metadata"]["finalizers"] = json!(["batch.outrider.dev/finalizer"]);
+    assert_eq!(errors_of_update(&labelled, &bad), "");
+    let mut suspended = bad.clone();
+    suspended["spec"]["suspend"] = true.into();
+    assert_ne!(errors_of_update(&suspended, &bad), "");
+}
+
+#[test]
+fn object_that_is_being_deleted_is_not_judged() {
+    let mut object = cronjob(&json!({"schedule": "x"}));
+    object["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z".into();
+    let mut findings = Findings::default();
+    super::create(&object, &mut findings);
+    assert!(findings.errors.is_empty());
+    assert_eq!(findings.reason, Reason::Terminating);
+}
+
+fn response(path: &str, operation: &str, object: &Value) -> Value {
+    let registry = register(Registry::default());
+    let (new, old) = if operation == "DELETE" { (&Value::Null, object) } else { (object, &Value::Null) };
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "operation": operation, "name": object["metadata"]["name"], "object": new, "oldObject": old,
+        "kind": {"group": "batch.outrider.dev", "version": "v1", "kind": "CronJob"},
+    }});
+    let body = serde_json::to_vec(&review).unwrap();
+    let answer = registry.find(path).unwrap().endpoint.answer(&body, &Snapshot::default()).unwrap();
+    serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].take()
+}
+
+const VALIDATE: &str = "/validate-batch-outrider-dev-v1-cronjob";
+
+#[test]
+fn both_faults_are_told_in_one_reply_with_code_422_and_two_causes() {
+    let mut object = cronjob(&json!({"schedule": "invalid-cron-schedule"}));
+    let name = "this-name-is-longer-than-what-a-job-of-it-leaves-room-for";
+    object["metadata"]["name"] = name.into();
+    assert_eq!(
+        response(VALIDATE, "CREATE", &object),
+        json!({
+            "uid": "u",
+            "allowed": false,
+            "status": {
+                "status": "Failure", "code": 422, "reason": "Invalid",
+                "message": format!("CronJob.batch.outrider.dev \"{name}\" is invalid: [metadata.name: Invalid value: \"{name}\": \
+                    must be no more than 52 characters, spec.schedule: Invalid value: \"invalid-cron-schedule\": \
+                    Expected exactly 5 fields, found 1: invalid-cron-schedule]"),
+                "details": {"name": name, "group": "batch.outrider.dev", "kind": "CronJob", "causes": [
+                    {
+                        "reason": "FieldValueInvalid", "field": "metadata.name",
+                        "message": format!("Invalid value: \"{name}\": must be no more than 52 characters"),
+                    },
+                    {
+                        "reason": "FieldValueInvalid", "field": "spec.schedule",
+                        "message": "Invalid value: \"invalid-cron-schedule\": Expected exactly 5 fields, found 1: invalid-cron-schedule",
+                    },
+                ]},
+            },
+        })
+    );
+}
+
+#[test]
+fn deletion_is_always_allowed() {
+    assert_eq!(response(VALIDATE, "DELETE", &cronjob(&json!({"schedule": "x"})))["allowed"], true);
+}
+
+#[test]
+fn registration_has_one_mutating_and_one_validating_path_for_v1_and_the_conversion() {
+    let registry = register(Registry::default());
+    let paths: Vec<&str> = registry.entries().iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(paths, ["/mutate-batch-outrider-dev-v1-cronjob", VALIDATE]);
+    let versions: Vec<Vec<&str>> = registry.conversions().iter().map(|kind| kind.versions().collect()).collect();
+    assert_eq!(versions, [["v1", "v2"]]);
+    assert_eq!(
+        response("/mutate-batch-outrider-dev-v1-cronjob", "CREATE", &cronjob(&json!({})))["patchType"],
+        "JSONPatch"
+    );
+}
+
+proptest! {
+    #[test]
+    fn text_of_any_kind_is_judged(schedule in "\\PC{0,60}", zone in "\\PC{0,80}") {
+        judged(&cronjob(&json!({"schedule": schedule, "timeZone": zone})));
+    }
+}
