@@ -7,6 +7,7 @@ pub mod api;
 pub mod conversion;
 pub mod crd;
 pub mod defaults;
+pub mod reconcile;
 mod rules;
 pub mod schedule;
 pub mod v2;

@@ -1,0 +1,89 @@
+//! A Job of a `CronJob`, reduced to what decisions read.
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+
+use super::{Cause, Step};
+use crate::workshop::cronjob::api::{CronJob, GROUP, KIND};
+use crate::workshop::cronjob::vocabulary::SCHEDULED_AT;
+
+/// A Job of a `CronJob`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChildJob {
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: Option<String>,
+    /// Version, for the reference in the status.
+    pub resource_version: Option<String>,
+    /// How it ended; `None` while it has not.
+    pub outcome: Option<Outcome>,
+    /// When it was started.
+    pub start_time: Option<Timestamp>,
+    /// When its run was due.
+    pub scheduled_at: Option<Timestamp>,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+}
+
+/// How a Job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Condition `Complete`.
+    Complete,
+    /// Condition `Failed`.
+    Failed,
+}
+
+impl ChildJob {
+    /// What decisions read of a Job.
+    pub fn of(job: &Job) -> Self {
+        let metadata = &job.metadata;
+        let status = job.status.as_ref();
+        let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(SCHEDULED_AT));
+        let scheduled_at = annotation.and_then(|text| {
+            let time = text.parse();
+            if let Err(error) = &time {
+                let (name, namespace) = (&metadata.name, &metadata.namespace);
+                tracing::warn!(job = ?name, ?namespace, annotation = SCHEDULED_AT, %error, "The time of a Job cannot be read");
+            }
+            time.ok()
+        });
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+            outcome: outcome(job),
+            start_time: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0),
+            scheduled_at,
+            terminating: metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    /// The step that deletes it.
+    pub(super) fn delete(&self, cause: Cause) -> Step {
+        Step::DeleteJob { name: self.name.clone(), uid: self.uid.clone(), cause }
+    }
+}
+
+fn outcome(job: &Job) -> Option<Outcome> {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().filter(|condition| condition.status == "True").find_map(|condition| {
+        match condition.type_.as_str() {
+            "Complete" => Some(Outcome::Complete),
+            "Failed" => Some(Outcome::Failed),
+            _ => None,
+        }
+    })
+}
+
+/// Whether the `CronJob` controls the Job: by group, kind and uid, as names come back.
+pub fn is_child(job: &Job, cronjob: &CronJob) -> bool {
+    let owners = job.metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().any(|owner| {
+        owner.controller == Some(true)
+            && owner.kind == KIND
+            && owner.api_version.split_once('/').is_some_and(|(group, _)| group == GROUP)
+            && Some(&owner.uid) == cronjob.metadata.uid.as_ref()
+    })
+}

@@ -1,0 +1,32 @@
+//! What is told to the user as an event.
+
+use super::{Cause, Step};
+
+/// An event about a `CronJob`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Whether it is a warning.
+    pub warning: bool,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+impl Step {
+    /// What to tell once the step was taken.
+    pub fn event(&self) -> Option<Event> {
+        let normal = |reason, message| Some(Event { warning: false, reason, message });
+        match self {
+            Self::CreateJob { job, .. } => {
+                let name = job.pointer("/metadata/name").and_then(serde_json::Value::as_str).unwrap_or_default();
+                normal("SuccessfulCreate", format!("Created Job {name}"))
+            }
+            Self::DeleteJob { name, cause: Cause::Replaced, .. } => {
+                normal("SuccessfulDelete", format!("Deleted Job {name}, as a newer run takes its place"))
+            }
+            Self::Publish(event) => Some(event.clone()),
+            Self::DeleteJob { cause: Cause::History, .. } | Self::SetFinalizers(_) | Self::WriteStatus(_) => None,
+        }
+    }
+}

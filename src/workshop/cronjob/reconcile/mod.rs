@@ -1,0 +1,195 @@
+//! What to do about a `CronJob`: its Jobs and the time in, steps out. Pure; who talks to the API server carries the steps out.
+//!
+//! Everything is decided anew from the world each time. A run is found by its time, and its Job is named after it, so the same
+//! run never starts twice, whenever the process was stopped.
+
+mod child;
+mod conditions;
+mod event;
+mod history;
+mod job;
+mod runs;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub use self::child::{ChildJob, Outcome, is_child};
+pub use self::conditions::creation_failed;
+pub use self::event::Event;
+pub use self::job::job_name;
+pub use self::status::merge_patch;
+
+use self::conditions::Problem;
+use self::runs::Runs;
+use self::status::World;
+use super::api::{CronJob, CronJobStatus};
+use super::schedule::{Schedule, zone};
+use super::vocabulary::{FINALIZER, FORBID, REPLACE};
+
+/// What to do now, and when to look again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// In this order. After a step that failed the rest is not taken, but for [`Step::is_best_effort`].
+    pub steps: Vec<Step>,
+    /// When to look again if nothing happens before.
+    pub requeue_after: Option<Duration>,
+    /// What was found about the schedule, for the log.
+    pub decision: Decision,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Give the `CronJob` exactly these finalizers, provided that it has not changed since.
+    SetFinalizers(Vec<String>),
+    /// Write the status; [`merge_patch`] is the patch for it. It comes before old Jobs are deleted, as it remembers what is
+    /// otherwise known from them alone.
+    WriteStatus(Box<CronJobStatus>),
+    /// Delete a Job in the background; that it is gone already is fine.
+    DeleteJob {
+        /// Name of the Job.
+        name: String,
+        /// Uid of the Job, so that no other of the same name is hit.
+        uid: Option<String>,
+        /// Why.
+        cause: Cause,
+    },
+    /// Create a Job; that it exists already is fine if it is a child of the `CronJob`.
+    CreateJob {
+        /// When the run was due.
+        run: Timestamp,
+        /// The Job, `batch/v1`.
+        job: Value,
+    },
+    /// Tell the user.
+    Publish(Event),
+}
+
+/// Why a Job is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// More finished Jobs than the history limit.
+    History,
+    /// A newer run takes its place.
+    Replaced,
+}
+
+/// What was found about the schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The `CronJob` is being deleted, and nothing of it is ours to do any more.
+    Deleting,
+    /// The `CronJob` is being deleted once no Job runs.
+    WaitingForActiveJobs,
+    /// No further run may start.
+    Suspended,
+    /// The schedule or the time zone cannot be read. Looked at again when the object changes.
+    InvalidSchedule(String),
+    /// The schedule has no time in the next years.
+    NeverDue,
+    /// More than a hundred runs were missed. Looked at again when the object changes.
+    TooManyMissed,
+    /// The next run lies ahead.
+    NotDue,
+    /// A run is due, but `Forbid` and a Job that has not ended hold it back.
+    HeldBack(Timestamp),
+    /// A run is due and starts.
+    Start(Timestamp),
+}
+
+impl Step {
+    /// Whether the steps after this one are taken even when it fails.
+    pub const fn is_best_effort(&self) -> bool {
+        matches!(self, Self::DeleteJob { cause: Cause::History, .. } | Self::Publish(_))
+    }
+}
+
+/// Decides about a `CronJob`. `jobs` are its children, see [`is_child`].
+pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
+    let world = World::of(cronjob, jobs, now);
+    if cronjob.metadata.deletion_timestamp.is_some() {
+        return delete(&world);
+    }
+    let (decision, next) = decide(&world);
+    let problem = Problem::of(&decision);
+    let mut plan = Plan { steps: Vec::new(), requeue_after: next.and_then(|next| wait(now, next)), decision };
+    if !finalizers(cronjob).iter().any(|finalizer| finalizer == FINALIZER) {
+        let mut finalizers = finalizers(cronjob).to_vec();
+        finalizers.push(FINALIZER.to_owned());
+        plan.steps.push(Step::SetFinalizers(finalizers));
+    }
+    let starts = matches!(plan.decision, Decision::Start(_));
+    let status = world.status(next, world.conditions(problem.as_ref(), starts));
+    if let Some(event) = problem.as_ref().and_then(|problem| world.news(problem)) {
+        plan.steps.push(Step::Publish(event));
+    }
+    plan.steps.extend(world.write(status));
+    plan.steps.extend(history::surplus(&cronjob.spec, jobs));
+    if let Decision::Start(run) = plan.decision {
+        start(&world, run, &mut plan.steps);
+    }
+    plan
+}
+
+fn decide(world: &World<'_>) -> (Decision, Option<Timestamp>) {
+    let spec = &world.cronjob.spec;
+    if spec.is_suspended() {
+        return (Decision::Suspended, None);
+    }
+    let schedule = match Schedule::parse(&spec.schedule) {
+        Ok(schedule) => schedule,
+        Err(error) => return (Decision::InvalidSchedule(format!("spec.schedule: {error}")), None),
+    };
+    let zone = match zone(spec.time_zone.as_deref()) {
+        Ok(zone) => zone,
+        Err(error) => return (Decision::InvalidSchedule(format!("spec.timeZone: {error}")), None),
+    };
+    match runs::find(&schedule, &zone, world.anchor(), spec.starting_deadline_seconds, world.now) {
+        None => (Decision::TooManyMissed, None),
+        Some(Runs { due: None, next: None }) => (Decision::NeverDue, None),
+        Some(Runs { due: None, next }) => (Decision::NotDue, next),
+        Some(Runs { due: Some(run), next }) => {
+            let forbidden = spec.concurrency_policy.as_deref() == Some(FORBID) && world.active().next().is_some();
+            (if forbidden { Decision::HeldBack(run) } else { Decision::Start(run) }, next)
+        }
+    }
+}
+
+fn start(world: &World<'_>, run: Timestamp, steps: &mut Vec<Step>) {
+    if world.cronjob.spec.concurrency_policy.as_deref() == Some(REPLACE) {
+        let replaced = world.active().filter(|job| !job.terminating);
+        steps.extend(replaced.map(|job| job.delete(Cause::Replaced)));
+    }
+    steps.push(Step::CreateJob { run, job: job::manifest(world.cronjob, run) });
+}
+
+/// The finalizer holds the object for as long as the policy asks, and is always removed in the end: when the last Job has ended
+/// or was deleted, or when somebody sets the policy to `Delete`. The Jobs themselves follow by their owner reference.
+fn delete(world: &World<'_>) -> Plan {
+    let mut plan = Plan { steps: Vec::new(), requeue_after: None, decision: Decision::Deleting };
+    let mut finalizers = finalizers(world.cronjob).to_vec();
+    if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+        return plan;
+    }
+    if world.cronjob.spec.waits_for_active_jobs() && world.active().next().is_some() {
+        plan.decision = Decision::WaitingForActiveJobs;
+        plan.steps.extend(world.write(world.status(None, world.conditions(None, false))));
+    } else {
+        finalizers.retain(|finalizer| finalizer != FINALIZER);
+        plan.steps.push(Step::SetFinalizers(finalizers));
+    }
+    plan
+}
+
+fn finalizers(cronjob: &CronJob) -> &[String] {
+    cronjob.metadata.finalizers.as_deref().unwrap_or_default()
+}
+
+fn wait(now: Timestamp, until: Timestamp) -> Option<Duration> {
+    Duration::try_from(until.duration_since(now)).ok()
+}
