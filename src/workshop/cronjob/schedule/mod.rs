@@ -2,6 +2,10 @@
 //!
 //! Grammar, wording of the errors and times are those of `ParseStandard` and `Next` of robfig/cron v1.2.0 (Go), which existing
 //! manifests were written against: five fields, descriptors, `@every`; no seconds and no time zone inside the text.
+//!
+//! Two of its faults are not copied. Where the clocks skip midnight, as in Brazil until 2018, it leaves out days or never comes
+//! back; and it steps by the hour, so that it misses the start of an hour where the clocks move by half an hour. Here the
+//! wall clock decides.
 
 mod duration;
 mod error;

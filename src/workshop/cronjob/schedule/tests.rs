@@ -143,6 +143,17 @@ fn skipped_times_do_not_come_and_repeated_times_come_twice() {
 }
 
 #[test]
+fn days_without_midnight_and_clocks_that_move_by_half_an_hour_are_no_trouble() {
+    let sao_paulo = zone("America/Sao_Paulo");
+    // Midnight of 2012-10-21, of 2015-10-18 and of 2016-10-16 is 01:00.
+    assert_eq!(next("0 5 24 10 *", &sao_paulo, "2012-03-06T13:25:46Z"), "2012-10-24T05:00:00");
+    assert_eq!(next("0 * */17 * sun", &sao_paulo, "2015-03-04T23:30:24Z"), "2015-10-18T01:00:00");
+    assert_eq!(next("0 0 28/28 10 *", &sao_paulo, "2016-07-28T20:01:14Z"), "2016-10-28T00:00:00");
+    let lord_howe = zone("Australia/Lord_Howe");
+    assert_eq!(next("* 3 3-24 * *", &lord_howe, "2021-10-02T12:00:00Z"), "2021-10-03T03:00:00");
+}
+
+#[test]
 fn schedule_without_a_date_says_so() {
     let cases = [
         ("0 0 30 2 *", true),
@@ -232,7 +243,7 @@ fn oracle_matches(schedule: &str, zone: &TimeZone, time: Timestamp) -> bool {
 }
 
 /// Two days around a change of the clocks, or around nothing of note.
-const PLACES: [(&str, &str); 8] = [
+const PLACES: [(&str, &str); 9] = [
     ("UTC", "2024-02-28T12:34:56Z"),
     ("America/New_York", "2024-03-09T20:00:01Z"),
     ("America/New_York", "2024-11-02T20:00:00Z"),
@@ -240,6 +251,7 @@ const PLACES: [(&str, &str); 8] = [
     ("America/St_Johns", "2006-10-28T12:00:00Z"),
     ("Africa/Cairo", "2024-04-25T12:00:00Z"),
     ("Pacific/Apia", "2011-12-29T12:00:00Z"),
+    ("America/Sao_Paulo", "2015-10-17T15:00:00Z"),
     ("Asia/Kathmandu", "2024-12-31T12:00:00Z"),
 ];
 
