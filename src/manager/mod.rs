@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod lease;
+pub mod operator;
 pub mod options;
 pub mod queue;
 pub mod registration;

@@ -90,11 +90,12 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
     }
 
     /// Reconciles with so many workers until cancelled. What runs at that moment is dropped, not finished: whoever
-    /// cancels does it because this process must not write any more.
+    /// cancels does it because this process must not write any more. A reconcile says when the key is to come back if nothing
+    /// happens before.
     pub async fn run<E, F, R>(&self, workers: usize, reconcile: R, cancel: CancellationToken)
     where
         E: Display,
-        F: Future<Output = Result<(), E>> + Send,
+        F: Future<Output = Result<Option<Duration>, E>> + Send,
         R: Fn(K) -> F + Clone + Send + Sync + 'static,
     {
         let mut tasks = JoinSet::new();
@@ -110,24 +111,35 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
         while tasks.join_next().await.is_some() {}
     }
 
-    async fn reconcile<E: Display, F: Future<Output = Result<(), E>>>(&self, key: K, reconcile: &impl Fn(K) -> F) {
+    async fn reconcile<E, F>(&self, key: K, reconcile: &impl Fn(K) -> F)
+    where
+        E: Display,
+        F: Future<Output = Result<Option<Duration>, E>>,
+    {
         let start = Instant::now();
         let result = AssertUnwindSafe(async { reconcile(key.clone()).await }).catch_unwind().await;
-        let success = match result {
-            Ok(Ok(())) => true,
+        let again = match result {
+            Ok(Ok(again)) => Some(again),
             Ok(Err(error)) => {
                 tracing::warn!(controller = self.controller, ?key, %error, "Reconcile failed, trying again");
-                false
+                None
             }
             Err(_) => {
                 tracing::error!(controller = self.controller, ?key, "Reconcile panicked, trying again");
                 self.metrics.panics.inc();
-                false
+                None
             }
         };
-        let word = if success { ReconcileResult::success } else { ReconcileResult::error };
+        let word = if again.is_some() { ReconcileResult::success } else { ReconcileResult::error };
         self.controller_metrics.reconciled(word, start.elapsed());
-        self.schedule().finish(&key, success, Instant::now());
+        let now = Instant::now();
+        let mut schedule = self.schedule();
+        schedule.finish(&key, again.is_some(), now);
+        // A time too far away to be told is never.
+        if let Some(at) = again.flatten().and_then(|wait| now.checked_add(wait)) {
+            schedule.add_at(key, at);
+        }
+        drop(schedule);
         self.wake.notify_one();
     }
 }
@@ -171,13 +183,35 @@ mod tests {
                     if runs.iter().zip([3, 2, 1]).all(|(count, wanted)| count.load(Ordering::SeqCst) == wanted) {
                         cancel.cancel();
                     }
-                    Ok(())
+                    Ok(None)
                 }
             }
         };
         queue.run(2, reconcile, cancel).await;
         let runs: Vec<usize> = runs.iter().map(|count| count.load(Ordering::SeqCst)).collect();
         assert_eq!(runs, [3, 2, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_key_comes_back_when_its_reconcile_said() {
+        let queue = Queue::new("test", Duration::ZERO, &Metrics::new(Freshness::default()));
+        let cancel = CancellationToken::new();
+        let runs = Arc::new(AtomicUsize::new(0));
+        queue.add(());
+        let reconcile = {
+            let (runs, cancel) = (Arc::clone(&runs), cancel.clone());
+            move |()| {
+                let (run, cancel) = (runs.fetch_add(1, Ordering::SeqCst), cancel.clone());
+                async move {
+                    if run == 2 {
+                        cancel.cancel();
+                    }
+                    Ok::<_, String>(Some(Duration::from_millis(1)))
+                }
+            }
+        };
+        queue.run(1, reconcile, cancel).await;
+        assert_eq!(runs.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test]
@@ -190,7 +224,7 @@ mod tests {
             let cancel = inner.clone();
             async move {
                 cancel.cancel();
-                std::future::pending::<Result<(), String>>().await
+                std::future::pending::<Result<Option<Duration>, String>>().await
             }
         };
         queue.run(1, reconcile, cancel).await;

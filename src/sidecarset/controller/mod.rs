@@ -57,7 +57,7 @@ pub async fn run(client: Client, world: World, metrics: Metrics, cancel: Cancell
         let controller = Controller { sets: Api::all(client), world: world.clone(), pods: Arc::clone(&pods) };
         let reconcile = move |name: Arc<str>| {
             let controller = controller.clone();
-            async move { controller.reconcile(&name).await }
+            async move { controller.reconcile(&name).await.map(|()| None) }
         };
         queue.run(WORKERS, reconcile, cancel.clone()).await;
     };

@@ -1,0 +1,173 @@
+//! Owned objects, written by server-side apply when they differ, and never taken from anybody else.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::owner::is_controlled_by;
+use super::{Key, REQUEST_TIMEOUT, Store, Watchable};
+
+/// Why an owned object is not as it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An object of that name is there and belongs to somebody else, or to nobody.
+    #[error(
+        "{kind} {name:?} exists and is not controlled by this {owner}; delete it, or give this {owner} another name"
+    )]
+    Foreign {
+        /// Kind of the object.
+        kind: Cow<'static, str>,
+        /// Name of the object.
+        name: String,
+        /// Kind of what should own it.
+        owner: String,
+    },
+    /// The object names no owner, which would leave it behind for ever: a mistake in the controller.
+    #[error("{kind} {name:?} would have no controller")]
+    NoOwner {
+        /// Kind of the object.
+        kind: Cow<'static, str>,
+        /// Name of the object.
+        name: String,
+    },
+    /// The API server refused, or could not be reached.
+    #[error("{kind} {name:?}: {source}")]
+    Request {
+        /// Kind of the object.
+        kind: Cow<'static, str>,
+        /// Name of the object.
+        name: String,
+        /// What it said.
+        source: Box<kube::Error>,
+    },
+    /// No answer in time.
+    #[error("{kind} {name:?}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout {
+        /// Kind of the object.
+        kind: Cow<'static, str>,
+        /// Name of the object.
+        name: String,
+    },
+    /// The object cannot be written as JSON: a mistake in the controller.
+    #[error("an object cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Writes owned objects under one name of a field manager.
+#[derive(Clone)]
+pub struct Applier {
+    client: Client,
+    field_manager: &'static str,
+}
+
+impl Applier {
+    /// Writes as this field manager.
+    pub const fn new(client: Client, field_manager: &'static str) -> Self {
+        Self { client, field_manager }
+    }
+
+    /// Sees to it that the object is as wanted, and gives it as it is. Fields that `wanted` does not have are left to others;
+    /// those that it has are taken by force. Writes nothing when all of `wanted` is there.
+    ///
+    /// `wanted` needs a namespace, a name and an owner reference with `controller`. `store` is what the watch told of such
+    /// objects: what is not in there is asked for.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] when an object of this name has another controller or none; else what the API server says.
+    pub async fn apply<C>(&self, wanted: &C, store: &Store<C>) -> Result<Arc<C>, Error>
+    where
+        C: Watchable + Serialize + Resource<Scope = NamespaceResourceScope>,
+    {
+        let (key, kind) = (Key::of(wanted), C::kind(&()));
+        let api = Api::<C>::namespaced(self.client.clone(), &key.namespace);
+        let owner = wanted.owner_references().iter().find(|owner| owner.controller == Some(true));
+        let owner = owner.ok_or_else(|| Error::NoOwner { kind: kind.clone(), name: key.name.clone() })?;
+        let live = match store.get(&key) {
+            Some(live) => Some(live),
+            None => request::<C, _>(&key, api.get_opt(&key.name)).await?.map(Arc::new),
+        };
+        let mut document = serde_json::to_value(wanted)?;
+        if let Some(live) = live {
+            if !is_controlled_by(&*live, &owner.uid) {
+                return Err(Error::Foreign { kind, name: key.name, owner: owner.kind.clone() });
+            }
+            // One that is being deleted comes back when it is gone: its end is an event.
+            if live.meta().deletion_timestamp.is_some() || contains(&serde_json::to_value(&*live)?, &document) {
+                return Ok(live);
+            }
+            // Whoever made another object of this name meanwhile keeps it.
+            if let (Some(metadata), Some(uid)) = (document.get_mut("metadata"), live.uid()) {
+                metadata["uid"] = uid.into();
+            }
+        }
+        tracing::debug!(%kind, object = ?key, field_manager = self.field_manager, "Applying");
+        let params = PatchParams::apply(self.field_manager).force();
+        request::<C, _>(&key, api.patch(&key.name, &params, &Patch::Apply(&document))).await.map(Arc::new)
+    }
+}
+
+/// Waits for an answer, but not for ever.
+pub(super) async fn request<C: Resource<DynamicType = ()>, T>(
+    key: &Key,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, Error> {
+    let (kind, name) = (C::kind(&()), key.name.clone());
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(source)) => Err(Error::Request { kind, name, source: Box::new(source) }),
+        Err(_) => Err(Error::Timeout { kind, name }),
+    }
+}
+
+/// Whether all of `wanted` is in `live`: what the API server or others added does not count, nor the place of a list's items
+/// that are objects.
+pub fn contains(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(field, wanted)| live.get(field).is_some_and(|live| contains(live, wanted)))
+        }
+        (Value::Array(live), Value::Array(wanted)) if wanted.iter().all(Value::is_object) => {
+            wanted.iter().all(|wanted| live.iter().any(|live| contains(live, wanted)))
+        }
+        _ => live == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_others_added_is_no_difference_and_what_they_changed_is() {
+        let wanted =
+            json!({"a": 1, "list": [{"name": "x", "v": 1}, {"name": "y"}], "args": ["1", "2"], "map": {"k": "v"}});
+        assert!(contains(&wanted, &wanted));
+        let mut live = wanted.clone();
+        live["b"] = json!(2);
+        live["map"]["other"] = json!("w");
+        live["list"] = json!([{"name": "injected"}, {"name": "y", "z": 0}, {"name": "x", "v": 1, "w": 2}]);
+        assert!(contains(&live, &wanted));
+        for (pointer, value) in [
+            ("/a", json!(2)),
+            ("/a", json!("1")),
+            ("/map/k", json!("other")),
+            ("/map", json!({})),
+            ("/list", json!([{"name": "x", "v": 1}])),
+            ("/list/2/v", json!(2)),
+            ("/args", json!(["1", "2", "3"])),
+            ("/args", json!(["2", "1"])),
+            ("/args", json!(null)),
+        ] {
+            let mut live = live.clone();
+            *live.pointer_mut(pointer).unwrap() = value.clone();
+            assert!(!contains(&live, &wanted), "{pointer} {value}");
+        }
+    }
+}

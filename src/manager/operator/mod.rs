@@ -1,0 +1,169 @@
+//! A controller of a kind with objects of its own: watches, a queue of keys, and a function that sees to one object.
+//!
+//! An event of an owned object is an event of its owner. What is watched is kept whole, without managedFields, for the
+//! reconciles to read; so narrow the watch of a common kind by labels.
+
+pub mod apply;
+pub mod conditions;
+pub mod owner;
+pub mod status;
+mod store;
+mod watch;
+
+use std::fmt::{Debug, Display};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, join_all};
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+pub use self::store::{Key, Store};
+use crate::manager::queue::Queue;
+use crate::manifests::APP;
+use crate::server::Metrics;
+
+/// One object is reconciled at most once in this time: a burst of events is one run.
+const PACE: Duration = Duration::from_millis(100);
+
+const WORKERS: usize = 3;
+
+/// A request to the API server that takes longer is given up and tried again.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// When to look at an object again if nothing happens before.
+pub type Again = Option<Duration>;
+
+/// What a controller gets from the manager.
+#[derive(Clone)]
+pub struct Context {
+    /// The API server.
+    pub client: Client,
+    /// Is told of reconciles.
+    pub metrics: Metrics,
+    /// Ends the controller.
+    pub cancel: CancellationToken,
+}
+
+/// What can be watched.
+pub trait Watchable: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static {}
+
+impl<K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static> Watchable for K {}
+
+/// A controller of `K`, in the making.
+pub struct Operator<K> {
+    context: Context,
+    queue: Queue<Key>,
+    objects: Store<K>,
+    watches: Vec<BoxFuture<'static, ()>>,
+    listed: Vec<CancellationToken>,
+}
+
+impl<K: Watchable> Operator<K> {
+    /// A controller of every `K` in the cluster. `name` is what `--controllers`, logs and metrics call it.
+    pub fn new(name: &'static str, context: Context) -> Self {
+        let queue = Queue::new(name, PACE, &context.metrics);
+        let mut operator = Self { context, queue, objects: Store::default(), watches: Vec::new(), listed: Vec::new() };
+        operator.objects =
+            operator.watching(None, |old: Option<&K>, new| new.or(old).map(Key::of).into_iter().collect::<Vec<_>>());
+        operator
+    }
+
+    /// Every `K`, as far as the watch has told.
+    pub fn objects(&self) -> Store<K> {
+        self.objects.clone()
+    }
+
+    /// Watches objects that a `K` controls; `labels` is a selector that all of them fit.
+    pub fn owning<C: Watchable>(&mut self, labels: Option<&str>) -> Store<C> {
+        self.watching(labels, |old: Option<&C>, new| {
+            [old, new].into_iter().flatten().filter_map(owner::owner_key::<K, C>).collect::<Vec<_>>()
+        })
+    }
+
+    /// Watches objects that some `K` depend on. `touched` gets the object before and after, and gives the keys of those `K`;
+    /// it is called once for each version of the object that the watch tells of.
+    pub fn watching<C: Watchable, T: IntoIterator<Item = Key> + Send>(
+        &mut self,
+        labels: Option<&str>,
+        mut touched: impl FnMut(Option<&C>, Option<&C>) -> T + Send + 'static,
+    ) -> Store<C> {
+        let (store, listed, queue) = (Store::default(), CancellationToken::new(), self.queue.clone());
+        let watch = watch::follow(
+            self.context.client.clone(),
+            labels.map(str::to_owned),
+            store.clone(),
+            listed.clone(),
+            move |old: Option<&C>, new: Option<&C>| {
+                for key in touched(old, new) {
+                    queue.add(key);
+                }
+            },
+        );
+        self.watches.push(Box::pin(watch));
+        self.listed.push(listed);
+        store
+    }
+
+    /// Runs until cancelled. `reconcile` is called only once every watch has been told all that there is.
+    pub async fn run<E, F, R>(self, reconcile: R)
+    where
+        E: Display,
+        F: Future<Output = Result<Again, E>> + Send,
+        R: Fn(Arc<K>) -> F + Clone + Send + Sync + 'static,
+    {
+        let Self { context, queue, objects, watches, listed } = self;
+        let cancel = context.cancel;
+        let see_to = move |key: Key| {
+            let (object, reconcile) = (objects.get(&key), reconcile.clone());
+            async move {
+                match object {
+                    Some(object) => reconcile(object).await,
+                    None => Ok(None),
+                }
+            }
+        };
+        let reconciles = async {
+            for listed in listed {
+                listed.cancelled().await;
+            }
+            queue.run(WORKERS, see_to, cancel.clone()).await;
+        };
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            _ = join_all(watches) => {}
+            () = reconciles => {}
+        }
+    }
+}
+
+/// Tells users about an object, in `kubectl describe` and `kubectl events`.
+#[derive(Clone)]
+pub struct Events(Recorder);
+
+impl Events {
+    /// Events of the controller named.
+    pub fn new(client: Client, controller: &str) -> Self {
+        Self(Recorder::new(client, format!("{APP}-{controller}").as_str().into()))
+    }
+
+    /// Warns. An event that cannot be written is only logged: it is never the reason why something else fails.
+    pub async fn warn<K: Watchable>(&self, object: &K, reason: &str, message: &str) {
+        let event = Event {
+            type_: EventType::Warning,
+            reason: reason.to_owned(),
+            note: Some(message.to_owned()),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        };
+        let about = object.object_ref(&());
+        let publish = self.0.publish(&event, &about);
+        match tokio::time::timeout(REQUEST_TIMEOUT, publish).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, reason, "An event cannot be written"),
+            Err(_) => tracing::warn!(reason, "An event was not written in time"),
+        }
+    }
+}

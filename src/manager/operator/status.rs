@@ -1,0 +1,60 @@
+//! Writing the status of an object that a controller sees to.
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::apply::{Error, request};
+use super::{Key, Watchable};
+
+/// Writes the status unless it is what the object has. That the object is gone is fine.
+///
+/// # Errors
+/// What the API server says.
+pub async fn write<K, S>(client: Client, object: &K, old: Option<&S>, new: &S) -> Result<(), Error>
+where
+    K: Watchable + Resource<Scope = NamespaceResourceScope>,
+    S: Serialize,
+{
+    let new = serde_json::to_value(new)?;
+    let old = old.map(serde_json::to_value).transpose()?;
+    if old.as_ref() == Some(&new) {
+        return Ok(());
+    }
+    let key = Key::of(object);
+    tracing::debug!(kind = %K::kind(&()), object = ?key, status = %new, "Writing status");
+    // The uid keeps the status of a deleted object from a new one of the same name.
+    let patch = json!({"metadata": {"uid": object.uid()}, "status": merge(old.as_ref(), new)});
+    let api = Api::<K>::namespaced(client, &key.namespace);
+    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    match request::<K, _>(&key, api.patch_status(&key.name, &params, &patch)).await {
+        Err(Error::Request { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {
+            Ok(())
+        }
+        written => written.map(drop),
+    }
+}
+
+/// The merge patch (RFC 7386) that makes `old` into `new`: what `new` lacks is removed.
+fn merge(old: Option<&Value>, mut new: Value) -> Value {
+    if let (Some(Value::Object(old)), Value::Object(new)) = (old, &mut new) {
+        let gone: Map<String, Value> =
+            old.keys().filter(|field| !new.contains_key(*field)).map(|field| (field.clone(), Value::Null)).collect();
+        new.extend(gone);
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_the_new_status_lacks_is_removed() {
+        let old = json!({"ready": true, "name": "a"});
+        assert_eq!(merge(Some(&old), json!({"ready": false})), json!({"ready": false, "name": null}));
+        assert_eq!(merge(None, json!({"ready": false})), json!({"ready": false}));
+    }
+}
