@@ -8,6 +8,8 @@ CARGO ?= cargo
 # Where `make run` and `make install` find a cluster; `make cluster` prints a line that sets KUBECONFIG.
 KUBECTL ?= $(shell command -v kubectl || echo "$$($(CARGO) run --quiet -p cluster -- tools)/kubectl")
 ENABLE_WEBHOOKS ?= true
+# Kinds beside SidecarSet that `make run` serves: * is all.
+ENABLE_KINDS ?= *
 
 .PHONY: help
 help: ## Show this help.
@@ -31,7 +33,7 @@ cluster-down: ## Stop what `make cluster` started.
 
 .PHONY: run
 run: install ## Serve the cluster of KUBECONFIG from this machine, webhooks registered by URL.
-	$(CARGO) run --quiet -- serve --certificates self --enable-webhooks=$(ENABLE_WEBHOOKS) \
+	$(CARGO) run --quiet -- serve --certificates self --enable-webhooks=$(ENABLE_WEBHOOKS) --enable-kinds='$(ENABLE_KINDS)' \
 	  $(if $(filter true,$(ENABLE_WEBHOOKS)),--register-webhooks --webhook-url https://127.0.0.1:9443)
 
 .PHONY: install
@@ -46,7 +48,7 @@ uninstall: ## Remove the CRDs, and with them every object of ours.
 
 .PHONY: manifests
 manifests: ## Write what is made from the code: CRDs, RBAC, webhook configurations, reference pages.
-	$(CARGO) run --quiet -- manifests --output-dir config
+	$(CARGO) run --quiet -- manifests --enable-kinds '*' --output-dir config
 	UPDATE_GOLDEN=1 $(CARGO) test --quiet --test docs
 
 .PHONY: fmt

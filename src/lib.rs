@@ -12,6 +12,7 @@ pub const API_DOMAIN: &str = api_domain!();
 
 pub mod admit;
 pub mod certs;
+mod choice;
 pub mod cli;
 pub mod logging;
 pub mod manager;

@@ -6,11 +6,13 @@ use crate::pod;
 use crate::sidecarset::defaults::SidecarSetDefaults;
 use crate::sidecarset::validation::SidecarSetValidation;
 use crate::sidecarset::{mutating_rule, validating_rule};
+use crate::workshop::Kinds;
 use crate::world::Snapshot;
 
-/// The endpoints of every kind.
-pub fn registry() -> Registry<Snapshot> {
-    pod::register(Registry::default())
+/// The endpoints of the product and of the kinds of the workshop that are on.
+pub fn registry(kinds: &Kinds) -> Registry<Snapshot> {
+    let product = pod::register(Registry::default())
         .defaulting(mutating_rule(), SidecarSetDefaults)
-        .validating(validating_rule(), SidecarSetValidation)
+        .validating(validating_rule(), SidecarSetValidation);
+    kinds.iter().fold(product, |registry, kind| (kind.webhooks)(registry))
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,6 +10,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::cli::kinds::KindArgs;
 use crate::cli::streams::{Outcome, Streams, with_process_streams};
 use crate::manifests::rbac::Rbac;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
@@ -30,6 +32,9 @@ pub struct ManifestsArgs {
     /// Namespaces whose pods are never touched, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
+    /// The kinds
+    #[command(flatten)]
+    pub kinds: KindArgs,
     /// Write files below this directory, as kubebuilder lays them out, in place of printing
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
@@ -50,7 +55,8 @@ const EXAMPLES: &str = "\
 Examples:
   outrider manifests crds | kubectl apply --server-side -f -
   outrider manifests rbac --namespace outrider-system
-  outrider manifests --output-dir config";
+  outrider manifests crds --enable-kinds welcome
+  outrider manifests --enable-kinds '*' --output-dir config";
 
 /// Prints or writes the manifests.
 pub fn execute(args: &ManifestsArgs) -> ExitCode {
@@ -95,27 +101,31 @@ fn write(path: &Path, objects: &[Value]) -> io::Result<()> {
 /// The manifests by the file that they belong in.
 fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::Error> {
     let wanted = |what| args.what.is_none_or(|only| only == what);
+    let kinds = &args.kinds.enable_kinds;
+    let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
+    let settings = Settings {
+        target: Target::Service { namespace: args.namespace.clone() },
+        ca_bundle: None,
+        exclusion: &exclusion,
+        pod_failure_policy: FailurePolicy::Fail,
+    };
     let mut files = Vec::new();
     if wanted(What::Crds) {
-        let crd = crd::sidecarset();
-        files.push((format!("crd/bases/{}_{}.yaml", crd.spec.group, crd.spec.names.plural), vec![object(&crd)?]));
+        let converter = settings.converter();
+        for crd in iter::once(crd::sidecarset()).chain(kinds.iter().map(|kind| (kind.crd)(&converter))) {
+            let file = format!("crd/bases/{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
+            files.push((file, vec![object(&crd)?]));
+        }
     }
     if wanted(What::Rbac) {
-        let rbac = Rbac::of(&args.namespace);
+        let rbac = Rbac::of(&args.namespace, kinds);
         files.push(("rbac/service_account.yaml".to_owned(), vec![object(&rbac.account)?]));
         files.push(("rbac/role.yaml".to_owned(), vec![object(&rbac.cluster_role)?, object(&rbac.role)?]));
         let bindings = vec![object(&rbac.cluster_role_binding)?, object(&rbac.role_binding)?];
         files.push(("rbac/role_binding.yaml".to_owned(), bindings));
     }
     if wanted(What::Webhooks) {
-        let hooks = Hook::all(&registry());
-        let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
-        let settings = Settings {
-            target: Target::Service { namespace: args.namespace.clone() },
-            ca_bundle: None,
-            exclusion: &exclusion,
-            pod_failure_policy: FailurePolicy::Fail,
-        };
+        let hooks = Hook::all(&registry(kinds));
         let webhooks = vec![object(&mutating(&hooks, &settings))?, object(&validating(&hooks, &settings))?];
         files.push(("webhook/manifests.yaml".to_owned(), webhooks));
     }
@@ -129,13 +139,21 @@ fn object(object: &impl Serialize) -> Result<Value, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::WebhookClientConfig;
+
     use super::*;
+    use crate::workshop::{KINDS, Kinds};
 
     fn printed(what: Option<What>) -> Vec<Value> {
+        printed_with(what, &Kinds::default())
+    }
+
+    fn printed_with(what: Option<What>, kinds: &Kinds) -> Vec<Value> {
         let args = ManifestsArgs {
             what,
             namespace: "outrider-system".to_owned(),
             excluded_namespaces: vec!["cert-manager".to_owned()],
+            kinds: KindArgs { enable_kinds: kinds.clone() },
             output_dir: None,
         };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
@@ -163,12 +181,34 @@ mod tests {
 
     #[test]
     fn every_path_of_the_registry_is_registered_and_no_file_holds_a_ca_bundle() {
-        let webhooks = printed(Some(What::Webhooks));
-        let text = serde_json::to_string(&webhooks).unwrap();
-        for entry in registry().entries() {
-            assert!(text.contains(&format!("\"path\":\"{}\"", entry.path)), "{}", entry.path);
+        for kinds in [Kinds::default(), Kinds::all()] {
+            let webhooks = printed_with(Some(What::Webhooks), &kinds);
+            let text = serde_json::to_string(&webhooks).unwrap();
+            for entry in registry(&kinds).entries() {
+                assert!(text.contains(&format!("\"path\":\"{}\"", entry.path)), "{}", entry.path);
+            }
+            assert!(!text.contains("caBundle"));
+            assert!(text.contains("cert-manager"));
         }
-        assert!(!text.contains("caBundle"));
-        assert!(text.contains("cert-manager"));
+    }
+
+    #[test]
+    fn a_kind_that_is_off_leaves_nothing_and_one_that_is_on_is_everywhere() {
+        for kind in &KINDS {
+            let crd = (kind.crd)(&WebhookClientConfig::default());
+            let (group, plural) = (crd.spec.group, crd.spec.names.plural);
+            let mentioned = |kinds: &Kinds| -> Vec<String> {
+                let objects = printed_with(None, kinds).into_iter().filter(|object| {
+                    let text = object.to_string();
+                    text.contains(&format!("\"{group}\"")) && text.contains(&format!("\"{plural}\""))
+                });
+                objects.map(|object| object["kind"].as_str().unwrap().to_owned()).collect()
+            };
+            assert!(mentioned(&Kinds::default()).is_empty(), "{}", kind.name);
+            let on = mentioned(&kind.name.parse().unwrap());
+            for object in ["CustomResourceDefinition", "ClusterRole", "ValidatingWebhookConfiguration"] {
+                assert!(on.iter().any(|found| found == object), "{}: {object}", kind.name);
+            }
+        }
     }
 }

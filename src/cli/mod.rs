@@ -6,6 +6,7 @@
 pub mod completion;
 pub mod demo;
 mod diff;
+pub mod kinds;
 pub mod manifests;
 pub mod offline;
 pub mod render;

@@ -8,6 +8,7 @@ use admission::Registry;
 use clap::Args;
 
 use crate::registry::registry;
+use crate::workshop::Kinds;
 use crate::world::Snapshot;
 use crate::world::snapshot::Exclusion;
 use crate::world::standalone;
@@ -41,7 +42,8 @@ impl World {
     /// # Errors
     /// When `stderr` cannot be written.
     pub fn load(args: &WorldArgs, stderr: &mut dyn Write) -> io::Result<Option<Self>> {
-        let registry = registry();
+        // Whoever has a review at hand names its kind: nothing needs to be on.
+        let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
         match standalone::load(&args.manifests, &exclusion, &registry) {
             Ok(loaded) => {

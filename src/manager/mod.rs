@@ -23,6 +23,7 @@ use crate::certs::own::{OwnCertificates, Storage};
 use crate::certs::{Resolver, local};
 use crate::manager::client::Connection;
 use crate::manager::lease::{Elector, KubeStore};
+use crate::manager::operator::Context;
 use crate::manager::options::{Certificates, Election, Options};
 use crate::manager::registration::SelfRegistration;
 use crate::manifests::webhooks::Hook;
@@ -215,6 +216,12 @@ impl Leader {
         if self.options.controllers.run(controller::NAME) {
             let metrics = self.shared.metrics.clone();
             tasks.spawn(controller::run(client(), self.world.clone(), metrics, cancel.clone()));
+        }
+        for kind in self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name)) {
+            let (metrics, cancel) = (self.shared.metrics.clone(), cancel.clone());
+            if let Some(start) = kind.controller {
+                tasks.spawn(start(Context { client: client(), metrics, cancel }));
+            }
         }
         if let Some(registration) = self.registration() {
             let (readiness, bundle) = (self.shared.readiness.clone(), self.bundle.subscribe());

@@ -1,11 +1,10 @@
 //! What the manager is asked to do.
 
+use crate::choice::{Unknown, choose};
 use crate::manager::lease::Times;
 use crate::sidecarset::controller;
+use crate::workshop::Kinds;
 use crate::world::Exclusion;
-
-/// Every controller, by the name that `--controllers` takes.
-pub const CONTROLLERS: [&str; 1] = [controller::NAME];
 
 /// What the manager is asked to do.
 #[derive(Debug, Clone)]
@@ -14,6 +13,8 @@ pub struct Options {
     pub namespace: String,
     /// Further excluded namespaces.
     pub excluded_namespaces: Vec<String>,
+    /// Kinds of the workshop that are on.
+    pub kinds: Kinds,
     /// Controllers to run.
     pub controllers: Controllers,
     /// With several replicas: the election of the one that writes.
@@ -56,25 +57,16 @@ pub enum Certificates {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Controllers(Vec<&'static str>);
 
-/// A word of `--controllers` that names no controller.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no controller {0:?}; there are {all}, * for all of them, and -NAME to leave one out", all = CONTROLLERS.join(", "))]
-pub struct UnknownController(String);
-
 impl Controllers {
-    /// Reads the words of `--controllers`: `*`, `name`, `-name`, wherever they stand.
+    /// Reads the words of `--controllers`: `*`, `name`, `-name`, wherever they stand. There are those of the product, and those
+    /// of the kinds that are on.
     ///
     /// # Errors
-    /// [`UnknownController`].
-    pub fn parse(words: &[impl AsRef<str>]) -> Result<Self, UnknownController> {
-        let words: Vec<&str> = words.iter().map(|word| word.as_ref().trim()).filter(|word| !word.is_empty()).collect();
-        let unknown = |word: &&&str| **word != "*" && !CONTROLLERS.contains(&word.trim_start_matches('-'));
-        if let Some(word) = words.iter().find(unknown) {
-            return Err(UnknownController((*word).to_owned()));
-        }
-        let named = |name: &str| words.iter().any(|word| *word == "*" || *word == name);
-        let removed = |name: &str| words.iter().any(|word| word.strip_prefix('-') == Some(name));
-        Ok(Self(CONTROLLERS.into_iter().filter(|name| named(name) && !removed(name)).collect()))
+    /// [`Unknown`].
+    pub fn parse(words: &[impl AsRef<str>], kinds: &Kinds) -> Result<Self, Unknown> {
+        let with_controller = kinds.iter().filter(|kind| kind.controller.is_some());
+        let known: Vec<&str> = [controller::NAME].into_iter().chain(with_controller.map(|kind| kind.name)).collect();
+        choose("controller", words, &known).map(Self)
     }
 
     /// Whether the controller runs.
@@ -88,25 +80,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controllers_are_named_starred_or_left_out() {
-        for (words, runs) in [
-            (vec!["*"], true),
-            (vec!["sidecarset"], true),
-            (vec!["*", "-sidecarset"], false),
-            (vec!["-sidecarset", "*"], false),
-            (vec![], false),
-            (vec![""], false),
+    fn the_controller_of_a_kind_is_known_only_while_the_kind_is_on() {
+        let on = "welcome".parse().unwrap();
+        for (words, sidecarset, welcome) in [
+            (vec!["*"], true, true),
+            (vec!["*", "-welcome"], true, false),
+            (vec!["welcome"], false, true),
+            (vec![""], false, false),
         ] {
-            assert_eq!(Controllers::parse(&words).unwrap().run("sidecarset"), runs, "{words:?}");
+            let controllers = Controllers::parse(&words, &on).unwrap();
+            assert_eq!((controllers.run("sidecarset"), controllers.run("welcome")), (sidecarset, welcome), "{words:?}");
         }
-    }
-
-    #[test]
-    fn an_unknown_controller_is_refused_with_the_list() {
-        let error = Controllers::parse(&["*", "-sidecarsets"]).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "there is no controller \"-sidecarsets\"; there are sidecarset, * for all of them, and -NAME to leave one out"
-        );
+        assert!(!Controllers::parse(&["*"], &Kinds::default()).unwrap().run("welcome"));
+        let error = Controllers::parse(&["welcome"], &Kinds::default()).unwrap_err().to_string();
+        assert!(error.starts_with("there is no controller \"welcome\"; there are sidecarset, * "), "{error}");
     }
 }

@@ -8,6 +8,7 @@ use crate::manager::lease;
 use crate::manifests::webhooks::{MUTATING, VALIDATING};
 use crate::manifests::{APP, metadata, namespaced, texts};
 use crate::sidecarset::api::{GROUP, PLURAL};
+use crate::workshop::Kinds;
 
 const READ: &[&str] = &["get", "list", "watch"];
 
@@ -27,8 +28,8 @@ pub struct Rbac {
 }
 
 impl Rbac {
-    /// Of a deployment in this namespace.
-    pub fn of(namespace: &str) -> Self {
+    /// Of a deployment in this namespace with these kinds.
+    pub fn of(namespace: &str, kinds: &Kinds) -> Self {
         let subject = Subject {
             kind: "ServiceAccount".to_owned(),
             name: APP.to_owned(),
@@ -44,7 +45,7 @@ impl Rbac {
             account: ServiceAccount { metadata: namespaced(APP, namespace), ..ServiceAccount::default() },
             cluster_role: ClusterRole {
                 metadata: metadata(APP),
-                rules: Some(cluster_rules()),
+                rules: Some(cluster_rules(kinds)),
                 ..ClusterRole::default()
             },
             cluster_role_binding: ClusterRoleBinding {
@@ -62,15 +63,22 @@ impl Rbac {
     }
 }
 
-fn cluster_rules() -> Vec<PolicyRule> {
-    vec![
+fn cluster_rules(kinds: &Kinds) -> Vec<PolicyRule> {
+    let mut rules = vec![
         rule(GROUP, &[PLURAL], &[], READ),
         rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
         rule("", &["namespaces", "pods"], &[], READ),
         rule("admissionregistration.k8s.io", &["mutatingwebhookconfigurations"], &[MUTATING], &["get", "patch"]),
         rule("admissionregistration.k8s.io", &["validatingwebhookconfigurations"], &[VALIDATING], &["get", "patch"]),
         rule("events.k8s.io", &["events"], &[], &["create", "patch"]),
-    ]
+    ];
+    for rule in kinds.iter().flat_map(|kind| (kind.rules)()) {
+        // Two kinds may keep the same resource.
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    rules
 }
 
 /// `create` cannot be limited to a name: the API server does not know it when it authorizes.
@@ -83,7 +91,23 @@ fn namespace_rules() -> Vec<PolicyRule> {
     ]
 }
 
-fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> PolicyRule {
+/// What a controller needs on a kind of ours that it sees to: reading it, writing its status, and owner references that hold up
+/// its deletion, which `OwnerReferencesPermissionEnforcement` allows to those who may update its finalizers.
+pub fn own_kind(group: &str, plural: &str) -> Vec<PolicyRule> {
+    vec![
+        rule(group, &[plural], &[], READ),
+        rule(group, &[&format!("{plural}/status")], &[], &["patch"]),
+        rule(group, &[&format!("{plural}/finalizers")], &[], &["update"]),
+    ]
+}
+
+/// What a controller needs on the objects that it keeps by server-side apply. They go by garbage collection.
+pub fn applied(group: &str, plural: &str) -> PolicyRule {
+    rule(group, &[plural], &[], &["get", "list", "watch", "create", "patch"])
+}
+
+/// A rule about all objects of these resources, or about those of these names.
+pub fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> PolicyRule {
     PolicyRule {
         api_groups: Some(texts(&[group])),
         resources: Some(texts(resources)),
@@ -99,7 +123,7 @@ mod tests {
 
     #[test]
     fn secrets_leases_and_webhooks_are_reached_by_name_only() {
-        let rbac = Rbac::of("outrider-system");
+        let rbac = Rbac::of("outrider-system", &Kinds::default());
         let rules = rbac.cluster_role.rules.into_iter().chain(rbac.role.rules).flatten();
         let sensitive = ["secrets", "leases", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
         for rule in rules {

@@ -7,10 +7,12 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as conversion;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use crate::certs::local::SERVICE;
 use crate::manifests::{metadata, texts};
+use crate::server::webhooks::CONVERT_PATH;
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::world::Exclusion;
 use crate::world::snapshot::EXCLUDE_LABEL;
@@ -94,6 +96,18 @@ pub struct Settings<'a> {
 }
 
 impl Settings<'_> {
+    /// How the API server calls the conversion of our kinds.
+    pub fn converter(&self) -> conversion::WebhookClientConfig {
+        let WebhookClientConfig { ca_bundle, service, url } = self.client_config(CONVERT_PATH);
+        let service = service.map(|ServiceReference { name, namespace, path, port }| conversion::ServiceReference {
+            name,
+            namespace,
+            path,
+            port,
+        });
+        conversion::WebhookClientConfig { ca_bundle, service, url }
+    }
+
     fn client_config(&self, path: &str) -> WebhookClientConfig {
         let ca_bundle = self.ca_bundle.map(|pem| ByteString(pem.as_bytes().to_vec()));
         match &self.target {

@@ -12,6 +12,7 @@ use outrider::sidecarset::compiled::CompiledSet;
 use outrider::sidecarset::index::SetIndex;
 use outrider::sidecarset::injection::INJECTED_ANNOTATION;
 use outrider::sidecarset::{mutating_rule, validating_rule};
+use outrider::workshop::Kinds;
 use outrider::world::Snapshot;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ pub struct Outrider {
 impl Outrider {
     /// With the sets as they would be stored.
     pub fn with(sets: &[Value]) -> Self {
-        let registry = registry();
+        let registry = registry(&Kinds::default());
         let sets: Vec<Arc<CompiledSet>> = sets
             .iter()
             .map(|set| changed(set, &reply(&registry, &mutating_rule().path(Phase::Mutating), &review_of_set(set))))
@@ -106,7 +107,7 @@ impl Outrider {
 
 /// What we say about a set when it is written: what is wrong with it, if anything.
 pub fn refusal_of_set(set: &Value) -> Option<String> {
-    let registry = registry();
+    let registry = registry(&Kinds::default());
     let set = changed(set, &reply(&registry, &mutating_rule().path(Phase::Mutating), &review_of_set(set)));
     let reply = reply(&registry, &validating_rule().path(Phase::Validating), &review_of_set(&set));
     let response = &reply["response"];

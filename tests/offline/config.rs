@@ -22,7 +22,11 @@ fn files(root: &Path, below: &Path, found: &mut BTreeMap<String, String>) {
 fn the_generated_files_under_config_do_not_lag_behind_the_code() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
-    command.args(["manifests", "--output-dir"]).arg(dir.path()).env_remove("POD_NAMESPACE");
+    command
+        .args(["manifests", "--enable-kinds=*", "--output-dir"])
+        .arg(dir.path())
+        .env_remove("POD_NAMESPACE")
+        .env_remove("ENABLE_KINDS");
     assert!(command.status().unwrap().success());
     let mut generated = BTreeMap::new();
     files(dir.path(), dir.path(), &mut generated);
@@ -39,7 +43,8 @@ fn no_definition_of_a_kind_that_is_gone_is_left() {
     let mut stored = BTreeMap::new();
     let bases = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd/bases");
     files(&bases, &bases, &mut stored);
-    let output = Command::new(env!("CARGO_BIN_EXE_outrider")).args(["manifests", "crds"]).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_outrider")).args(["manifests", "crds", "--enable-kinds=*"]).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     let kinds = printed.lines().filter(|line| *line == "kind: CustomResourceDefinition").count();
     assert_eq!(stored.len(), kinds, "{:?}", stored.keys());

@@ -11,6 +11,7 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use outrider::registry::registry;
 use outrider::server::{Freshness, Limits, Metrics, Readiness, Webhooks};
+use outrider::workshop::Kinds;
 use outrider::world::snapshot::Exclusion;
 use outrider::world::standalone;
 
@@ -69,9 +70,9 @@ fn every_recording_has_its_sample() {
 #[tokio::test]
 async fn the_router_answers_every_sample_with_the_bytes_that_review_prints() {
     let exclusion = Arc::new(Exclusion::new("outrider-system", []));
-    let loaded = standalone::load(&[MANIFESTS.into()], &exclusion, &registry()).unwrap();
+    let loaded = standalone::load(&[MANIFESTS.into()], &exclusion, &registry(&Kinds::all())).unwrap();
     let webhooks = Webhooks::new(
-        Arc::new(registry()),
+        Arc::new(registry(&Kinds::all())),
         Arc::new(ArcSwap::from_pointee(loaded.snapshot)),
         Readiness::default(),
         Metrics::new(Freshness::default()),

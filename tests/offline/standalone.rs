@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrider::registry::registry;
+use outrider::workshop::Kinds;
 use outrider::world::snapshot::Exclusion;
 use outrider::world::standalone::{Error, Loaded, Standalone, load};
 
@@ -20,7 +21,7 @@ fn load_text(text: &str) -> Result<Loaded, Vec<String>> {
     let file = folder.path().join("m.yaml");
     fs::write(&file, text).unwrap();
     let place = format!("{}/", folder.path().display());
-    load(&[file], &Arc::default(), &registry())
+    load(&[file], &Arc::default(), &registry(&Kinds::default()))
         .map(|loaded| Loaded { warnings: loaded.warnings.iter().map(|w| w.replace(&place, "")).collect(), ..loaded })
         .map_err(|errors| errors.iter().map(|error: &Error| error.to_string().replace(&place, "")).collect())
 }
@@ -104,7 +105,11 @@ impl Files {
     }
 
     fn follow(&self) -> Standalone {
-        Standalone::new(vec![Path::new(self.folder.path()).to_owned()], Exclusion::default(), registry())
+        Standalone::new(
+            vec![Path::new(self.folder.path()).to_owned()],
+            Exclusion::default(),
+            registry(&Kinds::default()),
+        )
     }
 }
 

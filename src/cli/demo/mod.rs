@@ -24,6 +24,7 @@ use crate::admit::{self, Reply, ReplyError};
 use crate::certs::local;
 use crate::registry::registry;
 use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, Server, ServerError};
+use crate::workshop::Kinds;
 use crate::world::snapshot::Exclusion;
 use crate::world::standalone::Standalone;
 use crate::yaml;
@@ -149,7 +150,7 @@ struct Demo {
 impl Demo {
     fn prepare() -> Result<Self, DemoError> {
         let pod = yaml::read(POD)?.pop().ok_or(DemoError::Missing("the example pod"))?.value;
-        let registry = registry();
+        let registry = registry(&Kinds::default());
         let entry = admit::find(&registry, Phase::Mutating, "", "v1", "Pod")
             .ok_or(DemoError::Missing("the webhook of pods"))?;
         let body = admit::review(&entry.rule, NAMESPACE, &pod);
@@ -168,9 +169,9 @@ impl Demo {
         local::serve(&process.resolver, NAMESPACE, &self.ca_file())?;
         let world = Arc::default();
         let exclusion = Exclusion::new("outrider-system", []);
-        feed(Standalone::new(vec![self.sets.clone()], exclusion, registry()), &world, process)?;
+        feed(Standalone::new(vec![self.sets.clone()], exclusion, registry(&Kinds::default())), &world, process)?;
         let feeds = Feeds {
-            registry: Arc::new(registry()),
+            registry: Arc::new(registry(&Kinds::default())),
             world,
             resolver: Arc::clone(&process.resolver),
             readiness: process.readiness.clone(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
+use crate::cli::kinds::KindArgs;
 use crate::logging;
 use crate::server::deadline::parse_go_duration;
 use crate::server::{BindAddress, Limits, Options};
@@ -42,6 +43,9 @@ pub struct ServeArgs {
     /// The webhook configurations
     #[command(flatten)]
     pub registration: RegistrationArgs,
+    /// The kinds
+    #[command(flatten)]
+    pub kinds: KindArgs,
     /// The controllers
     #[command(flatten)]
     pub controllers: ControllerArgs,

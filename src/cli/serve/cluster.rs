@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{CertificateSource, Process, ServeArgs, ServeError, run};
+use crate::choice::Unknown;
 use crate::manager::client::{self, Connection};
 use crate::manager::lease::{Times, TimesError};
-use crate::manager::options::{Certificates, Controllers, Election, Options, UnknownController};
+use crate::manager::options::{Certificates, Controllers, Election, Options};
 use crate::manager::{Manager, Shared};
 use crate::manifests::webhooks::Hook;
 use crate::registry::registry;
@@ -20,7 +21,7 @@ pub enum ClusterError {
     Client(#[from] client::Error),
     /// `--controllers`.
     #[error("--controllers: {0}")]
-    Controllers(#[from] UnknownController),
+    Controllers(#[from] Unknown),
     /// `--leader-elect-*`.
     #[error("--leader-elect: {0}")]
     Election(#[from] TimesError),
@@ -47,7 +48,7 @@ pub(super) async fn serve(args: &ServeArgs, process: Process) -> Result<(), Serv
         resolver: Arc::clone(&process.resolver),
     };
     let manager = Manager::new(&connection, options(args)?, shared).map_err(ClusterError::from)?;
-    let (registry, world) = (registry(), manager.snapshot());
+    let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = Hook::all(&registry);
     tracing::info!(api_server = connection.url(), namespace = args.namespace, "Serving a cluster");
     let managing = tokio::spawn(manager.run(hooks, process.shutdown.clone()));
@@ -78,7 +79,8 @@ fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
     Ok(Options {
         namespace: args.namespace.clone(),
         excluded_namespaces: args.excluded_namespaces.clone(),
-        controllers: Controllers::parse(&flags.controllers)?,
+        controllers: Controllers::parse(&flags.controllers, &args.kinds.enable_kinds)?,
+        kinds: args.kinds.enable_kinds.clone(),
         election,
         certificates: certificates(args, webhook_url.is_some())?,
         webhook_url,

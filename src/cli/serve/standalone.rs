@@ -19,6 +19,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// Serves from the manifests, and tells in the log how to ask.
 pub async fn serve(args: &ServeArgs, process: Process) -> Result<(), ServeError> {
     let world = Arc::default();
+    let registry = || registry(&args.kinds.enable_kinds);
     let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
     feed(Standalone::new(args.standalone.manifests.clone(), exclusion, registry()), &world, &process)?;
     let review = sample_review(&world.load());

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Patch, PatchParams};
@@ -10,7 +11,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::owner::is_controlled_by;
-use super::{Key, REQUEST_TIMEOUT, Store, Watchable};
+use super::{Again, Key, REQUEST_TIMEOUT, Store, Watchable};
+
+/// An object of somebody else need not be watched; its end is seen when it is looked for again.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Why an owned object is not as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -35,8 +39,16 @@ pub enum Error {
         /// Name of the object.
         name: String,
     },
+    /// The namespace is being deleted, and the owner with it.
+    #[error("{kind} {name:?}: the namespace is being deleted")]
+    NamespaceTerminating {
+        /// Kind of the object.
+        kind: Cow<'static, str>,
+        /// Name of the object.
+        name: String,
+    },
     /// The API server refused, or could not be reached.
-    #[error("{kind} {name:?}: {source}")]
+    #[error("{kind} {name:?}: {}", said(source))]
     Request {
         /// Kind of the object.
         kind: Cow<'static, str>,
@@ -56,6 +68,37 @@ pub enum Error {
     /// The object cannot be written as JSON: a mistake in the controller.
     #[error("an object cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+impl Error {
+    /// When a controller looks again after this error: what belongs to somebody else, and what ends with its namespace, is no
+    /// failure of ours.
+    ///
+    /// # Errors
+    /// Any other error, to be tried again with growing pauses.
+    pub fn again(self) -> Result<Again, Self> {
+        match self {
+            Self::Foreign { .. } => Ok(Some(LOOK_AGAIN)),
+            Self::NamespaceTerminating { .. } => Ok(None),
+            failure => Err(failure),
+        }
+    }
+}
+
+/// The API server's sentence without the structure around it: users read it in conditions.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether the API server refused to create something in a namespace that ends.
+fn is_namespace_terminating(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    // k8s.io/api/core/v1: NamespaceTerminatingCause.
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 /// Writes owned objects under one name of a field manager.
@@ -119,6 +162,7 @@ pub(super) async fn request<C: Resource<DynamicType = ()>, T>(
     let (kind, name) = (C::kind(&()), key.name.clone());
     match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) if is_namespace_terminating(&error) => Err(Error::NamespaceTerminating { kind, name }),
         Ok(Err(source)) => Err(Error::Request { kind, name, source: Box::new(source) }),
         Err(_) => Err(Error::Timeout { kind, name }),
     }
@@ -140,9 +184,31 @@ pub fn contains(live: &Value, wanted: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::Status;
     use serde_json::json;
 
     use super::*;
+
+    async fn refused(status: Value) -> Error {
+        let status: Status = serde_json::from_value(status).unwrap();
+        let key = Key { namespace: "n".to_owned(), name: "c".to_owned() };
+        let answer = async { Err::<(), _>(kube::Error::Api(Box::new(status))) };
+        request::<ConfigMap, _>(&key, answer).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_in_the_api_servers_words_and_tried_again_unless_the_namespace_ends() {
+        let invalid = json!({"code": 422, "status": "Failure", "reason": "Invalid", "message": "it is invalid"});
+        let error = refused(invalid).await;
+        assert_eq!(error.to_string(), "ConfigMap \"c\": it is invalid");
+        assert!(error.again().is_err());
+        let ends = json!({"code": 403, "status": "Failure", "reason": "Forbidden", "message": "it ends",
+            "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}});
+        assert_eq!(refused(ends).await.again().unwrap(), None);
+        let forbidden = json!({"code": 403, "status": "Failure", "reason": "Forbidden", "message": "no"});
+        assert!(refused(forbidden).await.again().is_err());
+    }
 
     #[test]
     fn what_others_added_is_no_difference_and_what_they_changed_is() {

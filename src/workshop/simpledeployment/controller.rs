@@ -1,0 +1,142 @@
+//! Keeps a Deployment for every `SimpleDeployment`.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Client;
+
+use super::api::{SimpleDeployment, SimpleDeploymentStatus};
+use super::{NAME, objects};
+use crate::manager::operator::apply::{Applier, Error};
+use crate::manager::operator::{Again, Context, Events, Operator, Store, status};
+use crate::workshop::{owned, readiness};
+
+const FIELD_MANAGER: &str = "simpledeployment_controller";
+
+/// Environment variable with the image of the pods.
+const IMAGE_VARIABLE: &str = "SIMPLEDEPLOYMENT_IMAGE";
+const DEFAULT_IMAGE: &str = "nginx:1.14.2";
+
+/// Runs the controller until cancelled.
+pub fn start(context: Context) -> BoxFuture<'static, ()> {
+    let client = context.client.clone();
+    let mut operator = Operator::<SimpleDeployment>::new(NAME, context);
+    let controller = Controller {
+        deployments: operator.owning(Some(&owned::selector())),
+        applier: Applier::new(client.clone(), FIELD_MANAGER),
+        events: Events::new(client.clone(), NAME),
+        image: std::env::var(IMAGE_VARIABLE).unwrap_or_else(|_| DEFAULT_IMAGE.to_owned()).into(),
+        client,
+    };
+    let reconcile = move |simple: Arc<SimpleDeployment>| {
+        let controller = controller.clone();
+        async move { controller.reconcile(&simple).await }
+    };
+    operator.run(reconcile).boxed()
+}
+
+#[derive(Clone)]
+struct Controller {
+    client: Client,
+    applier: Applier,
+    events: Events,
+    deployments: Store<Deployment>,
+    image: Arc<str>,
+}
+
+impl Controller {
+    async fn reconcile(&self, simple: &SimpleDeployment) -> Result<Again, Error> {
+        // The Deployment goes by garbage collection.
+        if simple.metadata.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        let applied = self.applier.apply(&objects::deployment(simple, &self.image), &self.deployments).await;
+        if matches!(applied, Err(Error::NamespaceTerminating { .. })) {
+            return Ok(None);
+        }
+        let old = simple.status.as_ref();
+        if let Err(error @ Error::Foreign { .. }) = &applied {
+            let ready = readiness::of_error(error);
+            if ready.is_news(old.and_then(|status| status.conditions.as_deref()).unwrap_or_default()) {
+                self.events.warn(simple, ready.reason, &ready.message).await;
+            }
+        }
+        let new = status_of(simple, applied.as_deref(), Timestamp::now());
+        status::write(self.client.clone(), simple, old, &new).await?;
+        applied.map_or_else(Error::again, |_| Ok(None))
+    }
+}
+
+/// The numbers are those of our Deployment; where it is not ours there are no pods.
+fn status_of(
+    simple: &SimpleDeployment,
+    applied: Result<&Deployment, &Error>,
+    now: Timestamp,
+) -> SimpleDeploymentStatus {
+    let old = simple.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let generation = simple.metadata.generation;
+    let ready = applied.map_or_else(readiness::of_error, readiness::of_deployment);
+    let counted = applied.ok().and_then(|deployment| deployment.status.clone()).unwrap_or_default();
+    SimpleDeploymentStatus {
+        observed_generation: generation,
+        replicas: counted.replicas.unwrap_or(0),
+        ready_replicas: counted.ready_replicas.unwrap_or(0),
+        available_replicas: counted.available_replicas.unwrap_or(0),
+        selector: Some(objects::selector(simple)),
+        conditions: Some(vec![ready.condition(old, generation, now)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn simple(status: Option<SimpleDeploymentStatus>) -> SimpleDeployment {
+        let metadata = json!({"name": "s1", "namespace": "n", "uid": "u", "generation": 2});
+        let mut simple: SimpleDeployment = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        simple.status = status;
+        simple
+    }
+
+    #[test]
+    fn the_status_follows_the_deployment_and_is_a_fixed_point() {
+        let deployment: Deployment = serde_json::from_value(json!({
+            "metadata": {"name": "s1", "generation": 4},
+            "spec": {"replicas": 3, "selector": {}, "template": {}},
+            "status": {"observedGeneration": 4, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2, "availableReplicas": 1},
+        }))
+        .unwrap();
+        let status = status_of(&simple(None), Ok(&deployment), at(10));
+        assert_eq!(
+            json!(status),
+            json!({"observedGeneration": 2, "replicas": 3, "readyReplicas": 2, "availableReplicas": 1,
+                "selector": "app.kubernetes.io/instance=s1,app.kubernetes.io/name=simpledeployment", "conditions": [
+                {"type": "Ready", "status": "False", "reason": "DeploymentProgressing", "observedGeneration": 2,
+                    "message": "1 of 3 replicas are available", "lastTransitionTime": "1970-01-01T00:00:10Z"}]})
+        );
+        assert_eq!(status_of(&simple(Some(status.clone())), Ok(&deployment), at(20)), status);
+    }
+
+    #[test]
+    fn the_pods_of_a_foreign_deployment_are_not_counted() {
+        let error =
+            Error::Foreign { kind: "Deployment".into(), name: "s1".to_owned(), owner: "SimpleDeployment".to_owned() };
+        let status = status_of(&simple(None), Err(&error), at(10));
+        let ready = &status.conditions.as_ref().unwrap()[0];
+        assert_eq!((status.replicas, ready.reason.as_str(), ready.status.as_str()), (0, "NotOurs", "False"));
+        assert_eq!(
+            ready.message,
+            "Deployment \"s1\" exists and is not controlled by this SimpleDeployment; delete it, or give this \
+             SimpleDeployment another name"
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! The `CustomResourceDefinition`.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceSubresourceScale, JSON, JSONSchemaProps, WebhookClientConfig,
+};
+use serde_json::json;
+
+use super::api::{DEFAULT_REPLICAS, GROUP, KIND, PLURAL, VERSION};
+use crate::workshop::crd::Definition;
+use crate::workshop::schema::{column, conditions, int32, int64, not_negative, object, root, text};
+
+/// The definition of the resource `simpledeployments`.
+pub fn simpledeployment(_: &WebhookClientConfig) -> CustomResourceDefinition {
+    Definition {
+        group: GROUP,
+        version: VERSION,
+        kind: KIND,
+        plural: PLURAL,
+        schema: root(
+            "SimpleDeployment keeps a Deployment that always has the number of replicas asked for.",
+            spec(),
+            status(),
+        ),
+        columns: vec![
+            column("Desired", "integer", ".spec.replicas", "Replicas asked for."),
+            column("Ready", "integer", ".status.readyReplicas", "Replicas that are ready."),
+            column("Available", "integer", ".status.availableReplicas", "Replicas that are available."),
+        ],
+        scale: Some(CustomResourceSubresourceScale {
+            label_selector_path: Some(".status.selector".to_owned()),
+            spec_replicas_path: ".spec.replicas".to_owned(),
+            status_replicas_path: ".status.replicas".to_owned(),
+        }),
+    }
+    .into_crd()
+}
+
+/// The defaults are here and not in a webhook, so that `scale` finds the field also while no webhook is served.
+fn spec() -> JSONSchemaProps {
+    let replicas = not_negative(int32("Replicas of the Deployment. Default: 1."));
+    let replicas = JSONSchemaProps {
+        default: Some(JSON(DEFAULT_REPLICAS.into())),
+        // The format alone does not keep a larger number out.
+        maximum: Some(f64::from(i32::MAX)),
+        ..replicas
+    };
+    JSONSchemaProps { default: Some(JSON(json!({}))), ..object("How many replicas to keep.", [("replicas", replicas)]) }
+}
+
+fn status() -> JSONSchemaProps {
+    object(
+        "What the controller saw.",
+        [
+            ("observedGeneration", int64("The generation of the SimpleDeployment that the rest is about.")),
+            ("replicas", int32("Pods of the Deployment.")),
+            ("readyReplicas", int32("Pods that are ready.")),
+            ("availableReplicas", int32("Pods that have been ready for as long as the Deployment asks.")),
+            ("selector", text("Selects the pods, for autoscalers.")),
+            ("conditions", conditions("Ready, and why not.")),
+        ],
+    )
+}

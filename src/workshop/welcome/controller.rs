@@ -1,0 +1,178 @@
+//! Keeps a Deployment and a Service for every Welcome.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
+use kube::Client;
+
+use super::api::{Welcome, WelcomeStatus};
+use super::{NAME, objects};
+use crate::manager::operator::apply::{Applier, Error};
+use crate::manager::operator::conditions::Statement;
+use crate::manager::operator::{Again, Context, Events, Operator, Store, status};
+use crate::workshop::{owned, readiness};
+
+/// The name under which the original operator applies; its objects stay ours when Outrider takes over.
+const FIELD_MANAGER: &str = "welcome_controller";
+
+/// Environment variable with the image that greets.
+const IMAGE_VARIABLE: &str = "WELCOME_IMAGE";
+const DEFAULT_IMAGE: &str = "sdfcdwefe/operatordemo:v1";
+
+/// Runs the controller until cancelled.
+pub fn start(context: Context) -> BoxFuture<'static, ()> {
+    let client = context.client.clone();
+    let mut operator = Operator::<Welcome>::new(NAME, context);
+    let selector = owned::selector();
+    let controller = Controller {
+        deployments: operator.owning(Some(&selector)),
+        services: operator.owning(Some(&selector)),
+        applier: Applier::new(client.clone(), FIELD_MANAGER),
+        events: Events::new(client.clone(), NAME),
+        image: std::env::var(IMAGE_VARIABLE).unwrap_or_else(|_| DEFAULT_IMAGE.to_owned()).into(),
+        client,
+    };
+    let reconcile = move |welcome: Arc<Welcome>| {
+        let controller = controller.clone();
+        async move { controller.reconcile(&welcome).await }
+    };
+    operator.run(reconcile).boxed()
+}
+
+#[derive(Clone)]
+struct Controller {
+    client: Client,
+    applier: Applier,
+    events: Events,
+    deployments: Store<Deployment>,
+    services: Store<Service>,
+    image: Arc<str>,
+}
+
+/// What became of the owned objects.
+struct Outcome {
+    deployment: Result<Arc<Deployment>, Error>,
+    service: Result<Arc<Service>, Error>,
+}
+
+impl Controller {
+    async fn reconcile(&self, welcome: &Welcome) -> Result<Again, Error> {
+        // Its objects go by garbage collection.
+        if welcome.metadata.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        // One that fails is no reason to leave the other undone.
+        let outcome = Outcome {
+            deployment: self.applier.apply(&objects::deployment(welcome, &self.image), &self.deployments).await,
+            service: self.applier.apply(&objects::service(welcome), &self.services).await,
+        };
+        if outcome.is_over() {
+            return Ok(None);
+        }
+        let ready = outcome.statement();
+        let old = welcome.status.as_ref();
+        let conditions = old.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        if ready.reason == readiness::NOT_OURS && ready.is_news(conditions) {
+            self.events.warn(welcome, ready.reason, &ready.message).await;
+        }
+        let new = outcome.status(welcome, ready, Timestamp::now());
+        status::write(self.client.clone(), welcome, old, &new).await?;
+        outcome.again()
+    }
+}
+
+impl Outcome {
+    fn statement(&self) -> Statement {
+        match (&self.deployment, &self.service) {
+            (Err(error), _) | (_, Err(error)) => readiness::of_error(error),
+            (Ok(deployment), Ok(_)) => readiness::of_deployment(deployment),
+        }
+    }
+
+    fn status(&self, welcome: &Welcome, ready: Statement, now: Timestamp) -> WelcomeStatus {
+        let old = welcome.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let generation = welcome.metadata.generation;
+        WelcomeStatus {
+            observed_generation: generation,
+            ready: ready.holds,
+            deployment_name: self.deployment.as_ref().ok().and_then(|deployment| deployment.metadata.name.clone()),
+            service_name: self.service.as_ref().ok().and_then(|service| service.metadata.name.clone()),
+            conditions: Some(vec![ready.condition(old, generation, now)]),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let over = |error: &Error| matches!(error, Error::NamespaceTerminating { .. });
+        self.deployment.as_ref().is_err_and(over) || self.service.as_ref().is_err_and(over)
+    }
+
+    fn again(self) -> Result<Again, Error> {
+        let deployment = self.deployment.map_or_else(Error::again, |_| Ok(None))?;
+        let service = self.service.map_or_else(Error::again, |_| Ok(None))?;
+        Ok(deployment.or(service))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn foreign() -> Error {
+        Error::Foreign { kind: "Service".into(), name: "w1".to_owned(), owner: "Welcome".to_owned() }
+    }
+
+    fn deployment(available: i32) -> Arc<Deployment> {
+        let status = json!({"availableReplicas": available, "updatedReplicas": available});
+        let deployment = json!({"metadata": {"name": "w1"}, "status": status,
+            "spec": {"replicas": 1, "selector": {}, "template": {}}});
+        Arc::new(serde_json::from_value(deployment).unwrap())
+    }
+
+    fn service() -> Arc<Service> {
+        Arc::new(serde_json::from_value(json!({"metadata": {"name": "w1"}})).unwrap())
+    }
+
+    fn status(outcome: &Outcome, old: Option<WelcomeStatus>, second: i64) -> WelcomeStatus {
+        let mut welcome = Welcome { status: old, ..Welcome::default() };
+        welcome.metadata.generation = Some(3);
+        outcome.status(&welcome, outcome.statement(), Timestamp::from_second(second).unwrap())
+    }
+
+    #[test]
+    fn the_status_follows_the_deployment_and_is_a_fixed_point() {
+        let waiting = Outcome { deployment: Ok(deployment(0)), service: Ok(service()) };
+        let first = status(&waiting, None, 10);
+        assert_eq!(
+            json!(first),
+            json!({"observedGeneration": 3, "ready": false, "deploymentName": "w1", "serviceName": "w1", "conditions": [
+                {"type": "Ready", "status": "False", "reason": "DeploymentProgressing", "observedGeneration": 3,
+                    "message": "0 of 1 replicas are available", "lastTransitionTime": "1970-01-01T00:00:10Z"}]})
+        );
+        assert_eq!(status(&waiting, Some(first.clone()), 20), first);
+        let available = Outcome { deployment: Ok(deployment(1)), service: Ok(service()) };
+        let second = status(&available, Some(first), 30);
+        assert!(second.ready);
+        assert_eq!(status(&available, Some(second.clone()), 40), second);
+        assert_eq!(available.again().unwrap(), None);
+    }
+
+    #[test]
+    fn a_foreign_object_is_told_and_looked_at_again() {
+        let outcome = Outcome { deployment: Ok(deployment(1)), service: Err(foreign()) };
+        let status = status(&outcome, None, 10);
+        assert!(!status.ready && status.service_name.is_none() && status.deployment_name.is_some());
+        let ready = &status.conditions.unwrap()[0];
+        assert_eq!(ready.reason, "NotOurs");
+        assert_eq!(
+            ready.message,
+            "Service \"w1\" exists and is not controlled by this Welcome; delete it, or give this Welcome another name"
+        );
+        assert!(outcome.again().unwrap().is_some());
+    }
+}

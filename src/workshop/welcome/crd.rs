@@ -1,0 +1,37 @@
+//! The `CustomResourceDefinition`.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, WebhookClientConfig,
+};
+
+use super::api::{GROUP, KIND, PLURAL, VERSION};
+use crate::workshop::crd::Definition;
+use crate::workshop::schema::{column, conditions, flag, int64, object, root, text};
+
+/// The definition of the resource `welcomes`.
+pub fn welcome(_: &WebhookClientConfig) -> CustomResourceDefinition {
+    let spec = object("Whom to greet.", [("name", text("Who is greeted. Default: world."))]);
+    let status = object(
+        "What the controller saw.",
+        [
+            ("observedGeneration", int64("The generation of the Welcome that the rest is about.")),
+            ("ready", flag("Whether somebody can be greeted.")),
+            ("deploymentName", text("Name of the Deployment.")),
+            ("serviceName", text("Name of the Service.")),
+            ("conditions", conditions("Ready, and why not.")),
+        ],
+    );
+    Definition {
+        group: GROUP,
+        version: VERSION,
+        kind: KIND,
+        plural: PLURAL,
+        schema: root("Welcome runs a web server that greets somebody: a Deployment and a Service.", spec, status),
+        columns: vec![
+            column("Name to greet", "string", ".spec.name", "Who is greeted; world when empty."),
+            column("Ready", "boolean", ".status.ready", "Whether somebody can be greeted."),
+        ],
+        scale: None,
+    }
+    .into_crd()
+}
