@@ -14,3 +14,4 @@ mod replicas;
 mod room;
 mod sets;
 mod toy_webhook;
+mod workshop;

@@ -57,8 +57,13 @@ pub fn install(cluster: &Cluster) {
 
 /// Makes the namespace and the roles of a deployment; the kubeconfig has these rights and no others.
 pub fn service_account(cluster: &Cluster) -> PathBuf {
+    service_account_of(cluster, &[])
+}
+
+/// The same for a deployment with these flags.
+pub fn service_account_of(cluster: &Cluster, flags: &[&str]) -> PathBuf {
     cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
-    let rbac = outrider(&["manifests", "rbac"]);
+    let rbac = outrider(&[&["manifests", "rbac"], flags].concat());
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&rbac)).unwrap();
     let groups = ["system:serviceaccounts", "system:serviceaccounts:outrider-system", "system:authenticated"];
     cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider", &groups).unwrap()
@@ -139,6 +144,13 @@ impl Outrider {
         counts.filter_map(|line| line.rsplit_once(' ')).any(|(_, count)| count != "0")
     }
 
+    /// How often the controller reconciled with success.
+    pub fn reconciles(&self, controller: &str) -> u64 {
+        let line = format!("outrider_reconcile_total{{controller=\"{controller}\",result=\"success\"}} ");
+        let reply = get(self.metrics, "/metrics").unwrap_or_default();
+        reply.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or(0)
+    }
+
     /// Ends the process as the kubelet does, and sees that it ends well.
     pub fn end(mut self) {
         self.supervisor.stdin.as_mut().unwrap().write_all(b"end\n").unwrap();
@@ -155,9 +167,14 @@ impl Outrider {
         drop(self);
     }
 
+    /// Its log.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// The end of its log, for a test that fails.
     pub fn log_tail(&self) -> String {
-        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let text = self.log();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n")
     }

@@ -11,7 +11,7 @@ use crate::process::{Outrider, eventually, install, service_account};
 pub const USER: &str = "system:serviceaccount:outrider-system:outrider";
 
 /// What `--register-webhooks` needs beyond the printed roles, for a process outside the cluster.
-const REGISTERING: &str = r"
+pub const REGISTERING: &str = r"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: registering}
