@@ -1,11 +1,14 @@
 //! The command line. Results go to stdout, everything else to stderr.
 //!
-//! Exit codes: 0 fine or allowed, 1 refused or findings, 2 bad input or cannot tell. A command is a file: its arguments and a
+//! Exit codes: 0 fine or allowed, 1 refused or findings, 2 bad input or cannot tell, 3 critical findings. A command is a file: its arguments and a
 //! function that returns an [`ExitCode`].
 
+pub mod break_glass;
+mod cluster;
 pub mod completion;
 pub mod demo;
 mod diff;
+pub mod doctor;
 pub mod kinds;
 pub mod manifests;
 pub mod offline;
@@ -43,6 +46,10 @@ pub enum Command {
     Render(render::RenderArgs),
     /// Print what to apply to a cluster: CRDs, RBAC, webhook configurations
     Manifests(manifests::ManifestsArgs),
+    /// Find what can lock a live cluster: webhooks that nobody answers, certificates, missing rights
+    Doctor(doctor::DoctorArgs),
+    /// Let requests pass while nobody answers: turn Outrider's webhooks to Ignore, and back
+    BreakGlass(break_glass::BreakGlassArgs),
     /// Print a script that completes commands and flags in a shell
     Completion(completion::CompletionArgs),
 }
@@ -55,6 +62,7 @@ Examples:
   outrider review --manifests sidecarsets/ review.json   what the server would answer
   outrider render --manifests sidecarsets/ -f app.yaml   what the pods of a manifest would become
   outrider manifests crds | kubectl apply --server-side -f -
+  outrider doctor                                        what can lock the current cluster
   outrider completion bash > /etc/bash_completion.d/outrider";
 
 /// Reads the command line of the process and does what it says.
@@ -65,6 +73,8 @@ pub fn run() -> ExitCode {
         Command::Review(args) => review::execute(&args),
         Command::Render(args) => render::execute(&args),
         Command::Manifests(args) => manifests::execute(&args),
+        Command::Doctor(args) => doctor::execute(&args),
+        Command::BreakGlass(args) => break_glass::execute(&args),
         Command::Completion(args) => completion::execute(&args),
     }
 }

@@ -8,10 +8,12 @@ use std::process::ExitCode;
 pub enum Outcome {
     /// Fine, or allowed.
     Fine,
-    /// Refused.
+    /// Refused, or something was found.
     Refused,
     /// Bad input, or nothing can be told.
     BadInput,
+    /// Something critical was found.
+    Critical,
 }
 
 impl Outcome {
@@ -21,6 +23,7 @@ impl Outcome {
             Self::Fine => 0,
             Self::Refused => 1,
             Self::BadInput => super::BAD_INPUT,
+            Self::Critical => 3,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Everything that needs the API server and is not an answer to it: watches, certificates, the lease, the controllers.
 
+pub mod break_glass;
 pub mod client;
 pub mod lease;
 pub mod operator;

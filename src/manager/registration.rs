@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::manager::break_glass;
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
 use crate::world::Exclusion;
 
@@ -231,12 +232,15 @@ impl SelfRegistration {
 
 async fn apply<C: Configuration>(client: &Client, wanted: &C) -> Result<(), Error> {
     let api = Api::<C>::all(client.clone());
+    let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
     let mut object = json!(wanted);
+    if let Some(stored) = api.get_opt(C::NAME).await.map_err(failed)? {
+        break_glass::keep_policies(&mut object, &json!(stored));
+    }
     object["apiVersion"] = C::api_version(&()).into();
     object["kind"] = C::kind(&()).into();
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let applied = api.patch(C::NAME, &params, &Patch::Apply(&object)).await;
-    applied.map_err(|source| Error::Api { name: C::NAME, source: Box::new(source) })?;
+    api.patch(C::NAME, &params, &Patch::Apply(&object)).await.map_err(failed)?;
     tracing::debug!(configuration = C::NAME, "Applied");
     Ok(())
 }

@@ -14,4 +14,5 @@ mod replicas;
 mod room;
 mod sets;
 mod toy_webhook;
+mod ways_out;
 mod workshop;

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{panicking, sleep};
 use std::time::{Duration, Instant};
 
-use cluster::Cluster;
+use cluster::{Cluster, Output};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,6 +46,17 @@ pub fn outrider(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_outrider")).args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a command against a cluster.
+pub fn outrider_on(kubeconfig: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    let output = command.args(args).arg("--kubeconfig").arg(kubeconfig).env_remove("POD_NAMESPACE").output().unwrap();
+    Output {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
 }
 
 /// Installs the CRDs.

@@ -43,7 +43,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
 }
 
 /// The printed webhook configurations, with an address in place of the Service.
-fn webhooks_at(address: SocketAddr) -> String {
+pub fn webhooks_at(address: SocketAddr) -> String {
     let printed = yaml::read(&outrider(&["manifests", "webhooks"])).unwrap();
     let configurations = printed.into_iter().map(|document| {
         let mut configuration = document.value;
@@ -56,7 +56,7 @@ fn webhooks_at(address: SocketAddr) -> String {
     configurations.collect::<Vec<_>>().join("\n---\n")
 }
 
-fn get(cluster: &Cluster, args: &[&str]) -> Value {
+pub fn get(cluster: &Cluster, args: &[&str]) -> Value {
     serde_json::from_str(&cluster.kubectl_ok(&[&["get", "-o", "json"], args].concat(), None).unwrap()).unwrap()
 }
 
@@ -91,14 +91,14 @@ fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
 
 const CONFIGURATIONS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
 
-fn has_ca_bundles(cluster: &Cluster) -> bool {
+pub fn has_ca_bundles(cluster: &Cluster) -> bool {
     let list = get(cluster, &[CONFIGURATIONS]);
     let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
     webhooks.map(|webhook| &webhook["clientConfig"]["caBundle"]).all(Value::is_string)
 }
 
 /// In which pods can be created but do not run, and the kubeconfig of Outrider's service account.
-fn small_cluster() -> (Cluster, PathBuf) {
+pub fn small_cluster() -> (Cluster, PathBuf) {
     let options = Options { kwok: false, controller_manager: false, audit: true, ..Options::default() };
     let cluster = Cluster::start_with(&options).unwrap();
     install(&cluster);

@@ -1,0 +1,112 @@
+//! `outrider break-glass`: requests pass while nobody answers.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+
+use super::cluster::{ClusterArgs, Told, run};
+use super::streams::Outcome;
+use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, who};
+use crate::manager::client;
+use crate::manifests::webhooks::{MUTATING, VALIDATING};
+
+/// Arguments of `outrider break-glass`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BreakGlassArgs {
+    /// The cluster
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Put the policies back as they were
+    #[arg(long)]
+    pub undo: bool,
+    /// Have the API server check the change without storing it
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+const EXAMPLES: &str = "\
+Turns failurePolicy of every webhook in outrider-mutating and outrider-validating to Ignore: while Outrider does not answer, pods
+are created without their sets. While it answers, nothing changes. Needs no running Outrider, only the API server. Who did it, when
+and what it was before is kept in the annotation outrider.dev/break-glass of each configuration; while it is there, Outrider itself
+leaves failurePolicy alone. Helm, kustomize and GitOps tools do not know of it: an upgrade may put Fail back.
+
+Both ways may be gone twice; the second time changes nothing.
+
+It needs get and patch on the two configurations:
+  kubectl create clusterrole break-glass --verb=get,patch \\
+    --resource=mutatingwebhookconfigurations,validatingwebhookconfigurations \\
+    --resource-name=outrider-mutating --resource-name=outrider-validating
+
+Examples:
+  outrider break-glass --dry-run
+  outrider break-glass
+  outrider break-glass --undo
+
+Exit codes: 0 done, or nothing to do, 2 not done.";
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Client(#[from] client::Error),
+}
+
+/// Runs the command in the process.
+pub fn execute(args: &BreakGlassArgs) -> ExitCode {
+    run(async {
+        let client = args.cluster.client().await?;
+        let order = if args.undo {
+            Order::Undo
+        } else {
+            // The way out does not depend on the API server knowing a name.
+            let by = who(&client).await.unwrap_or_else(|_| "unknown".to_owned());
+            Order::Break { by, at: Timestamp::now() }
+        };
+        let steps = [
+            (MUTATING, carry_out::<MutatingWebhookConfiguration>(&client, &order, args.dry_run).await),
+            (VALIDATING, carry_out::<ValidatingWebhookConfiguration>(&client, &order, args.dry_run).await),
+        ];
+        Ok::<_, Failure>(told(&steps, args))
+    })
+}
+
+/// One configuration that cannot be written does not keep the other from being told.
+fn told(steps: &[(&str, Result<Step, Error>)], args: &BreakGlassArgs) -> Told {
+    let (mut result, mut aside) = (String::new(), String::new());
+    let mut outcome = Outcome::Fine;
+    for (name, step) in steps {
+        match step {
+            Ok(step) => result.push_str(&words(name, step, args)),
+            Err(error) => {
+                // Writing to a String cannot fail.
+                let _ = writeln!(aside, "outrider: {error}");
+                outcome = Outcome::BadInput;
+            }
+        }
+    }
+    let changed = steps.iter().any(|(_, step)| matches!(step, Ok(Step::Change(_))));
+    if changed && !args.undo && !args.dry_run {
+        aside.push_str("When Outrider answers again: outrider break-glass --undo\n");
+    }
+    Told { result, aside, outcome }
+}
+
+fn words(name: &str, step: &Step, args: &BreakGlassArgs) -> String {
+    let dry = if args.dry_run { " (dry run)" } else { "" };
+    match step {
+        Step::Absent => format!("{name}: it is not there, nothing to do\n"),
+        Step::Nothing(Some(record)) => format!("{name}: already in force since {}, by {}\n", record.at, record.by),
+        Step::Nothing(None) => format!("{name}: break-glass is not in force, nothing to do\n"),
+        Step::Change(changes) if changes.is_empty() => {
+            let done = if args.undo { "removed" } else { "written" };
+            format!("{name}: no policy to change, the record is {done}{dry}\n")
+        }
+        Step::Change(changes) => {
+            let line = |change: &Change| format!("{name}: {}: {} -> {}{dry}\n", change.entry, change.from, change.to);
+            changes.iter().map(line).collect::<Vec<_>>().concat()
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `outrider doctor`: what can lock a live cluster.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+
+use super::cluster::{ClusterArgs, Told, run};
+use super::streams::Outcome;
+use crate::doctor::report::{Report, Verdict};
+use crate::doctor::{examine, fetch};
+use crate::manager::client;
+
+/// Arguments of `outrider doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DoctorArgs {
+    /// The cluster
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Namespace that Outrider runs in
+    #[arg(long, env = "POD_NAMESPACE", default_value = "outrider-system")]
+    pub namespace: String,
+    /// Service account in --namespace whose rights are looked at [default: that of Outrider's pods, else your own]
+    #[arg(long, value_name = "NAME")]
+    pub service_account: Option<String>,
+    /// How the findings are printed
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub output: Format,
+}
+
+/// How findings are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a terminal
+    Text,
+    /// For programs: one object with findings, certificates and notChecked
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Looks at every webhook configuration of the cluster, whoever it belongs to, and tells worst first what can lock the cluster:
+webhooks that refuse when they do not answer and are asked about what a cluster needs to come back (kube-system, nodes, leases,
+their own pods), Services without ready endpoints, certificates that ended or that caBundle does not cover, long time-outs, rules
+that match everything. Of Outrider itself: certificates and their ages, versions, missing rights, break-glass in force.
+
+It changes nothing. It needs to list webhook configurations and to get namespaces, Services and EndpointSlices; what else it may
+not read is told under \"not checked\". Certificates that are served are looked at where the webhook can be reached from here.
+
+Examples:
+  outrider doctor
+  outrider doctor -o json | jq -r '.findings[] | select(.severity == \"critical\") | .object'
+  outrider doctor --namespace sidecars --service-account outrider
+
+Exit codes: 0 nothing found, 1 warnings, 2 cannot tell: no API server, or it does not let you read, 3 critical findings.";
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Client(#[from] client::Error),
+    #[error(transparent)]
+    Fetch(#[from] fetch::Error),
+    #[error("the report cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Runs the command in the process.
+pub fn execute(args: &DoctorArgs) -> ExitCode {
+    run(async {
+        let client = args.cluster.client().await?;
+        let facts = fetch::fetch(&client, &args.namespace, args.service_account.as_deref()).await?;
+        told(&examine(&facts, Timestamp::now()), args.output)
+    })
+}
+
+fn told(report: &Report, format: Format) -> Result<Told, Error> {
+    let result = match format {
+        Format::Text => report.text(),
+        Format::Json => format!("{}\n", serde_json::to_string_pretty(report)?),
+    };
+    let outcome = match report.verdict() {
+        Verdict::Healthy => Outcome::Fine,
+        Verdict::Findings => Outcome::Refused,
+        Verdict::CannotTell => Outcome::BadInput,
+        Verdict::Critical => Outcome::Critical,
+    };
+    Ok(Told { result, aside: String::new(), outcome })
+}

@@ -1,0 +1,148 @@
+//! What the process may do, beside what it needs.
+
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde::Deserialize;
+
+use crate::doctor::report::{Check, Finding, Severity};
+use crate::manifests::rbac::Rbac;
+
+/// Something to do with a resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(default)]
+pub struct Right {
+    /// Who, as the API server names it; empty for whoever asks.
+    pub who: String,
+    /// Verb.
+    pub verb: String,
+    /// API group.
+    pub group: String,
+    /// Resource, with its subresource.
+    pub resource: String,
+    /// Name, where only one object is meant.
+    pub name: String,
+    /// Namespace; empty for the whole cluster.
+    pub namespace: String,
+    /// Whether it is allowed.
+    pub allowed: bool,
+}
+
+impl Right {
+    /// For an access review.
+    pub fn attributes(&self) -> ResourceAttributes {
+        let (resource, subresource) = match self.resource.split_once('/') {
+            Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+            None => (self.resource.as_str(), None),
+        };
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        ResourceAttributes {
+            verb: given(&self.verb),
+            group: Some(self.group.clone()),
+            resource: given(resource),
+            subresource,
+            name: given(&self.name),
+            namespace: given(&self.namespace),
+            ..ResourceAttributes::default()
+        }
+    }
+
+    fn words(&self) -> String {
+        let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
+        let (resource, sub) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        let sub = if sub.is_empty() { String::new() } else { format!("/{sub}") };
+        let name = if self.name.is_empty() { String::new() } else { format!(" {}", self.name) };
+        format!("{} {resource}{group}{sub}{name}", self.verb)
+    }
+}
+
+/// All that `outrider serve` in this namespace needs, as `outrider manifests rbac` grants it.
+pub fn needed(namespace: &str) -> Vec<Right> {
+    let rbac = Rbac::of(namespace);
+    let cluster = rbac.cluster_role.rules.iter().flatten().flat_map(|rule| expand(rule, ""));
+    let own = rbac.role.rules.iter().flatten().flat_map(|rule| expand(rule, namespace));
+    cluster.chain(own).collect()
+}
+
+fn expand(rule: &PolicyRule, namespace: &str) -> Vec<Right> {
+    let or_empty = |list: Option<&Vec<String>>| {
+        list.filter(|list| !list.is_empty()).cloned().unwrap_or_else(|| vec![String::new()])
+    };
+    let mut rights = Vec::new();
+    for group in or_empty(rule.api_groups.as_ref()) {
+        for resource in rule.resources.iter().flatten() {
+            for name in or_empty(rule.resource_names.as_ref()) {
+                for verb in &rule.verbs {
+                    rights.push(Right {
+                        verb: verb.clone(),
+                        group: group.clone(),
+                        resource: resource.clone(),
+                        name: name.clone(),
+                        namespace: namespace.to_owned(),
+                        ..Right::default()
+                    });
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// One finding for all that is missing in one namespace, or in the cluster.
+pub fn examine(rights: &[Right]) -> Vec<Finding> {
+    let missing: Vec<&Right> = rights.iter().filter(|right| !right.allowed).collect();
+    let mut places: Vec<&str> = missing.iter().map(|right| right.namespace.as_str()).collect();
+    places.sort_unstable();
+    places.dedup();
+    let finding = |place: &str| {
+        let here: Vec<&&Right> = missing.iter().filter(|right| right.namespace == place).collect();
+        let words: Vec<String> = here.iter().map(|right| right.words()).collect();
+        let who = here.first().map(|right| right.who.as_str()).unwrap_or_default();
+        let (who, remedy) = match who.strip_prefix("system:serviceaccount:") {
+            Some(_) => (who, "apply the roles: outrider manifests rbac | kubectl apply --server-side -f -"),
+            None => ("whoever asks", "this is about you; name the account that serves with --service-account"),
+        };
+        let place = if place.is_empty() { "in the cluster".to_owned() } else { format!("in namespace {place}") };
+        Finding {
+            severity: Severity::Warning,
+            check: Check::MissingRight,
+            object: who.to_owned(),
+            webhook: None,
+            found: format!("`outrider serve` needs what it may not do {place}: {}", words.join(", ")),
+            remedy: remedy.to_owned(),
+        }
+    };
+    places.into_iter().map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_the_roles_grant_is_asked_for_once() {
+        let needed = needed("outrider-system");
+        let has = |verb: &str, resource: &str, name: &str, namespace: &str| {
+            let fits = |right: &&Right| {
+                (right.verb.as_str(), right.resource.as_str(), right.name.as_str(), right.namespace.as_str())
+                    == (verb, resource, name, namespace)
+            };
+            needed.iter().filter(fits).count()
+        };
+        assert_eq!(has("watch", "pods", "", ""), 1);
+        assert_eq!(has("patch", "sidecarsets/status", "", ""), 1);
+        assert_eq!(has("patch", "mutatingwebhookconfigurations", "outrider-mutating", ""), 1);
+        assert_eq!(has("update", "secrets", "outrider-ca", "outrider-system"), 1);
+        assert_eq!(has("create", "leases", "", "outrider-system"), 1);
+    }
+
+    #[test]
+    fn a_subresource_is_asked_for_apart() {
+        let right = Right { verb: "patch".to_owned(), resource: "sidecarsets/status".to_owned(), ..Right::default() };
+        let attributes = right.attributes();
+        assert_eq!(
+            (attributes.resource.as_deref(), attributes.subresource.as_deref()),
+            (Some("sidecarsets"), Some("status"))
+        );
+        assert_eq!(attributes.namespace, None);
+    }
+}

@@ -1,0 +1,153 @@
+//! The webhooks of all configurations in one form.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhook, RuleWithOperations, ValidatingWebhook, WebhookClientConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+
+use crate::doctor::facts::Facts;
+use crate::doctor::report::{Check, Finding, Severity};
+use crate::manifests::webhooks::{MUTATING, VALIDATING};
+
+/// The API server's default.
+const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
+
+/// One webhook of a configuration.
+#[derive(Debug, Clone)]
+pub struct Entry<'a> {
+    /// Resource of its configuration, in the singular.
+    pub resource: &'static str,
+    /// Name of its configuration.
+    pub configuration: &'a str,
+    /// Its place in the configuration.
+    pub index: usize,
+    /// Its name.
+    pub name: &'a str,
+    /// Metadata of its configuration.
+    pub metadata: &'a ObjectMeta,
+    /// Where it is.
+    pub client: &'a WebhookClientConfig,
+    /// Whether requests are refused when it does not answer.
+    pub fails_closed: bool,
+    /// Seconds that the API server waits.
+    pub timeout_seconds: i32,
+    /// In which namespaces.
+    pub namespace_selector: Option<&'a LabelSelector>,
+    /// For which objects.
+    pub object_selector: Option<&'a LabelSelector>,
+    /// For which requests.
+    pub rules: &'a [RuleWithOperations],
+    /// Whether CEL leaves requests out.
+    pub has_match_conditions: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    name: &'a str,
+    client: &'a WebhookClientConfig,
+    failure_policy: Option<&'a str>,
+    timeout_seconds: Option<i32>,
+    selectors: [Option<&'a LabelSelector>; 2],
+    rules: Option<&'a Vec<RuleWithOperations>>,
+    conditions: Option<&'a Vec<MatchCondition>>,
+}
+
+impl<'a> Entry<'a> {
+    /// Every webhook of the cluster.
+    pub fn all(facts: &'a Facts) -> Vec<Self> {
+        let mutating = facts.mutating.iter().flat_map(|configuration| {
+            let hooks = configuration.webhooks.iter().flatten().map(mutating).enumerate();
+            hooks.map(|(index, parts)| of("mutatingwebhookconfiguration", &configuration.metadata, index, parts))
+        });
+        let validating = facts.validating.iter().flat_map(|configuration| {
+            let hooks = configuration.webhooks.iter().flatten().map(validating).enumerate();
+            hooks.map(|(index, parts)| of("validatingwebhookconfiguration", &configuration.metadata, index, parts))
+        });
+        mutating.chain(validating).collect()
+    }
+
+    /// Tells it from all others.
+    pub fn key(&self) -> String {
+        format!("{}/{}/{}", self.resource, self.configuration, self.name)
+    }
+
+    /// Its configuration, as kubectl takes it.
+    pub fn object(&self) -> String {
+        format!("{}/{}", self.resource, self.configuration)
+    }
+
+    /// Whether it is in a configuration of ours.
+    pub fn is_ours(&self) -> bool {
+        matches!(
+            (self.resource, self.configuration),
+            ("mutatingwebhookconfiguration", MUTATING) | ("validatingwebhookconfiguration", VALIDATING)
+        )
+    }
+
+    /// A finding about it.
+    pub fn finding(&self, severity: Severity, check: Check, found: &str, remedy: &str) -> Finding {
+        Finding {
+            severity,
+            check,
+            object: self.object(),
+            webhook: Some(self.name.to_owned()),
+            found: found.to_owned(),
+            remedy: remedy.to_owned(),
+        }
+    }
+
+    /// The command that lets requests pass without it.
+    pub fn way_out(&self) -> String {
+        if self.is_ours() {
+            return "outrider break-glass".to_owned();
+        }
+        format!(
+            "kubectl patch {} --type=json -p '[{{\"op\":\"replace\",\"path\":\"/webhooks/{}/failurePolicy\",\
+             \"value\":\"Ignore\"}}]'",
+            self.object(),
+            self.index
+        )
+    }
+}
+
+fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts: Parts<'a>) -> Entry<'a> {
+    let [namespace_selector, object_selector] = parts.selectors;
+    Entry {
+        resource,
+        configuration: metadata.name.as_deref().unwrap_or_default(),
+        index,
+        name: parts.name,
+        metadata,
+        client: parts.client,
+        fails_closed: parts.failure_policy != Some("Ignore"),
+        timeout_seconds: parts.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS),
+        namespace_selector,
+        object_selector,
+        rules: parts.rules.map(Vec::as_slice).unwrap_or_default(),
+        has_match_conditions: parts.conditions.is_some_and(|conditions| !conditions.is_empty()),
+    }
+}
+
+fn mutating(hook: &MutatingWebhook) -> Parts<'_> {
+    Parts {
+        name: &hook.name,
+        client: &hook.client_config,
+        failure_policy: hook.failure_policy.as_deref(),
+        timeout_seconds: hook.timeout_seconds,
+        selectors: [hook.namespace_selector.as_ref(), hook.object_selector.as_ref()],
+        rules: hook.rules.as_ref(),
+        conditions: hook.match_conditions.as_ref(),
+    }
+}
+
+fn validating(hook: &ValidatingWebhook) -> Parts<'_> {
+    Parts {
+        name: &hook.name,
+        client: &hook.client_config,
+        failure_policy: hook.failure_policy.as_deref(),
+        timeout_seconds: hook.timeout_seconds,
+        selectors: [hook.namespace_selector.as_ref(), hook.object_selector.as_ref()],
+        rules: hook.rules.as_ref(),
+        conditions: hook.match_conditions.as_ref(),
+    }
+}

@@ -1,0 +1,105 @@
+//! What is read from a cluster before it is examined.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+use crate::doctor::access::Right;
+use crate::manifests::webhooks::{MUTATING, VALIDATING};
+
+/// Objects of a cluster, and what was tried on it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Facts {
+    /// The namespace that Outrider runs in.
+    pub namespace: String,
+    /// All `MutatingWebhookConfigurations`.
+    pub mutating: Vec<MutatingWebhookConfiguration>,
+    /// All `ValidatingWebhookConfigurations`.
+    pub validating: Vec<ValidatingWebhookConfiguration>,
+    /// The Services that they name, as far as they exist.
+    pub services: Vec<Service>,
+    /// The endpoints of these Services.
+    pub endpoint_slices: Vec<EndpointSlice>,
+    /// The namespaces of these Services, kube-system and kube-node-lease.
+    pub namespaces: Vec<Namespace>,
+    /// Our custom resource definitions, as far as they exist.
+    pub crds: Vec<CustomResourceDefinition>,
+    /// Our pods.
+    pub pods: Vec<Pod>,
+    /// The Secret of our own authority, where there is one.
+    pub ca_secret: Option<Secret>,
+    /// What a TLS handshake with each webhook gave, by [`Entry::key`](crate::doctor::entries::Entry::key).
+    pub handshakes: BTreeMap<String, Handshake>,
+    /// What the process may do.
+    pub rights: Vec<Right>,
+    /// What could not be read.
+    pub not_checked: Vec<NotChecked>,
+}
+
+/// What a TLS handshake gave, with the webhook's caBundle as the only trust.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Handshake {
+    /// The certificate is trusted.
+    Trusted {
+        /// When the certificate ends.
+        #[serde(rename = "notAfter")]
+        not_after: Timestamp,
+    },
+    /// The certificate is not trusted, and why.
+    Untrusted(String),
+    /// There is no connection from here to the webhook's URL, and why.
+    Unreachable(String),
+}
+
+/// Something that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotChecked {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// Whether nothing can be told about the cluster without it.
+    pub essential: bool,
+}
+
+impl Facts {
+    /// The Service of this name.
+    pub fn service(&self, namespace: &str, name: &str) -> Option<&Service> {
+        let here = |service: &&Service| {
+            service.metadata.name.as_deref() == Some(name) && service.metadata.namespace.as_deref() == Some(namespace)
+        };
+        self.services.iter().find(here)
+    }
+
+    /// The namespace's labels, with the one that every namespace carries where it was not read.
+    pub fn namespace_labels(&self, name: &str) -> BTreeMap<String, String> {
+        let found = self.namespaces.iter().find(|namespace| namespace.metadata.name.as_deref() == Some(name));
+        let mut labels = found.and_then(|namespace| namespace.metadata.labels.clone()).unwrap_or_default();
+        labels.insert(crate::sidecarset::compiled::NAMESPACE_NAME_LABEL.to_owned(), name.to_owned());
+        labels
+    }
+
+    /// Whether anything of Outrider is in the cluster, or may be.
+    pub fn has_outrider(&self) -> bool {
+        let is = |metadata: &ObjectMeta, name: &str| metadata.name.as_deref() == Some(name);
+        self.mutating.iter().any(|configuration| is(&configuration.metadata, MUTATING))
+            || self.validating.iter().any(|configuration| is(&configuration.metadata, VALIDATING))
+            || !self.crds.is_empty()
+            || !self.pods.is_empty()
+            || !self.not_checked.is_empty()
+    }
+
+    /// Whether this could not be read.
+    pub fn lacks(&self, what: &str) -> bool {
+        self.not_checked.iter().any(|missing| missing.what == what)
+    }
+}

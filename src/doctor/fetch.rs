@@ -1,0 +1,186 @@
+//! Reads from a cluster what is examined.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::api::authorization::v1::{
+    SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::certs::own::CA_SECRET;
+use crate::doctor::access::{self, Right};
+use crate::doctor::entries::Entry;
+use crate::doctor::facts::{Facts, NotChecked};
+use crate::doctor::serving::SERVICE_NAME_LABEL;
+use crate::manifests::APP;
+use crate::sidecarset::crd;
+
+mod handshake;
+
+/// The longest that one question may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The API server does not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No answer in time.
+    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+    /// No connection, or an answer that is none.
+    #[error("the API server cannot be asked: {0}")]
+    Unreachable(#[source] Box<kube::Error>),
+}
+
+/// Reads everything. What may not be read is noted, and goes without.
+///
+/// # Errors
+/// [`Error`] when there is no API server to ask.
+pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> Result<Facts, Error> {
+    let mut facts = Facts { namespace: namespace.to_owned(), ..Facts::default() };
+    facts.mutating = list(Api::all(client.clone()), &ListParams::default(), true, &mut facts.not_checked).await?;
+    facts.validating = list(Api::all(client.clone()), &ListParams::default(), true, &mut facts.not_checked).await?;
+    services(client, &mut facts).await?;
+    let missing = &mut facts.not_checked;
+    let definition = crd::sidecarset().metadata.name.unwrap_or_default();
+    facts.crds.extend(get(Api::<CustomResourceDefinition>::all(client.clone()), &definition, false, missing).await?);
+    let ours = ListParams::default().labels(&format!("app.kubernetes.io/name={APP}"));
+    facts.pods = list(Api::<Pod>::namespaced(client.clone(), namespace), &ours, false, missing).await?;
+    facts.ca_secret = get(Api::<Secret>::namespaced(client.clone(), namespace), CA_SECRET, false, missing).await?;
+    rights(client, account, &mut facts).await?;
+    facts.handshakes = handshake::all(&facts).await;
+    Ok(facts)
+}
+
+/// The Services that webhooks name, their endpoints, and the namespaces that selectors are tried on.
+async fn services(client: &Client, facts: &mut Facts) -> Result<(), Error> {
+    let references: BTreeSet<(String, String)> = Entry::all(facts)
+        .iter()
+        .filter_map(|entry| entry.client.service.as_ref())
+        .map(|service| (service.namespace.clone(), service.name.clone()))
+        .collect();
+    let mut namespaces: BTreeSet<&str> = ["kube-system", "kube-node-lease"].into();
+    let missing = &mut facts.not_checked;
+    for (namespace, name) in &references {
+        namespaces.insert(namespace);
+        facts.services.extend(get(Api::<Service>::namespaced(client.clone(), namespace), name, true, missing).await?);
+        let of_service = ListParams::default().labels(&format!("{SERVICE_NAME_LABEL}={name}"));
+        let slices =
+            list(Api::<EndpointSlice>::namespaced(client.clone(), namespace), &of_service, true, missing).await?;
+        facts.endpoint_slices.extend(slices);
+    }
+    for name in namespaces {
+        facts.namespaces.extend(get(Api::<Namespace>::all(client.clone()), name, true, missing).await?);
+    }
+    Ok(())
+}
+
+/// What the process may do: the account named, else that of the pods found, else whoever asks.
+async fn rights(client: &Client, account: Option<&str>, facts: &mut Facts) -> Result<(), Error> {
+    let of_pods = || facts.pods.iter().find_map(|pod| pod.spec.as_ref()?.service_account_name.clone());
+    let account = account.map(str::to_owned).or_else(of_pods);
+    for mut right in access::needed(&facts.namespace) {
+        let asked = match &account {
+            Some(account) => may(client, &mut right, &facts.namespace, account).await,
+            None => may_i(client, &mut right).await,
+        };
+        if let Err(error) = asked {
+            note::<SubjectAccessReview>(error, false, &mut facts.not_checked)?;
+            facts.rights.clear();
+            return Ok(());
+        }
+        facts.rights.push(right);
+    }
+    Ok(())
+}
+
+async fn may(client: &Client, right: &mut Right, namespace: &str, account: &str) -> Result<(), Failure> {
+    right.who = format!("system:serviceaccount:{namespace}:{account}");
+    let groups = [
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{namespace}"),
+        "system:authenticated".to_owned(),
+    ];
+    let spec = SubjectAccessReviewSpec {
+        user: Some(right.who.clone()),
+        groups: Some(groups.to_vec()),
+        resource_attributes: Some(right.attributes()),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let api = Api::<SubjectAccessReview>::all(client.clone());
+    let answer = within(api.create(&PostParams::default(), &review)).await?;
+    right.allowed = answer.status.is_some_and(|status| status.allowed);
+    Ok(())
+}
+
+async fn may_i(client: &Client, right: &mut Right) -> Result<(), Failure> {
+    let spec = SelfSubjectAccessReviewSpec {
+        resource_attributes: Some(right.attributes()),
+        ..SelfSubjectAccessReviewSpec::default()
+    };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let api = Api::<SelfSubjectAccessReview>::all(client.clone());
+    let answer = within(api.create(&PostParams::default(), &review)).await?;
+    right.allowed = answer.status.is_some_and(|status| status.allowed);
+    Ok(())
+}
+
+enum Failure {
+    Timeout,
+    Kube(kube::Error),
+}
+
+async fn within<T>(question: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+    tokio::time::timeout(REQUEST_TIMEOUT, question).await.map_err(|_| Failure::Timeout)?.map_err(Failure::Kube)
+}
+
+/// Notes what the API server refused; everything else ends the examination.
+fn note<K: Resource<DynamicType = ()>>(
+    failure: Failure,
+    essential: bool,
+    missing: &mut Vec<NotChecked>,
+) -> Result<(), Error> {
+    match failure {
+        Failure::Timeout => Err(Error::Timeout),
+        Failure::Kube(kube::Error::Api(status)) => {
+            let what = K::plural(&()).into_owned();
+            if !missing.iter().any(|known| known.what == what) {
+                missing.push(NotChecked { what, why: status.message.clone(), essential });
+            }
+            Ok(())
+        }
+        Failure::Kube(error) => Err(Error::Unreachable(Box::new(error))),
+    }
+}
+
+async fn list<K>(
+    api: Api<K>,
+    params: &ListParams,
+    essential: bool,
+    missing: &mut Vec<NotChecked>,
+) -> Result<Vec<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match within(api.list(params)).await {
+        Ok(list) => Ok(list.items),
+        Err(failure) => note::<K>(failure, essential, missing).map(|()| Vec::new()),
+    }
+}
+
+async fn get<K>(api: Api<K>, name: &str, essential: bool, missing: &mut Vec<NotChecked>) -> Result<Option<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match within(api.get_opt(name)).await {
+        Ok(found) => Ok(found),
+        Err(failure) => note::<K>(failure, essential, missing).map(|()| None),
+    }
+}

@@ -1,0 +1,108 @@
+//! Asks each webhook for its certificate, where it can be reached from here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::ByteString;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::doctor::certificates::{read, read_bundle};
+use crate::doctor::entries::Entry;
+use crate::doctor::facts::{Facts, Handshake};
+use crate::doctor::serving::{SERVICE_NAME_LABEL, is_ready};
+
+/// From outside a cluster most webhooks cannot be reached; that is no finding, and not worth a long wait.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+const AT_ONCE: usize = 8;
+
+/// What each webhook that can be reached answers, by its key.
+pub async fn all(facts: &Facts) -> BTreeMap<String, Handshake> {
+    let asked = Entry::all(facts).into_iter().filter_map(|entry| Some((entry.key(), question(&entry, facts)?)));
+    let answers = futures::stream::iter(asked).map(|(key, question)| async move {
+        let answer = tokio::time::timeout(PATIENCE, question.ask()).await.ok().flatten();
+        answer.map(|answer| (key, answer))
+    });
+    answers.buffer_unordered(AT_ONCE).filter_map(|answer| async move { answer }).collect().await
+}
+
+struct Question {
+    address: (String, u16),
+    name: ServerName<'static>,
+    ca_bundle: Vec<u8>,
+    /// An address in the cluster's network need not be reachable from here.
+    by_url: bool,
+}
+
+fn question(entry: &Entry<'_>, facts: &Facts) -> Option<Question> {
+    let ByteString(ca_bundle) = entry.client.ca_bundle.clone()?;
+    if let Some(url) = &entry.client.url {
+        let uri: http::Uri = url.parse().ok()?;
+        let host = uri.host()?.trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(host.clone()).ok()?;
+        return Some(Question { address: (host, uri.port_u16().unwrap_or(443)), name, ca_bundle, by_url: true });
+    }
+    let service = entry.client.service.as_ref()?;
+    // The name that the API server asks for (`k8s.io/apiserver/pkg/util/webhook`, `HookClient`).
+    let name = ServerName::try_from(format!("{}.{}.svc", service.name, service.namespace)).ok()?;
+    let address = endpoint(&service.namespace, &service.name, facts)?;
+    Some(Question { address, name, ca_bundle, by_url: false })
+}
+
+/// The address of a ready endpoint.
+fn endpoint(namespace: &str, service: &str, facts: &Facts) -> Option<(String, u16)> {
+    facts.endpoint_slices.iter().find_map(|slice| {
+        let label = slice.metadata.labels.as_ref()?.get(SERVICE_NAME_LABEL)?;
+        if label != service || slice.metadata.namespace.as_deref() != Some(namespace) {
+            return None;
+        }
+        let port = slice.ports.iter().flatten().find_map(|port| u16::try_from(port.port?).ok())?;
+        let ready = slice.endpoints.iter().flatten().find(|endpoint| is_ready(endpoint))?;
+        Some((ready.addresses.first()?.clone(), port))
+    })
+}
+
+impl Question {
+    /// The answer; nothing where there is none, or none that says anything about trust.
+    async fn ask(self) -> Option<Handshake> {
+        let mut roots = RootCertStore::empty();
+        for certificate in read_bundle(&self.ca_bundle).ok()? {
+            roots.add(certificate.der.into()).ok()?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        let (host, port) = &self.address;
+        let stream = match TcpStream::connect((host.as_str(), *port)).await {
+            Ok(stream) => stream,
+            Err(error) if self.by_url => return Some(Handshake::Unreachable(error.to_string())),
+            Err(_) => return None,
+        };
+        match TlsConnector::from(Arc::new(config)).connect(self.name, stream).await {
+            Ok(stream) => {
+                let leaf = stream.get_ref().1.peer_certificates()?.first()?;
+                Some(Handshake::Trusted { not_after: read(leaf).ok()?.not_after })
+            }
+            Err(error) => untrusted(error.get_ref()?.downcast_ref::<rustls::Error>()?).map(Handshake::Untrusted),
+        }
+    }
+}
+
+/// Why a certificate is refused, if the API server would refuse it too: Go is more lenient than rustls in other respects, such
+/// as a serving certificate that is its own authority.
+fn untrusted(error: &rustls::Error) -> Option<String> {
+    use CertificateError as E;
+    let rustls::Error::InvalidCertificate(why) = error else { return None };
+    match why {
+        E::UnknownIssuer | E::BadSignature => Some("no certificate in caBundle signed it".to_owned()),
+        E::Expired | E::ExpiredContext { .. } => Some("it has ended".to_owned()),
+        E::NotValidYet | E::NotValidYetContext { .. } => Some("it is not valid yet".to_owned()),
+        E::NotValidForName | E::NotValidForNameContext { .. } => Some("it is for another name".to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,137 @@
+//! Whether what belongs to Outrider is there, of one version, and in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::certs::own::CA_SECRET;
+use crate::doctor::certificates::{days_until, read_bundle, soon};
+use crate::doctor::facts::Facts;
+use crate::doctor::report::{Check, Finding, Severity, counted};
+use crate::manager::break_glass::{ANNOTATION, Record};
+use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::sidecarset::crd;
+
+pub fn examine(facts: &Facts, now: Timestamp) -> Vec<Finding> {
+    let mut findings = configurations(facts);
+    findings.extend(definition(facts));
+    findings.extend(replicas(facts));
+    findings.extend(authority(facts, now));
+    findings
+}
+
+fn finding(check: Check, object: String, found: String, remedy: &str) -> Finding {
+    Finding { severity: Severity::Warning, check, object, webhook: None, found, remedy: remedy.to_owned() }
+}
+
+fn configurations(facts: &Facts) -> Vec<Finding> {
+    let find = |metadata: &[&ObjectMeta], name: &str| {
+        metadata.iter().find(|metadata| metadata.name.as_deref() == Some(name)).map(|metadata| (*metadata).clone())
+    };
+    let mutating: Vec<&ObjectMeta> = facts.mutating.iter().map(|configuration| &configuration.metadata).collect();
+    let validating: Vec<&ObjectMeta> = facts.validating.iter().map(|configuration| &configuration.metadata).collect();
+    let ours = [
+        (
+            format!("mutatingwebhookconfiguration/{MUTATING}"),
+            "mutatingwebhookconfigurations",
+            find(&mutating, MUTATING),
+        ),
+        (
+            format!("validatingwebhookconfiguration/{VALIDATING}"),
+            "validatingwebhookconfigurations",
+            find(&validating, VALIDATING),
+        ),
+    ];
+    let mut findings = Vec::new();
+    for (object, resource, metadata) in ours {
+        match metadata {
+            Some(metadata) => findings.extend(break_glass(object, &metadata)),
+            None if facts.lacks(resource) => {}
+            None => findings.push(finding(
+                Check::Missing,
+                object,
+                "it is not there: the API server asks Outrider nothing, and pods go without their sets".to_owned(),
+                "apply the chart, or: outrider manifests webhooks | kubectl apply --server-side -f -",
+            )),
+        }
+    }
+    findings
+}
+
+fn break_glass(object: String, metadata: &ObjectMeta) -> Option<Finding> {
+    let text = metadata.annotations.as_ref()?.get(ANNOTATION)?;
+    let found = match serde_json::from_str::<Record>(text) {
+        Ok(Record { by, at, .. }) => {
+            format!(
+                "break-glass is in force since {at}, by {by}: while nobody answers, pods are created without their sets"
+            )
+        }
+        Err(error) => format!("the annotation {ANNOTATION} is there but cannot be read: {error}"),
+    };
+    Some(finding(Check::BreakGlass, object, found, "when Outrider answers again: outrider break-glass --undo"))
+}
+
+fn definition(facts: &Facts) -> Option<Finding> {
+    if facts.lacks("customresourcedefinitions") {
+        return None;
+    }
+    let shipped = crd::sidecarset();
+    let name = shipped.metadata.name.clone().unwrap_or_default();
+    let object = format!("customresourcedefinition/{name}");
+    let remedy = "outrider manifests crds | kubectl apply --server-side -f -";
+    let Some(stored) = facts.crds.iter().find(|stored| stored.metadata.name == shipped.metadata.name) else {
+        let found = "it is not there: no replica gets ready without it".to_owned();
+        return Some(finding(Check::Missing, object, found, remedy));
+    };
+    if schemas(stored) == schemas(&shipped) {
+        return None;
+    }
+    let found = format!(
+        "its schema is not that of this outrider, {}: fields that only one of the two knows are dropped or refused",
+        env!("CARGO_PKG_VERSION")
+    );
+    Some(finding(Check::VersionSkew, object, found, remedy))
+}
+
+/// The schema of each version.
+fn schemas(crd: &CustomResourceDefinition) -> BTreeMap<&str, serde_json::Value> {
+    crd.spec.versions.iter().map(|version| (version.name.as_str(), serde_json::json!(version.schema))).collect()
+}
+
+/// Replicas that run different images.
+fn replicas(facts: &Facts) -> Option<Finding> {
+    let mut images: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let running = facts.pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    for container in running.filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| &spec.containers) {
+        images.entry(&container.name).or_default().extend(container.image.as_deref());
+    }
+    let (container, images) = images.into_iter().find(|(_, images)| images.len() > 1)?;
+    let images: Vec<&str> = images.into_iter().collect();
+    let found = format!("replicas run different images in container {container}: {}", images.join(", "));
+    let remedy = "see whether a rollout is under way or stuck: kubectl rollout status -n NAMESPACE deployment";
+    let remedy = remedy.replace("NAMESPACE", &facts.namespace);
+    Some(finding(Check::VersionSkew, format!("namespace/{}", facts.namespace), found, &remedy))
+}
+
+fn authority(facts: &Facts, now: Timestamp) -> Option<Finding> {
+    let ByteString(pem) = facts.ca_secret.as_ref()?.data.as_ref()?.get("tls.crt")?;
+    let object = format!("secret/{CA_SECRET}");
+    let remedy = "a replica with --certificates self replaces it; if none runs any more, delete the Secret";
+    let found = match read_bundle(pem).map(|bundle| bundle.into_iter().next()) {
+        Ok(Some(certificate)) if !soon(certificate.not_after, now) => return None,
+        Ok(Some(certificate)) if certificate.not_after < now => {
+            format!("the certificate authority ended at {}", certificate.not_after)
+        }
+        Ok(Some(certificate)) => format!(
+            "the certificate authority ends at {}, in {}",
+            certificate.not_after,
+            counted(days_until(certificate.not_after, now).unsigned_abs(), "day")
+        ),
+        Ok(None) => return None,
+        Err(why) => format!("the certificate authority cannot be read: {why}"),
+    };
+    Some(finding(Check::CertificateEnds, object, found, remedy))
+}

@@ -1,0 +1,300 @@
+//! The way out while nobody answers: our webhooks are turned to Ignore, and back, with nothing but access to the API server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::manager::registration::Configuration;
+
+/// Annotation of a webhook configuration while break-glass is in force: a [`Record`] as JSON.
+pub const ANNOTATION: &str = concat!(api_domain!(), "/break-glass");
+
+const FIELD_MANAGER: &str = "outrider-break-glass";
+const IGNORE: &str = "Ignore";
+/// The API server's default.
+const DEFAULT_POLICY: &str = "Fail";
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The leader and cert-manager write to the same object, but rarely.
+const TRIES: usize = 5;
+
+/// Who broke the glass, when, and what was behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// User, as the API server knows it.
+    pub by: String,
+    /// When.
+    pub at: String,
+    /// `failurePolicy` of each entry before.
+    pub was: BTreeMap<String, String>,
+}
+
+/// Why the policies could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused, or could not be reached.
+    #[error("{name}: {source}")]
+    Api {
+        /// Name of the configuration.
+        name: &'static str,
+        /// What happened.
+        source: Box<kube::Error>,
+    },
+    /// No answer in time.
+    #[error("{name}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout {
+        /// Name of the configuration.
+        name: &'static str,
+    },
+    /// Others write all the time.
+    #[error("{name}: it changed while it was being written, {TRIES} times; try again")]
+    Contended {
+        /// Name of the configuration.
+        name: &'static str,
+    },
+    /// The configuration cannot be put back by what the annotation says.
+    #[error(
+        "{name}: the annotation {ANNOTATION} cannot be read ({why}); set failurePolicy of its entries by hand, then remove the \
+         annotation"
+    )]
+    Record {
+        /// Name of the configuration.
+        name: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub enum Order {
+    /// Ignore, from now on.
+    Break {
+        /// Who asks.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// As it was.
+    Undo,
+}
+
+/// What is to be done to a configuration, or was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// There is no such configuration.
+    Absent,
+    /// Nothing: it is as asked for. With the record that is in force.
+    Nothing(Option<Record>),
+    /// These entries get these policies.
+    Change(Vec<Change>),
+}
+
+/// What happens to an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Name of the entry.
+    pub entry: String,
+    /// Its policy before.
+    pub from: String,
+    /// Its policy afterwards.
+    pub to: String,
+}
+
+/// Who asks, as the API server knows them.
+///
+/// # Errors
+/// When the API server does not tell.
+pub async fn who(client: &Client) -> Result<String, kube::Error> {
+    let api = Api::<SelfSubjectReview>::all(client.clone());
+    let answer = api.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
+    Ok(answer.status.and_then(|status| status.user_info?.username).unwrap_or_default())
+}
+
+/// Does what is asked for to one configuration; `dry_run` has the API server check it without storing it.
+///
+/// # Errors
+/// [`Error`].
+pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> Result<Step, Error> {
+    let api = Api::<C>::all(client.clone());
+    let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
+    let timeout = |_| Error::Timeout { name: C::NAME };
+    for _ in 0..TRIES {
+        let found = tokio::time::timeout(REQUEST_TIMEOUT, api.get_opt(C::NAME)).await.map_err(timeout)?;
+        let Some(found) = found.map_err(failed)? else { return Ok(Step::Absent) };
+        let (step, patch) = plan(&json!(found), order).map_err(|why| Error::Record { name: C::NAME, why })?;
+        let Some(patch) = patch else { return Ok(step) };
+        let params = PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Strategic(&patch);
+        let write = api.patch(C::NAME, &params, &patch);
+        match tokio::time::timeout(REQUEST_TIMEOUT, write).await.map_err(timeout)? {
+            Ok(_) => return Ok(step),
+            // Written by another meanwhile, or deleted.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(Error::Contended { name: C::NAME })
+}
+
+/// What is to be done to a configuration, and the strategic merge patch that does it, bound to the version that was read.
+/// Entries are keyed by name in it (`patchMergeKey` in `k8s.io/api/admissionregistration/v1`), so nothing else is touched.
+///
+/// # Errors
+/// In words, when an annotation that is to be undone cannot be read.
+fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
+    let annotation = found.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION)).and_then(Value::as_str);
+    let record = annotation.map(serde_json::from_str::<Record>);
+    let (wanted, record) = match (order, record) {
+        (Order::Undo, None) => return Ok((Step::Nothing(None), None)),
+        (Order::Undo, Some(Err(error))) => return Err(error.to_string()),
+        (Order::Undo, Some(Ok(record))) => (record.was, None),
+        (Order::Break { by, at }, record) => {
+            let in_force = record.and_then(Result::ok);
+            let mut wanted = BTreeMap::new();
+            let mut new =
+                in_force.clone().unwrap_or_else(|| Record { by: by.clone(), at: at.to_string(), was: BTreeMap::new() });
+            for (entry, policy) in policies(found) {
+                wanted.insert(entry.to_owned(), IGNORE.to_owned());
+                // An entry may have come, or been put back by an upgrade, since the glass was broken.
+                new.was.entry(entry.to_owned()).or_insert_with(|| policy.to_owned());
+            }
+            if in_force.as_ref() == Some(&new) && changes(found, &wanted).is_empty() {
+                return Ok((Step::Nothing(in_force), None));
+            }
+            (wanted, Some(new))
+        }
+    };
+    let changes = changes(found, &wanted);
+    let webhooks: Vec<Value> =
+        changes.iter().map(|change| json!({"name": change.entry, "failurePolicy": change.to})).collect();
+    let note = match record {
+        Some(record) => Value::String(json!(record).to_string()),
+        None => Value::Null,
+    };
+    let patch = json!({
+        "metadata": {"resourceVersion": found.pointer("/metadata/resourceVersion"), "annotations": {ANNOTATION: note}},
+        "webhooks": webhooks,
+    });
+    Ok((Step::Change(changes), Some(patch)))
+}
+
+/// Name and policy of each entry.
+fn policies(configuration: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let entries = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+    entries.filter_map(|entry| {
+        let policy = entry.get("failurePolicy").and_then(Value::as_str).unwrap_or(DEFAULT_POLICY);
+        Some((entry.get("name")?.as_str()?, policy))
+    })
+}
+
+fn changes(found: &Value, wanted: &BTreeMap<String, String>) -> Vec<Change> {
+    let change = |(entry, from): (&str, &str)| {
+        let to = wanted.get(entry).filter(|to| *to != from)?;
+        Some(Change { entry: entry.to_owned(), from: from.to_owned(), to: to.clone() })
+    };
+    policies(found).filter_map(change).collect()
+}
+
+/// Gives the entries of a configuration that is about to be applied the policies that are stored, while break-glass is in
+/// force: whoever applies it owns every field that it names.
+pub fn keep_policies(wanted: &mut Value, stored: &Value) {
+    if stored.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION)).is_none() {
+        return;
+    }
+    let kept: BTreeMap<&str, &str> = policies(stored).collect();
+    for entry in wanted.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        let policy = entry.get("name").and_then(Value::as_str).and_then(|name| kept.get(name));
+        if let (Some(policy), Some(entry)) = (policy.copied(), entry.as_object_mut()) {
+            entry.insert("failurePolicy".to_owned(), policy.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(policies: &[(&str, &str)], annotation: Option<&str>) -> Value {
+        let webhooks: Vec<Value> =
+            policies.iter().map(|(name, policy)| json!({"name": name, "failurePolicy": policy})).collect();
+        let annotations = annotation.map(|text| json!({ANNOTATION: text}));
+        json!({"metadata": {"resourceVersion": "7", "annotations": annotations}, "webhooks": webhooks})
+    }
+
+    fn order() -> Order {
+        Order::Break { by: "jane".to_owned(), at: "2026-01-02T03:04:05Z".parse().unwrap() }
+    }
+
+    fn change(entry: &str, from: &str, to: &str) -> Change {
+        Change { entry: entry.to_owned(), from: from.to_owned(), to: to.to_owned() }
+    }
+
+    const RECORD: &str = r#"{"by":"jane","at":"2026-01-02T03:04:05Z","was":{"a":"Fail","b":"Ignore"}}"#;
+
+    #[test]
+    fn every_entry_is_turned_to_ignore_and_what_it_was_is_recorded() {
+        let (step, patch) = plan(&configuration(&[("a", "Fail"), ("b", "Ignore")], None), &order()).unwrap();
+        assert_eq!(step, Step::Change(vec![change("a", "Fail", "Ignore")]));
+        let patch = patch.unwrap();
+        assert_eq!(patch["webhooks"], json!([{"name": "a", "failurePolicy": "Ignore"}]));
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        let record: Value =
+            serde_json::from_str(patch["metadata"]["annotations"][ANNOTATION].as_str().unwrap()).unwrap();
+        assert_eq!(record, serde_json::from_str::<Value>(RECORD).unwrap());
+    }
+
+    #[test]
+    fn undo_puts_back_what_was_and_removes_the_record() {
+        let broken = configuration(&[("a", "Ignore"), ("b", "Ignore"), ("new", "Ignore")], Some(RECORD));
+        let (step, patch) = plan(&broken, &Order::Undo).unwrap();
+        assert_eq!(step, Step::Change(vec![change("a", "Ignore", "Fail")]));
+        assert_eq!(
+            patch.unwrap(),
+            json!({"metadata": {"resourceVersion": "7", "annotations": {ANNOTATION: null}},
+                "webhooks": [{"name": "a", "failurePolicy": "Fail"}]})
+        );
+    }
+
+    #[test]
+    fn both_ways_can_be_gone_twice() {
+        let broken = configuration(&[("a", "Ignore"), ("b", "Ignore")], Some(RECORD));
+        let in_force = Step::Nothing(Some(serde_json::from_str(RECORD).unwrap()));
+        assert_eq!(plan(&broken, &order()).unwrap(), (in_force, None));
+        assert_eq!(plan(&configuration(&[("a", "Fail")], None), &Order::Undo).unwrap(), (Step::Nothing(None), None));
+    }
+
+    #[test]
+    fn an_upgrade_meanwhile_does_not_change_what_is_put_back() {
+        let upgraded = configuration(&[("a", "Fail"), ("b", "Ignore"), ("new", "Fail")], Some(RECORD));
+        let (step, patch) = plan(&upgraded, &order()).unwrap();
+        assert_eq!(step, Step::Change(vec![change("a", "Fail", "Ignore"), change("new", "Fail", "Ignore")]));
+        let record = patch.unwrap()["metadata"]["annotations"][ANNOTATION].as_str().unwrap().to_owned();
+        let record: Record = serde_json::from_str(&record).unwrap();
+        assert_eq!(
+            record.was,
+            [("a", "Fail"), ("b", "Ignore"), ("new", "Fail")].map(|(a, b)| (a.into(), b.into())).into()
+        );
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_not_undone_by_guessing() {
+        assert!(plan(&configuration(&[("a", "Ignore")], Some("{")), &Order::Undo).is_err());
+    }
+
+    #[test]
+    fn what_is_applied_keeps_the_policies_only_while_the_record_is_there() {
+        let wanted =
+            || json!({"webhooks": [{"name": "a", "failurePolicy": "Fail"}, {"name": "new", "failurePolicy": "Fail"}]});
+        for (annotation, expected) in [(Some(RECORD), ["Ignore", "Fail"]), (None, ["Fail", "Fail"])] {
+            let mut applied = wanted();
+            keep_policies(&mut applied, &configuration(&[("a", "Ignore")], annotation));
+            assert_eq!([&applied["webhooks"][0]["failurePolicy"], &applied["webhooks"][1]["failurePolicy"]], expected);
+        }
+    }
+}

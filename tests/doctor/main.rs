@@ -1,0 +1,114 @@
+//! What `outrider doctor` says of clusters that were recorded as files.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use outrider::certs::authority::Authority;
+use outrider::doctor::examine;
+use outrider::doctor::facts::Facts;
+use outrider::doctor::report::{Report, Severity, Verdict};
+use outrider::sidecarset::crd;
+use outrider::yaml;
+use serde_json::{Value, json};
+
+const DAY: u64 = 24 * 60 * 60;
+
+fn now() -> Timestamp {
+    "2026-03-01T12:00:00Z".parse().unwrap()
+}
+
+/// A new authority of `days`, made `ago` days before now, as a caBundle holds it.
+fn authority(name: &str, days: u64, ago: i64) -> String {
+    let made = now() - SignedDuration::from_hours(24 * ago);
+    let authority = Authority::create(name, Duration::from_secs(days * DAY), made).unwrap();
+    STANDARD.encode(authority.certificate_pem())
+}
+
+/// Reads a recorded cluster; certificates are put in for their names, and the definitions that this build ships for `SHIPPED`.
+fn recorded(name: &str) -> Facts {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/doctor/input/{name}.yaml"));
+    let mut text = fs::read_to_string(path).unwrap();
+    for (placeholder, days, ago) in
+        [("CA_VALID", 3650, 10), ("CA_OTHER", 3650, 10), ("CA_ENDING", 365, 360), ("CA_ENDED", 30, 40)]
+    {
+        text = text.replace(placeholder, &authority(placeholder, days, ago));
+    }
+    let mut value: Value = yaml::read(&text).unwrap().remove(0).value;
+    if value["crds"] == "SHIPPED" {
+        value["crds"] = json!([crd::sidecarset()]);
+    }
+    serde_json::from_value(value).unwrap()
+}
+
+fn examined(name: &str) -> Report {
+    examine(&recorded(name), now())
+}
+
+/// Compares with the file, or writes it when `UPDATE_GOLDEN=1`.
+fn hold(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
+        fs::write(&path, found).unwrap();
+    }
+    assert_eq!(found, fs::read_to_string(&path).unwrap_or_default(), "{}", path.display());
+}
+
+#[test]
+fn each_recorded_cluster_is_told_as_before_and_judged_as_it_is() {
+    for (name, verdict) in [
+        ("healthy", Verdict::Healthy),
+        ("nobody-answers", Verdict::Critical),
+        ("certificates", Verdict::Critical),
+        ("reach", Verdict::Critical),
+        ("own", Verdict::Findings),
+        ("without-outrider", Verdict::Findings),
+        ("unreadable", Verdict::CannotTell),
+    ] {
+        let report = examined(name);
+        hold(&format!("{name}.txt"), &report.text());
+        assert_eq!(report.verdict(), verdict, "{name}");
+    }
+}
+
+#[test]
+fn programs_read_the_same_as_people() {
+    hold("own.json", &format!("{}\n", serde_json::to_string_pretty(&examined("own")).unwrap()));
+}
+
+#[test]
+fn the_worst_comes_first() {
+    let severities: Vec<Severity> = examined("certificates").findings.iter().map(|finding| finding.severity).collect();
+    assert!(severities.is_sorted() && severities.contains(&Severity::Warning), "{severities:?}");
+}
+
+#[test]
+fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
+    let mut facts = recorded("healthy");
+    let printed = outrider::manifests::webhooks::Hook::all(&outrider::registry::registry());
+    let exclusion = outrider::world::Exclusion::new("outrider-system", []);
+    let settings = outrider::manifests::webhooks::Settings {
+        target: outrider::manifests::webhooks::Target::Service { namespace: "outrider-system".to_owned() },
+        ca_bundle: None,
+        exclusion: &exclusion,
+        pod_failure_policy: outrider::manifests::webhooks::FailurePolicy::Fail,
+    };
+    let bundle = facts.mutating[0].webhooks.as_ref().unwrap()[0].client_config.ca_bundle.clone();
+    facts.mutating = vec![outrider::manifests::webhooks::mutating(&printed, &settings)];
+    facts.validating = vec![outrider::manifests::webhooks::validating(&printed, &settings)];
+    for hook in facts.mutating[0].webhooks.iter_mut().flatten() {
+        hook.client_config.ca_bundle.clone_from(&bundle);
+    }
+    for hook in facts.validating[0].webhooks.iter_mut().flatten() {
+        hook.client_config.ca_bundle.clone_from(&bundle);
+    }
+    let report = examine(&facts, now());
+    assert_eq!(report.findings, []);
+    // Without the exclusions the same rules would hold the cluster.
+    facts.mutating[0].webhooks.as_mut().unwrap()[0].namespace_selector = None;
+    assert_eq!(examine(&facts, now()).verdict(), Verdict::Critical);
+}

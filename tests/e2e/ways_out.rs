@@ -1,0 +1,129 @@
+//! What a person does while nobody answers: the doctor, break-glass, uninstalling.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::{Cluster, Output};
+use outrider::certs::Authority;
+use serde_json::{Value, json};
+
+use crate::process::{Outrider, eventually, outrider, outrider_on};
+use crate::replicas::{get, has_ca_bundles, small_cluster, webhooks_at};
+use crate::room::{POD, SET};
+
+const SERVICE: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: outrider-webhook, namespace: outrider-system}
+spec: {ports: [{port: 443, targetPort: 9443}]}
+";
+
+const NOT_READY: &str = "
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: outrider-webhook-1, namespace: outrider-system, labels: {kubernetes.io/service-name: outrider-webhook}}
+addressType: IPv4
+endpoints: [{addresses: [10.0.0.1], conditions: {ready: false}}]
+ports: [{port: 9443, protocol: TCP}]
+";
+
+fn doctor(cluster: &Cluster) -> Output {
+    outrider_on(&cluster.kubeconfig(), &["doctor", "--service-account=outrider"])
+}
+
+/// A configuration of somebody else at this address, that trusts somebody else.
+fn another(address: std::net::SocketAddr) -> String {
+    let week = std::time::Duration::from_secs(7 * 24 * 60 * 60);
+    let authority = Authority::create("another", week * 8, jiff::Timestamp::now()).unwrap();
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "another"},
+        "webhooks": [{
+            "name": "another.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 20,
+            "objectSelector": {"matchLabels": {"opted": "in"}},
+            "clientConfig": {"url": format!("https://{address}/"), "caBundle": STANDARD.encode(authority.certificate_pem())},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        }],
+    })
+    .to_string()
+}
+
+fn policies(cluster: &Cluster) -> Vec<Value> {
+    let list = get(cluster, &["mutatingwebhookconfigurations,validatingwebhookconfigurations"]);
+    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    webhooks.map(|webhook| webhook["failurePolicy"].clone()).collect()
+}
+
+fn found(output: &Output, code: i32, texts: &[&str]) {
+    assert_eq!(output.code, Some(code), "{}{}", output.stdout, output.stderr);
+    for text in texts {
+        assert!(output.stdout.contains(text), "{text:?} in\n{}", output.stdout);
+    }
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
+    let (cluster, account) = small_cluster();
+    found(&outrider_on(&account, &["doctor"]), 2, &["not checked  mutatingwebhookconfigurations", "is forbidden"]);
+    let process = Outrider::start(&cluster, &account, &["--certificates=self"]);
+    process.ready();
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(process.webhooks))).unwrap();
+    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
+    found(
+        &doctor(&cluster),
+        0,
+        &["certificate  served for", "Nothing found; looked at 4 webhooks in 2 webhook configurations."],
+    );
+
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&another(process.webhooks))).unwrap();
+    let untrusted = "is not trusted by caBundle: no certificate in caBundle signed it";
+    found(&doctor(&cluster), 3, &["CRITICAL  validatingwebhookconfiguration/another", untrusted, "waits up to 20 s"]);
+    cluster.kubectl_ok(&["delete", "validatingwebhookconfiguration/another"], None).unwrap();
+
+    process.end();
+    found(&doctor(&cluster), 1, &["nobody answers at https://127.0.0.1:", "Connection refused"]);
+    let by_service = outrider(&["manifests", "webhooks"]);
+    let as_printed = || cluster.kubectl_ok(&["replace", "-f", "-"], Some(&by_service)).unwrap();
+    as_printed();
+    found(&doctor(&cluster), 3, &["there is no Service outrider-system/outrider-webhook", "caBundle is empty"]);
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(SERVICE)).unwrap();
+    found(&doctor(&cluster), 3, &["has no endpoints; failurePolicy is Fail: the API server refuses new pods"]);
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(NOT_READY)).unwrap();
+    found(&doctor(&cluster), 3, &["has no ready endpoint, 1 not ready", "until then: outrider break-glass"]);
+    cluster.kubectl_ok(&["delete", "clusterrolebinding", "outrider"], None).unwrap();
+    found(&doctor(&cluster), 3, &["may not do in the cluster: get sidecarsets.apps.outrider.dev, "]);
+
+    break_glass(&cluster);
+}
+
+/// On a cluster that refuses pods.
+fn break_glass(cluster: &Cluster) {
+    let pod = POD.replace("ROOM", "replicated").replace("name: web", "generateName: web-");
+    let create = || cluster.kubectl(&["create", "-f", "-"], Some(&pod)).unwrap();
+    let run = |args: &[&str]| outrider_on(&cluster.kubeconfig(), args);
+    let before = policies(cluster);
+    assert!(!create().success());
+
+    found(&run(&["break-glass", "--dry-run"]), 0, &["outrider-mutating: pod.outrider.dev: Fail -> Ignore (dry run)\n"]);
+    assert_eq!(policies(cluster), before);
+    found(&run(&["break-glass"]), 0, &["outrider-validating: sidecarset.apps.outrider.dev: Fail -> Ignore\n"]);
+    assert!(policies(cluster).iter().all(|policy| policy == "Ignore"));
+    let record = get(cluster, &["mutatingwebhookconfiguration", "outrider-mutating"])["metadata"]["annotations"]
+        ["outrider.dev/break-glass"]
+        .clone();
+    let record: Value = serde_json::from_str(record.as_str().unwrap()).unwrap();
+    assert_eq!(record["was"], json!({"pod.outrider.dev": "Fail", "sidecarset.apps.outrider.dev": "Fail"}));
+    assert!(record["by"].is_string() && record["at"].is_string());
+    eventually("pods are created", || create().success());
+    found(&run(&["break-glass"]), 0, &["outrider-mutating: already in force since"]);
+    found(&doctor(cluster), 1, &["break-glass is in force since", "requests pass without it"]);
+
+    found(&run(&["break-glass", "--undo"]), 0, &["outrider-mutating: pod.outrider.dev: Ignore -> Fail\n"]);
+    assert_eq!(policies(cluster), before);
+    let annotations =
+        get(cluster, &["mutatingwebhookconfiguration", "outrider-mutating"])["metadata"]["annotations"].clone();
+    assert!(annotations.get("outrider.dev/break-glass").is_none());
+    found(&run(&["break-glass", "--undo"]), 0, &["outrider-mutating: break-glass is not in force, nothing to do\n"]);
+    eventually("pods are refused", || !create().success());
+}
