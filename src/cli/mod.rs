@@ -16,6 +16,7 @@ pub mod render;
 pub mod review;
 pub mod serve;
 pub mod streams;
+pub mod uninstall;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,8 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     /// Let requests pass while nobody answers: turn Outrider's webhooks to Ignore, and back
     BreakGlass(break_glass::BreakGlassArgs),
+    /// Remove the webhook configurations, before what answers them goes
+    Uninstall(uninstall::UninstallArgs),
     /// Print a script that completes commands and flags in a shell
     Completion(completion::CompletionArgs),
 }
@@ -75,6 +78,7 @@ pub fn run() -> ExitCode {
         Command::Manifests(args) => manifests::execute(&args),
         Command::Doctor(args) => doctor::execute(&args),
         Command::BreakGlass(args) => break_glass::execute(&args),
+        Command::Uninstall(args) => uninstall::execute(&args),
         Command::Completion(args) => completion::execute(&args),
     }
 }

@@ -8,6 +8,7 @@ pub mod options;
 pub mod queue;
 pub mod registration;
 pub mod schedule;
+pub mod uninstall;
 
 use std::sync::Arc;
 use std::time::Duration;

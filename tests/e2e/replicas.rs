@@ -89,7 +89,7 @@ fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
     (created, failed)
 }
 
-const CONFIGURATIONS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+pub const CONFIGURATIONS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
 
 pub fn has_ca_bundles(cluster: &Cluster) -> bool {
     let list = get(cluster, &[CONFIGURATIONS]);

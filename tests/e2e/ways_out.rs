@@ -7,8 +7,8 @@ use outrider::certs::Authority;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider, outrider_on};
-use crate::replicas::{get, has_ca_bundles, small_cluster, webhooks_at};
-use crate::room::{POD, SET};
+use crate::replicas::{CONFIGURATIONS, get, has_ca_bundles, small_cluster, webhooks_at};
+use crate::room::{POD, REGISTERING, SET};
 
 const SERVICE: &str = "
 apiVersion: v1
@@ -48,7 +48,7 @@ fn another(address: std::net::SocketAddr) -> String {
 }
 
 fn policies(cluster: &Cluster) -> Vec<Value> {
-    let list = get(cluster, &["mutatingwebhookconfigurations,validatingwebhookconfigurations"]);
+    let list = get(cluster, &[CONFIGURATIONS]);
     let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
     webhooks.map(|webhook| webhook["failurePolicy"].clone()).collect()
 }
@@ -95,6 +95,7 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     found(&doctor(&cluster), 3, &["may not do in the cluster: get sidecarsets.apps.outrider.dev, "]);
 
     break_glass(&cluster);
+    uninstall(&cluster);
 }
 
 /// On a cluster that refuses pods.
@@ -126,4 +127,66 @@ fn break_glass(cluster: &Cluster) {
     assert!(annotations.get("outrider.dev/break-glass").is_none());
     found(&run(&["break-glass", "--undo"]), 0, &["outrider-mutating: break-glass is not in force, nothing to do\n"]);
     eventually("pods are refused", || !create().success());
+}
+
+/// What the chart's pre-delete hook may do.
+const UNINSTALLING: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: uninstalling}
+rules:
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  resourceNames: [outrider-mutating, outrider-validating]
+  verbs: [get, delete]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: uninstalling}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: uninstalling}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: uninstaller}]
+";
+
+fn uninstall(cluster: &Cluster) {
+    let uninstaller = cluster.kubeconfig_for("uninstaller", &["system:authenticated"]).unwrap();
+    let run = |args: &[&str]| outrider_on(&uninstaller, &[&["uninstall"], args].concat());
+    let refused = run(&[]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("outrider-mutating: ") && refused.stderr.contains("is forbidden"),
+        "{}",
+        refused.stderr
+    );
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(UNINSTALLING)).unwrap();
+
+    let count = || get(cluster, &[CONFIGURATIONS])["items"].as_array().unwrap().len();
+    found(&run(&["--dry-run"]), 0, &["outrider-mutating: would be removed (dry run)\n"]);
+    assert_eq!(count(), 2);
+    found(&run(&[]), 0, &["outrider-mutating: removed\noutrider-validating: removed\n"]);
+    assert_eq!(count(), 0);
+    found(&run(&[]), 0, &["outrider-mutating: it is not there, nothing to do\n"]);
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn a_process_that_registers_itself_leaves_a_broken_glass_alone() {
+    let (cluster, account) = small_cluster();
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
+    let urls = || get(&cluster, &[CONFIGURATIONS]).to_string();
+    let start = || {
+        let process = Outrider::registered_as(&cluster, &account, &[]);
+        let url = format!("https://{}/validate--v1-pod", process.webhooks);
+        let mutating = format!("https://{}/mutate--v1-pod", process.webhooks);
+        eventually("the webhooks are registered", || urls().contains(&url) && urls().contains(&mutating));
+        process
+    };
+    let first = start();
+    found(&outrider_on(&cluster.kubeconfig(), &["break-glass"]), 0, &["Fail -> Ignore"]);
+    // Without the time to remove the configurations; the next one applies them with an address of its own.
+    first.kill();
+    let second = start();
+    assert!(policies(&cluster).iter().all(|policy| policy == "Ignore"));
+    found(&outrider_on(&cluster.kubeconfig(), &["break-glass", "--undo"]), 0, &["Ignore -> Fail"]);
+    assert!(policies(&cluster).iter().all(|policy| policy == "Fail"));
+    second.end();
 }

@@ -1,0 +1,94 @@
+//! Removes our webhook configurations, so that the API server asks nobody who is about to go.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Preconditions};
+use kube::{Api, Client};
+use tokio::time::{sleep, timeout};
+
+use crate::manager::registration::Configuration;
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(200);
+
+/// Why a configuration is still there.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused, or could not be reached.
+    #[error("{name}: {source}")]
+    Api {
+        /// Name of the configuration.
+        name: &'static str,
+        /// What happened.
+        source: Box<kube::Error>,
+    },
+    /// No answer in time.
+    #[error("{name}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    NoAnswer {
+        /// Name of the configuration.
+        name: &'static str,
+    },
+    /// It was deleted and stays.
+    #[error("{name}: it is being deleted and still there after {} s; finalizers hold it: {finalizers}", patience.as_secs())]
+    Held {
+        /// Name of the configuration.
+        name: &'static str,
+        /// How long was waited.
+        patience: Duration,
+        /// Who holds it.
+        finalizers: String,
+    },
+}
+
+/// What became of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// There was none.
+    Absent,
+    /// It is gone; with a dry run, it would be.
+    Removed,
+}
+
+/// Removes a configuration and waits until it is gone, `patience` at most. With `dry_run` the API server checks the request and
+/// removes nothing.
+///
+/// # Errors
+/// [`Error`] when it is still there.
+pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_run: bool) -> Result<Outcome, Error> {
+    let api = Api::<C>::all(client.clone());
+    let Some(found) = get(&api).await? else { return Ok(Outcome::Absent) };
+    let uid = found.meta().uid.clone();
+    // One that was made meanwhile is another's.
+    let preconditions = Some(Preconditions { uid: uid.clone(), resource_version: None });
+    let params = DeleteParams { dry_run, preconditions, ..DeleteParams::default() };
+    match timeout(REQUEST_TIMEOUT, api.delete(C::NAME, &params)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {}
+        Ok(Err(source)) => return Err(Error::Api { name: C::NAME, source: Box::new(source) }),
+        Err(_) => return Err(Error::NoAnswer { name: C::NAME }),
+    }
+    if dry_run {
+        return Ok(Outcome::Removed);
+    }
+    let mut finalizers = Vec::new();
+    let gone = async {
+        loop {
+            match get(&api).await? {
+                Some(found) if found.meta().uid == uid => {
+                    finalizers = found.meta().finalizers.clone().unwrap_or_default()
+                }
+                _ => return Ok(()),
+            }
+            sleep(POLL).await;
+        }
+    };
+    match timeout(patience, gone).await {
+        Ok(gone) => gone.map(|()| Outcome::Removed),
+        Err(_) => Err(Error::Held { name: C::NAME, patience, finalizers: finalizers.join(", ") }),
+    }
+}
+
+async fn get<C: Configuration>(api: &Api<C>) -> Result<Option<C>, Error> {
+    let answer = timeout(REQUEST_TIMEOUT, api.get_opt(C::NAME)).await.map_err(|_| Error::NoAnswer { name: C::NAME })?;
+    answer.map_err(|source| Error::Api { name: C::NAME, source: Box::new(source) })
+}
