@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::doctor::report::{Check, Finding, Severity};
 use crate::manifests::rbac::Rbac;
+use crate::workshop::Kinds;
 
 /// Something to do with a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -57,7 +58,7 @@ impl Right {
 
 /// All that `outrider serve` in this namespace needs, as `outrider manifests rbac` grants it.
 pub fn needed(namespace: &str) -> Vec<Right> {
-    let rbac = Rbac::of(namespace);
+    let rbac = Rbac::of(namespace, &Kinds::default());
     let cluster = rbac.cluster_role.rules.iter().flatten().flat_map(|rule| expand(rule, ""));
     let own = rbac.role.rules.iter().flatten().flat_map(|rule| expand(rule, namespace));
     cluster.chain(own).collect()
