@@ -75,7 +75,7 @@ pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_r
         loop {
             match get(&api).await? {
                 Some(found) if found.meta().uid == uid => {
-                    finalizers = found.meta().finalizers.clone().unwrap_or_default()
+                    finalizers = found.meta().finalizers.clone().unwrap_or_default();
                 }
                 _ => return Ok(()),
             }

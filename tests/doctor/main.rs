@@ -89,7 +89,8 @@ fn the_worst_comes_first() {
 #[test]
 fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
     let mut facts = recorded("healthy");
-    let printed = outrider::manifests::webhooks::Hook::all(&outrider::registry::registry());
+    let printed =
+        outrider::manifests::webhooks::Hook::all(&outrider::registry::registry(&outrider::workshop::Kinds::default()));
     let exclusion = outrider::world::Exclusion::new("outrider-system", []);
     let settings = outrider::manifests::webhooks::Settings {
         target: outrider::manifests::webhooks::Target::Service { namespace: "outrider-system".to_owned() },
