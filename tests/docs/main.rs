@@ -60,6 +60,27 @@ fn readme_shows_the_sample_set() {
 }
 
 #[test]
+fn page_of_the_workshop_shows_the_samples() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/workshop.md")).unwrap();
+    for name in ["apps_v1_simpledeployment.yaml", "webapp_v1_welcome.yaml"] {
+        let sample = fs::read_to_string(root.join("config/samples").join(name)).unwrap();
+        let sample: Vec<&str> = sample.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(
+            page.contains(&format!("```yaml\n{}\n```", sample.join("\n"))),
+            "docs/workshop.md does not show {name}"
+        );
+    }
+    for kind in &outrider::workshop::KINDS {
+        assert!(
+            page.to_lowercase().contains(&format!("| `{}` |", kind.name)),
+            "docs/workshop.md does not list {}",
+            kind.name
+        );
+    }
+}
+
+#[test]
 fn links_of_the_documentation_lead_to_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("benches/README.md")];
