@@ -13,6 +13,9 @@ use serde_json::Value;
 use super::owner::is_controlled_by;
 use super::{Again, Key, REQUEST_TIMEOUT, Store, Watchable};
 
+#[cfg(test)]
+mod tests;
+
 /// An object of somebody else need not be watched; its end is seen when it is looked for again.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
@@ -179,61 +182,5 @@ pub fn contains(live: &Value, wanted: &Value) -> bool {
             wanted.iter().all(|wanted| live.iter().any(|live| contains(live, wanted)))
         }
         _ => live == wanted,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::core::Status;
-    use serde_json::json;
-
-    use super::*;
-
-    async fn refused(status: Value) -> Error {
-        let status: Status = serde_json::from_value(status).unwrap();
-        let key = Key { namespace: "n".to_owned(), name: "c".to_owned() };
-        let answer = async { Err::<(), _>(kube::Error::Api(Box::new(status))) };
-        request::<ConfigMap, _>(&key, answer).await.unwrap_err()
-    }
-
-    #[tokio::test]
-    async fn a_refusal_is_told_in_the_api_servers_words_and_tried_again_unless_the_namespace_ends() {
-        let invalid = json!({"code": 422, "status": "Failure", "reason": "Invalid", "message": "it is invalid"});
-        let error = refused(invalid).await;
-        assert_eq!(error.to_string(), "ConfigMap \"c\": it is invalid");
-        assert!(error.again().is_err());
-        let ends = json!({"code": 403, "status": "Failure", "reason": "Forbidden", "message": "it ends",
-            "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}});
-        assert_eq!(refused(ends).await.again().unwrap(), None);
-        let forbidden = json!({"code": 403, "status": "Failure", "reason": "Forbidden", "message": "no"});
-        assert!(refused(forbidden).await.again().is_err());
-    }
-
-    #[test]
-    fn what_others_added_is_no_difference_and_what_they_changed_is() {
-        let wanted =
-            json!({"a": 1, "list": [{"name": "x", "v": 1}, {"name": "y"}], "args": ["1", "2"], "map": {"k": "v"}});
-        assert!(contains(&wanted, &wanted));
-        let mut live = wanted.clone();
-        live["b"] = json!(2);
-        live["map"]["other"] = json!("w");
-        live["list"] = json!([{"name": "injected"}, {"name": "y", "z": 0}, {"name": "x", "v": 1, "w": 2}]);
-        assert!(contains(&live, &wanted));
-        for (pointer, value) in [
-            ("/a", json!(2)),
-            ("/a", json!("1")),
-            ("/map/k", json!("other")),
-            ("/map", json!({})),
-            ("/list", json!([{"name": "x", "v": 1}])),
-            ("/list/2/v", json!(2)),
-            ("/args", json!(["1", "2", "3"])),
-            ("/args", json!(["2", "1"])),
-            ("/args", json!(null)),
-        ] {
-            let mut live = live.clone();
-            *live.pointer_mut(pointer).unwrap() = value.clone();
-            assert!(!contains(&live, &wanted), "{pointer} {value}");
-        }
     }
 }
