@@ -50,7 +50,8 @@ pub(super) async fn serve(args: &ServeArgs, process: Process) -> Result<(), Serv
     let manager = Manager::new(&connection, options(args)?, shared).map_err(ClusterError::from)?;
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = Hook::all(&registry);
-    tracing::info!(api_server = connection.url(), namespace = args.namespace, "Serving a cluster");
+    let kinds: Vec<&str> = args.kinds.enable_kinds.iter().map(|kind| kind.name).collect();
+    tracing::info!(api_server = connection.url(), namespace = args.namespace, ?kinds, "Serving a cluster");
     let managing = tokio::spawn(manager.run(hooks, process.shutdown.clone()));
     run(args, process, registry, world).await?;
     // Only now may the process end: the lease has been given back.

@@ -121,7 +121,8 @@ impl Applier {
     /// those that it has are taken by force. Writes nothing when all of `wanted` is there.
     ///
     /// `wanted` needs a namespace, a name and an owner reference with `controller`. `store` is what the watch told of such
-    /// objects: what is not in there is asked for.
+    /// objects: what is not in there is asked for. An object that somebody creates between the question and the write is taken over
+    /// unless it has a controller, as server-side apply cannot be told to create only.
     ///
     /// # Errors
     /// [`Error::Foreign`] when an object of this name has another controller or none; else what the API server says.
