@@ -299,7 +299,12 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
     /// # Errors
     /// [`ParseError::Unreadable`] when the body is not a review; [`ParseError::Object`] when only the object is at fault.
     pub fn parse(body: &'a [u8]) -> Result<Self, ParseError> {
-        match serde_json::from_slice::<Envelope<'a, O>>(body) {
+        // Looking at the encoding once is cheaper than at each text. Where it is broken, the decoder knows whether that matters.
+        let envelope = match std::str::from_utf8(body) {
+            Ok(text) => serde_json::from_str::<Envelope<'a, O>>(text),
+            Err(_) => serde_json::from_slice(body),
+        };
+        match envelope {
             Ok(envelope) => Self::from_envelope(envelope).map_err(ParseError::Unreadable),
             Err(error) => Err(blame::<O>(body, &error)),
         }
