@@ -91,3 +91,37 @@ fn message_of(payload: &(dyn std::any::Any + Send)) -> &str {
     let literal = payload.downcast_ref::<&str>().copied();
     literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::env;
+    use std::process::{self, Command};
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_dies_of_a_panic_has_told_everything_in_order() {
+        const CHILD: &str = "OUTRIDER_TEST_DIES";
+        if env::var_os(CHILD).is_some() {
+            init(Some(Format::Json), "info").unwrap();
+            (0..100).for_each(|number| tracing::info!(number, "Before"));
+            let _ = panic::catch_unwind(|| panic!("on purpose"));
+            process::abort();
+        }
+        let name = "logging::tests::a_process_that_dies_of_a_panic_has_told_everything_in_order";
+        let mut child = Command::new(env::current_exe().unwrap());
+        let output = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let (panic, before) = lines.split_last().unwrap();
+        assert_eq!(
+            before.iter().map(|line| line["number"].as_u64().unwrap()).collect::<Vec<_>>(),
+            Vec::from_iter(0..100)
+        );
+        assert_eq!(panic["message_of_panic"], "on purpose");
+        assert!(!output.status.success());
+    }
+}

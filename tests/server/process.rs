@@ -86,6 +86,7 @@ fn a_second_signal_ends_the_process_at_once() {
     process.signal("INT");
     process.line("Ending; not ready from now on");
     process.signal("TERM");
+    process.line("Ending at once");
     assert_eq!(process.end().code(), Some(1));
 }
 
