@@ -119,7 +119,7 @@ mod tests {
         let (panic, before) = lines.split_last().unwrap();
         assert_eq!(
             before.iter().map(|line| line["number"].as_u64().unwrap()).collect::<Vec<_>>(),
-            Vec::from_iter(0..100)
+            (0..100).collect::<Vec<_>>()
         );
         assert_eq!(panic["message_of_panic"], "on purpose");
         assert!(!output.status.success());
