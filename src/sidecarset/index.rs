@@ -8,6 +8,7 @@ use std::sync::Arc;
 use admission::format::Selector;
 use admission::format::selector::Requirement;
 
+use crate::sidecarset::api::SidecarContainer;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
 
 /// All sets, found by what they select.
@@ -19,6 +20,8 @@ pub struct SetIndex {
     namespace_labels: Terms,
     // Sets with no condition that can be looked up.
     everywhere: Vec<u32>,
+    // Sets by the names of their containers and volumes.
+    by_part: HashMap<String, Vec<u32>>,
 }
 
 /// Positions of sets by label.
@@ -56,6 +59,9 @@ impl SetIndex {
         let popularity = popularity(&sets);
         let mut index = Self { sets: Vec::new(), ..Self::default() };
         for (position, set) in (0_u32..).zip(&sets) {
+            for name in parts(set) {
+                index.by_part.entry(name.to_owned()).or_default().push(position);
+            }
             let rarest = conditions(set).min_by_key(|condition| condition.weight(&popularity));
             match rarest {
                 Some(condition) => index.file(&condition, position),
@@ -112,8 +118,24 @@ impl SetIndex {
         found.into_iter().filter_map(|position| self.sets.get(position as usize)).collect()
     }
 
-    /// Sets that may select a pod which `selector` selects too, in no order. The others do not, whatever the namespace.
-    pub fn may_share_pods_with(&self, selector: &Selector) -> impl Iterator<Item = &Arc<CompiledSet>> {
+    /// Sets that bring a container or volume of one of these names and may select a pod which `selector` selects too, whatever
+    /// the namespace, in the order of injection. The others do not.
+    pub fn rivals<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+        selector: &Selector,
+    ) -> impl Iterator<Item = &Arc<CompiledSet>> {
+        let mut found: Vec<u32> = names.filter_map(|name| self.by_part.get(name)).flatten().copied().collect();
+        found.sort_unstable();
+        found.dedup();
+        if !found.is_empty() {
+            let meeting = self.may_share_pods_with(selector);
+            found.retain(|position| meeting.binary_search(position).is_ok());
+        }
+        found.into_iter().filter_map(|position| self.sets.get(position as usize))
+    }
+
+    fn may_share_pods_with(&self, selector: &Selector) -> Vec<u32> {
         let mut found = self.everywhere.clone();
         self.namespace_labels.keys.values().for_each(|term| term.collect_all(&mut found));
         for (key, term) in &self.pod_labels.keys {
@@ -128,7 +150,7 @@ impl SetIndex {
         }
         found.sort_unstable();
         found.dedup();
-        found.into_iter().filter_map(|position| self.sets.get(position as usize))
+        found
     }
 
     fn file(&mut self, condition: &Condition<'_>, position: u32) {
@@ -170,6 +192,13 @@ impl Term {
         found.extend_from_slice(&self.any_value);
         found.extend(self.values.values().flatten());
     }
+}
+
+/// The names of the containers and volumes of a set, as written.
+fn parts(set: &CompiledSet) -> impl Iterator<Item = &str> {
+    let containers = set.spec.init_containers.iter().chain(&set.spec.containers).flatten();
+    let volumes = set.spec.volumes.iter().flatten().filter_map(|volume| volume.get("name")?.as_str());
+    containers.map(SidecarContainer::name).chain(volumes)
 }
 
 type Popularity<'s> = HashMap<(Owner, &'s str, Option<&'s str>), usize>;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-use super::SetIndex;
+use super::{SetIndex, parts};
 use crate::sidecarset::compiled::{CompiledSet, NamespaceScope};
 use crate::testing::compile;
 
@@ -89,11 +89,16 @@ proptest! {
         specs in prop::collection::vec(spec(), 0..12),
         selector in selector().prop_map(|selector| json!({"selector": selector, "namespaceSelector": {}})),
     ) {
-        let object = |(index, spec): (usize, &Value)| json!({"metadata": {"name": format!("s{index}")}, "spec": spec});
+        let object = |(index, spec): (usize, &Value)| {
+            let mut spec = spec.clone();
+            spec["containers"] = json!([{"name": "log"}]);
+            json!({"metadata": {"name": format!("s{index}")}, "spec": spec})
+        };
         let sets: Vec<_> = specs.iter().enumerate().map(|it| Arc::new(compile(&object(it)))).collect();
         let selector = compile(&object((99, &selector))).selector;
         let index = SetIndex::build(sets.clone());
-        let found: Vec<&str> = index.may_share_pods_with(&selector).map(|set| set.name.as_str()).collect();
+        let names = sets.iter().flat_map(|set| parts(set));
+        let found: Vec<&str> = index.rivals(names, &selector).map(|set| set.name.as_str()).collect();
         for set in &sets {
             let is_found = found.contains(&set.name.as_str());
             prop_assert!(is_found || !selector.overlaps(&set.selector), "{} is missed", set.name);
@@ -104,9 +109,10 @@ proptest! {
 #[test]
 fn sets_of_other_pods_are_not_candidates() {
     let selecting = |name: &str, app: &str| {
-        Arc::new(compile(
-            &json!({"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": app, "all": "x"}}}}),
-        ))
+        Arc::new(compile(&json!({"metadata": {"name": name}, "spec": {
+            "selector": {"matchLabels": {"app": app, "all": "x"}},
+            "containers": [{"name": "log"}],
+        }})))
     };
     let mut sets: Vec<_> = (0..100).map(|i| selecting(&format!("s{i}"), &format!("app{i}"))).collect();
     sets.push(selecting("mine", "web"));
@@ -115,8 +121,11 @@ fn sets_of_other_pods_are_not_candidates() {
     assert_eq!(found.iter().map(|set| set.name.as_str()).collect::<Vec<_>>(), ["mine"]);
     assert_eq!(index.len(), 101);
     let own = selecting("other", "web");
-    let rivals = index.may_share_pods_with(&own.selector).map(|set| set.name.as_str());
-    assert_eq!(rivals.collect::<Vec<_>>(), ["mine"]);
+    let rivals =
+        |name| index.rivals(std::iter::once(name), &own.selector).map(|set| set.name.as_str()).collect::<Vec<_>>();
+    let shared = parts(&own).next().unwrap();
+    assert_eq!(rivals(shared), ["mine"]);
+    assert!(rivals("of-nobody").is_empty());
 }
 
 #[test]

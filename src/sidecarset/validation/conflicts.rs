@@ -24,7 +24,10 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
         (name, _) => named(name),
     };
     let own_containers = container_names(spec);
-    for other in sets.may_share_pods_with(&selector).filter(|other| other.name != own_name) {
+    let volumes = spec.child("volumes");
+    let volumes: Vec<&str> = volumes.items().map(|volume| volume.text("name")).collect();
+    let names = own_containers.keys().map(String::as_str).chain(volumes);
+    for other in sets.rivals(names, &selector).filter(|other| other.name != own_name) {
         if !meet(&selector, namespaces.as_ref(), other) {
             continue;
         }
