@@ -29,9 +29,9 @@ pub struct BreakGlassArgs {
 }
 
 const EXAMPLES: &str = "\
-Turns failurePolicy of every webhook in outrider-mutating and outrider-validating to Ignore: while Outrider does not answer, pods
-are created without their sets. While it answers, nothing changes. Needs no running Outrider, only the API server. Who did it, when
-and what it was before is kept in the annotation outrider.dev/break-glass of each configuration; while it is there, Outrider itself
+Turns failurePolicy of every webhook in outrider-mutating and outrider-validating to Ignore: while Outrider does not answer, pods \
+are created without their sets. While it answers, nothing changes. Needs no running Outrider, only the API server. Who did it, when \
+and what it was before is kept in the annotation outrider.dev/break-glass of each configuration; while it is there, Outrider itself \
 leaves failurePolicy alone. Helm, kustomize and GitOps tools do not know of it: an upgrade may put Fail back.
 
 Both ways may be gone twice; the second time changes nothing.

@@ -30,8 +30,8 @@ pub struct UninstallArgs {
 }
 
 const EXAMPLES: &str = "\
-Removes the webhook configurations outrider-mutating and outrider-validating and waits until they are gone. Run it before the pods
-of Outrider are removed: the chart does, as its pre-delete hook. While a configuration is there and nobody answers, the API server
+Removes the webhook configurations outrider-mutating and outrider-validating and waits until they are gone. Run it before the pods \
+of Outrider are removed: the chart does, as its pre-delete hook. While a configuration is there and nobody answers, the API server \
 refuses pods. May be run twice; what is not there needs no removing.
 
 Custom resource definitions and SidecarSets stay. To remove them too, and every set with them:

@@ -3,6 +3,7 @@
 pub mod break_glass;
 pub mod client;
 pub mod lease;
+pub mod narrow;
 pub mod operator;
 pub mod options;
 pub mod queue;
@@ -25,6 +26,7 @@ use crate::certs::own::{OwnCertificates, Storage};
 use crate::certs::{Resolver, local};
 use crate::manager::client::Connection;
 use crate::manager::lease::{Elector, KubeStore};
+use crate::manager::narrow::Narrowing;
 use crate::manager::operator::Context;
 use crate::manager::options::{Certificates, Election, Options};
 use crate::manager::registration::SelfRegistration;
@@ -215,10 +217,13 @@ impl Leader {
     async fn work(&self, cancel: CancellationToken) {
         let mut tasks = JoinSet::new();
         let client = || self.client.clone();
+        let narrowing = Narrowing::new(client(), self.world.clone(), &self.hooks, self.options.narrow_webhooks);
         if self.options.controllers.run(controller::NAME) {
-            let metrics = self.shared.metrics.clone();
-            tasks.spawn(controller::run(client(), self.world.clone(), metrics, cancel.clone()));
+            let (metrics, coverage) = (self.shared.metrics.clone(), narrowing.coverage());
+            tasks.spawn(controller::run(client(), self.world.clone(), coverage, metrics, cancel.clone()));
         }
+        let narrow = cancel.clone().run_until_cancelled_owned(narrowing.run());
+        tasks.spawn(async move { narrow.await.unwrap_or_default() });
         for kind in self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name)) {
             let (metrics, cancel) = (self.shared.metrics.clone(), cancel.clone());
             if let Some(start) = kind.controller {

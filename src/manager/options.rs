@@ -23,6 +23,8 @@ pub struct Options {
     pub certificates: Certificates,
     /// The URL under which the API server is to call this process, outside the cluster.
     pub webhook_url: Option<String>,
+    /// Whether the API server is to ask only about pods that a set can match.
+    pub narrow_webhooks: bool,
 }
 
 impl Options {

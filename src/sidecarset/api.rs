@@ -253,6 +253,33 @@ pub struct SidecarSetStatus {
     /// Name clashes met when naming a revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
+    /// What is the case with the set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<Condition>>,
+}
+
+/// Something that is the case with a set, or is not. As in the API's own `metav1.Condition`, but whatever is stored decodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// What.
+    #[serde(rename = "type", deserialize_with = "null_as_default")]
+    pub type_: String,
+    /// `True`, `False` or `Unknown`.
+    #[serde(deserialize_with = "null_as_default")]
+    pub status: String,
+    /// The generation of the set that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// When `status` last changed.
+    #[serde(deserialize_with = "null_as_default")]
+    pub last_transition_time: String,
+    /// Why, in one word.
+    #[serde(deserialize_with = "null_as_default")]
+    pub reason: String,
+    /// Why, for people.
+    #[serde(deserialize_with = "null_as_default")]
+    pub message: String,
 }
 
 #[cfg(test)]

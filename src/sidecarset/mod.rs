@@ -8,6 +8,7 @@ pub mod crd;
 pub mod defaults;
 pub mod index;
 pub mod injection;
+pub mod narrowing;
 pub mod needs;
 mod rules;
 mod size;

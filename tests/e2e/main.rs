@@ -7,6 +7,7 @@ mod controller;
 mod counts;
 mod injection;
 mod left_alone;
+mod narrowing;
 mod other_webhooks;
 mod process;
 mod refusals;

@@ -112,7 +112,8 @@ pub struct RegistrationArgs {
     /// Where the API server reaches this process, such as <https://127.0.0.1:9443>
     #[arg(long, value_name = "URL")]
     pub webhook_url: Option<String>,
-    /// Have the API server call only for what the sets that exist can match
+    /// Have the API server ask only about pods that the sets can match, by a matchCondition that the leader keeps; docs/narrowing.md
+    /// tells what it does not see
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub narrow_webhooks: bool,

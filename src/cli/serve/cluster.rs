@@ -85,6 +85,7 @@ fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
         election,
         certificates: certificates(args, webhook_url.is_some())?,
         webhook_url,
+        narrow_webhooks: args.registration.narrow_webhooks,
     })
 }
 

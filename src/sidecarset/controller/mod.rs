@@ -4,22 +4,26 @@ pub mod carried;
 pub mod count;
 pub mod packed;
 pub mod pods;
+pub mod programmed;
 mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::manager::queue::Queue;
 use crate::server::Metrics;
 use crate::sidecarset::api::SidecarSet;
+use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::pods::PodIndex;
-use crate::world::sets::SetRecord;
+use crate::sidecarset::controller::programmed::Coverage;
 use crate::world::watch::World;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
@@ -45,16 +49,23 @@ pub enum Error {
 }
 
 /// Runs the controller until cancelled.
-pub async fn run(client: Client, world: World, metrics: Metrics, cancel: CancellationToken) {
+pub async fn run(
+    client: Client,
+    world: World,
+    coverage: Receiver<Coverage>,
+    metrics: Metrics,
+    cancel: CancellationToken,
+) {
     let queue = Queue::new(NAME, PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
-    let events = watch::run(client.clone(), &world, &pods, &queue, listed.clone());
+    let events = watch::run(client.clone(), &world, &pods, coverage.clone(), &queue, listed.clone());
     let reconciles = async {
         // Counting half of the pods, or by half of the namespaces, would write numbers that are wrong.
         listed.cancelled().await;
         world.published().await;
-        let controller = Controller { sets: Api::all(client), world: world.clone(), pods: Arc::clone(&pods) };
+        let (sets, world, pods) = (Api::all(client), world.clone(), Arc::clone(&pods));
+        let controller = Controller { sets, world, pods, coverage };
         let reconcile = move |name: Arc<str>| {
             let controller = controller.clone();
             async move { controller.reconcile(&name).await.map(|()| None) }
@@ -73,18 +84,28 @@ struct Controller {
     sets: Api<SidecarSet>,
     world: World,
     pods: Arc<Mutex<PodIndex>>,
+    coverage: Receiver<Coverage>,
 }
 
 impl Controller {
     async fn reconcile(&self, name: &str) -> Result<(), Error> {
         let Some(set) = self.world.sets.get(name) else { return Ok(()) };
-        let Some(counts) = self.count(&set) else { return Ok(()) };
-        if set.terminating || !counts.differ_from(set.status.as_ref()) {
+        // The log has told of one that never compiled.
+        let Some(compiled) = set.compiled.as_ref() else { return Ok(()) };
+        let (generation, stored) = (set.compiled_generation, set.status.as_ref());
+        let counts = self.count(compiled, generation);
+        let conditions =
+            programmed::conditions(compiled, generation, &self.coverage.borrow(), stored, Timestamp::now());
+        if set.terminating || (conditions.is_none() && !counts.differ_from(stored)) {
             return Ok(());
         }
         tracing::debug!(sidecarset = name, ?counts, "Writing status");
+        let mut status = json!(counts);
+        if let Some(conditions) = conditions {
+            status["conditions"] = json!(conditions);
+        }
         // The uid keeps the numbers of a deleted set from a new one of the same name.
-        let patch = json!({"metadata": {"uid": set.uid}, "status": counts});
+        let patch = json!({"metadata": {"uid": set.uid}, "status": status});
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
         let write = self.sets.patch_status(name, &params, &patch);
         match tokio::time::timeout(REQUEST_TIMEOUT, write).await {
@@ -96,10 +117,8 @@ impl Controller {
         }
     }
 
-    /// The numbers of a set; none for one that never compiled, which the log has told.
-    fn count(&self, set: &SetRecord) -> Option<Counts> {
-        let compiled = set.compiled.as_ref()?;
+    fn count(&self, set: &CompiledSet, generation: i64) -> Counts {
         let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(Counts::of(compiled, set.compiled_generation, &pods, &self.world.snapshot.load()))
+        Counts::of(set, generation, &pods, &self.world.snapshot.load())
     }
 }

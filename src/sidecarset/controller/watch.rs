@@ -10,10 +10,12 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::manager::queue::{Queue, add_all};
 use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord, WatchedPod};
+use crate::sidecarset::controller::programmed::Coverage;
 use crate::world::patience::Patience;
 use crate::world::relist::Relist;
 use crate::world::watch::{Change, World, report, watch_config};
@@ -26,6 +28,7 @@ pub async fn run(
     client: Client,
     world: &World,
     pods: &Mutex<PodIndex>,
+    mut coverage: Receiver<Coverage>,
     queue: &Queue<Arc<str>>,
     listed: CancellationToken,
 ) {
@@ -37,6 +40,7 @@ pub async fn run(
     loop {
         let touched = tokio::select! {
             Some(event) = events.next() => intake.pod(event),
+            Ok(()) = coverage.changed() => all_sets(world),
             change = changes.recv() => match change {
                 Ok(Change::Set(name)) => Sets::from([name]),
                 Ok(Change::Namespace(name)) => intake.index().sets_in(&name),

@@ -15,7 +15,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use self::container::container;
 use self::schema::{
-    atomic_list, int32, int64, label_selector, named_list, object, object_requiring, open, text, text_map, word,
+    atomic_list, int32, int64, keyed_list, label_selector, moment, named_list, object, object_requiring, open, text,
+    text_map, word,
 };
 use self::strategy::{injection_strategy, update_strategy};
 use crate::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
@@ -188,6 +189,25 @@ fn pod_metadata() -> JSONSchemaProps {
     )
 }
 
+fn conditions() -> JSONSchemaProps {
+    let condition = object_requiring(
+        &["type", "status", "lastTransitionTime", "reason", "message"],
+        "Something that is the case with the set, or is not.",
+        [
+            (
+                "type",
+                text("What. Programmed: the API server asks about the pods of the set; only with --narrow-webhooks."),
+            ),
+            ("status", word(&["True", "False", "Unknown"], "Whether it is the case.")),
+            ("observedGeneration", int64("The generation of the set that it is about.")),
+            ("lastTransitionTime", moment("When status last changed.")),
+            ("reason", text("Why, in one word.")),
+            ("message", text("Why, for people.")),
+        ],
+    );
+    keyed_list("type", condition, "What is the case with the set.")
+}
+
 fn status() -> JSONSchemaProps {
     object(
         "What the controller counted.",
@@ -199,6 +219,7 @@ fn status() -> JSONSchemaProps {
             ("updatedReadyPods", int32("Matched pods that are ready and carry the current revision.")),
             ("latestRevision", text("Name of the newest ControllerRevision.")),
             ("collisionCount", int32("How often the name of a new revision was taken already.")),
+            ("conditions", conditions()),
         ],
     )
 }

@@ -22,6 +22,11 @@ pub fn text(description: &str) -> JSONSchemaProps {
     of_type("string", description)
 }
 
+/// A point in time, as RFC 3339 writes it.
+pub fn moment(description: &str) -> JSONSchemaProps {
+    JSONSchemaProps { format: Some("date-time".to_owned()), ..text(description) }
+}
+
 /// A string out of a closed vocabulary.
 pub fn word(words: &[&str], description: &str) -> JSONSchemaProps {
     JSONSchemaProps { enum_: Some(words.iter().map(|&word| JSON(word.into())).collect()), ..text(description) }
@@ -82,9 +87,14 @@ pub fn atomic_list(items: JSONSchemaProps, description: &str) -> JSONSchemaProps
 
 /// A list in which every item has a name of its own, so that field managers can share it. `items` must require `name`.
 pub fn named_list(items: JSONSchemaProps, description: &str) -> JSONSchemaProps {
+    keyed_list("name", items, description)
+}
+
+/// A list in which no two items have the same value in the field `key`. `items` must require it.
+pub fn keyed_list(key: &str, items: JSONSchemaProps, description: &str) -> JSONSchemaProps {
     JSONSchemaProps {
         x_kubernetes_list_type: Some("map".to_owned()),
-        x_kubernetes_list_map_keys: Some(vec!["name".to_owned()]),
+        x_kubernetes_list_map_keys: Some(vec![key.to_owned()]),
         ..list(items, description)
     }
 }

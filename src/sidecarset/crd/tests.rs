@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::sidecarset;
-use crate::sidecarset::api::{CONTROL_FIELDS, SidecarSetSpec, SidecarSetStatus};
+use crate::sidecarset::api::{CONTROL_FIELDS, Condition, SidecarSetSpec, SidecarSetStatus};
 
 fn root() -> Value {
     let crd = serde_json::to_value(sidecarset()).unwrap();
@@ -52,12 +52,16 @@ fn schema_is_structural_without_defaults_and_unsigned_formats() {
             assert!(schema.get(word).is_none(), "{path} has {word}");
         }
         if let Some(format) = schema.get("format") {
-            assert!(format == "int32" || format == "int64", "{path}: {format}");
+            assert!(["int32", "int64", "date-time"].iter().any(|known| format == known), "{path}: {format}");
         }
         if schema["type"] == "array" {
             match schema["x-kubernetes-list-type"].as_str() {
                 Some("atomic") => {}
-                Some("map") => assert_eq!(schema["items"]["required"], json!(["name"]), "{path}"),
+                Some("map") => {
+                    let required = schema["items"]["required"].as_array().unwrap();
+                    let keys = schema["x-kubernetes-list-map-keys"].as_array().unwrap();
+                    assert!(keys.iter().all(|key| required.contains(key)), "{path}");
+                }
                 other => panic!("{path}: {other:?}"),
             }
         }
@@ -103,6 +107,7 @@ fn schema_and_types_know_the_same_fields() {
         updated_ready_pods: Some(1),
         latest_revision: Some(String::new()),
         collision_count: Some(1),
+        conditions: Some(vec![Condition { observed_generation: Some(1), ..Condition::default() }]),
         ..SidecarSetStatus::default()
     };
     let root = root();

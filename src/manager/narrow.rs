@@ -1,0 +1,206 @@
+//! Keeps the matchCondition by which the API server asks only about pods that a set can match. Leader only.
+
+use std::time::{Duration, Instant};
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+use tokio::time::{sleep, timeout};
+
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+
+use crate::manager::registration::Configuration;
+use crate::manifests::webhooks::Hook;
+use crate::sidecarset::controller::programmed::Coverage;
+use crate::sidecarset::narrowing::{ALWAYS, Rule, step};
+use crate::world::watch::{Change, World};
+
+/// Name of the condition.
+pub const CONDITION: &str = concat!(api_domain!(), "/narrow");
+
+/// Owner of the condition in managedFields: another than of the rest, so that applying it gives up no other field.
+const FIELD_MANAGER: &str = "outrider-narrow";
+/// How long the sets have to stay as they are before less is asked about: another replica, or another API server, may still go
+/// by what was before.
+const NARROW_AFTER: Duration = Duration::from_secs(10);
+/// A person or an upgrade of the chart may have changed the condition.
+const CHECK: Duration = Duration::from_secs(15);
+const RETRY: Duration = Duration::from_secs(2);
+/// Sets are often applied many at a time.
+const GATHER: Duration = Duration::from_millis(200);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{0}: {1}")]
+    Api(&'static str, #[source] Box<kube::Error>),
+    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+/// Narrowing, or the end of it.
+pub struct Narrowing {
+    client: Client,
+    world: World,
+    /// Names of the entries for pods.
+    entries: Vec<String>,
+    enabled: bool,
+    coverage: watch::Sender<Coverage>,
+}
+
+impl Narrowing {
+    /// With `enabled` false, a condition that was left behind is lifted: it would keep new sets from every pod.
+    pub fn new(client: Client, world: World, hooks: &[Hook], enabled: bool) -> Self {
+        let of_pods = |hook: &&Hook| hook.rule.group.is_empty() && hook.rule.resource == "pods";
+        let entries = hooks.iter().filter(of_pods).map(|hook| hook.rule.name.to_owned()).collect();
+        let coverage = watch::Sender::new(if enabled { Coverage::Unknown } else { Coverage::Off });
+        Self { client, world, entries, enabled, coverage }
+    }
+
+    /// Tells which pods the API server is known to ask about.
+    pub fn coverage(&self) -> watch::Receiver<Coverage> {
+        self.coverage.subscribe()
+    }
+
+    /// Works until it is dropped.
+    pub async fn run(self) {
+        // By a part of the sets, pods of the others would be left out.
+        self.world.published().await;
+        let mut changes = self.world.changes();
+        let (mut wanted, mut since) = (self.wanted(), Instant::now());
+        loop {
+            let now = self.wanted();
+            if now != wanted {
+                (wanted, since) = (now, Instant::now());
+            }
+            let left = NARROW_AFTER.saturating_sub(since.elapsed());
+            let pass = timeout(REQUEST_TIMEOUT, self.pass(&wanted, left.is_zero())).await;
+            let pause = match pass.unwrap_or(Err(Error::Timeout)) {
+                Ok(Some(_)) if !self.enabled => return std::future::pending().await,
+                Ok(observed) => {
+                    let pause = match observed {
+                        None => self.retry(),
+                        Some(_) if left.is_zero() => CHECK,
+                        Some(_) => left,
+                    };
+                    self.tell(observed.map_or(Coverage::Unknown, Coverage::Known));
+                    pause
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "The condition {CONDITION} is not in order, trying again");
+                    self.retry()
+                }
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = set_changes(&mut changes) => {
+                    sleep(GATHER).await;
+                    changes = changes.resubscribe();
+                }
+            }
+        }
+    }
+
+    /// Nobody waits for the end of a condition that most probably is not there.
+    const fn retry(&self) -> Duration {
+        if self.enabled { RETRY } else { CHECK }
+    }
+
+    fn tell(&self, news: Coverage) {
+        if self.enabled {
+            self.coverage.send_if_modified(|coverage| {
+                let changed = *coverage != news;
+                *coverage = news;
+                changed
+            });
+        }
+    }
+
+    fn wanted(&self) -> Rule {
+        if !self.enabled {
+            return Rule::Wide;
+        }
+        let records = self.world.sets.all();
+        Rule::of(records.iter().filter_map(|record| record.compiled.as_deref()))
+    }
+
+    /// Brings both configurations a step further; what both ask about afterwards, or nothing where one is not there.
+    async fn pass(&self, wanted: &Rule, settled: bool) -> Result<Option<Rule>, Error> {
+        let mutating = self.bring::<MutatingWebhookConfiguration>(wanted, settled).await?;
+        let validating = self.bring::<ValidatingWebhookConfiguration>(wanted, settled).await?;
+        Ok(mutating.zip(validating).map(|(mutating, validating)| mutating.and(&validating)))
+    }
+
+    async fn bring<C: Configuration>(&self, wanted: &Rule, settled: bool) -> Result<Option<Rule>, Error> {
+        let api = Api::<C>::all(self.client.clone());
+        let failed = |error| Error::Api(C::NAME, Box::new(error));
+        let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(None) };
+        let mut found = json!(found);
+        // The wide rule is no condition; if somebody else wrote one of that name too, it stays, and is made always true.
+        for always in [None, Some(ALWAYS)] {
+            let Some(rule) = step(&rules(&found, &self.entries), wanted, settled) else { break };
+            let expression = rule.expression();
+            let patch = self.patch::<C>(&found, expression.as_deref().or(always));
+            let params = PatchParams::apply(FIELD_MANAGER).force();
+            let written = api.patch(C::NAME, &params, &Patch::Apply(&patch)).await.map_err(failed)?;
+            found = json!(written);
+            let bytes = expression.as_deref().map_or(0, str::len);
+            tracing::info!(
+                configuration = C::NAME,
+                wide = expression.is_none(),
+                bytes,
+                "Wrote the condition {CONDITION}"
+            );
+        }
+        let known = |all: Rule, rule: &Option<Rule>| match rule {
+            Some(rule) => all.and(rule),
+            None => Rule::Narrow(std::collections::BTreeSet::new()),
+        };
+        Ok(Some(rules(&found, &self.entries).iter().fold(Rule::Wide, known)))
+    }
+
+    /// Gives the entries this condition, or none, and touches nothing else.
+    fn patch<C: Configuration>(&self, found: &Value, expression: Option<&str>) -> Value {
+        let conditions: Vec<Value> =
+            expression.iter().map(|expression| json!({"name": CONDITION, "expression": expression})).collect();
+        let webhooks: Vec<Value> = pod_entries(found, &self.entries)
+            .filter_map(|entry| Some(json!({"name": entry.get("name")?, "matchConditions": conditions})))
+            .collect();
+        json!({
+            "apiVersion": C::api_version(&()), "kind": C::kind(&()),
+            // What was decided holds for this version only.
+            "metadata": {"name": C::NAME, "resourceVersion": found.pointer("/metadata/resourceVersion")},
+            "webhooks": webhooks,
+        })
+    }
+}
+
+/// Waits until something happens to a set.
+async fn set_changes(changes: &mut broadcast::Receiver<Change>) {
+    loop {
+        match changes.recv().await {
+            Ok(Change::Namespace(_)) => {}
+            Ok(Change::Set(_)) | Err(RecvError::Lagged(_)) => return,
+            // The world is gone with the process.
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}
+
+fn pod_entries<'a>(configuration: &'a Value, names: &'a [String]) -> impl Iterator<Item = &'a Value> {
+    let webhooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+    webhooks.filter(|entry| names.iter().any(|name| entry.get("name").is_some_and(|found| found == name)))
+}
+
+/// The rule of each entry for pods.
+fn rules(configuration: &Value, names: &[String]) -> Vec<Option<Rule>> {
+    let rule = |entry: &Value| {
+        let conditions = entry.get("matchConditions").and_then(Value::as_array).into_iter().flatten();
+        let mut ours = conditions.filter(|condition| condition.get("name").is_some_and(|name| name == CONDITION));
+        let expression = ours.find_map(|condition| condition.get("expression")?.as_str());
+        Rule::read(expression)
+    };
+    pod_entries(configuration, names).map(rule).collect()
+}

@@ -1,0 +1,275 @@
+use std::collections::BTreeMap;
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn set(spec: Value) -> CompiledSet {
+    let mut spec = spec;
+    spec["containers"] = json!([{"name": "c", "image": "i"}]);
+    CompiledSet::compile(&serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": spec})).unwrap()).unwrap()
+}
+
+fn expression(specs: &[Value]) -> Option<String> {
+    let sets: Vec<CompiledSet> = specs.iter().cloned().map(set).collect();
+    Rule::of(&sets).expression()
+}
+
+type Labels = BTreeMap<String, String>;
+
+/// Evaluates the CEL that is written here, as the API server does: what is read without being there fails.
+struct Evaluator<'a> {
+    rest: &'a str,
+    labels: Option<&'a Labels>,
+    namespace: &'a str,
+}
+
+impl Evaluator<'_> {
+    fn evaluate(expression: &str, labels: Option<&Labels>, namespace: &str) -> Result<bool, String> {
+        let mut evaluator = Evaluator { rest: expression, labels, namespace };
+        let value = evaluator.any()?;
+        evaluator.space();
+        if evaluator.rest.is_empty() { Ok(value) } else { Err(format!("left over: {:?}", evaluator.rest)) }
+    }
+
+    fn space(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    fn takes(&mut self, token: &str) -> bool {
+        self.space();
+        let rest = self.rest.strip_prefix(token);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn needs(&mut self, token: &str) {
+        assert!(self.takes(token), "{token:?} expected at {:?}", self.rest);
+    }
+
+    /// `||`: one side that is true is enough, also beside one that fails.
+    fn any(&mut self) -> Result<bool, String> {
+        let mut value = self.all();
+        while self.takes("||") {
+            let other = self.all();
+            value = if value == Ok(true) || other == Ok(true) { Ok(true) } else { value.and(other) };
+        }
+        value
+    }
+
+    /// `&&`: one side that is false is enough, also beside one that fails.
+    fn all(&mut self) -> Result<bool, String> {
+        let mut value = self.one();
+        while self.takes("&&") {
+            let other = self.one();
+            value = if value == Ok(false) || other == Ok(false) { Ok(false) } else { value.and(other) };
+        }
+        value
+    }
+
+    fn one(&mut self) -> Result<bool, String> {
+        if self.takes("!") {
+            return self.one().map(|value| !value);
+        }
+        if self.takes("(") {
+            let value = self.any();
+            self.needs(")");
+            return value;
+        }
+        if self.takes("false") {
+            return Ok(false);
+        }
+        if self.takes(HAS_LABELS) {
+            return Ok(self.labels.is_some());
+        }
+        let left = self.text();
+        if self.takes("==") {
+            let right = self.text()?;
+            return left.map(|left| left == right);
+        }
+        self.needs("in");
+        if self.takes(LABELS) {
+            let labels = self.labels.ok_or("no labels")?;
+            return left.map(|key| labels.contains_key(&key));
+        }
+        self.needs("[");
+        let mut found = false;
+        loop {
+            let value = self.text()?;
+            found |= left.as_ref() == Ok(&value);
+            if !self.takes(",") {
+                break;
+            }
+        }
+        self.needs("]");
+        left.map(|_| found)
+    }
+
+    fn text(&mut self) -> Result<String, String> {
+        if self.takes("request.namespace") {
+            return Ok(self.namespace.to_owned());
+        }
+        if self.takes(LABELS) {
+            self.needs("[");
+            let key = self.text()?;
+            self.needs("]");
+            let labels = self.labels.ok_or("no labels")?;
+            return labels.get(&key).cloned().ok_or_else(|| format!("no label {key}"));
+        }
+        self.needs("'");
+        let (text, rest) = self.rest.split_once('\'').unwrap();
+        self.rest = rest;
+        Ok(text.to_owned())
+    }
+}
+
+fn reaches(set: &CompiledSet, namespace: &str, labels: &Labels) -> bool {
+    match &set.scope {
+        NamespaceScope::All => true,
+        NamespaceScope::Named(name) => name == namespace,
+        NamespaceScope::Selected { selector, .. } => selector.matches(labels),
+    }
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["a", "b", "c"]).prop_map(str::to_owned)
+}
+
+/// A selector of terms on these keys.
+fn selector(keys: &'static [&'static str]) -> impl Strategy<Value = Value> {
+    let term = (
+        prop::sample::select(keys),
+        prop::sample::select(vec!["In", "NotIn", "Exists", "DoesNotExist"]),
+        vec(word(), 1..3),
+    )
+        .prop_map(|(key, operator, values)| {
+            let values = if operator.ends_with("In") { values } else { Vec::new() };
+            json!({"key": key, "operator": operator, "values": values})
+        });
+    vec(term, 1..4).prop_map(|terms| json!({"matchExpressions": terms}))
+}
+
+fn spec() -> impl Strategy<Value = Value> {
+    let pods = selector(&["app", "example.com/tier"]);
+    let namespaces = prop_oneof![
+        Just(json!({})),
+        word().prop_map(|name| json!({"namespace": name})),
+        selector(&[NAMESPACE_NAME_LABEL, "env"]).prop_map(|selector| json!({"namespaceSelector": selector})),
+    ];
+    (pods, namespaces).prop_map(|(pods, mut spec)| {
+        spec["selector"] = pods;
+        spec
+    })
+}
+
+fn labels() -> impl Strategy<Value = Option<Labels>> {
+    let key = prop::sample::select(vec!["app", "example.com/tier", "other"]).prop_map(str::to_owned);
+    prop::option::of(btree_map(key, word(), 0..3))
+}
+
+proptest! {
+    #[test]
+    fn a_pod_that_a_set_matches_is_asked_about(
+        specs in vec(spec(), 0..5), labels in labels(), namespace in word(), env in prop::option::of(word()),
+    ) {
+        let sets: Vec<CompiledSet> = specs.into_iter().map(set).collect();
+        let mut of_namespace = Labels::from([(NAMESPACE_NAME_LABEL.to_owned(), namespace.clone())]);
+        of_namespace.extend(env.map(|value| ("env".to_owned(), value)));
+        let own = labels.clone().unwrap_or_default();
+        let matched = sets.iter().any(|set| set.selector.matches(&own) && reaches(set, &namespace, &of_namespace));
+        let asked = Rule::of(&sets).expression().map_or(Ok(true), |text| Evaluator::evaluate(&text, labels.as_ref(), &namespace));
+        // An expression that fails would refuse the pod.
+        let asked = asked.unwrap();
+        prop_assert!(asked || !matched);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back(specs in vec(spec(), 0..5)) {
+        let sets: Vec<CompiledSet> = specs.into_iter().map(set).collect();
+        let rule = Rule::of(&sets);
+        prop_assert_eq!(Rule::read(rule.expression().as_deref()), Some(rule));
+    }
+
+    #[test]
+    fn no_step_leaves_out_what_is_wanted(
+        stored in vec(spec(), 0..4), foreign in any::<bool>(), wanted in vec(spec(), 0..4), settled in any::<bool>(),
+    ) {
+        let rule = |specs: Vec<Value>| Rule::of(&specs.into_iter().map(set).collect::<Vec<_>>());
+        let (stored, wanted) = (rule(stored), rule(wanted));
+        let mut stored = vec![Some(stored.clone()), (!foreign).then_some(stored)];
+        for settled in [settled, settled, true, true] {
+            if let Some(next) = step(&stored, &wanted, settled) {
+                prop_assert!(next.covers(&wanted));
+                stored = vec![Some(next.clone()), Some(next)];
+            }
+        }
+        prop_assert_eq!(&stored[0], &Some(wanted.clone()));
+        prop_assert_eq!(step(&stored, &wanted, true), None);
+    }
+}
+
+#[test]
+fn expressions_are_as_recorded() {
+    let app = json!({"matchLabels": {"app": "web"}});
+    let cases = [
+        (vec![], Some("false")),
+        (
+            vec![json!({"selector": app})],
+            Some(
+                "(has(object.metadata.labels) && 'app' in object.metadata.labels && object.metadata.labels['app'] == 'web')",
+            ),
+        ),
+        (
+            vec![
+                json!({"selector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["b", "a"]}]}, "namespace": "prod"}),
+            ],
+            Some(
+                "(request.namespace == 'prod' && !(has(object.metadata.labels) && 'app' in object.metadata.labels && \
+                 object.metadata.labels['app'] in ['a', 'b']))",
+            ),
+        ),
+        (
+            vec![json!({"selector": {}, "namespaceSelector": {"matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["a"]},
+                {"key": "env", "operator": "Exists"}]}})],
+            Some("(!(request.namespace == 'a'))"),
+        ),
+        (
+            vec![
+                json!({"selector": {}, "namespaceSelector": {"matchLabels": {"env": "prod"}}}),
+                json!({"selector": app}),
+            ],
+            None,
+        ),
+    ];
+    for (specs, expected) in cases {
+        assert_eq!(expression(&specs).as_deref(), expected, "{specs:?}");
+    }
+    let two =
+        expression(&[json!({"selector": app}), json!({"selector": app}), json!({"selector": app, "namespace": "a"})]);
+    assert_eq!(two.unwrap().lines().count(), 2, "equal clauses are written once");
+}
+
+#[test]
+fn beyond_the_limits_every_pod_is_asked_about() {
+    let of = |count: usize, value: &str| {
+        let spec = |index: usize| json!({"selector": {"matchLabels": {"app": format!("{value}{index}")}}});
+        expression(&(0..count).map(spec).collect::<Vec<_>>())
+    };
+    assert!(of(MAX_CLAUSES, "a").is_some_and(|text| text.len() <= MAX_BYTES));
+    assert_eq!(of(MAX_CLAUSES + 1, "a"), None);
+    let values: Vec<String> = (0..1500).map(|index| format!("{}{index}", "v".repeat(50))).collect();
+    let long = json!({"selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": values}]}});
+    assert_eq!(expression(&[long]), None);
+}
+
+#[test]
+fn an_expression_of_another_form_is_replaced_by_the_wide_rule_first() {
+    assert_eq!(Rule::read(Some("request.namespace != 'a'")), None);
+    let wanted = Rule::Narrow(BTreeSet::new());
+    assert_eq!(step(&[None], &wanted, true), Some(Rule::Wide));
+    assert_eq!(step(&[Some(Rule::Wide)], &wanted, false), None);
+    assert_eq!(step(&[Some(Rule::Wide)], &wanted, true), Some(wanted));
+}

@@ -1,0 +1,150 @@
+//! `--narrow-webhooks`: the API server asks only about pods that a set can match.
+
+use cluster::Cluster;
+use serde_json::{Value, json};
+
+use crate::process::{Outrider, eventually};
+use crate::replicas::{CONFIGURATIONS, get, has_ca_bundles, small_cluster, webhooks_at};
+use crate::room::containers;
+
+/// The condition in each entry for pods; null where there is none.
+fn expressions(cluster: &Cluster) -> Vec<Value> {
+    let list = get(cluster, &[CONFIGURATIONS]);
+    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    let of_pods = webhooks.filter(|webhook| webhook["name"] == "pod.outrider.dev");
+    of_pods
+        .map(|webhook| {
+            let conditions = webhook["matchConditions"].as_array().cloned().unwrap_or_default();
+            assert!(
+                conditions.len() < 2 && conditions.iter().all(|condition| condition["name"] == "outrider.dev/narrow")
+            );
+            conditions.first().map_or(Value::Null, |condition| condition["expression"].clone())
+        })
+        .collect()
+}
+
+fn set(name: &str, spec: Value) -> String {
+    let mut spec = spec;
+    spec["containers"] = json!([{"name": name, "image": "proxy:1"}]);
+    json!({"apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "metadata": {"name": name}, "spec": spec})
+        .to_string()
+}
+
+/// The sets, and a table of pods: namespace, labels, containers afterwards.
+fn sets() -> Vec<String> {
+    let app = |value: &str| json!({"matchLabels": {"app": value}});
+    let expression =
+        |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
+    let by_name =
+        |operator: &str| json!({"matchExpressions": [expression("kubernetes.io/metadata.name", operator, &["shop"])]});
+    vec![
+        set("by-label", json!({"selector": app("web")})),
+        set("by-namespace", json!({"selector": app("db"), "namespace": "shop"})),
+        set("by-name", json!({"selector": {}, "namespaceSelector": by_name("In")})),
+        set(
+            "by-terms",
+            json!({"selector": {"matchExpressions": [
+            expression("tier", "In", &["a", "b"]), expression("old", "DoesNotExist", &[]), expression("app", "NotIn", &["x"])]}}),
+        ),
+        set(
+            "by-namespace-label",
+            json!({"selector": app("wide"), "namespaceSelector": {"matchLabels": {"env": "prod"}}}),
+        ),
+        set(
+            "elsewhere",
+            json!({"selector": {"matchExpressions": [expression("free", "Exists", &[])]}, "namespaceSelector": by_name("NotIn")}),
+        ),
+    ]
+}
+
+const PODS: &[(&str, &str, &[&str])] = &[
+    ("default", r#"{"app":"web"}"#, &["by-label", "app"]),
+    ("default", r#"{"app":"db"}"#, &["app"]),
+    ("default", "null", &["app"]),
+    ("default", r#"{"tier":"b"}"#, &["by-terms", "app"]),
+    ("default", r#"{"tier":"b","app":"x"}"#, &["app"]),
+    ("default", r#"{"tier":"b","old":""}"#, &["app"]),
+    ("default", r#"{"app":"wide"}"#, &["app"]),
+    ("default", r#"{"free":""}"#, &["elsewhere", "app"]),
+    ("shop", r#"{"app":"db"}"#, &["by-name", "by-namespace", "app"]),
+    ("shop", "null", &["by-name", "app"]),
+    ("shop", r#"{"app":"wide","free":""}"#, &["by-name", "by-namespace-label", "app"]),
+];
+
+fn create(cluster: &Cluster, namespace: &str, labels: &str) -> cluster::Output {
+    let labels: Value = serde_json::from_str(labels).unwrap();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-", "namespace": namespace, "labels": labels},
+        "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+    });
+    cluster.kubectl(&["create", "-o", "json", "-f", "-"], Some(&pod.to_string())).unwrap()
+}
+
+fn programmed(cluster: &Cluster, name: &str) -> bool {
+    let set = get(cluster, &["sidecarset", name]);
+    let conditions = set["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|condition| {
+        condition["type"] == "Programmed"
+            && condition["status"] == "True"
+            && condition["observedGeneration"] == set["metadata"]["generation"]
+    })
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn only_pods_that_a_set_can_match_are_asked_about() {
+    let (cluster, account) = small_cluster();
+    cluster.kubectl_ok(&["create", "namespace", "shop"], None).unwrap();
+    cluster.kubectl_ok(&["label", "namespace", "shop", "env=prod"], None).unwrap();
+    cluster.kubectl_ok(&["create", "serviceaccount", "default", "--namespace=shop"], None).unwrap();
+    let flags = ["--certificates=self", "--narrow-webhooks"];
+    let outrider = Outrider::start(&cluster, &account, &flags);
+    outrider.ready();
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(outrider.webhooks))).unwrap();
+    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    eventually("without sets nothing is asked", || expressions(&cluster) == ["false", "false"]);
+
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&sets().join("\n---\n"))).unwrap();
+    let wait = ["wait", "--for=condition=Programmed", "sidecarset", "--all", "--timeout=60s"];
+    cluster.kubectl_ok(&wait, None).unwrap();
+    for (namespace, labels, expected) in PODS {
+        let mut found = Vec::new();
+        // The API server that stored the configuration goes by it a moment later.
+        eventually("the pod is as expected", || {
+            let output = create(&cluster, namespace, labels);
+            assert!(output.success(), "{}", output.stderr);
+            let pod: Value = serde_json::from_str(&output.stdout).unwrap();
+            found = containers(&pod).into_iter().map(str::to_owned).collect();
+            found == *expected
+        });
+    }
+
+    // Another selector: widened at once, narrowed later.
+    cluster.kubectl_ok(&["delete", "sidecarset", "by-terms", "elsewhere", "by-namespace-label"], None).unwrap();
+    let changed = set("by-label", json!({"selector": {"matchLabels": {"app": "new"}}}));
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&changed)).unwrap();
+    eventually("the changed set is programmed", || programmed(&cluster, "by-label"));
+    let text =
+        |expressions: &[Value]| expressions.iter().map(|text| text.as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert!(text(&expressions(&cluster)).iter().all(|text| text.contains("'new'")));
+    eventually("what is gone is no longer asked about", || {
+        text(&expressions(&cluster)).iter().all(|text| text.lines().count() == 3 && !text.contains("'web'"))
+    });
+
+    nobody_answers(&cluster, outrider);
+    // Without the flag the condition is lifted, and sets lose theirs.
+    let outrider = Outrider::start(&cluster, &account, &["--certificates=self"]);
+    eventually("everything is asked about", || expressions(&cluster) == [Value::Null, Value::Null]);
+    eventually("there is no condition", || !programmed(&cluster, "by-label"));
+    outrider.end();
+}
+
+fn nobody_answers(cluster: &Cluster, outrider: Outrider) {
+    outrider.end();
+    let refused = create(cluster, "default", r#"{"app":"new"}"#);
+    assert!(refused.stderr.contains("failed calling webhook \"pod.outrider.dev\""), "{}", refused.stderr);
+    for labels in [r#"{"app":"other"}"#, "null"] {
+        let output = create(cluster, "default", labels);
+        assert!(output.success(), "{}", output.stderr);
+    }
+}
