@@ -9,10 +9,12 @@ mod job_template;
 mod tests;
 
 use admission::field::{Error, ErrorList, Path, quote};
+use admission::patch::PatchBuilder;
 use admission::{Findings, Reason, Request, Validating};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::fields::Fields;
+use super::defaults;
 use super::schedule::{Schedule, zone};
 use super::v2;
 use super::vocabulary as words;
@@ -56,11 +58,17 @@ pub fn create(object: &Value, findings: &mut Findings) {
 }
 
 /// Judges a change. Where `spec` stays as it is nothing is judged: else the controller could not put a finalizer on an object
-/// that was stored while the webhook was off.
+/// that was stored while the webhook was off. Such an object gets its defaults with its first change; they are no change.
 pub fn update(new: &Value, old: &Value, findings: &mut Findings) {
-    if new.get("spec") != old.get("spec") {
+    if new.get("spec") != old.get("spec") && new.get("spec") != defaulted(old).as_ref() {
         create(new, findings);
     }
+}
+
+fn defaulted(object: &Value) -> Option<Value> {
+    let mut patch = PatchBuilder::new(&json!({"spec": object.get("spec")?}));
+    defaults::fill(&mut patch).ok()?;
+    patch.document().get("spec").cloned()
 }
 
 /// Nobody may keep an object from being deleted, and finalizers are removed by an update.

@@ -2,7 +2,7 @@ use admission::{Findings, Reason, Registry};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::workshop::cronjob::register;
+use crate::workshop::cronjob::webhooks;
 use crate::world::Snapshot;
 
 /// A valid object with these fields of `spec` in place of its own; `null` takes one away.
@@ -191,6 +191,14 @@ fn update_is_judged_like_a_new_object_unless_the_spec_stays_as_it_is() {
     let mut labelled = bad.clone();
     labelled["metadata"]["finalizers"] = json!(["batch.outrider.dev/finalizer"]);
     assert_eq!(errors_of_update(&labelled, &bad), "");
+    // What the API server sends once our defaults were put in.
+    labelled["spec"]["concurrencyPolicy"] = "Allow".into();
+    labelled["spec"]["suspend"] = false.into();
+    labelled["spec"]["successfulJobsHistoryLimit"] = 3.into();
+    labelled["spec"]["failedJobsHistoryLimit"] = 1.into();
+    assert_eq!(errors_of_update(&labelled, &bad), "");
+    labelled["spec"]["failedJobsHistoryLimit"] = 2.into();
+    assert_ne!(errors_of_update(&labelled, &bad), "");
     let mut suspended = bad.clone();
     suspended["spec"]["suspend"] = true.into();
     assert_ne!(errors_of_update(&suspended, &bad), "");
@@ -207,7 +215,7 @@ fn object_that_is_being_deleted_is_not_judged() {
 }
 
 fn response(path: &str, operation: &str, object: &Value) -> Value {
-    let registry = register(Registry::default());
+    let registry = webhooks(Registry::default());
     let (new, old) = if operation == "DELETE" { (&Value::Null, object) } else { (object, &Value::Null) };
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "u", "operation": operation, "name": object["metadata"]["name"], "object": new, "oldObject": old,
@@ -257,7 +265,7 @@ fn deletion_is_always_allowed() {
 
 #[test]
 fn registration_has_one_mutating_and_one_validating_path_for_v1_and_the_conversion() {
-    let registry = register(Registry::default());
+    let registry = webhooks(Registry::default());
     let paths: Vec<&str> = registry.entries().iter().map(|entry| entry.path.as_str()).collect();
     assert_eq!(paths, ["/mutate-batch-outrider-dev-v1-cronjob", VALIDATE]);
     let versions: Vec<Vec<&str>> = registry.conversions().iter().map(|kind| kind.versions().collect()).collect();
