@@ -2,6 +2,7 @@
 
 pub mod break_glass;
 pub mod client;
+pub mod conversion;
 pub mod lease;
 pub mod narrow;
 pub mod operator;
@@ -239,8 +240,9 @@ impl Leader {
                 }
             });
         } else if self.options.certificates == Certificates::Own {
-            let bundle = self.bundle.subscribe();
-            let keep = cancel.clone().run_until_cancelled_owned(registration::keep_ca_bundle(client(), bundle));
+            let (bundle, converted) = (self.bundle.subscribe(), self.options.kinds.converted());
+            let keep =
+                cancel.clone().run_until_cancelled_owned(registration::keep_ca_bundle(client(), converted, bundle));
             tasks.spawn(async move { keep.await.unwrap_or_default() });
         }
         tokio::select! {
@@ -258,7 +260,13 @@ impl Leader {
 
     fn registration(&self) -> Option<SelfRegistration> {
         let url = self.options.webhook_url.as_ref()?.trim_end_matches('/').to_owned();
-        Some(SelfRegistration { hooks: self.hooks.clone(), url, exclusion: self.options.exclusion() })
+        Some(SelfRegistration {
+            hooks: self.hooks.clone(),
+            converted: self.options.kinds.converted(),
+            namespace: self.options.namespace.clone(),
+            url,
+            exclusion: self.options.exclusion(),
+        })
     }
 }
 

@@ -16,14 +16,14 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::break_glass;
+use crate::manager::{break_glass, conversion};
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
 use crate::world::Exclusion;
 
 /// Owner of the fields that are applied, in managedFields.
 const FIELD_MANAGER: &str = "outrider";
 /// Owner of a caBundle: another than above, so that applying it gives up no other field.
-const CA_FIELD_MANAGER: &str = "outrider-ca-bundle";
+pub(super) const CA_FIELD_MANAGER: &str = "outrider-ca-bundle";
 
 /// How often the configurations are compared with what they should say. An upgrade of the chart or a person may have changed
 /// them, and a wrong caBundle is an outage.
@@ -37,14 +37,19 @@ pub enum Error {
     /// The API server refused, or could not be reached.
     #[error("{name}: {source}")]
     Api {
-        /// Name of the configuration.
-        name: &'static str,
+        /// Name of the configuration, or of the definition.
+        name: String,
         /// What happened.
         source: Box<kube::Error>,
     },
     /// There is none yet.
     #[error("there is no webhook configuration {0}; apply the chart, or `outrider manifests webhooks`")]
     Missing(&'static str),
+    /// A kind that is on has no definition yet.
+    #[error(
+        "there is no CustomResourceDefinition {0}; apply the chart, or `outrider manifests crds` with the same --enable-kinds"
+    )]
+    NoDefinition(String),
     /// No answer in time.
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
@@ -100,18 +105,23 @@ pub fn ca_bundle_patch<C: Configuration>(configuration: &C, ca_bundle: &str) -> 
     }))
 }
 
-/// Writes the caBundle into the configurations whenever it or they change. Leader only; works until it is dropped.
-pub async fn keep_ca_bundle(client: Client, mut bundle: watch::Receiver<Option<String>>) {
+/// Writes the caBundle into the configurations, and into the definitions named, whenever it or they change. Leader only; works
+/// until it is dropped.
+pub async fn keep_ca_bundle(client: Client, converted: Vec<String>, mut bundle: watch::Receiver<Option<String>>) {
     loop {
         let wanted = bundle.borrow_and_update().clone();
         let pause = match &wanted {
             None => CHECK,
             Some(wanted) => {
-                let both = async {
+                let all = async {
                     write_ca_bundle::<MutatingWebhookConfiguration>(&client, wanted).await?;
-                    write_ca_bundle::<ValidatingWebhookConfiguration>(&client, wanted).await
+                    write_ca_bundle::<ValidatingWebhookConfiguration>(&client, wanted).await?;
+                    for definition in &converted {
+                        conversion::write_ca_bundle(&client, definition, wanted).await?;
+                    }
+                    Ok(())
                 };
-                settled(both).await
+                settled(all).await
             }
         };
         tokio::select! {
@@ -133,7 +143,7 @@ async fn settled(work: impl Future<Output = Result<(), Error>>) -> Duration {
 
 async fn write_ca_bundle<C: Configuration>(client: &Client, ca_bundle: &str) -> Result<(), Error> {
     let api = Api::<C>::all(client.clone());
-    let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
+    let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
     let found = api.get_opt(C::NAME).await.map_err(failed)?.ok_or(Error::Missing(C::NAME))?;
     let Some(patch) = ca_bundle_patch(&found, ca_bundle) else { return Ok(()) };
     let params = PatchParams::apply(CA_FIELD_MANAGER).force();
@@ -153,6 +163,10 @@ pub fn host(url: &str) -> Option<String> {
 pub struct SelfRegistration {
     /// The endpoints.
     pub hooks: Vec<Hook>,
+    /// Names of the definitions whose objects this process converts.
+    pub converted: Vec<String>,
+    /// Our own namespace.
+    pub namespace: String,
     /// Scheme, host and port under which the API server reaches this process.
     pub url: String,
     /// Namespaces whose pods are left alone.
@@ -169,7 +183,7 @@ impl SelfRegistration {
         }
     }
 
-    /// Keeps the configurations applied until cancelled, then removes them: nobody answers at the URL any more, and a
+    /// Keeps the configurations applied until cancelled, then removes them, and has definitions as they are printed: nobody answers at the URL any more, and a
     /// cluster that is told to ask there would refuse every pod.
     pub async fn run(self, client: Client, mut bundle: watch::Receiver<Option<String>>, cancel: CancellationToken) {
         let kept = async {
@@ -188,7 +202,9 @@ impl SelfRegistration {
         cancel.run_until_cancelled(kept).await;
         let removed = async {
             self.remove::<MutatingWebhookConfiguration>(&client).await?;
-            self.remove::<ValidatingWebhookConfiguration>(&client).await
+            self.remove::<ValidatingWebhookConfiguration>(&client).await?;
+            let target = Target::Service { namespace: self.namespace.clone() };
+            self.point(&client, &Settings { target, ca_bundle: None, ..self.settings("") }).await
         };
         if let Err(error) = tokio::time::timeout(REQUEST_TIMEOUT, removed).await.unwrap_or(Err(Error::Timeout)) {
             tracing::error!(
@@ -201,15 +217,25 @@ impl SelfRegistration {
 
     async fn apply(&self, client: &Client, ca_bundle: &str) -> Result<(), Error> {
         let settings = self.settings(ca_bundle);
+        // First of all: the webhooks of a kind see v2 objects only as v1.
+        self.point(client, &settings).await?;
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
         apply(client, &webhooks::validating(&self.hooks, &settings)).await?;
         apply(client, &webhooks::mutating(&self.hooks, &settings)).await
     }
 
+    async fn point(&self, client: &Client, settings: &Settings<'_>) -> Result<(), Error> {
+        let there = settings.converter();
+        for definition in &self.converted {
+            conversion::point(client, definition, &there).await?;
+        }
+        Ok(())
+    }
+
     /// Removes a configuration if it still points here.
     async fn remove<C: Configuration>(&self, client: &Client) -> Result<(), Error> {
         let api = Api::<C>::all(client.clone());
-        let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
+        let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
         let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(()) };
         let here = |config: &WebhookClientConfig| config.url.as_ref().is_some_and(|url| url.starts_with(&self.url));
         if !found.entries().iter().any(|(_, config)| here(config)) {
@@ -232,7 +258,7 @@ impl SelfRegistration {
 
 async fn apply<C: Configuration>(client: &Client, wanted: &C) -> Result<(), Error> {
     let api = Api::<C>::all(client.clone());
-    let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
+    let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
     let mut object = json!(wanted);
     if let Some(stored) = api.get_opt(C::NAME).await.map_err(failed)? {
         break_glass::keep_policies(&mut object, &json!(stored));

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::WebhookClientConfig;
+
 use crate::choice::{Unknown, choose};
 use crate::workshop::{KINDS, Kind};
 
@@ -13,6 +15,12 @@ impl Kinds {
     /// Every kind of the workshop.
     pub fn all() -> Self {
         Self(KINDS.iter().collect())
+    }
+
+    /// Names of the definitions with several versions, which the API server has this process convert.
+    pub fn converted(&self) -> Vec<String> {
+        let definitions = self.iter().map(|kind| (kind.crd)(&WebhookClientConfig::default()));
+        definitions.filter(|crd| crd.spec.conversion.is_some()).filter_map(|crd| crd.metadata.name).collect()
     }
 
     /// The kinds that are on.
@@ -35,8 +43,6 @@ impl FromStr for Kinds {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::WebhookClientConfig;
 
     use super::*;
     use crate::registry::registry;

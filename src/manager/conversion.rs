@@ -1,0 +1,88 @@
+//! Where the API server has objects of several versions converted: `spec.conversion` of their definitions.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, WebhookClientConfig,
+};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource};
+use serde_json::{Value, json};
+
+use super::registration::{CA_FIELD_MANAGER, Error};
+
+/// Gives the converter of the definition named this caBundle, and touches nothing else.
+///
+/// # Errors
+/// What the API server says, and that there is no such definition.
+pub async fn write_ca_bundle(client: &Client, name: &str, ca_bundle: &str) -> Result<(), Error> {
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    let wanted = ByteString(ca_bundle.as_bytes().to_vec());
+    let converter = converter(&api, name).await?;
+    if converter.is_some_and(|converter| converter.ca_bundle.as_ref() == Some(&wanted)) {
+        return Ok(());
+    }
+    let patch = json!({
+        "apiVersion": CustomResourceDefinition::api_version(&()), "kind": CustomResourceDefinition::kind(&()),
+        "metadata": {"name": name},
+        "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": wanted}}}},
+    });
+    let params = PatchParams::apply(CA_FIELD_MANAGER).force();
+    api.patch(name, &params, &Patch::Apply(&patch)).await.map_err(|source| failed(name, source))?;
+    tracing::info!(definition = name, "Wrote the caBundle");
+    Ok(())
+}
+
+/// Has the definition named converted there.
+///
+/// # Errors
+/// As [`write_ca_bundle`].
+pub async fn point(client: &Client, name: &str, there: &WebhookClientConfig) -> Result<(), Error> {
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    if converter(&api, name).await?.as_ref() == Some(there) {
+        return Ok(());
+    }
+    let patch = pointing(there);
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.map_err(|source| failed(name, source))?;
+    tracing::info!(definition = name, url = there.url, "Wrote where objects are converted");
+    Ok(())
+}
+
+/// By merge and not by apply: a Service and a URL may not stand side by side, whoever wrote the other.
+fn pointing(there: &WebhookClientConfig) -> Value {
+    let client_config = json!({"url": there.url, "service": there.service, "caBundle": there.ca_bundle});
+    let webhook = json!({"clientConfig": client_config, "conversionReviewVersions": ["v1"]});
+    json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}})
+}
+
+async fn converter(api: &Api<CustomResourceDefinition>, name: &str) -> Result<Option<WebhookClientConfig>, Error> {
+    let found = api.get_opt(name).await.map_err(|source| failed(name, source))?;
+    let found = found.ok_or_else(|| Error::NoDefinition(name.to_owned()))?;
+    Ok(found.spec.conversion.and_then(|conversion| conversion.webhook).and_then(|webhook| webhook.client_config))
+}
+
+fn failed(name: &str, source: kube::Error) -> Error {
+    Error::Api { name: name.to_owned(), source: Box::new(source) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_takes_the_place_of_a_service_and_the_other_way_round() {
+        let url = WebhookClientConfig {
+            url: Some("https://127.0.0.1:9443/convert".to_owned()),
+            ca_bundle: Some(ByteString(b"pem".to_vec())),
+            service: None,
+        };
+        assert_eq!(
+            pointing(&url),
+            json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {
+                "conversionReviewVersions": ["v1"],
+                "clientConfig": {"url": "https://127.0.0.1:9443/convert", "caBundle": "cGVt", "service": null},
+            }}}})
+        );
+        let client_config = &pointing(&WebhookClientConfig::default())["spec"]["conversion"]["webhook"]["clientConfig"];
+        assert_eq!(*client_config, json!({"url": null, "service": null, "caBundle": null}));
+    }
+}
