@@ -17,4 +17,4 @@ pub use self::kind::{Kind, Start};
 pub use self::kinds::Kinds;
 
 /// Every kind of the workshop.
-pub static KINDS: [Kind; 2] = [simpledeployment::SIMPLE_DEPLOYMENT, welcome::WELCOME];
+pub static KINDS: [Kind; 3] = [cronjob::CRON_JOB, simpledeployment::SIMPLE_DEPLOYMENT, welcome::WELCOME];

@@ -158,8 +158,11 @@ impl Applier {
     }
 }
 
-/// Waits for an answer, but not for ever.
-pub(super) async fn request<C: Resource<DynamicType = ()>, T>(
+/// Waits for an answer about the `C` of this key, but not for ever.
+///
+/// # Errors
+/// [`Error::Request`] or [`Error::Timeout`].
+pub async fn request<C: Resource<DynamicType = ()>, T>(
     key: &Key,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Error> {

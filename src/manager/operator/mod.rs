@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -149,14 +150,27 @@ impl Events {
         Self(Recorder::new(client, format!("{APP}-{controller}").as_str().into()))
     }
 
-    /// Warns. An event that cannot be written is only logged: it is never the reason why something else fails.
+    /// Warns.
     pub async fn warn<K: Watchable>(&self, object: &K, reason: &str, message: &str) {
+        self.tell(object, true, reason, message, None).await;
+    }
+
+    /// Tells, or warns. `related` is another object that it is about. An event that cannot be written is only logged: it is
+    /// never the reason why something else fails.
+    pub async fn tell<K: Watchable>(
+        &self,
+        object: &K,
+        warning: bool,
+        reason: &str,
+        message: &str,
+        related: Option<ObjectReference>,
+    ) {
         let event = Event {
-            type_: EventType::Warning,
+            type_: if warning { EventType::Warning } else { EventType::Normal },
             reason: reason.to_owned(),
             note: Some(message.to_owned()),
             action: "Reconcile".to_owned(),
-            secondary: None,
+            secondary: related,
         };
         let about = object.object_ref(&());
         let publish = self.0.publish(&event, &about);

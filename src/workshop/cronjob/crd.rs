@@ -19,7 +19,7 @@ use crate::workshop::schema::{
 mod tests;
 
 /// The definition of the resource `cronjobs`. `converter` is where the API server finds this process, at the path `/convert`.
-pub fn cronjob(converter: WebhookClientConfig) -> CustomResourceDefinition {
+pub fn cronjob(converter: &WebhookClientConfig) -> CustomResourceDefinition {
     CustomResourceDefinition {
         metadata: ObjectMeta { name: Some(format!("{PLURAL}.{GROUP}")), ..ObjectMeta::default() },
         spec: CustomResourceDefinitionSpec {
@@ -39,7 +39,7 @@ pub fn cronjob(converter: WebhookClientConfig) -> CustomResourceDefinition {
             conversion: Some(CustomResourceConversion {
                 strategy: "Webhook".to_owned(),
                 webhook: Some(WebhookConversion {
-                    client_config: Some(converter),
+                    client_config: Some(converter.clone()),
                     conversion_review_versions: vec!["v1".to_owned()],
                 }),
             }),

@@ -4,8 +4,9 @@
 //! the schedule as one string, v2 as five fields.
 
 pub mod api;
+pub mod controller;
 pub mod conversion;
-pub mod crd;
+mod crd;
 pub mod defaults;
 pub mod reconcile;
 mod rules;
@@ -15,13 +16,28 @@ pub mod validation;
 pub mod vocabulary;
 
 use admission::Registry;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 
 pub use self::rules::{mutating_rule, validating_rule};
+use crate::manifests::rbac::{own_kind, rule};
+use crate::workshop::Kind;
 use crate::world::Snapshot;
 
-/// Adds the webhooks and the conversion of the kind.
-#[must_use]
-pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
+/// Name of the kind in flags, logs and metrics.
+const NAME: &str = "cronjob";
+
+/// The kind.
+pub const CRON_JOB: Kind = Kind { name: NAME, crd: crd::cronjob, rules, webhooks, controller: Some(controller::start) };
+
+/// The finalizer is written to the object itself; no `update`, as nothing else of it is ours to write.
+fn rules() -> Vec<PolicyRule> {
+    let mut rules = own_kind(api::GROUP, api::PLURAL);
+    rules.push(rule(api::GROUP, &[api::PLURAL], &[], &["patch"]));
+    rules.push(rule("batch", &["jobs"], &[], &["get", "list", "watch", "create", "delete"]));
+    rules
+}
+
+fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {
     registry
         .defaulting(mutating_rule(), defaults::CronJobDefaults)
         .validating(validating_rule(), validation::CronJobValidation)

@@ -8,7 +8,7 @@ use crate::workshop::cronjob::api::{CronJobSpec, CronJobStatus};
 use crate::workshop::cronjob::v2::FIELDS;
 
 fn definition() -> Value {
-    serde_json::to_value(cronjob(WebhookClientConfig::default())).unwrap()
+    serde_json::to_value(cronjob(&WebhookClientConfig::default())).unwrap()
 }
 
 fn root(version: usize) -> Value {

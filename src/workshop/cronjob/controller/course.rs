@@ -1,0 +1,241 @@
+//! The steps of a plan, one after the other.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
+use kube::{Api, Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::Controller;
+use super::watched_job::WatchedJob;
+use crate::manager::operator::apply::{Error, request};
+use crate::manager::operator::{Again, Key};
+use crate::manifests::APP;
+use crate::workshop::cronjob::api::{CronJob, CronJobStatus};
+use crate::workshop::cronjob::reconcile::{Event, Plan, Step, creation_failed, is_child, merge_patch};
+
+/// When to look again at what the watch has not told yet.
+const SOON: Duration = Duration::from_secs(1);
+
+/// When to try again what the API server refused: what stands in the way is not watched.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+/// The longest wait. Waits are counted by a clock that nobody can set, schedules by one that somebody can: this is how late
+/// that is noticed.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// The longest text of the API server that is told on, in bytes: an event's note may have 1024
+/// (k8s.io/kubernetes/pkg/apis/core/validation, `NoteLengthLimit`).
+const TEXT_MAX_BYTES: usize = 900;
+
+/// What became of a step.
+enum Taken {
+    /// It was done.
+    Done,
+    /// It was done before: nothing to tell.
+    Moot,
+    /// The `CronJob` is not what was decided on any more.
+    Overtaken,
+    /// The API server does not want the Job.
+    Refused,
+}
+
+/// A plan on its way.
+pub struct Course<'a> {
+    controller: &'a Controller,
+    cronjob: &'a CronJob,
+    key: Key,
+    /// Version of the `CronJob` after the steps so far.
+    version: Option<String>,
+    /// Its status after them.
+    status: CronJobStatus,
+}
+
+impl<'a> Course<'a> {
+    pub fn of(controller: &'a Controller, cronjob: &'a CronJob, key: Key) -> Self {
+        let (version, status) = (cronjob.resource_version(), cronjob.status.clone().unwrap_or_default());
+        Self { controller, cronjob, key, version, status }
+    }
+
+    /// Takes the steps of a plan that was made for this very `CronJob`.
+    pub async fn take(mut self, plan: &Plan) -> Result<Again, Error> {
+        let mut again = plan.requeue_after.map(|wait| wait.min(LONGEST_WAIT));
+        for step in &plan.steps {
+            match self.step(step).await {
+                Ok(Taken::Done) => self.tell_of(step).await,
+                Ok(Taken::Moot) => {}
+                Ok(Taken::Overtaken) => return Ok(Some(SOON)),
+                Ok(Taken::Refused) => return Ok(Some(earlier(again, LOOK_AGAIN))),
+                Err(error) if step.is_best_effort() => {
+                    tracing::warn!(cronjob = ?self.key, %error, "A step failed; it is tried again");
+                    again = Some(earlier(again, LOOK_AGAIN));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(again)
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<Taken, Error> {
+        match step {
+            Step::SetFinalizers(finalizers) => self.set_finalizers(finalizers).await,
+            Step::WriteStatus(status) => self.write_status(status).await,
+            Step::DeleteJob { name, uid, .. } => self.delete_job(name, uid.clone()).await,
+            Step::CreateJob { job, .. } => self.create_job(job).await,
+            Step::Publish(_) => Ok(Taken::Done),
+        }
+    }
+
+    async fn set_finalizers(&mut self, finalizers: &[String]) -> Result<Taken, Error> {
+        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": self.version}});
+        let (api, params, patch) = (self.cronjobs(), PatchParams::default(), Patch::Merge(&patch));
+        let patched = request::<CronJob, _>(&self.key, api.patch(&self.key.name, &params, &patch)).await;
+        self.patched(patched)
+    }
+
+    async fn write_status(&mut self, status: &CronJobStatus) -> Result<Taken, Error> {
+        let mut patch = merge_patch(status);
+        patch["metadata"] = json!({"resourceVersion": self.version});
+        let (api, params, patch) = (self.cronjobs(), PatchParams::default(), Patch::Merge(&patch));
+        let patched = request::<CronJob, _>(&self.key, api.patch_status(&self.key.name, &params, &patch)).await;
+        let taken = self.patched(patched)?;
+        if matches!(taken, Taken::Done) {
+            self.status = status.clone();
+        }
+        Ok(taken)
+    }
+
+    /// A change of the `CronJob` that was not decided on is never written over: its event brings the `CronJob` back here.
+    fn patched(&mut self, patched: Result<CronJob, Error>) -> Result<Taken, Error> {
+        match patched {
+            Ok(cronjob) => {
+                self.version = cronjob.resource_version();
+                Ok(Taken::Done)
+            }
+            Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(Taken::Overtaken),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn delete_job(&self, name: &str, uid: Option<String>) -> Result<Taken, Error> {
+        let preconditions = Preconditions { uid, ..Preconditions::default() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        let api = Api::<WatchedJob>::namespaced(self.controller.client.clone(), &self.key.namespace);
+        match request::<WatchedJob, _>(&self.job_key(name), api.delete(name, &params)).await {
+            Ok(_) => Ok(Taken::Done),
+            // Gone, or another one by now.
+            Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(Taken::Moot),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create_job(&mut self, job: &Value) -> Result<Taken, Error> {
+        let job: DynamicObject = serde_json::from_value(job.clone())?;
+        let name = job.name_any();
+        // Not by a type of ours: it would lose what the template has and this build does not know.
+        let resource = ApiResource::erase::<WatchedJob>(&());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.controller.client.clone(), &self.key.namespace, &resource);
+        let params = PostParams { field_manager: Some(APP.to_owned()), ..PostParams::default() };
+        let created = request::<WatchedJob, _>(&self.job_key(&name), api.create(&params, &job)).await;
+        let Err(error) = created else { return Ok(Taken::Done) };
+        match answer(&error) {
+            Some(answer) if answer.code == 409 => self.look_at_the_other(&name, error).await,
+            // What will be otherwise in a moment is no refusal.
+            Some(answer) if (400..500).contains(&answer.code) && !matches!(answer.code, 401 | 408 | 429) => {
+                self.refused(&format!("Job {name} is refused by the API server: {}", answer.message)).await
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// A Job of the name is there already: of this run, started before the process was stopped, or somebody else's.
+    async fn look_at_the_other(&mut self, name: &str, error: Error) -> Result<Taken, Error> {
+        let api = Api::<WatchedJob>::namespaced(self.controller.client.clone(), &self.key.namespace);
+        match request::<WatchedJob, _>(&self.job_key(name), api.get_opt(name)).await? {
+            Some(other) if is_child(other.job(), self.cronjob) => Ok(Taken::Moot),
+            Some(_) => {
+                let (kind, owner) = (WatchedJob::kind(&()), CronJob::kind(&()).into_owned());
+                self.refused(&Error::Foreign { kind, name: name.to_owned(), owner }.to_string()).await
+            }
+            None => Err(error),
+        }
+    }
+
+    /// Tells once why the Job cannot be created: the next attempt for the same reason writes nothing.
+    async fn refused(&mut self, why: &str) -> Result<Taken, Error> {
+        let message = shortened(why);
+        let status = creation_failed(&self.status, message, (self.controller.clock)());
+        if status == self.status {
+            return Ok(Taken::Refused);
+        }
+        tracing::warn!(cronjob = ?self.key, why = message, "A Job cannot be created; it is tried again");
+        let taken = self.write_status(&status).await?;
+        if !matches!(taken, Taken::Done) {
+            return Ok(taken);
+        }
+        let event = Event { warning: true, reason: "JobCreationFailed", message: message.to_owned() };
+        self.tell(&event, None).await;
+        Ok(Taken::Refused)
+    }
+
+    async fn tell_of(&self, step: &Step) {
+        let Some(event) = step.event() else { return };
+        let job = match step {
+            Step::CreateJob { job, .. } => job.pointer("/metadata/name").and_then(Value::as_str),
+            Step::DeleteJob { name, .. } => Some(name.as_str()),
+            _ => None,
+        };
+        self.tell(&event, job).await;
+    }
+
+    /// `job` is the Job that the event is about, too: without it kube's recorder would count the events of two Jobs as one.
+    async fn tell(&self, event: &Event, job: Option<&str>) {
+        if event.warning {
+            tracing::warn!(cronjob = ?self.key, reason = event.reason, "{}", event.message);
+        }
+        let related = job.map(|name| ObjectReference {
+            api_version: Some(<Job as k8s_openapi::Resource>::API_VERSION.to_owned()),
+            kind: Some(<Job as k8s_openapi::Resource>::KIND.to_owned()),
+            namespace: Some(self.key.namespace.clone()),
+            name: Some(name.to_owned()),
+            ..ObjectReference::default()
+        });
+        self.controller.events.tell(self.cronjob, event.warning, event.reason, &event.message, related).await;
+    }
+
+    fn cronjobs(&self) -> Api<CronJob> {
+        Api::namespaced(self.controller.client.clone(), &self.key.namespace)
+    }
+
+    fn job_key(&self, name: &str) -> Key {
+        Key { namespace: self.key.namespace.clone(), name: name.to_owned() }
+    }
+}
+
+fn earlier(again: Again, wait: Duration) -> Duration {
+    again.map_or(wait, |again| again.min(wait))
+}
+
+/// What the API server answered, if it is that which failed.
+fn answer(error: &Error) -> Option<&Status> {
+    match error {
+        Error::Request { source, .. } => match &**source {
+            kube::Error::Api(status) => Some(status),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn code(error: &Error) -> Option<u16> {
+    answer(error).map(|answer| answer.code)
+}
+
+fn shortened(text: &str) -> &str {
+    let longest = text.len().min(TEXT_MAX_BYTES);
+    (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default()
+}

@@ -1,0 +1,101 @@
+//! Carries out for every `CronJob` what [`reconcile`] decides.
+
+mod course;
+#[cfg(test)]
+mod tests;
+mod watched_job;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt as _};
+
+use self::course::Course;
+use self::watched_job::WatchedJob;
+use super::NAME;
+use super::api::CronJob;
+use super::reconcile::{ChildJob, Decision, Plan, is_child, reconcile};
+use crate::manager::operator::apply::{Error, request};
+use crate::manager::operator::{Again, Context, Events, Key, Operator, Store};
+
+/// Tells the time: the wall clock, or one that a test sets.
+type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Runs the controller until cancelled.
+pub fn start(context: Context) -> BoxFuture<'static, ()> {
+    let controller = Controller::new(context.client.clone(), Arc::new(Timestamp::now));
+    let mut operator = Operator::<CronJob>::new(NAME, context);
+    let jobs: Store<WatchedJob> = operator.owning(None);
+    let reconcile = move |cronjob: Arc<CronJob>| {
+        let (controller, jobs) = (controller.clone(), jobs.clone());
+        async move {
+            let owned = jobs.controlled_by(cronjob.metadata.uid.as_deref().unwrap_or_default());
+            let children = children(owned.iter().map(AsRef::as_ref), &cronjob);
+            controller.reconcile(&cronjob, &children).await
+        }
+    };
+    operator.run(reconcile).boxed()
+}
+
+fn children<'a>(jobs: impl Iterator<Item = &'a WatchedJob>, cronjob: &CronJob) -> Vec<ChildJob> {
+    jobs.map(WatchedJob::job).filter(|job| is_child(job, cronjob)).map(ChildJob::of).collect()
+}
+
+#[derive(Clone)]
+struct Controller {
+    client: Client,
+    events: Events,
+    clock: Clock,
+}
+
+impl Controller {
+    fn new(client: Client, clock: Clock) -> Self {
+        Self { events: Events::new(client.clone(), NAME), client, clock }
+    }
+
+    /// `known` and `jobs` are what the watches told.
+    async fn reconcile(&self, known: &CronJob, jobs: &[ChildJob]) -> Result<Again, Error> {
+        let Some((cronjob, plan)) = self.decide(known, jobs).await? else { return Ok(None) };
+        let key = Key::of(cronjob.as_ref());
+        tracing::debug!(cronjob = ?key, decision = ?plan.decision, again = ?plan.requeue_after, "Decided");
+        Course::of(self, &cronjob, key).take(&plan).await
+    }
+
+    /// What to do about the `CronJob`, as the plan sees it; `None` when it is gone.
+    ///
+    /// The watches may be behind the world. The next look mends most of what comes of it, but not a run that starts twice and
+    /// not a finalizer that is gone: those are decided on what the API server says now.
+    async fn decide<'a>(
+        &self,
+        known: &'a CronJob,
+        jobs: &[ChildJob],
+    ) -> Result<Option<(Cow<'a, CronJob>, Plan)>, Error> {
+        let now = (self.clock)();
+        let mut cronjob = Cow::Borrowed(known);
+        let mut plan = reconcile(&cronjob, jobs, now);
+        if matches!(plan.decision, Decision::Start(_)) {
+            // The Job of the last run may be gone already, and only the status remembers it.
+            let key = Key::of(known);
+            let api = Api::<CronJob>::namespaced(self.client.clone(), &key.namespace);
+            let live = request::<CronJob, _>(&key, api.get_opt(&key.name)).await?;
+            let Some(live) = live.filter(|live| live.uid() == known.uid()) else { return Ok(None) };
+            plan = reconcile(&live, jobs, now);
+            cronjob = Cow::Owned(live);
+        }
+        if plan.decision == Decision::Deleting && cronjob.spec.waits_for_active_jobs() && !plan.steps.is_empty() {
+            plan = reconcile(&cronjob, &self.live_jobs(&cronjob).await?, now);
+        }
+        Ok(Some((cronjob, plan)))
+    }
+
+    async fn live_jobs(&self, cronjob: &CronJob) -> Result<Vec<ChildJob>, Error> {
+        let key = Key::of(cronjob);
+        let api = Api::<WatchedJob>::namespaced(self.client.clone(), &key.namespace);
+        let all = request::<WatchedJob, _>(&key, api.list(&ListParams::default())).await?;
+        Ok(children(all.items.iter(), cronjob))
+    }
+}

@@ -1,0 +1,335 @@
+//! The controller against an API server that is a list, with a clock that is set by hand.
+
+mod api;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::api::Api;
+use super::{Controller, Error};
+use crate::manager::operator::Again;
+use crate::workshop::cronjob::api::CronJob;
+use crate::workshop::cronjob::reconcile::{ChildJob, job_name};
+
+const FINALIZER: &str = "batch.outrider.dev/finalizer";
+
+struct World {
+    api: Api,
+    controller: Controller,
+    now: Arc<Mutex<Timestamp>>,
+}
+
+fn clock(text: &str) -> Timestamp {
+    format!("2024-01-01T{text}Z").parse().unwrap()
+}
+
+fn job_of(text: &str) -> String {
+    job_name("nightly", clock(text))
+}
+
+impl World {
+    /// A `CronJob` of every minute, made at noon, with these fields of `spec` beside its own; ten seconds later.
+    fn new(fields: &Value) -> Self {
+        let mut spec = json!({
+            "schedule": "* * * * *", "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
+            "jobTemplate": {"spec": {"fieldOfTomorrow": 1, "template": {"spec": {"restartPolicy": "Never"}}}},
+        });
+        json_patch::merge(&mut spec, fields);
+        let metadata = json!({"name": "nightly", "namespace": "a", "uid": "cronjob-uid", "resourceVersion": "1",
+            "generation": 1, "creationTimestamp": "2024-01-01T12:00:00Z"});
+        let api = Api::with(json!({"metadata": metadata, "spec": spec}));
+        let now = Arc::new(Mutex::new(clock("12:00:10")));
+        let hand = Arc::clone(&now);
+        let controller = Controller::new(api.client(), Arc::new(move || *hand.lock().unwrap()));
+        Self { api, controller, now }
+    }
+
+    fn set_clock(&self, text: &str) {
+        *self.now.lock().unwrap() = clock(text);
+    }
+
+    fn watched(&self) -> (CronJob, Vec<ChildJob>) {
+        self.api.content().watched()
+    }
+
+    /// A reconcile with watches that are not behind.
+    async fn look(&self) -> Result<Again, Error> {
+        let (cronjob, jobs) = self.watched();
+        self.controller.reconcile(&cronjob, &jobs).await
+    }
+
+    /// As [`World::look`] until nothing is written any more.
+    async fn settle(&self) -> Again {
+        loop {
+            self.api.asked();
+            let again = self.look().await.unwrap();
+            if self.api.asked().iter().all(|request| request.starts_with("GET")) {
+                return again;
+            }
+        }
+    }
+
+    fn jobs(&self) -> Vec<String> {
+        self.api.content().jobs.keys().cloned().collect()
+    }
+
+    fn stored(&self, pointer: &str) -> Option<Value> {
+        self.api.content().cronjob.as_ref().unwrap().pointer(pointer).cloned()
+    }
+
+    fn degraded(&self) -> String {
+        let conditions = self.stored("/status/conditions").unwrap();
+        let degraded = conditions.as_array().unwrap().iter().find(|condition| condition["type"] == "Degraded").unwrap();
+        format!("{}: {}", degraded["reason"].as_str().unwrap(), degraded["message"].as_str().unwrap())
+    }
+
+    fn end_job(&self, name: &str, outcome: &str) {
+        let status =
+            json!({"startTime": *self.now.lock().unwrap(), "conditions": [{"type": outcome, "status": "True"}]});
+        self.api.content().jobs.get_mut(name).unwrap()["status"] = status;
+    }
+}
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[tokio::test]
+async fn a_run_that_is_due_becomes_a_job_a_status_and_an_event() {
+    let world = World::new(&json!({}));
+    assert_eq!(world.look().await.unwrap(), Some(seconds(50)));
+    assert_eq!(world.api.asked(), ["PATCH cronjobs/nightly", "PATCH cronjobs/nightly/status"]);
+    assert_eq!(world.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
+    assert_eq!(world.stored("/status/nextScheduleTime"), Some(json!("2024-01-01T12:01:00Z")));
+
+    world.set_clock("12:01:00");
+    assert_eq!(world.look().await.unwrap(), Some(seconds(60)));
+    let asked = ["GET cronjobs/nightly", "PATCH cronjobs/nightly/status", "POST jobs", "POST events"];
+    assert_eq!(world.api.asked(), asked);
+    let job = job_of("12:01:00");
+    assert_eq!(world.api.content().events, [format!("SuccessfulCreate: Created Job {job}")]);
+    assert_eq!(world.api.content().jobs[&job]["spec"]["fieldOfTomorrow"], 1);
+
+    assert_eq!(world.settle().await, Some(seconds(60)));
+    assert_eq!(world.stored("/status/lastScheduleTime"), Some(json!("2024-01-01T12:01:00Z")));
+    assert_eq!(world.stored("/status/active/0/name"), Some(json!(job)));
+    world.look().await.unwrap();
+    assert_eq!(world.api.asked(), [""; 0], "an idle look asks nothing");
+}
+
+#[tokio::test]
+async fn a_process_that_ended_before_it_wrote_the_status_starts_no_second_job() {
+    let world = World::new(&json!({}));
+    world.settle().await;
+    let (before, _) = world.watched();
+    world.set_clock("12:01:30");
+    world.look().await.unwrap();
+    let told = world.api.content().events.len();
+    // The next process knows neither the Job nor the status yet.
+    world.controller.reconcile(&before, &[]).await.unwrap();
+    assert_eq!(world.jobs(), [job_of("12:01:00")]);
+    assert_eq!(world.api.content().events.len(), told, "what was done before is not told again");
+}
+
+#[tokio::test]
+async fn a_run_whose_job_is_gone_does_not_start_again_while_the_watch_is_behind() {
+    let world = World::new(&json!({"successfulJobsHistoryLimit": 0}));
+    world.settle().await;
+    let (before, _) = world.watched();
+    world.set_clock("12:01:00");
+    world.look().await.unwrap();
+    world.end_job(&job_of("12:01:00"), "Complete");
+    world.settle().await;
+    assert_eq!(world.jobs(), [""; 0]);
+    world.controller.reconcile(&before, &[]).await.unwrap();
+    assert_eq!(world.jobs(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_job_of_somebody_else_is_left_alone_and_told_once() {
+    let world = World::new(&json!({}));
+    world.settle().await;
+    let job = job_of("12:01:00");
+    world.api.content().jobs.insert(job.clone(), json!({"metadata": {"name": job, "namespace": "a"}}));
+    world.set_clock("12:01:00");
+    assert_eq!(world.look().await.unwrap(), Some(seconds(15)));
+    let told = format!(
+        "JobCreationFailed: Job {job:?} exists and is not controlled by this CronJob; delete it, or give this CronJob \
+         another name"
+    );
+    assert_eq!(world.degraded(), told);
+    assert_eq!(world.api.content().events, [told]);
+    world.api.asked();
+    assert_eq!(world.look().await.unwrap(), Some(seconds(15)));
+    let asked = world.api.asked();
+    assert_eq!(asked, ["GET cronjobs/nightly".to_owned(), "POST jobs".to_owned(), format!("GET jobs/{job}")]);
+
+    world.api.content().jobs.clear();
+    world.settle().await;
+    assert_eq!(world.jobs(), [job]);
+    assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run");
+}
+
+#[tokio::test]
+async fn a_refused_job_is_told_once_and_tried_again_and_an_outage_is_only_tried_again() {
+    for code in [400, 403, 404, 422] {
+        let world = World::new(&json!({}));
+        world.settle().await;
+        world.set_clock("12:01:00");
+        world.api.content().refusal = Some(("POST jobs", code, "no more than two"));
+        for _ in 0..3 {
+            assert_eq!(world.look().await.unwrap(), Some(seconds(15)), "{code}");
+        }
+        let message = format!("Job {} is refused by the API server: no more than two", job_of("12:01:00"));
+        assert_eq!(world.api.content().events, [format!("JobCreationFailed: {message}")], "{code}");
+        assert_eq!(world.degraded(), format!("JobCreationFailed: {message}"));
+    }
+    for code in [401, 429, 500, 503] {
+        let world = World::new(&json!({}));
+        world.settle().await;
+        world.set_clock("12:01:00");
+        world.api.content().refusal = Some(("POST jobs", code, "a moment, please"));
+        world.look().await.unwrap_err();
+        assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run", "{code}");
+        assert_eq!(world.api.content().events, [""; 0], "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_refusal_is_told_on_in_part() {
+    let world = World::new(&json!({}));
+    world.settle().await;
+    world.set_clock("12:01:00");
+    let long: &'static str = "é".repeat(2000).leak();
+    world.api.content().refusal = Some(("POST jobs", 422, long));
+    world.look().await.unwrap();
+    let note = world.api.content().events.remove(0);
+    assert!((880..=1024).contains(&note.len()), "{}", note.len());
+}
+
+#[tokio::test]
+async fn a_change_that_was_not_decided_on_is_never_written_over() {
+    for known in ["first look", "run is due"] {
+        let world = World::new(&json!({}));
+        if known == "run is due" {
+            world.settle().await;
+            world.set_clock("12:01:00");
+        }
+        let (mut before, jobs) = world.watched();
+        before.metadata.resource_version = Some("0".to_owned());
+        if known == "first look" {
+            assert_eq!(world.controller.reconcile(&before, &jobs).await.unwrap(), Some(seconds(1)));
+            assert_eq!(world.api.asked(), ["PATCH cronjobs/nightly"]);
+            assert_eq!(world.stored("/metadata/finalizers"), None);
+        } else {
+            // A run is decided on what is there now.
+            world.controller.reconcile(&before, &jobs).await.unwrap();
+            assert_eq!(world.jobs(), [job_of("12:01:00")]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_finalizer_goes_only_when_no_job_runs_in_truth() {
+    let world = World::new(&json!({"deletionPolicy": "WaitForActiveJobs"}));
+    world.settle().await;
+    world.set_clock("12:01:00");
+    world.settle().await;
+    world.api.content().cronjob.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2024-01-01T12:01:30Z");
+    let (deleted, _) = world.watched();
+    world.api.asked();
+    world.controller.reconcile(&deleted, &[]).await.unwrap();
+    assert_eq!(world.api.asked()[0], "GET jobs");
+    assert_eq!(world.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
+    world.set_clock("12:05:00");
+    world.settle().await;
+    assert_eq!(world.jobs(), [job_of("12:01:00")], "no run starts meanwhile");
+
+    world.end_job(&job_of("12:01:00"), "Complete");
+    world.look().await.unwrap();
+    assert_eq!(world.stored("/metadata/finalizers"), Some(json!([])));
+}
+
+#[tokio::test]
+async fn a_finalizer_that_cannot_be_removed_is_tried_again() {
+    let world = World::new(&json!({}));
+    world.settle().await;
+    world.api.content().cronjob.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2024-01-01T12:01:30Z");
+    world.api.content().refusal = Some(("PATCH cronjobs", 500, "not now"));
+    for _ in 0..2 {
+        world.look().await.unwrap_err();
+        assert_eq!(world.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
+    }
+    world.api.content().refusal = None;
+    world.set_clock("12:10:00");
+    world.look().await.unwrap();
+    assert_eq!((world.stored("/metadata/finalizers"), world.jobs()), (Some(json!([])), vec![]));
+    world.api.content().cronjob = None;
+}
+
+#[tokio::test]
+async fn old_jobs_that_stay_hold_nothing_up_and_are_tried_again() {
+    let world = World::new(&json!({"successfulJobsHistoryLimit": 0}));
+    world.settle().await;
+    world.set_clock("12:01:00");
+    world.settle().await;
+    world.end_job(&job_of("12:01:00"), "Complete");
+    world.api.content().refusal = Some(("DELETE", 500, "not now"));
+    world.set_clock("12:02:00");
+    assert_eq!(world.look().await.unwrap(), Some(seconds(15)));
+    assert_eq!(world.jobs(), [job_of("12:01:00"), job_of("12:02:00")]);
+    world.api.content().refusal = None;
+    world.settle().await;
+    assert_eq!(world.jobs(), [job_of("12:02:00")]);
+}
+
+#[tokio::test]
+async fn a_replaced_job_goes_in_the_background_and_no_other_of_its_name() {
+    let world = World::new(&json!({"concurrencyPolicy": "Replace"}));
+    world.settle().await;
+    for minute in ["12:01:00", "12:02:00"] {
+        world.set_clock(minute);
+        world.settle().await;
+    }
+    let old = job_of("12:01:00");
+    assert_eq!(world.jobs(), [job_of("12:02:00")]);
+    let content = world.api.content();
+    assert_eq!(content.deletions.len(), 1);
+    assert_eq!(content.deletions[0]["propagationPolicy"], "Background");
+    assert_eq!(content.deletions[0]["preconditions"]["uid"], format!("uid-of-{old}"));
+    let told = format!("SuccessfulDelete: Deleted Job {old}, as a newer run takes its place");
+    assert!(content.events.contains(&told), "{:?}", content.events);
+}
+
+#[tokio::test]
+async fn waits_end_in_time_to_notice_a_clock_that_was_set_and_are_none_where_nothing_comes() {
+    for (fields, again) in [
+        (json!({"schedule": "0 0 1 1 *"}), Some(seconds(300))),
+        (json!({"schedule": "0 13 * * *"}), Some(seconds(300))),
+        (json!({"schedule": "3 * * * *"}), Some(seconds(170))),
+        (json!({"schedule": "0 0 30 2 *"}), None),
+        (json!({"schedule": "nonsense"}), None),
+        (json!({"timeZone": "Nowhere/Land"}), None),
+        (json!({"suspend": true}), None),
+    ] {
+        assert_eq!(World::new(&fields).settle().await, again, "{fields}");
+    }
+}
+
+#[tokio::test]
+async fn too_many_missed_runs_are_told_once_and_not_looked_at_again() {
+    let world = World::new(&json!({}));
+    world.set_clock("13:41:00");
+    assert_eq!(world.settle().await, None);
+    assert_eq!(world.jobs(), [""; 0]);
+    assert_eq!(
+        world.api.content().events,
+        [
+            "MissedSchedule: too many missed start times (> 100). Set or decrease .spec.startingDeadlineSeconds or check \
+          clock skew"
+        ]
+    );
+}

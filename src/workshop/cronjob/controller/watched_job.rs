@@ -1,0 +1,128 @@
+//! A Job as the watch keeps it.
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::batch::v1::{Job, JobStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Deserializer};
+
+use crate::manager::operator::owner::owner_key;
+use crate::workshop::cronjob::api::CronJob;
+use crate::workshop::cronjob::vocabulary::SCHEDULED_AT;
+
+/// A Job without its spec, and without all else that no decision reads. Every Job of the cluster is watched, as any may be
+/// owned; of one that no `CronJob` of ours owns only the identity is kept.
+#[derive(Debug, Clone)]
+pub struct WatchedJob(Job);
+
+impl WatchedJob {
+    /// The Job, with what was kept.
+    pub const fn job(&self) -> &Job {
+        &self.0
+    }
+}
+
+#[derive(Deserialize)]
+struct Whole {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    status: Option<JobStatus>,
+}
+
+impl<'de> Deserialize<'de> for WatchedJob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Whole { metadata, status } = Whole::deserialize(deserializer)?;
+        let mut kept = Self(Job { metadata: identity(&metadata), ..Job::default() });
+        kept.0.metadata.owner_references = metadata.owner_references;
+        if owner_key::<CronJob, Self>(&kept).is_none() {
+            kept.0.metadata.owner_references = None;
+            return Ok(kept);
+        }
+        kept.0.metadata.deletion_timestamp = metadata.deletion_timestamp;
+        kept.0.metadata.annotations = metadata.annotations.map(|mut annotations| {
+            annotations.retain(|key, _| key == SCHEDULED_AT);
+            annotations
+        });
+        kept.0.status = status.map(|status| JobStatus {
+            conditions: status.conditions,
+            start_time: status.start_time,
+            ..JobStatus::default()
+        });
+        Ok(kept)
+    }
+}
+
+fn identity(metadata: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        name: metadata.name.clone(),
+        namespace: metadata.namespace.clone(),
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+        ..ObjectMeta::default()
+    }
+}
+
+impl k8s_openapi::Resource for WatchedJob {
+    const API_VERSION: &'static str = Job::API_VERSION;
+    const GROUP: &'static str = Job::GROUP;
+    const KIND: &'static str = Job::KIND;
+    const VERSION: &'static str = Job::VERSION;
+    const URL_PATH_SEGMENT: &'static str = Job::URL_PATH_SEGMENT;
+    type Scope = NamespaceResourceScope;
+}
+
+impl k8s_openapi::Metadata for WatchedJob {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.0.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::workshop::cronjob::reconcile::ChildJob;
+
+    fn job(api_version: &str) -> Value {
+        json!({
+            "metadata": {
+                "name": "nightly-60", "namespace": "a", "uid": "1", "resourceVersion": "7", "labels": {"team": "a"},
+                "annotations": {SCHEDULED_AT: "1970-01-01T00:01:00Z", "note": "b"},
+                "ownerReferences": [{
+                    "apiVersion": api_version, "kind": "CronJob", "name": "nightly", "uid": "2", "controller": true,
+                }],
+            },
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": []}}},
+            "status": {
+                "startTime": "1970-01-01T00:01:01Z", "active": 1,
+                "conditions": [{"type": "Complete", "status": "True"}],
+            },
+        })
+    }
+
+    #[test]
+    fn decisions_read_the_same_of_what_is_kept_as_of_the_whole() {
+        let whole = job("batch.outrider.dev/v1");
+        let kept: WatchedJob = serde_json::from_value(whole.clone()).unwrap();
+        assert_eq!(ChildJob::of(kept.job()), ChildJob::of(&serde_json::from_value(whole).unwrap()));
+        let kept = json!(kept.job());
+        for absent in ["/spec", "/status/active", "/metadata/labels", "/metadata/annotations/note"] {
+            assert_eq!(kept.pointer(absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn of_a_foreign_job_the_identity_is_kept() {
+        for foreign in [job("batch/v1"), job("example.com/v1")] {
+            let kept: WatchedJob = serde_json::from_value(foreign).unwrap();
+            let metadata = json!({"name": "nightly-60", "namespace": "a", "uid": "1", "resourceVersion": "7"});
+            assert_eq!(json!(kept.job()), json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}));
+        }
+    }
+}
