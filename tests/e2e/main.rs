@@ -5,6 +5,8 @@
 
 mod controller;
 mod counts;
+mod cronjob;
+mod cronjob_process;
 mod injection;
 mod left_alone;
 mod narrowing;

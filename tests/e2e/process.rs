@@ -162,6 +162,14 @@ impl Outrider {
         reply.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or(0)
     }
 
+    /// How often it was asked at the path.
+    pub fn reviews(&self, path: &str) -> u64 {
+        let series = format!("outrider_reviews_total{{path=\"{path}\",");
+        let reply = get(self.metrics, "/metrics").unwrap_or_default();
+        let counts = reply.lines().filter(|line| line.starts_with(&series)).filter_map(|line| line.rsplit_once(' '));
+        counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+    }
+
     /// Ends the process as the kubelet does, and sees that it ends well.
     pub fn end(mut self) {
         self.supervisor.stdin.as_mut().unwrap().write_all(b"end\n").unwrap();
