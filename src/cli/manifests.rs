@@ -27,7 +27,7 @@ pub struct ManifestsArgs {
     #[arg(value_enum)]
     pub what: Option<What>,
     /// Namespace that Outrider runs in
-    #[arg(long, env = "POD_NAMESPACE", default_value = "outrider-system")]
+    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system")]
     pub namespace: String,
     /// Namespaces whose pods are never touched, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

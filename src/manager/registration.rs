@@ -25,7 +25,7 @@ const FIELD_MANAGER: &str = "outrider";
 /// Owner of a caBundle: another than above, so that applying it gives up no other field.
 pub(super) const CA_FIELD_MANAGER: &str = "outrider-ca-bundle";
 
-/// How often the configurations are compared with what they should say. An upgrade of the chart or a person may have changed
+/// How often the configurations are compared with what they should say. Somebody may have applied the manifests anew or changed
 /// them, and a wrong caBundle is an outage.
 const CHECK: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ pub enum Error {
         source: Box<kube::Error>,
     },
     /// There is none yet.
-    #[error("there is no webhook configuration {0}; apply the chart, or `outrider manifests webhooks`")]
+    #[error("there is no webhook configuration {0}; apply what `outrider manifests webhooks` prints")]
     Missing(&'static str),
     /// A kind that is on has no definition yet.
     #[error(

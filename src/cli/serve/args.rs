@@ -32,7 +32,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "standalone")]
     pub kubeconfig: Option<PathBuf>,
     /// Namespace that Outrider runs in
-    #[arg(long, env = "POD_NAMESPACE", default_value = "outrider-system")]
+    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system")]
     pub namespace: String,
     /// What is listened on
     #[command(flatten)]
@@ -77,7 +77,7 @@ pub struct ListenArgs {
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
     pub metrics_bind_address: BindAddress,
     /// Serve webhooks; without them only the controllers run
-    #[arg(long, env = "ENABLE_WEBHOOKS", value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+    #[arg(long, env = "ENABLE_WEBHOOKS", hide_env_values = true, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true")]
     pub enable_webhooks: bool,
     /// Offer HTTP/2 on the webhook port; the API server uses HTTP/1.1
@@ -109,7 +109,7 @@ pub struct RegistrationArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(), requires = "webhook_url",
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub register_webhooks: bool,
-    /// Where the API server reaches this process, such as <https://127.0.0.1:9443>
+    /// Where the API server reaches this process, such as `https://127.0.0.1:9443`
     #[arg(long, value_name = "URL")]
     pub webhook_url: Option<String>,
     /// Have the API server ask only about pods that the sets can match, by a matchCondition that the leader keeps; docs/narrowing.md
@@ -173,7 +173,7 @@ pub struct LogArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  In a cluster, as the chart does it:
+  In a cluster, with a certificate that cert-manager wrote:
     outrider serve --cert-dir /certs --leader-elect --log-format json
   Outside, against the current kubeconfig:
     outrider serve --certificates self --register-webhooks --webhook-url https://127.0.0.1:9443
