@@ -80,7 +80,7 @@ pub struct Feeds<W> {
 #[non_exhaustive]
 pub enum ServerError {
     /// A port cannot be opened.
-    #[error("cannot listen on {address} for {front}: {source}")]
+    #[error("cannot listen on {address} for {front}: {source}; choose another address with {}", flag(front))]
     Listen {
         /// What the port is for.
         front: &'static str,
@@ -169,6 +169,15 @@ impl<W: Send + Sync + 'static> Server<W> {
             () = probes => {}
             () = scrapes => {}
         }
+    }
+}
+
+/// The flag that decides where a front listens.
+fn flag(front: &str) -> &'static str {
+    match front {
+        "webhooks" => "--webhook-bind-address",
+        "health probes" => "--health-probe-bind-address, or 0 for none",
+        _ => "--metrics-bind-address, or 0 for none",
     }
 }
 

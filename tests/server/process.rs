@@ -97,8 +97,12 @@ fn a_process_that_cannot_start_says_why_with_exit_code_2() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let missing = dir.path().join("missing").join("ca.crt");
-    let table: [(&[&str], String); 4] = [
+    let table: [(&[&str], String); 5] = [
         (&["--health-probe-bind-address", &address], format!("cannot listen on {address} for health probes")),
+        (
+            &["--health-probe-bind-address", &address],
+            "choose another address with --health-probe-bind-address".to_owned(),
+        ),
         (&["--client-ca-file", "/nonexistent/ca.crt"], "client CA file /nonexistent/ca.crt".to_owned()),
         (&["--ca-file", missing.to_str().unwrap()], "cannot write ".to_owned()),
         (&["--log-level", "outrider=loud"], "is no log level".to_owned()),
