@@ -109,16 +109,19 @@ fn as_json(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an AdmissionReview")]
 struct Kinded {
     request: Option<RequestKind>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "the request of an AdmissionReview")]
 struct RequestKind {
     kind: GroupVersionKind,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "group, version and kind")]
 struct GroupVersionKind {
     #[serde(default)]
     group: String,

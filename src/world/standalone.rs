@@ -146,7 +146,11 @@ pub fn load(
         warnings.extend(found.into_iter().flatten());
     }
     if sets.is_empty() && errors.is_empty() {
-        warnings.push(format!("no {API_VERSION} SidecarSet in {}", listed(paths)));
+        warnings.push(if paths.is_empty() {
+            format!("no {API_VERSION} SidecarSet: name files or folders that hold some with --manifests")
+        } else {
+            format!("no {API_VERSION} SidecarSet in {}", listed(paths))
+        });
     }
     if errors.is_empty() { Ok(Loaded { snapshot, warnings }) } else { Err(errors) }
 }
