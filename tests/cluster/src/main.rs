@@ -82,10 +82,10 @@ fn up(background: &Background) -> Result<(), Error> {
     let status =
         background.status()?.ok_or_else(|| Error::Background("the cluster ended right after its start".to_owned()))?;
     if let Some(trouble) = status.trouble {
-        return Err(Error::Background(format!("the cluster is broken; run `cluster down` first: {trouble}")));
+        return Err(Error::Background(format!("the cluster is broken; run `make cluster-down` first: {trouble}")));
     }
     let verb = if started { "started" } else { "already running:" };
-    eprintln!("cluster: {verb} Kubernetes {}; end it with `cluster down`", status.version);
+    eprintln!("cluster: {verb} Kubernetes {}; end it with `make cluster-down`", status.version);
     // Who has Rust and Go alone has no kubectl yet.
     let tools = Tools::locate(&progress_on_stderr)?;
     eprintln!("cluster: a kubectl for it: {}", tools.program("kubectl").display());
