@@ -14,6 +14,7 @@ pub mod admit;
 pub mod certs;
 mod choice;
 pub mod cli;
+pub mod config;
 pub mod doctor;
 pub mod logging;
 pub mod manager;

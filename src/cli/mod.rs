@@ -20,7 +20,7 @@ pub mod uninstall;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Exit code of bad input, and of anything that kept the command from doing its work. clap uses the same for wrong arguments.
 pub const BAD_INPUT: u8 = 2;
@@ -70,8 +70,10 @@ Examples:
 
 /// Reads the command line of the process and does what it says.
 pub fn run() -> ExitCode {
-    match Cli::parse().command {
-        Command::Serve(args) => serve::execute(&args),
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut Cli::command()).exit());
+    match cli.command {
+        Command::Serve(args) => serve::execute(*args, matches.subcommand_matches("serve").unwrap_or(&matches)),
         Command::Demo(args) => demo::execute(&args),
         Command::Review(args) => review::execute(&args),
         Command::Render(args) => render::execute(&args),
@@ -91,8 +93,6 @@ fn fail(error: &dyn std::error::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -10,6 +10,7 @@ pub mod options;
 pub mod queue;
 pub mod registration;
 pub mod schedule;
+pub mod tuning;
 pub mod uninstall;
 
 use std::sync::Arc;
@@ -202,8 +203,8 @@ struct Leader {
 impl Leader {
     async fn run(self, cancel: CancellationToken) {
         let metrics = &self.shared.metrics;
-        if let Some(Election { lease, times }) = &self.options.election {
-            let store = KubeStore::new(self.client.clone(), &self.options.namespace, lease);
+        if let Some(Election { namespace, lease, times }) = &self.options.election {
+            let store = KubeStore::new(self.client.clone(), namespace, lease);
             let elector = Elector::new(store, lease::identity(), *times, metrics.clone());
             return elector.run(|cancel| self.work(cancel), cancel).await;
         }
@@ -221,7 +222,8 @@ impl Leader {
         let narrowing = Narrowing::new(client(), self.world.clone(), &self.hooks, self.options.narrow_webhooks);
         if self.options.controllers.run(controller::NAME) {
             let (metrics, coverage) = (self.shared.metrics.clone(), narrowing.coverage());
-            tasks.spawn(controller::run(client(), self.world.clone(), coverage, metrics, cancel.clone()));
+            let tuning = self.options.tuning.clone();
+            tasks.spawn(controller::run(client(), self.world.clone(), coverage, metrics, tuning, cancel.clone()));
         }
         let narrow = cancel.clone().run_until_cancelled_owned(narrowing.run());
         tasks.spawn(async move { narrow.await.unwrap_or_default() });

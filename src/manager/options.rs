@@ -2,6 +2,7 @@
 
 use crate::choice::{Unknown, choose};
 use crate::manager::lease::Times;
+use crate::manager::tuning::Tuning;
 use crate::sidecarset::controller;
 use crate::workshop::Kinds;
 use crate::world::Exclusion;
@@ -9,7 +10,7 @@ use crate::world::Exclusion;
 /// What the manager is asked to do.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Our own namespace: the lease's, the Secret's, and excluded.
+    /// Our own namespace: the Secret's, and excluded.
     pub namespace: String,
     /// Further excluded namespaces.
     pub excluded_namespaces: Vec<String>,
@@ -17,6 +18,8 @@ pub struct Options {
     pub kinds: Kinds,
     /// Controllers to run.
     pub controllers: Controllers,
+    /// How they run.
+    pub tuning: Tuning,
     /// With several replicas: the election of the one that writes.
     pub election: Option<Election>,
     /// Where the serving certificate comes from.
@@ -37,6 +40,8 @@ impl Options {
 /// An election.
 #[derive(Debug, Clone)]
 pub struct Election {
+    /// Namespace of the lease.
+    pub namespace: String,
     /// Name of the lease.
     pub lease: String,
     /// Its times.

@@ -19,8 +19,11 @@ pub enum BindAddress {
 
 /// A text that is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not an address; write :PORT for all interfaces, IP:PORT for one, or 0 for none")]
+#[error("{0:?} is not an address; {HOW_TO_WRITE}")]
 pub struct NotAnAddress(String);
+
+/// How an address is written, for messages.
+pub const HOW_TO_WRITE: &str = "write :PORT for all interfaces, IP:PORT for one, or 0 for none";
 
 impl FromStr for BindAddress {
     type Err = NotAnAddress;

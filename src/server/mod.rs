@@ -36,6 +36,7 @@ pub use address::BindAddress;
 pub use freshness::Freshness;
 pub use limits::Limits;
 pub use metrics::Metrics;
+pub use plain::ProbePaths;
 pub use readiness::{Gate, Readiness};
 pub use shutdown::Shutdown;
 pub use webhooks::Webhooks;
@@ -55,6 +56,8 @@ pub struct Options {
     pub enable_http2: bool,
     /// Clients must show a certificate that one of these authorities signed.
     pub client_ca: Option<PathBuf>,
+    /// Where the probes are.
+    pub probes: ProbePaths,
     /// Bounds.
     pub limits: Limits,
 }
@@ -101,6 +104,7 @@ pub struct Server<W> {
     metrics: Option<TcpListener>,
     acceptor: TlsAcceptor,
     feeds: Feeds<W>,
+    probes: ProbePaths,
     limits: Limits,
     listening: Option<Gate>,
 }
@@ -132,6 +136,7 @@ impl<W: Send + Sync + 'static> Server<W> {
             metrics: listen("metrics", &options.metrics).await?,
             acceptor: TlsAcceptor::from(Arc::new(tls)),
             feeds,
+            probes: options.probes,
             limits: options.limits,
         })
     }
@@ -145,9 +150,9 @@ impl<W: Send + Sync + 'static> Server<W> {
     /// Serves until `shutdown` has closed the listeners and what ran has ended or run out of its time. Probes and metrics are
     /// answered to the end.
     pub async fn run(self, shutdown: Shutdown) {
-        let Self { webhook, health, metrics, acceptor, feeds, limits, listening } = self;
+        let Self { webhook, health, metrics, acceptor, feeds, probes, limits, listening } = self;
         let forever = Shutdown::new(Readiness::default());
-        let probes = serve_plain(health, plain::health(feeds.readiness.clone(), feeds.freshness), &forever);
+        let probes = serve_plain(health, plain::health(feeds.readiness.clone(), feeds.freshness, probes), &forever);
         let scrapes = serve_plain(metrics, plain::metrics(feeds.metrics.clone(), feeds.resolver), &forever);
         let reviews = async {
             let Some(listener) = webhook else { return shutdown.stopping().await };

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::server::conn::http1;
@@ -26,32 +26,50 @@ pub const CONNECTIONS: usize = 128;
 /// Longest wait for the head of a request, also between two requests. Prometheus repeats a GET on a connection that was closed.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Where the probes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbePaths {
+    /// Whether this replica can answer.
+    pub readiness: String,
+    /// Whether this process lives. `/livez` is served as well.
+    pub liveness: String,
+}
+
+impl Default for ProbePaths {
+    fn default() -> Self {
+        Self { readiness: "/readyz".to_owned(), liveness: "/healthz".to_owned() }
+    }
+}
+
 #[derive(Clone)]
 struct Health {
     readiness: Readiness,
     freshness: Freshness,
 }
 
-/// `/healthz`, `/livez` and `/readyz`.
-pub fn health(readiness: Readiness, freshness: Freshness) -> Router {
-    Router::new()
-        .route("/healthz", get(alive))
-        .route("/livez", get(alive))
-        .route("/readyz", get(ready))
-        .with_state(Health { readiness, freshness })
+/// The probes.
+pub fn health(readiness: Readiness, freshness: Freshness, paths: ProbePaths) -> Router {
+    let health = Health { readiness, freshness };
+    // Not as routes: the router panics at paths that it cannot tell apart, and the paths come from a file.
+    Router::new().fallback(get(move |uri: Uri| {
+        let (health, paths) = (health.clone(), paths.clone());
+        async move {
+            match uri.path() {
+                path if path == paths.readiness => ready(&health, uri.query()),
+                // That this can be answered is all there is to say.
+                path if path == paths.liveness || path == "/livez" => "ok".into_response(),
+                _ => StatusCode::NOT_FOUND.into_response(),
+            }
+        }
+    }))
 }
 
-/// That this can be answered is all there is to say.
-async fn alive() -> &'static str {
-    "ok"
-}
-
-async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
+fn ready(health: &Health, query: Option<&str>) -> Response {
     let is_ready = health.readiness.is_ready();
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let is_verbose = query.as_deref().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("verbose")));
+    let is_verbose = query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("verbose")));
     let text = match (is_verbose, is_ready) {
-        (true, _) => verbose(&health),
+        (true, _) => verbose(health),
         (false, true) => "ok".to_owned(),
         (false, false) if health.readiness.is_draining() => "not ready: shutting down".to_owned(),
         (false, false) => format!("not ready: {}", health.readiness.missing()),

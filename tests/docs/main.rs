@@ -9,6 +9,7 @@ use std::path::Path;
 use admission::Reason;
 use clap::CommandFactory;
 use outrider::cli::Cli;
+use outrider::config;
 
 /// Compares with the file, or writes it when `UPDATE_GOLDEN=1`.
 fn hold(path: &str, expected: &str) {
@@ -45,6 +46,33 @@ fn command_line_reference_is_up_to_date() {
         write!(page, "\n## outrider {name}\n\n```text\n{}\n```\n", lines.join("\n")).unwrap();
     }
     hold("docs/cli.md", &page);
+}
+
+/// A value in a table; words stay words.
+fn quoted(text: &str) -> String {
+    if text.contains(' ') { text.to_owned() } else { format!("`{text}`") }
+}
+
+#[test]
+fn list_of_configuration_fields_is_up_to_date() {
+    let mut cli = Cli::command();
+    cli.build();
+    let serve = cli.find_subcommand("serve").unwrap();
+    let default = |field: &config::Field| {
+        let argument = serve.get_arguments().find(|it| field.flag.is_some() && it.get_long() == field.flag);
+        let of_flag = argument.and_then(|it| it.get_default_values().first()).map(|value| value.to_str().unwrap());
+        Some(field.default).filter(|text| !text.is_empty()).or(of_flag).map(quoted).unwrap_or_default()
+    };
+    let mut rows = String::new();
+    for field in &config::FIELDS {
+        let flag = field.flag.map(|flag| format!("`--{flag}`")).unwrap_or_default();
+        let (path, word, default, meaning) = (field.path, field.form.word(), default(field), field.meaning);
+        writeln!(rows, "| `{path}` | {word} | {flag} | {default} | {meaning} |").unwrap();
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sample = fs::read_to_string(root.join("config/samples/config_v2_projectconfig.yaml")).unwrap();
+    let page = include_str!("configuration.md").replace("{rows}\n", &rows).replace("{sample}\n", &sample);
+    hold("docs/configuration.md", &page);
 }
 
 #[test]

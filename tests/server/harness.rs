@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use outrider::certs::{Authority, Resolver};
-use outrider::server::{Feeds, Freshness, Gate, Limits, Metrics, Options, Readiness, Server, Shutdown};
+use outrider::server::{Feeds, Freshness, Gate, Limits, Metrics, Options, ProbePaths, Readiness, Server, Shutdown};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -36,6 +36,7 @@ pub struct Setup {
     pub limits: Limits,
     pub enable_http2: bool,
     pub client_ca: Option<std::path::PathBuf>,
+    pub probes: ProbePaths,
 }
 
 pub fn authority() -> Authority {
@@ -74,6 +75,7 @@ impl TestServer {
             metrics: "127.0.0.1:0".parse().unwrap(),
             enable_http2: setup.enable_http2,
             client_ca: setup.client_ca,
+            probes: setup.probes,
             limits: setup.limits,
         };
         let server = Server::bind(options, feeds).await.unwrap();

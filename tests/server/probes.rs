@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::harness::{TestServer, any_review};
+use outrider::server::ProbePaths;
+
+use crate::harness::{Setup, TestServer, any_review};
 use crate::toys::path;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,6 +18,17 @@ async fn ready_only_while_every_gate_is_open() {
     }
     server.sync.open();
     assert_eq!(server.probe("/readyz").await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_move_to_the_paths_that_are_asked_for() {
+    let probes = ProbePaths { readiness: "/ready/{now}".to_owned(), liveness: "/alive".to_owned() };
+    let server = TestServer::with(Setup { probes, ..Setup::default() }).await;
+    for (path, status) in
+        [("/ready/{now}", 200), ("/alive", 200), ("/livez", 200), ("/readyz", 404), ("/healthz", 404), ("/ready/", 404)]
+    {
+        assert_eq!(server.probe(path).await.0, status, "{path}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

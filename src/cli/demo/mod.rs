@@ -23,7 +23,7 @@ use super::streams::Outcome;
 use crate::admit::{self, Reply, ReplyError};
 use crate::certs::local;
 use crate::registry::registry;
-use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, Server, ServerError};
+use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, ProbePaths, Server, ServerError};
 use crate::workshop::Kinds;
 use crate::world::snapshot::Exclusion;
 use crate::world::standalone::Standalone;
@@ -185,6 +185,7 @@ impl Demo {
             metrics: free_port,
             enable_http2: false,
             client_ca: None,
+            probes: ProbePaths::default(),
             limits: Limits::default(),
         };
         Ok(Server::bind(options, feeds).await?)

@@ -7,6 +7,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::cli::kinds::KindArgs;
+use crate::config::ProjectConfig;
 use crate::logging;
 use crate::server::deadline::parse_go_duration;
 use crate::server::{BindAddress, Limits, Options};
@@ -25,7 +26,7 @@ pub enum CertificateSource {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ServeArgs {
-    /// Component configuration (`ProjectConfig`); flags win over what it says
+    /// Component configuration (`ProjectConfig`); flags win over what it says, see docs/configuration.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Kubeconfig; without it KUBECONFIG, then ~/.kube/config, then the pod's service account
@@ -61,6 +62,9 @@ pub struct ServeArgs {
     /// How long to serve on after SIGTERM, while the news spreads that this replica ends
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub drain_delay: Duration,
+    /// What --config says; what a flag says as well has gone there
+    #[arg(skip)]
+    pub file: ProjectConfig,
 }
 
 /// What is listened on.
@@ -130,9 +134,12 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub leader_elect: bool,
-    /// Name of the lease, in --namespace
+    /// Name of the lease
     #[arg(long, value_name = "NAME", default_value = crate::manager::lease::NAME)]
     pub leader_elect_resource_name: String,
+    /// Namespace of the lease [default: --namespace]
+    #[arg(long, value_name = "NAME")]
+    pub leader_elect_resource_namespace: Option<String>,
     /// How long others wait for a leader that does not renew
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub leader_elect_lease_duration: Duration,
@@ -202,7 +209,8 @@ impl ServeArgs {
             metrics: listen.metrics_bind_address.clone(),
             enable_http2: listen.enable_http2,
             client_ca: listen.client_ca_file.clone(),
-            limits: Limits::default(),
+            limits: Limits { finish: self.ending().finish, ..Limits::default() },
+            probes: self.probe_paths(),
         }
     }
 

@@ -2,15 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::{CertificateSource, Process, ServeArgs, ServeError, run};
 use crate::choice::Unknown;
 use crate::manager::client::{self, Connection};
-use crate::manager::lease::{Times, TimesError};
+use crate::manager::lease::TimesError;
 use crate::manager::options::{Certificates, Controllers, Election, Options};
 use crate::manager::{Manager, Shared};
 use crate::manifests::webhooks::Hook;
 use crate::registry::registry;
+use crate::server::Shutdown;
 
 /// Why a cluster cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -53,23 +58,31 @@ pub(super) async fn serve(args: &ServeArgs, process: Process) -> Result<(), Serv
     let kinds: Vec<&str> = args.kinds.enable_kinds.iter().map(|kind| kind.name).collect();
     tracing::info!(api_server = connection.url(), namespace = args.namespace, ?kinds, "Serving a cluster");
     let managing = tokio::spawn(manager.run(hooks, process.shutdown.clone()));
+    let ended = tokio::spawn(end_in_time(managing, process.shutdown.clone(), args.ending().finish));
     run(args, process, registry, world).await?;
     // Only now may the process end: the lease has been given back.
-    if managing.await.is_err() {
-        tracing::error!("The manager panicked");
-    }
+    drop(ended.await);
     Ok(())
+}
+
+/// Waits until the manager has ended, which may take as long as the reviews that run.
+async fn end_in_time(managing: JoinHandle<()>, shutdown: Shutdown, finish: Duration) {
+    shutdown.stopping().await;
+    match timeout(finish, managing).await {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => tracing::error!("The manager panicked"),
+        Err(_) => tracing::warn!("The manager did not end in time; the lease may not have been given back"),
+    }
 }
 
 fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
     let flags = &args.controllers;
     let election = if flags.leader_elect {
-        let times = Times {
-            duration: flags.leader_elect_lease_duration,
-            renew_deadline: flags.leader_elect_renew_deadline,
-            retry_period: flags.leader_elect_retry_period,
-        };
-        Some(Election { lease: flags.leader_elect_resource_name.clone(), times: times.check()? })
+        Some(Election {
+            namespace: args.lease_namespace().to_owned(),
+            lease: flags.leader_elect_resource_name.clone(),
+            times: args.lease_times().check()?,
+        })
     } else {
         None
     };
@@ -82,6 +95,7 @@ fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
         excluded_namespaces: args.excluded_namespaces.clone(),
         controllers: Controllers::parse(&flags.controllers, &args.kinds.enable_kinds)?,
         kinds: args.kinds.enable_kinds.clone(),
+        tuning: args.tuning(),
         election,
         certificates: certificates(args, webhook_url.is_some())?,
         webhook_url,

@@ -2,6 +2,7 @@
 
 mod args;
 mod cluster;
+mod config;
 mod signals;
 mod standalone;
 
@@ -10,7 +11,9 @@ use std::sync::Arc;
 
 use admission::Registry;
 use arc_swap::ArcSwap;
+use clap::ArgMatches;
 
+pub use config::{Ending, Given};
 pub use standalone::feed;
 
 pub use args::{
@@ -20,6 +23,7 @@ pub use args::{
 
 use crate::certs::files::{self, CertificateFiles};
 use crate::certs::{Resolver, local};
+use crate::config::ConfigError;
 use crate::logging;
 use crate::server::{Addresses, Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown};
 
@@ -30,6 +34,9 @@ pub enum ServeError {
     /// Logging cannot begin.
     #[error(transparent)]
     Logging(#[from] logging::LoggingError),
+    /// The configuration file.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The runtime or the signal handlers cannot be set up.
     #[error("cannot set up the process: {0}")]
     Setup(#[from] std::io::Error),
@@ -79,9 +86,9 @@ impl Default for Process {
     }
 }
 
-/// Runs the command.
-pub fn execute(args: &ServeArgs) -> ExitCode {
-    let ended = start(args);
+/// Runs the command. `matches` is what `args` were made from: it knows which flags were given.
+pub fn execute(args: ServeArgs, matches: &ArgMatches) -> ExitCode {
+    let ended = start(args, Given(matches));
     logging::flush();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -89,8 +96,24 @@ pub fn execute(args: &ServeArgs) -> ExitCode {
     }
 }
 
-fn start(args: &ServeArgs) -> Result<(), ServeError> {
+fn start(mut args: ServeArgs, given: Given<'_>) -> Result<(), ServeError> {
     logging::init(args.log.log_format, &args.log.log_level)?;
+    if let Some(path) = args.config.clone() {
+        let loaded = crate::config::load(&path)?;
+        let file = path.display().to_string();
+        for warning in loaded.warnings {
+            tracing::warn!(file, "{warning}");
+        }
+        tracing::info!(file, cluster_name = loaded.config.cluster_name, "Configuration read");
+        args.configure(loaded.config, given);
+    }
+    if args.ending().drain_delay < args.drain_delay {
+        tracing::warn!(
+            "gracefulShutDown ends the process before --drain-delay is over; requests may be refused meanwhile"
+        );
+    }
+    tracing::debug!(configuration = %args.effective().to_object(), "Effective configuration");
+    let args = &args;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let process = Process::default();
@@ -123,7 +146,7 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     world: Arc<ArcSwap<W>>,
     listening: impl FnOnce(Addresses),
 ) -> Result<(), ServeError> {
-    signals::follow(process.shutdown.clone(), args.drain_delay)?;
+    signals::follow(process.shutdown.clone(), args.ending().drain_delay)?;
     if args.listen.enable_webhooks {
         certificate(args, &process)?;
     }

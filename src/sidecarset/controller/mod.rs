@@ -17,9 +17,10 @@ use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::queue::Queue;
+use crate::manager::queue::{Queue, add_all};
+use crate::manager::tuning::Tuning;
 use crate::server::Metrics;
-use crate::sidecarset::api::SidecarSet;
+use crate::sidecarset::api::{GROUP, KIND, SidecarSet};
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::pods::PodIndex;
@@ -31,8 +32,6 @@ pub const NAME: &str = "sidecarset";
 
 /// A rollout of a thousand pods is a thousand events a set and ten writes a second, no more.
 const PACE: Duration = Duration::from_millis(100);
-
-const WORKERS: usize = 3;
 
 /// A request to the API server that takes longer is given up and tried again.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,33 +47,41 @@ pub enum Error {
     Timeout,
 }
 
-/// Runs the controller until cancelled.
+/// Runs the controller until cancelled. It ends by itself when it was not told of every object in time.
 pub async fn run(
     client: Client,
     world: World,
     coverage: Receiver<Coverage>,
     metrics: Metrics,
+    tuning: Tuning,
     cancel: CancellationToken,
 ) {
     let queue = Queue::new(NAME, PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
-    let events = watch::run(client.clone(), &world, &pods, coverage.clone(), &queue, listed.clone());
+    let events = watch::run(tuning.api(client.clone()), &world, &pods, coverage.clone(), &queue, listed.clone());
+    let resync = tuning.resync(|| add_all(&queue, watch::all_sets(&world)));
     let reconciles = async {
         // Counting half of the pods, or by half of the namespaces, would write numbers that are wrong.
-        listed.cancelled().await;
-        world.published().await;
+        let told = async {
+            listed.cancelled().await;
+            world.published().await;
+        };
+        if !tuning.told_in_time(NAME, told).await {
+            return;
+        }
         let (sets, world, pods) = (Api::all(client), world.clone(), Arc::clone(&pods));
         let controller = Controller { sets, world, pods, coverage };
         let reconcile = move |name: Arc<str>| {
             let controller = controller.clone();
             async move { controller.reconcile(&name).await.map(|()| None) }
         };
-        queue.run(WORKERS, reconcile, cancel.clone()).await;
+        queue.run(tuning.workers(KIND, GROUP), reconcile, cancel.clone()).await;
     };
     tokio::select! {
         () = cancel.cancelled() => {}
         () = events => {}
+        () = resync => {}
         () = reconciles => {}
     }
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -22,10 +22,10 @@ use crate::world::watch::{Change, World, report, watch_config};
 
 type Sets = BTreeSet<Arc<str>>;
 
-/// Keeps the index of pods and adds to the queue every set that an event concerns. `listed` is cancelled when all pods are
+/// Keeps the index of the pods of `api` and adds to the queue every set that an event concerns. `listed` is cancelled when all pods are
 /// known. Does not end.
 pub async fn run(
-    client: Client,
+    api: Api<WatchedPod>,
     world: &World,
     pods: &Mutex<PodIndex>,
     mut coverage: Receiver<Coverage>,
@@ -34,7 +34,7 @@ pub async fn run(
 ) {
     let mut changes = world.changes();
     add_all(queue, all_sets(world));
-    let events = watcher(Api::<WatchedPod>::all(client), watch_config());
+    let events = watcher(api, watch_config());
     let mut events = pin!(events.backoff(Patience::default()));
     let mut intake = Intake { pods, relist: Relist::default(), all_listed: false };
     loop {
@@ -56,7 +56,8 @@ pub async fn run(
     }
 }
 
-fn all_sets(world: &World) -> Sets {
+/// The names of all sets.
+pub fn all_sets(world: &World) -> Sets {
     world.sets.all().iter().map(|set| set.name.as_str().into()).collect()
 }
 
