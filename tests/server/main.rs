@@ -4,6 +4,7 @@
 
 mod certificates;
 mod client;
+mod configuration;
 mod connections;
 mod drain;
 mod harness;

@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use crate::client::{Client, plain_get};
 
-const OUTRIDER: &str = env!("CARGO_BIN_EXE_outrider");
+pub const OUTRIDER: &str = env!("CARGO_BIN_EXE_outrider");
 
-struct Process {
+/// `outrider serve`, whose log is JSON.
+pub struct Process {
     child: Child,
     log: BufReader<ChildStderr>,
 }
@@ -24,9 +25,14 @@ impl Drop for Process {
 impl Process {
     /// Serves without a cluster, on ports of the system's choice.
     fn standalone(ca_file: &std::path::Path, more: &[&str]) -> Self {
+        let ports = ["--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0"];
+        Self::standalone_on(ca_file, &[&ports, more].concat())
+    }
+
+    /// Serves without a cluster; of the ports, only that of the webhooks is of the system's choice.
+    pub fn standalone_on(ca_file: &std::path::Path, more: &[&str]) -> Self {
         let mut child = Command::new(OUTRIDER)
             .args(["serve", "--standalone", "--log-format", "json", "--webhook-bind-address", "127.0.0.1:0"])
-            .args(["--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0"])
             .arg("--ca-file")
             .arg(ca_file)
             .args(more)
@@ -38,7 +44,7 @@ impl Process {
     }
 
     /// Reads the log up to the line with this message.
-    fn line(&mut self, message: &str) -> Value {
+    pub fn line(&mut self, message: &str) -> Value {
         for line in self.log.by_ref().lines() {
             let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
             if line["message"] == message {
@@ -48,12 +54,12 @@ impl Process {
         panic!("the log ended without {message:?}");
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    fn end(mut self) -> ExitStatus {
+    pub fn end(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 }
