@@ -230,7 +230,8 @@ impl Leader {
         for kind in self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name)) {
             let (metrics, cancel) = (self.shared.metrics.clone(), cancel.clone());
             if let Some(start) = kind.controller {
-                tasks.spawn(start(Context { client: client(), metrics, cancel }));
+                let tuning = self.options.tuning.clone();
+                tasks.spawn(start(Context { client: client(), metrics, tuning, cancel }));
             }
         }
         if let Some(registration) = self.registration() {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
@@ -22,14 +23,13 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 pub use self::store::{Key, Store};
-use crate::manager::queue::Queue;
+use crate::manager::queue::{Queue, add_all};
+use crate::manager::tuning::Tuning;
 use crate::manifests::APP;
 use crate::server::Metrics;
 
 /// One object is reconciled at most once in this time: a burst of events is one run.
 const PACE: Duration = Duration::from_millis(100);
-
-const WORKERS: usize = 3;
 
 /// A request to the API server that takes longer is given up and tried again.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,17 +44,32 @@ pub struct Context {
     pub client: Client,
     /// Is told of reconciles.
     pub metrics: Metrics,
+    /// How controllers run.
+    pub tuning: Tuning,
     /// Ends the controller.
     pub cancel: CancellationToken,
 }
 
 /// What can be watched.
-pub trait Watchable: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static {}
+pub trait Watchable:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+}
 
-impl<K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static> Watchable for K {}
+impl<K> Watchable for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + DeserializeOwned
+        + Clone
+        + Debug
+        + Send
+        + Sync
+        + 'static
+{
+}
 
 /// A controller of `K`, in the making.
 pub struct Operator<K> {
+    name: &'static str,
     context: Context,
     queue: Queue<Key>,
     objects: Store<K>,
@@ -63,10 +78,11 @@ pub struct Operator<K> {
 }
 
 impl<K: Watchable> Operator<K> {
-    /// A controller of every `K` in the cluster. `name` is what `--controllers`, logs and metrics call it.
+    /// A controller of every `K` in the cluster, or in the namespace that the tuning names. `name` is what `--controllers`, logs and metrics call it.
     pub fn new(name: &'static str, context: Context) -> Self {
         let queue = Queue::new(name, PACE, &context.metrics);
-        let mut operator = Self { context, queue, objects: Store::default(), watches: Vec::new(), listed: Vec::new() };
+        let mut operator =
+            Self { name, context, queue, objects: Store::default(), watches: Vec::new(), listed: Vec::new() };
         operator.objects =
             operator.watching(None, |old: Option<&K>, new| new.or(old).map(Key::of).into_iter().collect::<Vec<_>>());
         operator
@@ -93,7 +109,7 @@ impl<K: Watchable> Operator<K> {
     ) -> Store<C> {
         let (store, listed, queue) = (Store::default(), CancellationToken::new(), self.queue.clone());
         let watch = watch::follow(
-            self.context.client.clone(),
+            self.context.tuning.api(self.context.client.clone()),
             labels.map(str::to_owned),
             store.clone(),
             listed.clone(),
@@ -108,15 +124,18 @@ impl<K: Watchable> Operator<K> {
         store
     }
 
-    /// Runs until cancelled. `reconcile` is called only once every watch has been told all that there is.
+    /// Runs until cancelled. `reconcile` is called only once every watch has been told all that there is; if that takes longer
+    /// than the tuning allows, the controller ends, to be started again.
     pub async fn run<E, F, R>(self, reconcile: R)
     where
         E: Display,
         F: Future<Output = Result<Again, E>> + Send,
         R: Fn(Arc<K>) -> F + Clone + Send + Sync + 'static,
     {
-        let Self { context, queue, objects, watches, listed } = self;
-        let cancel = context.cancel;
+        let Self { name, context, queue, objects, watches, listed } = self;
+        let Context { tuning, cancel, .. } = context;
+        let resync = tuning.resync(|| add_all(&queue, objects.all().iter().map(|object| Key::of(&**object))));
+        let objects = objects.clone();
         let see_to = move |key: Key| {
             let (object, reconcile) = (objects.get(&key), reconcile.clone());
             async move {
@@ -127,14 +146,19 @@ impl<K: Watchable> Operator<K> {
             }
         };
         let reconciles = async {
-            for listed in listed {
-                listed.cancelled().await;
+            let told = async {
+                for listed in listed {
+                    listed.cancelled().await;
+                }
+            };
+            if tuning.told_in_time(name, told).await {
+                queue.run(tuning.workers(&K::kind(&()), &K::group(&())), see_to, cancel.clone()).await;
             }
-            queue.run(WORKERS, see_to, cancel.clone()).await;
         };
         tokio::select! {
             () = cancel.cancelled() => {}
             _ = join_all(watches) => {}
+            () = resync => {}
             () = reconciles => {}
         }
     }

@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use kube::Api;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
 use super::{Key, Store, Watchable};
@@ -15,10 +15,10 @@ use crate::world::patience::Patience;
 use crate::world::relist::Relist;
 use crate::world::watch::{report, watch_config};
 
-/// Keeps the store; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
+/// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
 /// of; a relist tells nothing about what is as it was. `listed` is cancelled when the whole collection was read once.
 pub async fn follow<K: Watchable>(
-    client: Client,
+    api: Api<Guarded<K>>,
     labels: Option<String>,
     store: Store<K>,
     listed: CancellationToken,
@@ -26,7 +26,7 @@ pub async fn follow<K: Watchable>(
 ) {
     let mut config = watch_config();
     config.label_selector = labels;
-    let mut events = pin!(watcher(Api::<Guarded<K>>::all(client), config).backoff(Patience::default()));
+    let mut events = pin!(watcher(api, config).backoff(Patience::default()));
     let mut intake = Intake { store, relist: Relist::default(), changed };
     while let Some(event) = events.next().await {
         let complete = matches!(event, Ok(Event::InitDone));
