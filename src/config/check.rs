@@ -14,8 +14,8 @@ use crate::server::{BindAddress, address};
 /// The only lock that client-go still has (`k8s.io/client-go/tools/leaderelection/resourcelock`).
 const LOCKS: [&str; 1] = ["leases"];
 
-/// Each worker is a task; more than this many of them for one kind only wait for each other.
-const MOST_WORKERS: i64 = 1000;
+/// Workers of one kind. Each is a task; more than this many of them only wait for each other.
+pub const MOST_WORKERS: i64 = 1000;
 
 const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use admission::field::Error as FieldError;
 use serde_json::Value;
 
-pub use self::check::{Checked, check};
+pub use self::check::{Checked, MOST_WORKERS, check};
 pub use self::duration::{GoDuration, StopBudget};
 pub use self::field::{FIELDS, Field, Form};
 pub use self::project_config::{ControllerConfig, Health, LeaderElection, Metrics, ProjectConfig, Spec, Webhook};

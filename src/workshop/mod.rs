@@ -8,6 +8,7 @@ pub mod cronjob;
 mod kind;
 mod kinds;
 mod owned;
+pub mod projectconfig;
 mod readiness;
 mod schema;
 pub mod simpledeployment;
@@ -17,4 +18,5 @@ pub use self::kind::{Kind, Start};
 pub use self::kinds::Kinds;
 
 /// Every kind of the workshop.
-pub static KINDS: [Kind; 3] = [cronjob::CRON_JOB, simpledeployment::SIMPLE_DEPLOYMENT, welcome::WELCOME];
+pub static KINDS: [Kind; 4] =
+    [cronjob::CRON_JOB, projectconfig::PROJECT_CONFIG, simpledeployment::SIMPLE_DEPLOYMENT, welcome::WELCOME];

@@ -57,6 +57,14 @@ pub fn not_negative(schema: JSONSchemaProps) -> JSONSchemaProps {
     JSONSchemaProps { minimum: Some(0.0), ..schema }
 }
 
+/// The same schema for numbers in a range, both ends included.
+pub fn between(least: i64, most: i64, schema: JSONSchemaProps) -> JSONSchemaProps {
+    // The API server reads the bounds as floats too.
+    #[allow(clippy::cast_precision_loss)]
+    let (minimum, maximum) = (Some(least as f64), (most < i64::MAX).then_some(most as f64));
+    JSONSchemaProps { minimum, maximum, ..schema }
+}
+
 /// A map with known fields.
 pub fn object(description: &str, fields: impl IntoIterator<Item = Field>) -> JSONSchemaProps {
     let properties = fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<BTreeMap<_, _>>();
@@ -70,7 +78,11 @@ pub fn requiring(required: &[&str], schema: JSONSchemaProps) -> JSONSchemaProps 
 
 /// A map from strings to strings.
 pub fn text_map(description: &str) -> JSONSchemaProps {
-    let values = JSONSchemaProps { type_: Some("string".to_owned()), ..JSONSchemaProps::default() };
+    map_of(JSONSchemaProps { type_: Some("string".to_owned()), ..JSONSchemaProps::default() }, description)
+}
+
+/// A map from strings to these values.
+pub fn map_of(values: JSONSchemaProps, description: &str) -> JSONSchemaProps {
     JSONSchemaProps {
         additional_properties: Some(JSONSchemaPropsOrBool::Schema(Box::new(values))),
         ..of_type("object", description)

@@ -12,6 +12,7 @@ mod left_alone;
 mod narrowing;
 mod other_webhooks;
 mod process;
+mod project_config;
 mod refusals;
 mod replicas;
 mod room;

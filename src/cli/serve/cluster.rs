@@ -16,6 +16,7 @@ use crate::manager::{Manager, Shared};
 use crate::manifests::webhooks::Hook;
 use crate::registry::registry;
 use crate::server::Shutdown;
+use crate::sidecarset::api as sidecarset;
 
 /// Why a cluster cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,7 @@ pub(super) async fn serve(args: &ServeArgs, process: Process) -> Result<(), Serv
         metrics: process.metrics.clone(),
         resolver: Arc::clone(&process.resolver),
     };
+    warn_of_kinds_without_controller(args);
     let manager = Manager::new(&connection, options(args)?, shared).map_err(ClusterError::from)?;
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = Hook::all(&registry);
@@ -72,6 +74,18 @@ async fn end_in_time(managing: JoinHandle<()>, shutdown: Shutdown, finish: Durat
         Ok(Ok(())) => {}
         Ok(Err(_)) => tracing::error!("The manager panicked"),
         Err(_) => tracing::warn!("The manager did not end in time; the lease may not have been given back"),
+    }
+}
+
+/// A number of workers for a kind that is mistyped, or off, would have no effect without a word.
+fn warn_of_kinds_without_controller(args: &ServeArgs) {
+    let crds =
+        args.kinds.enable_kinds.iter().filter(|kind| kind.controller.is_some()).map(|kind| (kind.crd)(&<_>::default()));
+    let specs: Vec<_> = crds.map(|crd| crd.spec).collect();
+    let mut known = vec![(sidecarset::KIND, sidecarset::GROUP)];
+    known.extend(specs.iter().map(|spec| (spec.names.kind.as_str(), spec.group.as_str())));
+    for kind in args.tuning().unknown_kinds(&known) {
+        tracing::warn!(kind, "groupKindConcurrency has no effect: no controller of this kind runs here");
     }
 }
 

@@ -1,0 +1,18 @@
+//! `ProjectConfig` as a custom resource. Nothing acts on it: the process has its configuration from the file, see
+//! [`config`](crate::config), where the type and its rules are.
+
+mod crd;
+pub mod validation;
+
+use admission::Registry;
+
+use crate::workshop::Kind;
+use crate::world::Snapshot;
+
+/// The kind.
+pub const PROJECT_CONFIG: Kind =
+    Kind { name: "projectconfig", crd: crd::projectconfig, rules: Vec::new, webhooks, controller: None };
+
+fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {
+    registry.validating(validation::validating_rule(), validation::ProjectConfigValidation)
+}
