@@ -34,10 +34,8 @@ pub fn check(object: &Value) -> Checked {
     if let Some(object) = object.as_object() {
         checked.object(object, None);
     }
-    if checked.faults.is_empty() {
-        checked.endpoints(object);
-        checked.times(object);
-    }
+    checked.endpoints(object);
+    checked.times(object);
     checked
 }
 

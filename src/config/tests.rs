@@ -153,13 +153,14 @@ fn what_is_not_one_object_of_the_kind_is_refused_with_what_it_is() {
 
 #[test]
 fn every_fault_is_told_at_once_with_its_field() {
-    let fields = "webhook: {port: 0}\nsyncPeriod: often\ncontroller: 3\n";
+    let fields = "webhook: {port: 0}\nsyncPeriod: often\ncontroller: 3\nleaderElection: {retryPeriod: 0s}\n";
     assert_eq!(
         error(&with(fields)),
         "unable to load the config file: /etc/outrider.yaml cannot be used:\n  \
          controller: Invalid value: 3: must be an object\n  \
          syncPeriod: Invalid value: \"often\": write a duration such as 10s, 1m30s or 500ms\n  \
-         webhook.port: Invalid value: 0: must be between 1 and 65535, inclusive"
+         webhook.port: Invalid value: 0: must be between 1 and 65535, inclusive\n  \
+         leaderElection.retryPeriod: Invalid value: \"0s\": must be greater than 0"
     );
 }
 
