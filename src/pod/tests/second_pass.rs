@@ -138,3 +138,19 @@ fn the_same_bytes_come_out_whatever_the_order_of_the_sets() {
         assert_eq!(world.mutate(&pod).body, expected);
     }
 }
+
+#[test]
+fn a_record_of_a_container_that_its_set_no_longer_brings_is_kept() {
+    let brings =
+        |set_name: &str, container: &str| set(set_name, json!({"containers": [{"name": container, "image": "i"}]}));
+    let world = World::from_objects(&[brings("s1", "b"), brings("s2", "c")]);
+    let mut pod = pod(json!({"containers": [{"name": "app", "image": "a"}, {"name": "b", "image": "b"}]}));
+    pod["metadata"]["annotations"] =
+        json!({"outrider.dev/injected": r#"{"s2":{"containers":["b"],"initContainers":["b"]}}"#});
+    let first = world.mutate(&pod);
+    assert_eq!(first.reason, Reason::Injected);
+    assert_eq!(first.audit["skipped"], "s1=SetConflict");
+    let second = world.mutate(&first.pod);
+    assert!(second.patch.is_none(), "{:?}", second.patch);
+    assert_eq!(second.audit["skipped"], "s1=SetConflict");
+}

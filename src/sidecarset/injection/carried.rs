@@ -93,6 +93,26 @@ impl<'p> Carried<'p> {
         changed.then(|| Value::Object(entry).to_string().into())
     }
 
+    /// The set's own entry, with what an older record says of containers that are still in the pod: else nobody would own
+    /// them in the next pass, and another set that brings one of that name would decide otherwise then.
+    pub(super) fn fresh_entry<'a>(&self, set: &str, entry: &'a str, in_pod: impl Fn(&str) -> bool) -> Cow<'a, str> {
+        let old = self.entry(set);
+        let names = old.containers.iter().chain(&old.init_containers).flatten();
+        let kept: Vec<&str> = names.map(Text::as_str).filter(|name| in_pod(name)).collect();
+        if kept.is_empty() {
+            return Cow::Borrowed(entry);
+        }
+        let mut fresh: Map<String, Value> = serde_json::from_str(entry).unwrap_or_default();
+        if let Some(Value::Array(list)) = fresh.get_mut("containers") {
+            for name in kept {
+                if !list.iter().any(|listed| listed == name) {
+                    list.push(name.into());
+                }
+            }
+        }
+        Cow::Owned(Value::Object(fresh).to_string())
+    }
+
     /// The records as they stand.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &'p str)> {
         self.raw.iter().map(|(set, entry)| (set.as_ref(), entry.get()))

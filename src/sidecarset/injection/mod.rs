@@ -123,7 +123,10 @@ impl<'p, 's> Injection<'p, 's> {
         match missing.present {
             // It stays true for containers that were there already, whatever revision they are of.
             Some(Reason::AlreadyInjected) => self.carried.entry_with(&set.name, missing),
-            _ => Some(Cow::Borrowed(set.entry.as_str())).filter(|entry| !self.carried.says(&set.name, entry)),
+            _ => {
+                let entry = self.carried.fresh_entry(&set.name, &set.entry, |name| self.find(name).is_some());
+                Some(entry).filter(|entry| !self.carried.says(&set.name, entry))
+            }
         }
     }
 
