@@ -120,14 +120,12 @@ impl<'p, 's> Injection<'p, 's> {
 
     /// The set's entry in the annotation, where it has to be written anew.
     fn new_entry(&self, set: &'s CompiledSet, missing: &Missing<'_>) -> Option<Cow<'s, str>> {
-        match missing.present {
+        if missing.present == Some(Reason::AlreadyInjected) {
             // It stays true for containers that were there already, whatever revision they are of.
-            Some(Reason::AlreadyInjected) => self.carried.entry_with(&set.name, missing),
-            _ => {
-                let entry = self.carried.fresh_entry(&set.name, &set.entry, |name| self.find(name).is_some());
-                Some(entry).filter(|entry| !self.carried.says(&set.name, entry))
-            }
+            return self.carried.entry_with(&set.name, missing);
         }
+        let entry = self.carried.fresh_entry(&set.name, &set.entry, |name| self.find(name).is_some());
+        Some(entry).filter(|entry| !self.carried.says(&set.name, entry))
     }
 
     /// What the pod lacks of a set.
