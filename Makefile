@@ -6,7 +6,7 @@ SHELL := /usr/bin/env bash
 
 CARGO ?= cargo
 # Where `make run` and `make install` find a cluster; `make cluster` prints a line that sets KUBECONFIG.
-KUBECTL ?= $(shell command -v kubectl || echo "$$($(CARGO) run --quiet -p cluster -- tools)/kubectl")
+KUBECTL ?= $(shell command -v kubectl || $(CARGO) run --quiet -p cluster -- tools | awk '$$1 == "kubectl" { print $$2 }')
 ENABLE_WEBHOOKS ?= true
 # Kinds beside SidecarSet that `make run` serves: * is all.
 ENABLE_KINDS ?= *
