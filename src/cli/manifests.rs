@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_off_leaves_nothing_and_one_that_is_on_is_everywhere() {
-        for kind in &KINDS {
+        for kind in KINDS {
             let crd = (kind.crd)(&WebhookClientConfig::default());
             let (group, plural) = (crd.spec.group, crd.spec.names.plural);
             let mentioned = |kinds: &Kinds| -> Vec<String> {

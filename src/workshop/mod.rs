@@ -18,5 +18,5 @@ pub use self::kind::{Kind, Start};
 pub use self::kinds::Kinds;
 
 /// Every kind of the workshop.
-pub static KINDS: [Kind; 4] =
-    [cronjob::CRON_JOB, projectconfig::PROJECT_CONFIG, simpledeployment::SIMPLE_DEPLOYMENT, welcome::WELCOME];
+pub static KINDS: &[Kind] =
+    &[cronjob::CRON_JOB, projectconfig::PROJECT_CONFIG, simpledeployment::SIMPLE_DEPLOYMENT, welcome::WELCOME];

@@ -99,7 +99,7 @@ fn page_of_the_workshop_shows_the_samples() {
             "docs/workshop.md does not show {name}"
         );
     }
-    for kind in &outrider::workshop::KINDS {
+    for kind in outrider::workshop::KINDS {
         assert!(
             page.to_lowercase().contains(&format!("| `{}` |", kind.name)),
             "docs/workshop.md does not list {}",
