@@ -7,6 +7,7 @@ mod crd;
 pub mod cronjob;
 mod kind;
 mod kinds;
+pub mod object;
 mod owned;
 pub mod projectconfig;
 mod readiness;

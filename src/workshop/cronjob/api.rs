@@ -4,13 +4,13 @@
 //! vocabularies stay strings, so that one object written by a newer build does not break the watch.
 
 use admission::review::null_as_default;
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::vocabulary::WAIT_FOR_ACTIVE_JOBS;
+use crate::workshop::object::{Object, Spec};
 
 /// API group.
 pub const GROUP: &str = concat!("batch.", api_domain!());
@@ -24,39 +24,15 @@ pub const KIND: &str = "CronJob";
 pub const PLURAL: &str = "cronjobs";
 
 /// A Job for every time of a schedule.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CronJob {
-    /// Name, namespace, finalizers.
-    #[serde(deserialize_with = "null_as_default")]
-    pub metadata: ObjectMeta,
-    /// What is asked for.
-    #[serde(deserialize_with = "null_as_default")]
-    pub spec: CronJobSpec,
-    /// What the controller saw.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<CronJobStatus>,
-}
+pub type CronJob = Object<CronJobSpec>;
 
-impl k8s_openapi::Resource for CronJob {
-    const API_VERSION: &'static str = API_VERSION;
+impl Spec for CronJobSpec {
     const GROUP: &'static str = GROUP;
-    const KIND: &'static str = KIND;
     const VERSION: &'static str = VERSION;
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for CronJob {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+    const API_VERSION: &'static str = API_VERSION;
+    const KIND: &'static str = KIND;
+    const PLURAL: &'static str = PLURAL;
+    type Status = CronJobStatus;
 }
 
 /// What a `CronJob` asks for.

@@ -1,9 +1,10 @@
 //! The `SimpleDeployment` type, `apps.outrider.dev/v1`.
 
 use admission::review::null_as_default;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
+
+use crate::workshop::object::{Object, Spec};
 
 /// API group.
 pub const GROUP: &str = concat!("apps.", api_domain!());
@@ -19,39 +20,15 @@ pub const PLURAL: &str = "simpledeployments";
 pub const DEFAULT_REPLICAS: i32 = 1;
 
 /// A Deployment that always has the number of replicas asked for.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SimpleDeployment {
-    /// Name and namespace; those of the Deployment too.
-    #[serde(deserialize_with = "null_as_default")]
-    pub metadata: ObjectMeta,
-    /// What is asked for.
-    #[serde(deserialize_with = "null_as_default")]
-    pub spec: SimpleDeploymentSpec,
-    /// What the controller saw.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<SimpleDeploymentStatus>,
-}
+pub type SimpleDeployment = Object<SimpleDeploymentSpec>;
 
-impl k8s_openapi::Resource for SimpleDeployment {
-    const API_VERSION: &'static str = concat!("apps.", api_domain!(), "/v1");
+impl Spec for SimpleDeploymentSpec {
     const GROUP: &'static str = GROUP;
-    const KIND: &'static str = KIND;
     const VERSION: &'static str = VERSION;
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for SimpleDeployment {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+    const API_VERSION: &'static str = concat!("apps.", api_domain!(), "/v1");
+    const KIND: &'static str = KIND;
+    const PLURAL: &'static str = PLURAL;
+    type Status = SimpleDeploymentStatus;
 }
 
 /// What a `SimpleDeployment` asks for.

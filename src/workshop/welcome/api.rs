@@ -1,9 +1,10 @@
 //! The `Welcome` type, `webapp.outrider.dev/v1`.
 
 use admission::review::null_as_default;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
+
+use crate::workshop::object::{Object, Spec};
 
 /// API group.
 pub const GROUP: &str = concat!("webapp.", api_domain!());
@@ -18,39 +19,15 @@ pub const PLURAL: &str = "welcomes";
 pub const DEFAULT_NAME: &str = "world";
 
 /// A web server that greets somebody.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Welcome {
-    /// Name and namespace; those of the Deployment and the Service too.
-    #[serde(deserialize_with = "null_as_default")]
-    pub metadata: ObjectMeta,
-    /// What is asked for.
-    #[serde(deserialize_with = "null_as_default")]
-    pub spec: WelcomeSpec,
-    /// What the controller saw.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<WelcomeStatus>,
-}
+pub type Welcome = Object<WelcomeSpec>;
 
-impl k8s_openapi::Resource for Welcome {
-    const API_VERSION: &'static str = concat!("webapp.", api_domain!(), "/v1");
+impl Spec for WelcomeSpec {
     const GROUP: &'static str = GROUP;
-    const KIND: &'static str = KIND;
     const VERSION: &'static str = VERSION;
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for Welcome {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+    const API_VERSION: &'static str = concat!("webapp.", api_domain!(), "/v1");
+    const KIND: &'static str = KIND;
+    const PLURAL: &'static str = PLURAL;
+    type Status = WelcomeStatus;
 }
 
 /// What a Welcome asks for.

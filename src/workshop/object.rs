@@ -1,0 +1,67 @@
+//! An object of a kind.
+
+use std::fmt::Debug;
+
+use admission::review::null_as_default;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// A part of an object that is decoded with whatever is missing at its default.
+pub trait Part: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned {}
+
+impl<T: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned> Part for T {}
+
+/// The spec of a kind, which says where the API server has the kind's objects.
+pub trait Spec: Part {
+    /// API group.
+    const GROUP: &'static str;
+    /// API version.
+    const VERSION: &'static str;
+    /// Group and version, with a slash between.
+    const API_VERSION: &'static str;
+    /// Kind.
+    const KIND: &'static str;
+    /// The plural in URLs.
+    const PLURAL: &'static str;
+
+    /// What the controller saw.
+    type Status: Part;
+}
+
+/// An object of the namespaced kind with this spec.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, bound = "")]
+pub struct Object<S: Spec> {
+    /// Name and namespace, and what else all objects have.
+    #[serde(deserialize_with = "null_as_default")]
+    pub metadata: ObjectMeta,
+    /// What is asked for.
+    #[serde(deserialize_with = "null_as_default")]
+    pub spec: S,
+    /// What the controller saw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<S::Status>,
+}
+
+impl<S: Spec> k8s_openapi::Resource for Object<S> {
+    const API_VERSION: &'static str = S::API_VERSION;
+    const GROUP: &'static str = S::GROUP;
+    const KIND: &'static str = S::KIND;
+    const VERSION: &'static str = S::VERSION;
+    const URL_PATH_SEGMENT: &'static str = S::PLURAL;
+    type Scope = NamespaceResourceScope;
+}
+
+impl<S: Spec> k8s_openapi::Metadata for Object<S> {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
