@@ -82,6 +82,10 @@ test-cluster: ## Tests on a real API server.
 	$(CARGO) test --locked -p cluster
 	$(CARGO) test --locked -p outrider -- --ignored
 
+.PHONY: soak
+soak: ## Availability at full length: a minute and 3,000 creates for each disturbance; prints the figures.
+	OUTRIDER_SOAK=1 $(CARGO) test --locked -p outrider --test availability -- --ignored --nocapture --test-threads=1
+
 .PHONY: bench
 bench: ## CPU time and requests per second beside a server that only says yes; needs wrk.
 	$(CARGO) build --release --locked -p outrider -p null-server -p compare

@@ -9,25 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{panicking, sleep};
 use std::time::{Duration, Instant};
 
-use cluster::{Cluster, Output};
+use cluster::{Cluster, Output, SUPERVISOR};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Runs `"$@"`, sends it TERM when told so on stdin, and kills it when stdin closes: the kernel closes it however the tests
-/// end, so that nothing outlives them.
-const SUPERVISOR: &str = r#"
-exec 3<&0 </dev/null
-"$@" 3<&- &
-child=$!
-{ read -r word <&3 && kill -TERM "$child" && read -r word <&3; kill -KILL "$child"; } 2>/dev/null &
-guard=$!
-exec 3<&-
-wait "$child"
-status=$?
-kill "$guard" 2>/dev/null
-exit "$status"
-"#;
 
 /// Lines of a process's log that are shown when a test fails.
 const LOG_TAIL: usize = 25;
@@ -145,7 +130,7 @@ impl Outrider {
 
     /// Whether it holds the lease.
     pub fn leads(&self) -> bool {
-        get(self.metrics, "/metrics").is_some_and(|reply| reply.lines().any(|line| line == "outrider_leader 1"))
+        self.metric("outrider_leader").as_deref() == Some("1")
     }
 
     /// Whether its controllers have done anything.
@@ -162,6 +147,12 @@ impl Outrider {
         reply.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or(0)
     }
 
+    /// The value of a metric without labels.
+    pub fn metric(&self, name: &str) -> Option<String> {
+        let reply = get(self.metrics, "/metrics")?;
+        reply.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
+    }
+
     /// How often it was asked at the path.
     pub fn reviews(&self, path: &str) -> u64 {
         let series = format!("outrider_reviews_total{{path=\"{path}\",");
@@ -172,7 +163,17 @@ impl Outrider {
 
     /// Ends the process as the kubelet does, and sees that it ends well.
     pub fn end(mut self) {
-        self.supervisor.stdin.as_mut().unwrap().write_all(b"end\n").unwrap();
+        self.signal("TERM");
+        self.ended();
+    }
+
+    /// Sends the process a signal, by its name without `SIG`.
+    pub fn signal(&mut self, name: &str) {
+        writeln!(self.supervisor.stdin.as_mut().unwrap(), "{name}").unwrap();
+    }
+
+    /// Waits until the process has ended, and sees that it ended well.
+    pub fn ended(&mut self) {
         let mut status = None;
         eventually("the process ends", || {
             status = self.supervisor.try_wait().unwrap();

@@ -1,21 +1,22 @@
 //! A child process that cannot outlive us, and the clean-up that follows it.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
 
-/// Runs `"$@"` and kills it when stdin closes. The other end of stdin is ours alone, so the kernel closes it however we
-/// end, SIGKILL included; `PR_SET_PDEATHSIG` would need `unsafe`. Nothing in the cluster is worth a slow shutdown: KILL.
-const SUPERVISOR: &str = r#"
+/// A script for `sh -c` that runs `"$@"`, sends it each signal that is named on stdin, and kills it when stdin closes. The other end of stdin is ours
+/// alone, so the kernel closes it however we end, SIGKILL included; `PR_SET_PDEATHSIG` would need `unsafe`. Nothing in the
+/// cluster is worth a slow shutdown: KILL.
+pub const SUPERVISOR: &str = r#"
 exec 3<&0 </dev/null
 "$@" 3<&- &
 child=$!
-{ read -r _ <&3; kill -KILL "$child"; } 2>/dev/null &
+{ while read -r signal <&3; do kill "-$signal" "$child"; done; kill -KILL "$child"; } 2>/dev/null &
 guard=$!
 exec 3<&-
 wait "$child"
@@ -39,6 +40,9 @@ const LOG_TAIL_BYTES: u64 = 16 * 1024;
 /// One supervised program of the cluster.
 pub(crate) struct Component {
     name: &'static str,
+    program: PathBuf,
+    args: Vec<String>,
+    dir: PathBuf,
     log: PathBuf,
     supervisor: Mutex<Child>,
 }
@@ -48,12 +52,27 @@ impl Component {
     /// the user.
     pub(crate) fn start(name: &'static str, program: &Path, args: &[String], dir: &Path) -> Result<Self, Error> {
         let log = dir.join("logs").join(format!("{name}.log"));
-        let output = File::create(&log).map_err(|e| Error::io("create", &log, e))?;
-        let errors = output.try_clone().map_err(|e| Error::io("open", &log, e))?;
-        let mut command = Command::new("sh");
-        command.args(["-c", SUPERVISOR, name]).arg(program).args(args).current_dir(dir).env("HOME", dir);
-        command.env_remove("KUBECONFIG").stdout(output).stderr(errors);
-        Ok(Self { name, log, supervisor: Mutex::new(spawn(command)?) })
+        let supervisor = Mutex::new(supervise(name, program, args, dir, &log)?);
+        Ok(Self { name, program: program.to_owned(), args: args.to_vec(), dir: dir.to_owned(), log, supervisor })
+    }
+
+    /// Kills it and starts it again, with the same log.
+    pub(crate) fn restart(&self) -> Result<(), Error> {
+        self.stop();
+        self.wait();
+        *self.supervisor() = supervise(self.name, &self.program, &self.args, &self.dir, &self.log)?;
+        Ok(())
+    }
+
+    /// Sends it a signal, by its name without `SIG`.
+    pub(crate) fn signal(&self, name: &str) -> Result<(), Error> {
+        let mut supervisor = self.supervisor();
+        let told = supervisor.stdin.as_mut().map_or(Ok(()), |stdin| writeln!(stdin, "{name}"));
+        told.map_err(|source| Error::Io { what: format!("cannot send {name} to {}", self.name), source })
+    }
+
+    fn supervisor(&self) -> MutexGuard<'_, Child> {
+        self.supervisor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its name, as in `kube-apiserver`.
@@ -63,24 +82,34 @@ impl Component {
 
     /// How it ended, or `None` while it runs.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
-        self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten()
+        self.supervisor().try_wait().ok().flatten()
     }
 
     /// Tells it to end, without waiting for that.
     pub(crate) fn stop(&self) {
-        drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).stdin.take());
+        drop(self.supervisor().stdin.take());
     }
 
     /// Waits until it has ended; it must have been told to.
     pub(crate) fn wait(&self) {
         // An error here means that it has been waited for already.
-        drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).wait());
+        drop(self.supervisor().wait());
     }
 
     /// The last lines of what it printed.
     pub(crate) fn log_tail(&self) -> String {
         tail(&self.log)
     }
+}
+
+fn supervise(name: &str, program: &Path, args: &[String], dir: &Path, log: &Path) -> Result<Child, Error> {
+    let opened = File::options().create(true).append(true).open(log);
+    let output = opened.map_err(|e| Error::io("create", log, e))?;
+    let errors = output.try_clone().map_err(|e| Error::io("open", log, e))?;
+    let mut command = Command::new("sh");
+    command.args(["-c", SUPERVISOR, name]).arg(program).args(args).current_dir(dir).env("HOME", dir);
+    command.env_remove("KUBECONFIG").stdout(output).stderr(errors);
+    spawn(command)
 }
 
 /// Removes a directory when it is dropped, and also when this process is killed.
@@ -104,7 +133,7 @@ impl Drop for Janitor {
 
 /// In a process group of its own: what a terminal or a test runner sends to ours must not reach the supervisor, which
 /// has to be there when we are not.
-fn spawn(mut command: Command) -> Result<Child, Error> {
+pub(crate) fn spawn(mut command: Command) -> Result<Child, Error> {
     command
         .stdin(Stdio::piped())
         .process_group(0)

@@ -230,6 +230,36 @@ impl Cluster {
         Ok(namespace)
     }
 
+    /// Stops a component in the middle of what it does, as a disk or a machine that hangs would.
+    ///
+    /// # Errors
+    /// If there is no such component, or it has ended.
+    pub fn pause(&self, component: &str) -> Result<(), Error> {
+        self.component(component)?.signal("STOP")
+    }
+
+    /// Lets a component go on that was paused.
+    ///
+    /// # Errors
+    /// As [`Cluster::pause`].
+    pub fn resume(&self, component: &str) -> Result<(), Error> {
+        self.component(component)?.signal("CONT")
+    }
+
+    /// Kills a component, starts it again, and waits until the API server is ready.
+    ///
+    /// # Errors
+    /// If there is no such component, or the API server is not ready in time.
+    pub fn restart(&self, component: &str) -> Result<(), Error> {
+        self.component(component)?.restart()?;
+        self.wait_for_kubectl("the API server to be ready", &["get", "--raw=/readyz"], "ok")
+    }
+
+    fn component(&self, name: &str) -> Result<&Component, Error> {
+        let found = self.components.iter().find(|component| component.name() == name);
+        found.ok_or_else(|| Error::NoComponent(name.to_owned()))
+    }
+
     /// All audit events so far (`audit.k8s.io/v1 Event`), oldest first; needs [`Options::audit`].
     ///
     /// # Errors

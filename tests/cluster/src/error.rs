@@ -84,6 +84,17 @@ pub enum Error {
         /// What it printed on stderr.
         stderr: String,
     },
+    /// A component was named that this cluster does not have.
+    #[error("this cluster has no component {0:?}")]
+    NoComponent(String),
+    /// A test that runs in a network of its own failed, or was not found.
+    #[error("in a network of its own, the test {test} did not pass ({status})")]
+    InNetwork {
+        /// The test.
+        test: String,
+        /// How its process ended.
+        status: String,
+    },
     /// An audit log was asked for in a cluster that keeps none, or it cannot be read as one.
     #[error("audit log: {0}")]
     Audit(String),

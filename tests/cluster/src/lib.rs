@@ -21,11 +21,14 @@ mod control_plane;
 mod error;
 mod kubectl;
 mod namespace;
+mod network;
 mod tools;
 
 pub use certificates::Credentials;
+pub use component::SUPERVISOR;
 pub use control_plane::{Cluster, Options};
 pub use error::Error;
 pub use kubectl::Output;
 pub use namespace::Namespace;
+pub use network::in_own_network;
 pub use tools::{Progress, Tools, progress_on_stderr};

@@ -1,0 +1,163 @@
+//! What kubelets and the controller of `EndpointSlices` do: probe `/readyz`, and write who is ready into the Service's slice.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// The readiness probe of a Deployment, with its period of seconds compressed.
+const PERIOD: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_secs(1);
+const FAILURE_THRESHOLD: u32 = 3;
+
+/// One replica as its kubelet knows it.
+struct Pod {
+    address: Ipv4Addr,
+    health: SocketAddr,
+    is_ready: bool,
+    is_terminating: bool,
+    failures: u32,
+}
+
+enum Probe {
+    Ready,
+    NotReady,
+    /// Nobody listens: what a kubelet learns of a container that ended, from the container runtime.
+    Gone,
+}
+
+/// All kubelets. Clones share their pods.
+#[derive(Clone)]
+pub struct Kubelets {
+    pods: Arc<Mutex<Vec<Pod>>>,
+    slices: Api<EndpointSlice>,
+    written: Arc<Mutex<Vec<(Ipv4Addr, Instant)>>>,
+}
+
+impl Kubelets {
+    /// Without pods. Works for as long as [`Kubelets::run`] is polled.
+    pub fn new(client: Client) -> Self {
+        let slices = Api::namespaced(client, "outrider-system");
+        Self { pods: Arc::default(), slices, written: Arc::default() }
+    }
+
+    /// A pod whose container was started.
+    pub fn add(&self, address: Ipv4Addr, health: SocketAddr) {
+        let pod = Pod { address, health, is_ready: false, is_terminating: false, failures: 0 };
+        self.pods.lock().unwrap().push(pod);
+    }
+
+    /// A pod that was deleted, whose container still runs.
+    pub fn terminating(&self, address: Ipv4Addr) {
+        for pod in self.pods.lock().unwrap().iter_mut().filter(|pod| pod.address == address) {
+            pod.is_terminating = true;
+            pod.is_ready = false;
+        }
+    }
+
+    /// A pod that is gone.
+    pub fn remove(&self, address: Ipv4Addr) {
+        self.pods.lock().unwrap().retain(|pod| pod.address != address);
+    }
+
+    /// Whether the slice names this address as ready.
+    pub fn is_endpoint(&self, address: Ipv4Addr) -> bool {
+        self.endpoint_since(address).is_some()
+    }
+
+    /// Since when the slice has had no ready endpoint but these others.
+    fn endpoint_since(&self, address: Ipv4Addr) -> Option<Instant> {
+        self.written.lock().unwrap().iter().find(|(ready, _)| *ready == address).map(|(_, since)| *since)
+    }
+
+    /// Probes and writes until it is dropped.
+    pub async fn run(self) {
+        let mut written = Value::Null;
+        loop {
+            self.probe_all().await;
+            let slice = self.slice();
+            if slice != written && self.write(&slice).await {
+                written = slice;
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+
+    async fn probe_all(&self) {
+        let targets: Vec<SocketAddr> = self.pods.lock().unwrap().iter().map(|pod| pod.health).collect();
+        let probes = futures::future::join_all(targets.iter().map(|health| probe(*health))).await;
+        for (health, probe) in targets.into_iter().zip(probes) {
+            for pod in self.pods.lock().unwrap().iter_mut().filter(|pod| pod.health == health) {
+                pod.learn(&probe);
+            }
+        }
+    }
+
+    async fn write(&self, slice: &Value) -> bool {
+        let parameters = PatchParams::apply("endpointslice-controller").force();
+        if let Err(error) = self.slices.patch("outrider-webhook-1", &parameters, &Patch::Apply(slice)).await {
+            eprintln!("the EndpointSlice was not written: {error}");
+            return false;
+        }
+        let mut written = self.written.lock().unwrap();
+        let ready: Vec<Ipv4Addr> =
+            self.pods.lock().unwrap().iter().filter(|pod| pod.is_ready).map(|pod| pod.address).collect();
+        written.retain(|(address, _)| ready.contains(address));
+        for address in ready {
+            if !written.iter().any(|(known, _)| *known == address) {
+                written.push((address, Instant::now()));
+            }
+        }
+        true
+    }
+
+    fn slice(&self) -> Value {
+        let endpoint = |pod: &Pod| {
+            let (ready, terminating) = (pod.is_ready, pod.is_terminating);
+            json!({
+                "addresses": [pod.address],
+                "conditions": {"ready": ready, "serving": ready || terminating, "terminating": terminating},
+            })
+        };
+        let endpoints: Vec<Value> = self.pods.lock().unwrap().iter().map(endpoint).collect();
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": "outrider-webhook-1", "labels": {"kubernetes.io/service-name": "outrider-webhook"}},
+            "ports": [{"name": "webhook", "port": 9443, "protocol": "TCP"}],
+            "endpoints": endpoints,
+        })
+    }
+}
+
+impl Pod {
+    fn learn(&mut self, probe: &Probe) {
+        self.failures = if matches!(probe, Probe::Ready) { 0 } else { self.failures + 1 };
+        self.is_ready = match probe {
+            Probe::Ready => !self.is_terminating,
+            Probe::NotReady => self.is_ready && self.failures < FAILURE_THRESHOLD,
+            Probe::Gone => false,
+        };
+    }
+}
+
+async fn probe(health: SocketAddr) -> Probe {
+    let asking = async {
+        let mut stream = TcpStream::connect(health).await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await?;
+        Ok::<_, std::io::Error>(reply)
+    };
+    match timeout(TIMEOUT, asking).await {
+        Ok(Ok(reply)) if reply.contains(" 200 ") => Probe::Ready,
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => Probe::Gone,
+        _ => Probe::NotReady,
+    }
+}

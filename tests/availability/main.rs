@@ -1,0 +1,15 @@
+//! That no request is lost: replicas as real endpoints of a real Service, and an independent client that counts.
+//!
+//! Needs etcd and Kubernetes binaries (built on first use) and Linux with `unshare` and `ip`, therefore ignored by default:
+//! `make test-cluster` runs it, `make soak` at full length. docs/availability.md tells what is shown here.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod kubelet;
+mod mounted_secret;
+mod pods;
+#[path = "../e2e/process.rs"]
+#[allow(dead_code, reason = "shared with the tests in e2e, which use all of it")]
+mod process;
+mod stage;
+mod stream;

@@ -1,0 +1,178 @@
+//! A control plane whose API server reaches replicas of Outrider through a Service, as in a real cluster.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use cluster::{Cluster, Options};
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::api::{Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use outrider::yaml;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::kubelet::Kubelets;
+use crate::pods::{Pods, pod};
+use crate::process::{Outrider, eventually, install, outrider, service_account};
+
+/// Creates a second.
+const RATE: u32 = 50;
+
+const SERVICE: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: outrider-webhook, namespace: outrider-system}
+spec: {ports: [{name: webhook, port: 443, targetPort: 9443}]}
+";
+
+const SET: &str = "
+apiVersion: apps.outrider.dev/v1alpha1
+kind: SidecarSet
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  containers: [{name: proxy, image: 'proxy:1'}]
+";
+
+/// Long times of the defaults, compressed.
+const FLAGS: [&str; 5] = [
+    "--leader-elect",
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=500ms",
+    "--drain-delay=3s",
+];
+
+pub struct Stage {
+    pub cluster: Cluster,
+    pub client: Client,
+    pub runtime: Runtime,
+    pub kubelets: Kubelets,
+    account: PathBuf,
+    addresses: u8,
+}
+
+/// A replica on an address of its own.
+pub struct Replica {
+    pub address: Ipv4Addr,
+    pub process: Outrider,
+}
+
+impl Stage {
+    /// Everything but replicas and certificates. Needs [`cluster::in_own_network`].
+    pub fn set_up() -> Self {
+        let options = Options {
+            kwok: false,
+            controller_manager: false,
+            // Requests to a Service go to its ready endpoints, without kube-proxy.
+            extra_apiserver_args: vec!["--enable-aggregator-routing=true".to_owned()],
+            ..Options::default()
+        };
+        let cluster = Cluster::start_with(&options).unwrap();
+        install(&cluster);
+        let account = service_account(&cluster);
+        // The controller-manager would make it.
+        cluster.kubectl_ok(&["create", "serviceaccount", "default"], None).unwrap();
+        cluster.kubectl_ok(&["apply", "-f", "-"], Some(SERVICE)).unwrap();
+        let runtime = Runtime::new().unwrap();
+        let client = runtime.block_on(client(&cluster));
+        let kubelets = Kubelets::new(client.clone());
+        runtime.spawn(kubelets.clone().run());
+        Self { cluster, client, runtime, kubelets, account, addresses: 10 }
+    }
+
+    /// A new replica that is an endpoint.
+    pub fn replica(&mut self, flags: &[&str]) -> Replica {
+        let replica = self.start(flags);
+        eventually("the replica is an endpoint", || self.kubelets.is_endpoint(replica.address));
+        replica
+    }
+
+    /// A new replica that may not be ready yet.
+    pub fn start(&mut self, flags: &[&str]) -> Replica {
+        self.addresses += 1;
+        let address = Ipv4Addr::new(192, 0, 2, self.addresses);
+        let bind = format!("--webhook-bind-address={address}:9443");
+        let flags = [&FLAGS[..], &[bind.as_str()], flags].concat();
+        let process = Outrider::start(&self.cluster, &self.account, &flags);
+        self.kubelets.add(address, process.health());
+        Replica { address, process }
+    }
+
+    /// Ends a replica as the deletion of its pod does: the kubelet sends SIGTERM while the news spreads.
+    pub fn end(&self, mut replica: Replica) {
+        replica.process.signal("TERM");
+        self.kubelets.terminating(replica.address);
+        replica.process.ended();
+        self.kubelets.remove(replica.address);
+    }
+
+    /// Registers the webhooks, without caBundle.
+    pub fn register(&self) {
+        let webhooks = outrider(&["manifests", "webhooks"]);
+        self.cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks)).unwrap();
+    }
+
+    /// Writes the caBundle, as cert-manager's injector does.
+    pub fn inject_ca(&self, ca: &str) {
+        use base64::Engine as _;
+        let bundle = base64::engine::general_purpose::STANDARD.encode(ca);
+        let parameters = PatchParams::apply("cert-manager-cainjector").force();
+        let printed = yaml::read(&outrider(&["manifests", "webhooks"])).unwrap();
+        for document in printed {
+            let configuration = document.value;
+            let name = configuration["metadata"]["name"].as_str().unwrap();
+            let entry = |webhook: &Value| json!({"name": webhook["name"], "clientConfig": {"caBundle": bundle}});
+            let entries: Vec<Value> = configuration["webhooks"].as_array().unwrap().iter().map(entry).collect();
+            let patch = Patch::Apply(json!({
+                "apiVersion": configuration["apiVersion"], "kind": configuration["kind"],
+                "metadata": {"name": name}, "webhooks": entries,
+            }));
+            self.runtime.block_on(async {
+                if configuration["kind"] == "MutatingWebhookConfiguration" {
+                    let api: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+                    drop(api.patch(name, &parameters, &patch).await.unwrap());
+                } else {
+                    let api: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+                    drop(api.patch(name, &parameters, &patch).await.unwrap());
+                }
+            });
+        }
+    }
+
+    /// Applies the set, and waits until pods are injected and, since API servers learn of webhooks a little later, keep being.
+    pub fn apply_set(&self) {
+        let applied = || self.cluster.kubectl(&["apply", "-f", "-"], Some(SET)).unwrap().success();
+        eventually("the set is applied", applied);
+        let mut in_a_row = 0;
+        let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::default_namespaced(self.client.clone());
+        eventually("pods are injected", || {
+            let created = self.runtime.block_on(pods.create(&kube::api::PostParams::default(), &pod()));
+            let injected = created.is_ok_and(|pod| pod.spec.unwrap_or_default().containers.len() == 2);
+            in_a_row = if injected { in_a_row + 1 } else { 0 };
+            in_a_row > 5
+        });
+    }
+
+    /// Gives the lease to somebody who does not renew it.
+    pub fn steal_lease(&self) {
+        let patch = r#"{"spec":{"holderIdentity":"thief","leaseDurationSeconds":1}}"#;
+        let args =
+            ["patch", "lease", "outrider.outrider.dev", "--namespace=outrider-system", "--type=merge", "-p", patch];
+        self.cluster.kubectl_ok(&args, None).unwrap();
+    }
+
+    /// Begins to create pods, at the rate that everything here is shown at.
+    pub fn create_pods(&self, phase: &str) -> Pods {
+        Pods::create(self.runtime.handle(), self.client.clone(), pod(), RATE, phase)
+    }
+}
+
+async fn client(cluster: &Cluster) -> Client {
+    let file = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    // A client that counts must not hide anything.
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
