@@ -47,8 +47,9 @@ uninstall: ## Remove the CRDs, and with them every object of ours.
 ##@ Develop
 
 .PHONY: manifests
-manifests: ## Write what is made from the code: CRDs, RBAC, webhook configurations, reference pages.
-	$(CARGO) run --quiet -- manifests --enable-kinds '*' --output-dir config
+manifests: ## Write what is made from the code: CRDs, RBAC, webhook configurations, parts of the chart, reference pages.
+	$(CARGO) run --quiet -- manifests --enable-kinds '*' --excluded-namespaces cert-manager --output-dir config
+	$(CARGO) run --quiet -- manifests chart --output-dir charts/outrider
 	UPDATE_GOLDEN=1 $(CARGO) test --quiet --test docs
 
 .PHONY: fmt

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::cli::kinds::KindArgs;
 use crate::cli::streams::{Outcome, Streams, with_process_streams};
+use crate::manifests::chart;
 use crate::manifests::rbac::Rbac;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
 use crate::registry::registry;
@@ -23,7 +24,7 @@ use crate::yaml;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ManifestsArgs {
-    /// What to print; everything when left out
+    /// What to print; everything but the parts of the chart when left out
     #[arg(value_enum)]
     pub what: Option<What>,
     /// Namespace that Outrider runs in
@@ -49,6 +50,8 @@ pub enum What {
     Rbac,
     /// Webhook configurations, without caBundle
     Webhooks,
+    /// What the templates of the Helm chart read, of all kinds and for any namespace
+    Chart,
 }
 
 const EXAMPLES: &str = "\
@@ -56,7 +59,8 @@ Examples:
   outrider manifests crds | kubectl apply --server-side -f -
   outrider manifests rbac --namespace outrider-system
   outrider manifests crds --enable-kinds welcome
-  outrider manifests --enable-kinds '*' --output-dir config";
+  outrider manifests --enable-kinds '*' --output-dir config
+  outrider manifests chart --output-dir charts/outrider";
 
 /// Prints or writes the manifests.
 pub fn execute(args: &ManifestsArgs) -> ExitCode {
@@ -100,6 +104,9 @@ fn write(path: &Path, objects: &[Value]) -> io::Result<()> {
 
 /// The manifests by the file that they belong in.
 fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::Error> {
+    if args.what == Some(What::Chart) {
+        return Ok(chart::files().into_iter().map(|(file, part)| (file, vec![part])).collect());
+    }
     let wanted = |what| args.what.is_none_or(|only| only == what);
     let kinds = &args.kinds.enable_kinds;
     let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());

@@ -1,5 +1,6 @@
 //! What a cluster needs to know of us, written from the registry and the types.
 
+pub mod chart;
 pub mod rbac;
 pub mod webhooks;
 

@@ -17,6 +17,11 @@ impl Kinds {
         Self(KINDS.iter().collect())
     }
 
+    /// This kind alone.
+    pub fn only(kind: &'static Kind) -> Self {
+        Self(vec![kind])
+    }
+
     /// Names of the definitions with several versions, which the API server has this process convert.
     pub fn converted(&self) -> Vec<String> {
         let definitions = self.iter().map(|kind| (kind.crd)(&WebhookClientConfig::default()));

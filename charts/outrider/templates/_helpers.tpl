@@ -1,0 +1,157 @@
+{{- define "outrider.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains .Chart.Name .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- /* The component keeps the pods of hooks out of the Service and the Deployment. */}}
+{{- define "outrider.selectorLabels" -}}
+app.kubernetes.io/name: outrider
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: webhook
+{{- end }}
+
+{{- define "outrider.labels" -}}
+app.kubernetes.io/name: outrider
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "outrider.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "outrider.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "outrider.image" -}}
+{{- with .Values.image }}
+{{- $name := list .registry .repository | compact | join "/" }}
+{{- if .digest }}
+{{- printf "%s@%s" $name .digest }}
+{{- else }}
+{{- printf "%s:%s" $name (.tag | default $.Chart.AppVersion) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Where the serving certificate comes from: own, cert-manager or existing. */}}
+{{- define "outrider.certificates" -}}
+{{- if .Values.existingSecret }}existing
+{{- else if .Values.certManager.enabled }}cert-manager
+{{- else }}own
+{{- end }}
+{{- end }}
+
+{{- define "outrider.certificateAnnotation" -}}
+{{- if eq (include "outrider.certificates" .) "cert-manager" -}}
+cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/outrider-webhook
+{{- end }}
+{{- end }}
+
+{{- /* Names of the kinds that are on, beside those that always are. */}}
+{{- define "outrider.kinds" -}}
+{{- $kinds := list }}
+{{- range $kind, $settings := .Values.kinds }}
+{{- if $settings.enabled }}
+{{- $kinds = append $kinds $kind }}
+{{- end }}
+{{- end }}
+{{- $kinds | join "," }}
+{{- end }}
+
+{{- /* What was made from the code of the kinds that are on, joined: definitions, rules, mutating, validating. */}}
+{{- define "outrider.parts" -}}
+{{- $files := list "files/always.yaml" }}
+{{- range include "outrider.kinds" . | splitList "," | compact }}
+{{- $files = append $files (printf "files/kinds/%s.yaml" .) }}
+{{- end }}
+{{- $parts := dict }}
+{{- range $file := $files }}
+{{- range $name, $list := $.Files.Get $file | fromYaml }}
+{{- $_ := set $parts $name (concat (get $parts $name | default list) $list) }}
+{{- end }}
+{{- end }}
+{{- toJson $parts }}
+{{- end }}
+
+{{- define "outrider.excludedNamespaces" -}}
+{{- concat (list "kube-system" "kube-public" "kube-node-lease" .Release.Namespace) .Values.excludedNamespaces | sortAlpha | uniq | toJson }}
+{{- end }}
+
+{{- /* A webhook of the list in `parts` with what the values say; those for pods are known by their namespaceSelector. */}}
+{{- define "outrider.webhook" -}}
+{{- $webhook := .webhook }}
+{{- $values := .root.Values.webhook }}
+{{- $_ := set $webhook.clientConfig.service "namespace" .root.Release.Namespace }}
+{{- $_ := set $webhook "timeoutSeconds" $values.timeoutSeconds }}
+{{- if $webhook.reinvocationPolicy }}
+{{- $_ := set $webhook "reinvocationPolicy" $values.reinvocationPolicy }}
+{{- end }}
+{{- if $webhook.namespaceSelector }}
+{{- $_ := set $webhook "failurePolicy" $values.failurePolicy }}
+{{- $byName := first $webhook.namespaceSelector.matchExpressions }}
+{{- $_ := set $byName "values" (include "outrider.excludedNamespaces" .root | fromJsonArray) }}
+{{- $selector := deepCopy $values.namespaceSelector }}
+{{- $_ := set $selector "matchExpressions" (concat $webhook.namespaceSelector.matchExpressions ($selector.matchExpressions | default list)) }}
+{{- $_ := set $webhook "namespaceSelector" $selector }}
+{{- with $values.objectSelector }}
+{{- $_ := set $webhook "objectSelector" . }}
+{{- end }}
+{{- with $values.matchConditions }}
+{{- $_ := set $webhook "matchConditions" . }}
+{{- end }}
+{{- end }}
+{{- list $webhook | toYaml }}
+{{- end }}
+
+{{- /* What a pod that runs one command has in common with those of the Deployment. */}}
+{{- define "outrider.hookPod" -}}
+{{- $root := .root }}
+{{- with $root.Values }}
+{{- with .imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- toYaml .podSecurityContext | nindent 2 }}
+containers:
+- name: {{ first $.args }}
+  image: {{ include "outrider.image" $root }}
+  imagePullPolicy: {{ .image.pullPolicy }}
+  args: {{ toJson $.args }}
+  resources:
+    {{- toYaml .resources | nindent 4 }}
+  securityContext:
+    {{- toYaml .securityContext | nindent 4 }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Every object of a hook goes once the hook succeeded, and is made anew where one before was given up. */}}
+{{- define "outrider.hookMetadata" -}}
+labels:
+  {{- include "outrider.labels" .root | nindent 2 }}
+  app.kubernetes.io/component: {{ .component }}
+annotations:
+  helm.sh/hook: {{ .hook }}
+  helm.sh/hook-weight: {{ .weight | quote }}
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
