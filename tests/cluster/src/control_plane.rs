@@ -132,7 +132,7 @@ impl Cluster {
             let kubeconfig = self.kubeconfig_for("system:kube-scheduler", &[])?;
             self.run("kube-scheduler", &arguments::kube_scheduler(&kubeconfig))?;
             let kubeconfig = self.kubeconfig_for("kwok", &["system:masters"])?;
-            self.run("kwok", &arguments::kwok(&kubeconfig, &self.tools.kwok_stages))?;
+            self.run("kwok", &arguments::kwok(&kubeconfig, self.tools.kwok_stages()))?;
             self.kubectl_ok(&["create", "-f", "-"], Some(&manifests::nodes()))?;
             let ready = "-o=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
             self.wait_for_kubectl("the nodes to be Ready", &["get", "nodes", ready], "True True")?;

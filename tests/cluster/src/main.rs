@@ -17,7 +17,8 @@ Commands:
            that points kubectl at it; use: eval \"$(cluster up)\"
   down     end it and remove its data
   status   is it there? exit code 0: yes, 1: no, 2: it is broken
-  tools    build the programs it needs, and print where they are
+  tools    build the programs it needs, and print where they are; with --node
+           also those of a whole node (kubelet, containerd, cert-manager)
 
 Options:
   --state DIR   keep socket, log and kubeconfig in DIR instead of
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         }
         // How `up` runs this program again; not for people.
         ["hold", dir] => Background::in_dir(PathBuf::from(dir)).hold(&mut std::io::stdout()).map(|()| 0),
+        ["tools", "--node"] => Tools::locate_for_node(&progress_on_stderr).map(|tools| print_tools(&tools)),
         [command] => Background::of_this_user().and_then(|background| run(command, &background)),
         [command, "--state", dir] | ["--state", dir, command] => std::path::absolute(dir)
             .map_err(|source| Error::Io { what: format!("--state {dir}"), source })
@@ -66,15 +68,16 @@ fn run(command: &str, background: &Background) -> Result<u8, Error> {
             Ok(0)
         }
         "status" => status(background),
-        "tools" => {
-            let tools = Tools::locate(&progress_on_stderr)?;
-            for (name, path) in tools.programs() {
-                println!("{name} {}", path.display());
-            }
-            Ok(0)
-        }
+        "tools" => Tools::locate(&progress_on_stderr).map(|tools| print_tools(&tools)),
         _ => Err(usage(&format!("unknown command `{command}`"))),
     }
+}
+
+fn print_tools(tools: &Tools) -> u8 {
+    for (name, path) in tools.programs() {
+        println!("{name} {}", path.display());
+    }
+    0
 }
 
 fn up(background: &Background) -> Result<(), Error> {

@@ -17,9 +17,10 @@ build)
     sleep 0.1
     echo "$CGO_ENABLED $2 $7" >>"$HOME/builds"
     cat go.mod >"$HOME/go.mod"
+    [ "$7" != . ] || cat main.go >"$HOME/main.go"
     : >"$6"
     ;;
-list) echo "$HOME/kwok" ;;
+list) echo "$HOME/${5##*/}" ;;
 mod) printf '{"GoMod": "%s"}\n' "$HOME/upstream.mod" ;;
 esac
 "#;
@@ -32,6 +33,15 @@ const STAGES: [&str; 5] = [
     "pod/fast/pod-delete.yaml",
 ];
 
+const CRDS: [&str; 6] = [
+    "acme.cert-manager.io_challenges.yaml",
+    "acme.cert-manager.io_orders.yaml",
+    "cert-manager.io_certificaterequests.yaml",
+    "cert-manager.io_certificates.yaml",
+    "cert-manager.io_clusterissuers.yaml",
+    "cert-manager.io_issuers.yaml",
+];
+
 /// A home directory with the pretended `go` and what it needs.
 struct Machine(TempDir);
 
@@ -42,10 +52,11 @@ impl Machine {
         fs::create_dir(home.path().join("bin")).unwrap();
         fs::write(&go, GO).unwrap();
         fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).unwrap();
-        for stage in STAGES {
-            let path = home.path().join("kwok/kustomize/stage").join(stage);
+        let files = STAGES.map(|stage| ("kwok/kustomize/stage", stage)).into_iter();
+        for (folder, name) in files.chain(CRDS.map(|crd| ("cert-manager/deploy/crds", crd))) {
+            let path = home.path().join(folder).join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, stage).unwrap();
+            fs::write(path, name).unwrap();
         }
         let upstream = "go 1.25.0\nreplace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n)\n";
         fs::write(home.path().join("upstream.mod"), upstream).unwrap();
@@ -57,11 +68,16 @@ impl Machine {
     }
 
     fn start(&self, settings: &[(&str, &str)]) -> Child {
+        self.command(settings).spawn().unwrap()
+    }
+
+    fn command(&self, settings: &[(&str, &str)]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
         command.arg("tools").env_clear().env("HOME", self.path());
         command.env("PATH", format!("{}:/usr/bin:/bin", self.path().join("bin").display()));
         command.envs(settings.iter().copied());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
     }
 
     fn tools(&self, settings: &[(&str, &str)]) -> (Option<i32>, String, String) {
@@ -89,17 +105,29 @@ fn everything_is_built_once_with_progress_and_then_found() {
     let machine = Machine::new();
     let (code, stdout, stderr) = machine.tools(&[]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(machine.builds().len(), 6);
+    assert_eq!(machine.builds().len(), 7);
     assert_eq!(machine.builds()[0], "0 -mod=readonly go.etcd.io/etcd/server/v3");
-    assert!(stderr.contains("cluster: building etcd as pinned (1 of 6)\n"), "{stderr}");
-    assert!(stderr.contains("(6 of 6): done in "), "{stderr}");
+    assert!(stderr.contains("cluster: building etcd v1.36.3 (1 of 7)\n"), "{stderr}");
+    assert!(stderr.contains("(7 of 7): done in "), "{stderr}");
     let kwok = path_of("kwok", &stdout);
     assert!(kwok.starts_with(machine.path().join(".cache/outrider/cluster-tools")));
     let ready = fs::read_to_string(kwok.with_file_name("kwok-stages").join("pod-ready.yaml"));
     assert_eq!(ready.unwrap(), "pod/fast/pod-ready.yaml");
 
     assert_eq!(machine.tools(&[]), (Some(0), stdout, String::new()));
-    assert_eq!(machine.builds().len(), 6);
+    assert_eq!(machine.builds().len(), 7);
+}
+
+#[test]
+fn what_only_a_node_needs_is_built_when_asked_for() {
+    let machine = Machine::new();
+    let output = machine.command(&[]).arg("--node").output().unwrap();
+    let (code, stdout, stderr) = told(output);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(machine.builds().len(), 13);
+    let crds = path_of("cert-manager", &stdout).with_file_name("cert-manager-crds");
+    assert_eq!(fs::read_dir(crds).unwrap().count(), CRDS.len());
+    assert!(fs::read_to_string(machine.path().join("main.go")).unwrap().contains("package main"));
 }
 
 #[test]
@@ -110,7 +138,7 @@ fn two_at_once_build_once() {
     let second = told(second.wait_with_output().unwrap());
     assert_eq!((first.0, second.0), (Some(0), Some(0)), "{}{}", first.2, second.2);
     assert_eq!(first.1, second.1);
-    assert_eq!(machine.builds().len(), 6);
+    assert_eq!(machine.builds().len(), 7);
 }
 
 #[test]
@@ -119,9 +147,9 @@ fn a_failed_build_tells_what_go_said_and_the_next_goes_on_from_there() {
     let (code, _, stderr) = machine.tools(&[("GO_FAILS_FOR", "k8s.io/kubernetes/cmd/kubectl")]);
     assert_eq!(code, Some(2));
     assert!(stderr.ends_with("failed with exit status: 1:\nno network\n"), "{stderr}");
-    assert_eq!(machine.builds().len(), 2);
+    assert_eq!(machine.builds().len(), 3);
     assert_eq!(machine.tools(&[]).0, Some(0));
-    assert_eq!(machine.builds().len(), 6);
+    assert_eq!(machine.builds().len(), 7);
 }
 
 #[test]
@@ -133,8 +161,8 @@ fn another_release_is_built_in_a_module_of_its_own() {
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(path_of("etcd", &stdout), path_of("etcd", &pinned));
     assert_ne!(path_of("kubectl", &stdout), path_of("kubectl", &pinned));
-    assert_eq!(machine.builds().len(), 10);
-    assert_eq!(machine.builds()[6], "0 -mod=mod k8s.io/kubernetes/cmd/kubectl");
+    assert_eq!(machine.builds().len(), 11);
+    assert_eq!(machine.builds()[7], "0 -mod=mod k8s.io/kubernetes/cmd/kubectl");
     let expected = "module outrider.dev/cluster-tools\n\ngo 1.25.0\n\nrequire k8s.io/kubernetes v1.35.2\n\n\
                     replace k8s.io/api => k8s.io/api v0.35.2\n";
     assert_eq!(fs::read_to_string(machine.path().join("go.mod")).unwrap(), expected);

@@ -1,33 +1,24 @@
 //! Building programs with `go`, once, however many processes ask.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Module, Progress, Tool};
+use super::{Files, Module, Progress, Tool};
 use crate::{Error, component};
 
 /// How often a long build says that it is still at it.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(100);
 
-/// kwok's own stages that make nodes stay Ready and pods Ready, Succeeded (of Jobs) and gone, as soon as they can be.
-/// They are files of the kwok module; the program has none built in.
-pub(super) const KWOK_STAGES: [&str; 5] = [
-    "node/fast/node-initialize.yaml",
-    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
-    "pod/fast/pod-ready.yaml",
-    "pod/fast/pod-complete.yaml",
-    "pod/fast/pod-delete.yaml",
-];
-
 /// Builds `missing` into the cache, one after the other: each build uses all processors.
 ///
 /// # Errors
 /// If `go` is missing or fails; what was built before stays.
-pub(super) fn build(cache: &Path, missing: &[(Tool, &Module)], progress: Progress) -> Result<(), Error> {
+pub(super) fn build(cache: &Path, missing: &[(&Tool, Module)], progress: Progress) -> Result<(), Error> {
     if missing.is_empty() {
         return Ok(());
     }
@@ -38,17 +29,13 @@ pub(super) fn build(cache: &Path, missing: &[(Tool, &Module)], progress: Progres
         if module.dir(cache).join(tool.name).is_file() {
             continue; // Another process has built it while we waited for the lock.
         }
-        let label = format!("building {} {} ({} of {total})", tool.name, built_for(*tool, module), index + 1);
+        let label = format!("building {} {} ({} of {total})", tool.name, module.version, index + 1);
         if index == 0 {
             progress(&format!("{total} programs must be built in {}; the first time takes minutes", cache.display()));
         }
-        build_one(*tool, module, cache, &label, progress)?;
+        build_one(tool, module, cache, &label, progress)?;
     }
     Ok(())
-}
-
-fn built_for(tool: Tool, module: &Module) -> &str {
-    if tool.kubernetes { &module.version } else { "as pinned" }
 }
 
 /// Held until the file is dropped; the kernel lets go of it when we die.
@@ -67,7 +54,7 @@ fn lock(cache: &Path, progress: Progress) -> Result<File, Error> {
 }
 
 /// Builds apart and renames, so that what has the right name is whole. The caller holds the lock.
-fn build_one(tool: Tool, module: &Module, cache: &Path, label: &str, progress: Progress) -> Result<(), Error> {
+fn build_one(tool: &Tool, module: &Module, cache: &Path, label: &str, progress: Progress) -> Result<(), Error> {
     progress(label);
     let start = Instant::now();
     let dir = module.dir(cache);
@@ -78,14 +65,14 @@ fn build_one(tool: Tool, module: &Module, cache: &Path, label: &str, progress: P
     fs::create_dir(&work).map_err(|e| Error::io("create", &work, e))?;
     let go = Go::new(&work);
     module.write(&work)?;
-    let flags = module.linker_flags();
     let still = |seconds| progress(&format!("{label}: {seconds} s"));
     let built = work.join(tool.name);
-    let output = built.display().to_string();
-    let args = ["build", module.mod_flag(), "-ldflags", &flags, "-o", &output, tool.package];
+    let mut args = vec!["build".to_owned()];
+    args.extend(module.flags());
+    args.extend(["-o".to_owned(), built.display().to_string(), tool.package.to_owned()]);
     go.run(&args, &still)?;
-    if tool.name == "kwok" {
-        copy_kwok_stages(&go, &work, &dir)?;
+    if let Some(files) = &tool.files {
+        copy_files(files, &go, &work, &dir)?;
     }
     let target = dir.join(tool.name);
     fs::rename(&built, &target).map_err(|e| Error::io("write", &target, e))?;
@@ -94,19 +81,20 @@ fn build_one(tool: Tool, module: &Module, cache: &Path, label: &str, progress: P
     Ok(())
 }
 
-fn copy_kwok_stages(go: &Go, work: &Path, dir: &Path) -> Result<(), Error> {
-    let module = go.output(&["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
-    let source = Path::new(module.trim()).join("kustomize/stage");
-    let copied = work.join("kwok-stages");
+/// Copies files of the tool's module beside the tool.
+fn copy_files(files: &Files, go: &Go, work: &Path, dir: &Path) -> Result<(), Error> {
+    let module = go.output(&["list", "-m", "-f", "{{.Dir}}", files.module])?;
+    let source = Path::new(module.trim()).join(files.from);
+    let copied = work.join(files.folder);
     fs::create_dir(&copied).map_err(|e| Error::io("create", &copied, e))?;
-    for stage in KWOK_STAGES {
-        let from = source.join(stage);
+    for name in files.names {
+        let from = source.join(name);
         // Read and written, not copied: files of the module cache are read-only, and their mode would come along.
         let text = fs::read_to_string(&from).map_err(|e| Error::io("read", &from, e))?;
-        let to = copied.join(file_name(stage));
+        let to = copied.join(file_name(name));
         fs::write(&to, text).map_err(|e| Error::io("write", &to, e))?;
     }
-    let target = dir.join("kwok-stages");
+    let target = dir.join(files.folder);
     remove_dir(&target)?;
     fs::rename(&copied, &target).map_err(|e| Error::io("write", &target, e))
 }
@@ -118,14 +106,13 @@ fn remove_dir(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// The stage files that were put beside kwok when it was built.
-pub(super) fn kwok_stages(cache: &Path, pinned: &Module) -> Vec<PathBuf> {
-    let dir = pinned.dir(cache).join("kwok-stages");
-    KWOK_STAGES.iter().map(|stage| dir.join(file_name(stage))).collect()
+/// The files that were put beside a tool in `dir` when it was built.
+pub(super) fn files_of(files: &Files, dir: &Path) -> Vec<PathBuf> {
+    files.names.iter().map(|name| dir.join(files.folder).join(file_name(name))).collect()
 }
 
-fn file_name(stage: &str) -> &str {
-    stage.rsplit_once('/').map_or(stage, |(_, name)| name)
+fn file_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 /// `go`, run in one directory.
@@ -138,7 +125,7 @@ impl<'a> Go<'a> {
         Self { dir }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new("go");
         // A workspace file above the cache must not choose other versions; without cgo a program needs no libc.
         command.args(args).current_dir(self.dir).env("GOWORK", "off").env("CGO_ENABLED", "0").stdin(Stdio::null());
@@ -157,7 +144,7 @@ impl<'a> Go<'a> {
     }
 
     /// Runs it to its end; `still` is told the elapsed seconds from time to time.
-    fn run(&self, args: &[&str], still: &dyn Fn(u64)) -> Result<(), Error> {
+    fn run(&self, args: &[String], still: &dyn Fn(u64)) -> Result<(), Error> {
         let log = self.dir.join("go.log");
         let output = File::create(&log).map_err(|e| Error::io("create", &log, e))?;
         let mut child = self.command(args).stdout(Stdio::null()).stderr(output).spawn().map_err(Error::NoGo)?;

@@ -1,4 +1,4 @@
-//! The Go modules that the programs are built in: the pinned one of this repository, or one made for another release.
+//! The Go modules that the programs are built in: the pinned ones of this repository, or one made for another release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,29 +6,102 @@ use std::path::{Path, PathBuf};
 use super::build::Go;
 use crate::Error;
 
-const PINNED_MOD: &str = include_str!("../../tools/go.mod");
-const PINNED_SUM: &str = include_str!("../../tools/go.sum");
-
 /// Part of every key: a change in how programs are built must not find those built before. Raise it then.
 const RECIPE: &str = "1";
 
-/// A Go module that builds programs of one Kubernetes version.
+/// A module of this repository, in a folder of its own so that a change in one builds only its programs anew.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pinned {
+    name: &'static str,
+    /// The module whose version is that of its programs.
+    versioned_by: &'static str,
+    go_mod: &'static str,
+    go_sum: &'static str,
+    /// A main package of our own.
+    main: Option<&'static str>,
+    tags: &'static str,
+    /// Variables that the linker sets. `{version}` is the version, `{minor}` the minor one of Kubernetes.
+    stamps: &'static [&'static str],
+}
+
+/// Without these the programs report v0.0.0, and clients take them for ancient.
+const KUBERNETES_STAMPS: [&str; 3] = [
+    "k8s.io/component-base/version.gitVersion={version}",
+    "k8s.io/component-base/version.gitMajor=1",
+    "k8s.io/component-base/version.gitMinor={minor}",
+];
+
+macro_rules! pinned {
+    ($folder:literal) => {
+        Pinned {
+            name: $folder,
+            versioned_by: "",
+            go_mod: include_str!(concat!("../../tools/", $folder, "/go.mod")),
+            go_sum: include_str!(concat!("../../tools/", $folder, "/go.sum")),
+            main: None,
+            tags: "",
+            stamps: &[],
+        }
+    };
+}
+
+pub(super) static KUBERNETES: Pinned =
+    Pinned { versioned_by: "k8s.io/kubernetes", stamps: &KUBERNETES_STAMPS, ..pinned!("kubernetes") };
+
+pub(super) static HELM: Pinned = Pinned {
+    versioned_by: "helm.sh/helm/v3",
+    // What `helm template` and `helm lint` take the cluster for; 1.20 unless told.
+    stamps: &[
+        "helm.sh/helm/v3/internal/version.version={version}",
+        "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
+        "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={minor}",
+        "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1",
+        "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={minor}",
+    ],
+    ..pinned!("helm")
+};
+
+pub(super) static CONTAINERD: Pinned = Pinned {
+    versioned_by: "github.com/containerd/containerd/v2",
+    // Snapshotters that want C libraries or are of no use here.
+    tags: "no_btrfs,no_devmapper,no_zfs",
+    stamps: &["github.com/containerd/containerd/v2/version.Version={version}"],
+    ..pinned!("containerd")
+};
+
+pub(super) static CERT_MANAGER: Pinned = Pinned {
+    versioned_by: "github.com/cert-manager/cert-manager",
+    main: Some(include_str!("../../tools/cert-manager/main.go")),
+    ..pinned!("cert-manager")
+};
+
+impl Pinned {
+    /// As in `v1.36.3`.
+    pub(super) fn version(&self) -> &'static str {
+        let required = |line: &'static str| line.trim().strip_prefix(self.versioned_by)?.strip_prefix(' ');
+        let rest = self.go_mod.lines().find_map(required).unwrap_or_default();
+        rest.split_whitespace().next().unwrap_or("v0.0.0")
+    }
+}
+
+/// A Go module that builds programs of one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Module {
     /// As in `v1.36.3`.
     pub(super) version: String,
     key: String,
-    pinned: bool,
+    of: &'static Pinned,
+    /// Whether `version` is another than the one pinned in this repository.
+    other: bool,
 }
 
 impl Module {
-    /// The one whose go.mod and go.sum are in this repository.
-    pub(super) fn pinned() -> Self {
-        let required = |line: &'static str| line.trim().strip_prefix("k8s.io/kubernetes v");
-        let version = PINNED_MOD.lines().find_map(required).and_then(|rest| rest.split_whitespace().next());
-        let version = format!("v{}", version.unwrap_or("0.0.0"));
-        let key = format!("{version}-{:08x}", fnv1a(&[RECIPE, PINNED_MOD, PINNED_SUM]));
-        Self { version, key, pinned: true }
+    /// One whose go.mod and go.sum are in this repository.
+    pub(super) fn pinned(of: &'static Pinned) -> Self {
+        let version = of.version().to_owned();
+        let parts = [RECIPE, of.go_mod, of.go_sum, of.main.unwrap_or_default()];
+        let key = format!("{}-{version}-{:08x}", of.name, fnv1a(&parts));
+        Self { version, key, of, other: false }
     }
 
     /// The one for a Kubernetes release, with or without its `v`.
@@ -42,12 +115,11 @@ impl Module {
             return Err(Error::Version(release.to_owned()));
         };
         let version = format!("v{numbers}");
-        let pinned = Self::pinned();
-        if version == pinned.version {
-            return Ok(pinned);
+        if version == KUBERNETES.version() {
+            return Ok(Self::pinned(&KUBERNETES));
         }
-        let key = format!("{version}-{:08x}", fnv1a(&[RECIPE]));
-        Ok(Self { version, key, pinned: false })
+        let key = format!("{}-{version}-{:08x}", KUBERNETES.name, fnv1a(&[RECIPE]));
+        Ok(Self { version, key, of: &KUBERNETES, other: true })
     }
 
     /// Where its programs are kept.
@@ -55,23 +127,24 @@ impl Module {
         cache.join(&self.key)
     }
 
-    /// Whether go.mod and go.sum must be taken as they are, or may be completed by `go`.
-    pub(super) const fn mod_flag(&self) -> &'static str {
-        if self.pinned { "-mod=readonly" } else { "-mod=mod" }
+    /// Arguments of `go build` that are the same for all its programs.
+    pub(super) fn flags(&self) -> Vec<String> {
+        // go.mod and go.sum are taken as they are, or completed by `go`.
+        let modules = if self.other { "-mod=mod" } else { "-mod=readonly" };
+        let minor = if self.of == &KUBERNETES { &self.version } else { KUBERNETES.version() };
+        let minor = minor.split('.').nth(1).unwrap_or_default();
+        let stamp =
+            |stamp: &&str| format!(" -X {}", stamp.replace("{version}", &self.version).replace("{minor}", minor));
+        let stamps: String = self.of.stamps.iter().map(stamp).collect();
+        vec![modules.to_owned(), format!("-tags={}", self.of.tags), format!("-ldflags=-s -w{stamps}")]
     }
 
-    /// Without these the programs report v0.0.0, and clients take them for ancient.
-    pub(super) fn linker_flags(&self) -> String {
-        let package = "k8s.io/component-base/version";
-        let minor = self.version.split('.').nth(1).unwrap_or_default();
-        format!("-s -w -X {package}.gitVersion={} -X {package}.gitMajor=1 -X {package}.gitMinor={minor}", self.version)
-    }
-
-    /// Writes go.mod and go.sum into `dir`.
+    /// Writes go.mod, go.sum, and the main package if there is one, into `dir`.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
         let (go_mod, go_sum) =
-            if self.pinned { (PINNED_MOD.to_owned(), PINNED_SUM) } else { (self.go_mod_of_release(dir)?, "") };
-        for (name, text) in [("go.mod", go_mod.as_str()), ("go.sum", go_sum)] {
+            if self.other { (self.go_mod_of_release(dir)?, "") } else { (self.of.go_mod.to_owned(), self.of.go_sum) };
+        let main = self.of.main.map(|main| ("main.go", main));
+        for (name, text) in [("go.mod", go_mod.as_str()), ("go.sum", go_sum)].into_iter().chain(main) {
             let path = dir.join(name);
             fs::write(&path, text).map_err(|e| Error::io("write", &path, e))?;
         }
@@ -116,9 +189,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pinned_module_knows_its_kubernetes_version() {
-        let pinned = Module::pinned();
-        assert!(PINNED_MOD.contains(&format!("\tk8s.io/kubernetes {} ", pinned.version)), "{}", pinned.version);
+    fn the_pinned_modules_know_their_versions() {
+        for of in [&KUBERNETES, &HELM, &CONTAINERD, &CERT_MANAGER] {
+            let line = format!("\t{} {}", of.versioned_by, of.version());
+            assert!(of.go_mod.contains(&line) && of.version() != "v0.0.0", "{line}");
+        }
+        let pinned = Module::pinned(&KUBERNETES);
         assert_eq!(Module::release(&pinned.version).unwrap(), pinned);
     }
 
@@ -142,10 +218,16 @@ mod tests {
     }
 
     #[test]
-    fn the_linker_stamps_major_minor_and_version() {
-        let flags = Module::release("v1.35.2").unwrap().linker_flags();
+    fn the_linker_stamps_versions() {
+        let flags = |module: &Module| module.flags().join(" ");
+        let kubernetes = flags(&Module::release("v1.35.2").unwrap());
         for wanted in ["gitVersion=v1.35.2", "gitMajor=1", "gitMinor=35"] {
-            assert!(flags.contains(wanted), "{flags}");
+            assert!(kubernetes.contains(wanted), "{kubernetes}");
+        }
+        let helm = flags(&Module::pinned(&HELM));
+        let minor = KUBERNETES.version().split('.').nth(1).unwrap();
+        for wanted in [format!("version.version={}", HELM.version()), format!("chartutil.k8sVersionMinor={minor}")] {
+            assert!(helm.contains(&wanted), "{helm}");
         }
     }
 }
