@@ -4,7 +4,7 @@ use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::apply::{Error, request};
 use super::{Key, Watchable};
@@ -37,14 +37,18 @@ where
     }
 }
 
-/// The merge patch (RFC 7386) that makes `old` into `new`: what `new` lacks is removed.
-fn merge(old: Option<&Value>, mut new: Value) -> Value {
-    if let (Some(Value::Object(old)), Value::Object(new)) = (old, &mut new) {
-        let gone: Map<String, Value> =
-            old.keys().filter(|field| !new.contains_key(*field)).map(|field| (field.clone(), Value::Null)).collect();
-        new.extend(gone);
+/// The merge patch (RFC 7386) that makes `old` into `new`: what `new` lacks is removed, in maps within maps too.
+fn merge(old: Option<&Value>, new: Value) -> Value {
+    match (old, new) {
+        (Some(Value::Object(old)), Value::Object(mut new)) => {
+            for (field, old) in old {
+                let new = new.entry(field).or_insert(Value::Null);
+                *new = merge(Some(old), new.take());
+            }
+            Value::Object(new)
+        }
+        (_, new) => new,
     }
-    new
 }
 
 #[cfg(test)]
@@ -56,5 +60,8 @@ mod tests {
         let old = json!({"ready": true, "name": "a"});
         assert_eq!(merge(Some(&old), json!({"ready": false})), json!({"ready": false, "name": null}));
         assert_eq!(merge(None, json!({"ready": false})), json!({"ready": false}));
+        let old = json!({"a": {"b": {"c": 1, "d": 2}}, "list": [{"e": 3}]});
+        let patch = merge(Some(&old), json!({"a": {"b": {"c": 4}}, "list": [{}]}));
+        assert_eq!(patch, json!({"a": {"b": {"c": 4, "d": null}}, "list": [{}]}));
     }
 }
