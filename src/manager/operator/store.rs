@@ -68,6 +68,14 @@ impl<K: Resource> Store<K> {
         self.content().objects.values().cloned().collect()
     }
 
+    /// The objects in a namespace, by name.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let first = Key { namespace: namespace.to_owned(), name: String::new() };
+        let content = self.content();
+        let found = content.objects.range(first..).take_while(|(key, _)| key.namespace == namespace);
+        found.map(|(_, object)| Arc::clone(object)).collect()
+    }
+
     /// The objects that the one with this uid controls, by namespace and name.
     pub fn controlled_by(&self, uid: &str) -> Vec<Arc<K>> {
         let content = self.content();
@@ -137,6 +145,10 @@ mod tests {
         store.take(&Key { namespace: "n".to_owned(), name: "c".to_owned() });
         assert_eq!((names("1"), names("2")), (vec!["b".to_owned()], vec![]));
         assert_eq!(store.all().len(), 2);
+        assert_eq!(
+            (store.in_namespace("n").len(), store.in_namespace("m").len(), store.in_namespace("").len()),
+            (2, 0, 0)
+        );
         assert!(store.content().by_controller.len() == 1);
     }
 }
