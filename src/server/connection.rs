@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,11 +15,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
+use super::crowd::Place;
 use super::limits::Limits;
 use super::shutdown::Shutdown;
 use super::webhooks::Webhooks;
@@ -28,58 +26,48 @@ use super::webhooks::Webhooks;
 /// HTTP/2 requests of one connection at one time, as Go's server has it.
 const HTTP2_STREAMS: u32 = 250;
 
+/// Bytes that a connection reads ahead, and so the longest head of a request. Most reviews fit; hyper's own 400 KiB would be 1.6 GB
+/// for all connections.
+const READ_BUFFER: usize = 64 * 1024;
+
 /// What all connections of a listener share.
 pub struct Front<W> {
     /// What answers.
     pub webhooks: Webhooks<W>,
     /// How connections are secured.
     pub acceptor: TlsAcceptor,
-    /// Places for handshakes.
-    pub handshakes: Semaphore,
     /// Bounds.
     pub limits: Limits,
     /// The end of the process.
     pub shutdown: Shutdown,
 }
 
-/// Counts the end of a request, also when the client takes it back.
-struct Ended<'a>(&'a AtomicU64);
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// A connection as its requests see it.
 struct Connection<W> {
     front: Arc<Front<W>>,
     end_of_age: Instant,
-    begun: AtomicU64,
-    ended: AtomicU64,
-    first: Notify,
+    place: Place,
 }
 
 impl<W: Send + Sync + 'static> Front<W> {
-    /// Serves one connection to its end. `number` counts connections.
-    pub async fn serve(self: Arc<Self>, stream: TcpStream, number: u64) {
+    /// Serves one connection to its end.
+    pub async fn serve(self: Arc<Self>, stream: TcpStream, place: Place) {
         // Replies are one write each; waiting for more only delays them.
         let _ = stream.set_nodelay(true);
         let tls = tokio::select! {
-            handshake = timeout(self.limits.handshake, self.handshake(stream)) => match handshake {
+            handshake = timeout(self.limits.handshake, self.acceptor.accept(stream)) => match handshake {
                 Ok(Ok(tls)) => tls,
                 Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => return tracing::debug!("TLS handshake took too long"),
             },
             () = self.shutdown.stopping() => return,
+            () = place.activity.given_up() => return,
         };
         let is_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
         let connection = Arc::new(Connection {
-            end_of_age: Instant::now() + age(&self.limits, number),
+            end_of_age: Instant::now() + age(&self.limits, place.activity.number),
             front: self,
-            begun: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
-            first: Notify::new(),
+            place,
         });
         let requests = Arc::clone(&connection);
         let service = service_fn(move |request| {
@@ -94,16 +82,12 @@ impl<W: Send + Sync + 'static> Front<W> {
             connection.drive(serving, is_http2).await;
         } else {
             // hyper's header timeout also ends idle connections (hyperium/hyper#3828): `drive` has its own for the first request.
-            let serving = http1::Builder::new().header_read_timeout(None).serve_connection(TokioIo::new(tls), service);
+            let serving = http1::Builder::new()
+                .header_read_timeout(None)
+                .max_buf_size(READ_BUFFER)
+                .serve_connection(TokioIo::new(tls), service);
             connection.drive(serving, is_http2).await;
         }
-    }
-
-    async fn handshake(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
-        // A client that says nothing must not take the place of one that does.
-        stream.peek(&mut [0]).await?;
-        let _place = self.handshakes.acquire().await.map_err(std::io::Error::other)?;
-        self.acceptor.accept(stream).await
     }
 }
 
@@ -116,10 +100,7 @@ fn age(limits: &Limits, number: u64) -> Duration {
 
 impl<W: Send + Sync + 'static> Connection<W> {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        if self.begun.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.first.notify_one();
-        }
-        let _ended = Ended(&self.ended);
+        let _asking = self.place.activity.ask();
         let version = request.version();
         let mut response = self.front.webhooks.answer(request).await;
         // HTTP/2 has no such header; `drive` says it with GOAWAY.
@@ -135,13 +116,14 @@ impl<W: Send + Sync + 'static> Connection<W> {
 
     /// Polls the connection until it ends, or until it is to end and has had time for what runs.
     async fn drive<C: GracefulConnection>(&self, serving: C, is_http2: bool) {
-        let (limits, shutdown) = (&self.front.limits, &self.front.shutdown);
+        let (limits, shutdown, activity) = (&self.front.limits, &self.front.shutdown, &self.place.activity);
         let mut serving = pin!(serving);
         tokio::select! {
             biased;
             _ = serving.as_mut() => return,
-            () = self.first.notified() => {}
+            () = activity.first_request() => {}
             () = shutdown.stopping() => {}
+            () = activity.given_up() => return,
             () = sleep(limits.first_request) => return tracing::debug!("No request came in time"),
         }
         tokio::select! {
@@ -150,6 +132,7 @@ impl<W: Send + Sync + 'static> Connection<W> {
             () = shutdown.stopping() => {}
             () = shutdown.draining(), if is_http2 => {}
             () = self.outlived(is_http2) => {}
+            () = activity.given_up() => return tracing::debug!("Closed for another connection"),
         }
         serving.as_mut().graceful_shutdown();
         // An idle connection ends now. HTTP/2 clients learn of the end here, so what they began in the drain delay runs on.
@@ -158,10 +141,10 @@ impl<W: Send + Sync + 'static> Connection<W> {
 
     /// Waits until the connection has been idle for too long, or, where no reply can announce the end, until it is too old.
     async fn outlived(&self, is_http2: bool) {
-        let mut before = self.begun.load(Ordering::Relaxed);
+        let (mut before, _) = self.place.activity.requests();
         loop {
             sleep(self.front.limits.idle).await;
-            let (begun, ended) = (self.begun.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed));
+            let (begun, ended) = self.place.activity.requests();
             let is_idle = begun == before && begun == ended;
             if is_idle || (is_http2 && Instant::now() >= self.end_of_age) {
                 return;

@@ -14,10 +14,8 @@ pub struct Limits {
     pub in_flight: usize,
     /// How long a review waits for its turn before it is shed, within its own deadline.
     pub queue: Duration,
-    /// Open connections. Further ones wait in the kernel's queue.
+    /// Open connections. A further one gets the place of the idlest.
     pub connections: usize,
-    /// Handshakes that are under way at one time.
-    pub handshakes: usize,
     /// How long a handshake may take.
     pub handshake: Duration,
     /// How long a new connection may take to send the head of its first request.
@@ -43,7 +41,6 @@ impl Default for Limits {
             in_flight: 512,
             queue: Duration::from_secs(2),
             connections: 4096,
-            handshakes: 256,
             handshake: Duration::from_secs(10),
             first_request: Duration::from_secs(30),
             idle: Duration::from_secs(150),
@@ -51,6 +48,44 @@ impl Default for Limits {
             connection_age_spread: Duration::from_secs(2 * 60),
             default_deadline: Duration::from_secs(10),
             finish: Duration::from_secs(15),
+        }
+    }
+}
+
+/// What a connection takes at most while it is read from: buffers of TLS and HTTP. Measured, see docs/availability.md.
+const CONNECTION: usize = 128 * 1024;
+
+impl Limits {
+    /// The defaults, or less where the process may not use much memory: a quarter of it is for bodies, a quarter for connections.
+    /// A container that is killed for its memory answers nobody.
+    pub fn within(memory: Option<usize>) -> Self {
+        let defaults = Self::default();
+        let Some(quarter) = memory.map(|memory| memory / 4) else { return defaults };
+        Self {
+            // Two of the largest must fit, or none is ever read while another is.
+            body_memory: defaults.body_memory.min(quarter.max(2 * defaults.body)),
+            connections: defaults.connections.min((quarter / CONNECTION).max(64)),
+            ..defaults
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_memory_means_few_connections_and_few_bodies() {
+        let mebibytes = |number: usize| number << 20;
+        let table = [
+            (None, mebibytes(256), 4096),
+            (Some(mebibytes(4096)), mebibytes(256), 4096),
+            (Some(mebibytes(256)), mebibytes(64), 512),
+            (Some(mebibytes(32)), mebibytes(14), 64),
+        ];
+        for (memory, bodies, connections) in table {
+            let limits = Limits::within(memory);
+            assert_eq!((limits.body_memory, limits.connections), (bodies, connections), "{memory:?}");
         }
     }
 }

@@ -1,40 +1,35 @@
 //! Accepting connections.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
+use super::crowd::{Crowd, Place};
 use super::shutdown::Shutdown;
 
 /// Pause after an error that the next accept would meet again, such as too many open files.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Accepts up to `connections` at one time and hands each, with its number, to `serve`. Returns after the listener has closed
-/// and the connections have ended or `finish` has passed.
+/// Accepts up to `connections` at one time and hands each to `serve`. Returns after the listener has closed and the connections
+/// have ended or `finish` has passed.
 pub async fn accept<F, S>(listener: TcpListener, connections: usize, finish: Duration, shutdown: Shutdown, serve: S)
 where
     F: Future<Output = ()> + Send + 'static,
-    S: Fn(TcpStream, u64) -> F,
+    S: Fn(TcpStream, Place) -> F,
 {
-    let places = Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let crowd = Crowd::new(connections);
     let tasks = TaskTracker::new();
     let accepting = async {
         let mut number = 0;
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, _peer)) => {
                     number += 1;
-                    let serving = serve(stream, number);
-                    tasks.spawn(async move {
-                        serving.await;
-                        drop(place);
-                    });
+                    let place = crowd.seat(number).await;
+                    tasks.spawn(serve(stream, place));
                 }
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {

@@ -6,11 +6,14 @@
 pub mod address;
 mod body;
 mod connection;
+mod crowd;
 pub mod deadline;
 pub mod freshness;
 pub mod limits;
 mod listener;
+pub mod memory;
 pub mod metrics;
+pub mod open_files;
 mod plain;
 pub mod readiness;
 mod record;
@@ -28,7 +31,6 @@ use admission::Registry;
 use arc_swap::ArcSwap;
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::certs::Resolver;
@@ -159,15 +161,15 @@ impl<W: Send + Sync + 'static> Server<W> {
             let front = Arc::new(Front {
                 webhooks: Webhooks::new(feeds.registry, feeds.world, feeds.readiness, feeds.metrics, limits.clone()),
                 acceptor,
-                handshakes: Semaphore::new(limits.handshakes.clamp(1, Semaphore::MAX_PERMITS)),
                 shutdown: shutdown.clone(),
                 limits: limits.clone(),
             });
             if let Some(gate) = listening {
                 gate.open();
             }
-            let serve = |stream, number| Arc::clone(&front).serve(stream, number);
-            listener::accept(listener, limits.connections, limits.finish, shutdown.clone(), serve).await;
+            let serve = |stream, place| Arc::clone(&front).serve(stream, place);
+            let connections = open_files::connections(limits.connections);
+            listener::accept(listener, connections, limits.finish, shutdown.clone(), serve).await;
         };
         tokio::select! {
             () = reviews => {}
@@ -193,6 +195,6 @@ async fn listen(front: &'static str, address: &BindAddress) -> Result<Option<Tcp
 /// Never returns: the process ends around it.
 async fn serve_plain(listener: Option<TcpListener>, router: Router, forever: &Shutdown) {
     let Some(listener) = listener else { return std::future::pending().await };
-    let serve = |stream, _number| plain::serve(stream, router.clone());
+    let serve = |stream, place| plain::serve(stream, place, router.clone());
     listener::accept(listener, plain::CONNECTIONS, std::time::Duration::ZERO, forever.clone(), serve).await;
 }

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use crate::certs::Resolver;
 
+use super::crowd::Place;
 use super::freshness::Freshness;
 use super::metrics::Metrics;
 use super::readiness::Readiness;
@@ -118,12 +119,15 @@ async fn scrape(State(Scraped { metrics, resolver }): State<Scraped>) -> Respons
 }
 
 /// Serves one connection to its end.
-pub async fn serve(stream: TcpStream, router: Router) {
+pub async fn serve(stream: TcpStream, place: Place, router: Router) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    if let Err(error) = serving.await {
-        tracing::debug!(%error, "Connection ended");
+    tokio::select! {
+        ended = serving => if let Err(error) = ended {
+            tracing::debug!(%error, "Connection ended");
+        },
+        () = place.activity.given_up() => {}
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -96,6 +97,25 @@ impl Client {
         self.reply().await.unwrap()
     }
 
+    /// As Go's transport: reads while it sends, and sends no more once the reply is there. The connection is of no use afterwards.
+    pub async fn post_until_answered(mut self, path: &str, body: &str) -> io::Result<Reply> {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+        self.send_raw(format!("{head}Content-Length: {}\r\n\r\n", body.len()).as_bytes()).await?;
+        let (from_server, mut to_server) = tokio::io::split(self.stream);
+        let mut from_server = BufReader::new(from_server);
+        let mut replied = pin!(tokio::time::timeout(PATIENCE, read_reply(&mut from_server)));
+        let sending = async {
+            // A server that reads no more may have said why.
+            drop(to_server.write_all(body.as_bytes()).await);
+            drop(to_server.flush().await);
+        };
+        let reply = tokio::select! {
+            reply = &mut replied => reply,
+            () = sending => replied.await,
+        };
+        reply.expect("a reply comes")
+    }
+
     pub async fn reply(&mut self) -> io::Result<Reply> {
         tokio::time::timeout(PATIENCE, read_reply(&mut self.stream)).await.expect("a reply comes")
     }
@@ -117,7 +137,7 @@ impl Client {
     }
 }
 
-async fn read_reply<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut BufReader<S>) -> io::Result<Reply> {
+async fn read_reply<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> io::Result<Reply> {
     let mut line = String::new();
     stream.read_line(&mut line).await?;
     let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or(io::ErrorKind::UnexpectedEof)?;

@@ -72,7 +72,7 @@ async fn an_old_connection_is_told_to_end_by_its_reply() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_dawdle_stand_in_nobodys_way_and_are_cut() {
-    let limits = Limits { handshakes: 2, handshake: INSTANT * 10, first_request: INSTANT * 10, ..Limits::default() };
+    let limits = Limits { connections: 8, handshake: INSTANT * 10, first_request: INSTANT * 10, ..Limits::default() };
     let server = TestServer::with_limits(limits).await;
     let mut silent = Vec::new();
     for _ in 0..20 {
@@ -93,19 +93,17 @@ async fn clients_that_dawdle_stand_in_nobodys_way_and_are_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_beyond_the_limit_wait_for_a_place() {
-    let server = TestServer::with_limits(Limits { connections: 1, ..Limits::default() }).await;
+async fn a_connection_beyond_the_limit_gets_the_place_of_the_idlest() {
+    let server = TestServer::with_limits(Limits { connections: 2, ..Limits::default() }).await;
     let mut first = server.client().await;
     assert_eq!(first.post(&path("allow"), &any_review()).await.status, 200);
-    let second = tokio::spawn(Client::connect_with(
-        server.webhook,
-        client::config(server.authority.certificate_pem(), None, &[]),
-    ));
-    tokio::time::sleep(INSTANT).await;
-    assert!(!second.is_finished());
-    drop(first);
-    let mut second = second.await.unwrap().unwrap();
-    assert_eq!(second.post(&path("allow"), &any_review()).await.status, 200);
+    let mut silent = server.client().await;
+    let mut third = server.client().await;
+    assert!(silent.is_closed().await, "nothing was asked on it");
+    assert_eq!(third.post(&path("allow"), &any_review()).await.status, 200);
+    assert_eq!(first.post(&path("allow"), &any_review()).await.status, 200);
+    assert_eq!(server.client().await.post(&path("allow"), &any_review()).await.status, 200);
+    assert!(third.is_closed().await, "it is idle for longer than the first");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,8 @@ mod drain;
 mod harness;
 mod http2;
 mod log;
+#[cfg(target_os = "linux")]
+mod pressure;
 mod probes;
 mod process;
 mod replies;

@@ -1,7 +1,7 @@
 //! The whole process: starting, serving, ending by signals.
 
 use std::io::{BufRead, BufReader, Read as _};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub const OUTRIDER: &str = env!("CARGO_BIN_EXE_outrider");
 /// `outrider serve`, whose log is JSON.
 pub struct Process {
     child: Child,
-    log: BufReader<ChildStderr>,
+    log: Box<dyn BufRead + Send>,
 }
 
 impl Drop for Process {
@@ -39,7 +39,7 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
+        let log = Box::new(BufReader::new(child.stderr.take().unwrap()));
         Self { child, log }
     }
 
@@ -54,9 +54,25 @@ impl Process {
         panic!("the log ended without {message:?}");
     }
 
+    /// Reads the rest of the log, which nobody wants to know.
+    pub fn discard_log(&mut self) {
+        let mut log = std::mem::replace(&mut self.log, Box::new(std::io::empty()));
+        std::thread::spawn(move || drop(std::io::copy(&mut log, &mut std::io::sink())));
+    }
+
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Megabytes of memory: now, and at most so far.
+    pub fn memory(&self) -> (u64, u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let megabytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+        };
+        (megabytes("VmRSS:"), megabytes("VmHWM:"))
     }
 
     pub fn end(mut self) -> ExitStatus {

@@ -10,7 +10,7 @@ use crate::cli::kinds::KindArgs;
 use crate::config::ProjectConfig;
 use crate::logging;
 use crate::server::deadline::parse_go_duration;
-use crate::server::{BindAddress, Limits, Options};
+use crate::server::{BindAddress, Limits, Options, memory};
 
 /// Where the serving certificate comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -209,7 +209,7 @@ impl ServeArgs {
             metrics: listen.metrics_bind_address.clone(),
             enable_http2: listen.enable_http2,
             client_ca: listen.client_ca_file.clone(),
-            limits: Limits { finish: self.ending().finish, ..Limits::default() },
+            limits: Limits { finish: self.ending().finish, ..Limits::within(memory::limit()) },
             probes: self.probe_paths(),
         }
     }

@@ -25,7 +25,7 @@ use crate::certs::files::{self, CertificateFiles};
 use crate::certs::{Resolver, local};
 use crate::config::ConfigError;
 use crate::logging;
-use crate::server::{Addresses, Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown};
+use crate::server::{Addresses, Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown, open_files};
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +113,7 @@ fn start(mut args: ServeArgs, given: Given<'_>) -> Result<(), ServeError> {
         );
     }
     tracing::debug!(configuration = %args.effective().to_object(), "Effective configuration");
+    open_files::raise_limit();
     let args = &args;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
