@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The readiness probe of a Deployment, with its period of seconds compressed.
-const PERIOD: Duration = Duration::from_millis(500);
+/// A short readiness probe; a kubelet looks as often for containers that ended (`plegRelistPeriod` in k8s.io/kubernetes/pkg/kubelet).
+const PERIOD: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(1);
 const FAILURE_THRESHOLD: u32 = 3;
 

@@ -5,11 +5,17 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod api_server;
 mod kubelet;
 mod mounted_secret;
+mod outage;
 mod pods;
 #[path = "../e2e/process.rs"]
 #[allow(dead_code, reason = "shared with the tests in e2e, which use all of it")]
 mod process;
+mod proxy;
 mod stage;
 mod stream;
+#[path = "../e2e/toy_webhook.rs"]
+#[allow(dead_code, reason = "shared with the tests in e2e, which use all of it")]
+mod toy_webhook;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// What became of one create.
 #[derive(Clone)]
 struct Create {
-    begun: Instant,
+    ended: Instant,
     took: Duration,
     failure: Option<String>,
 }
@@ -30,7 +30,7 @@ pub struct Pods {
     creating: JoinHandle<()>,
 }
 
-/// The creates that were begun in one phase.
+/// The creates that ended in one phase.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     pub phase: String,
@@ -51,7 +51,7 @@ impl Pods {
         Self { creating: runtime.spawn(creating), end, phases, so_far }
     }
 
-    /// What is begun from now on belongs to another phase.
+    /// What ends from now on belongs to another phase.
     pub fn phase(&self, name: &str) {
         println!("--- {name}");
         self.phases.lock().unwrap().push((name.to_owned(), Instant::now()));
@@ -72,7 +72,8 @@ impl Pods {
         let creates = self.so_far.lock().unwrap();
         let until = phases.iter().skip(1).map(|(_, begin)| *begin).chain([ended]);
         let tally = |((phase, begin), until): (&(String, Instant), Instant)| {
-            let of_phase = creates.iter().filter(|create| *begin <= create.begun && create.begun < until);
+            // By its end: what is lost by a disturbance may have been begun before.
+            let of_phase = creates.iter().filter(|create| *begin <= create.ended && create.ended < until);
             Tally::of(phase, until - *begin, of_phase)
         };
         phases.iter().zip(until).map(tally).collect()
@@ -88,7 +89,7 @@ async fn creating(pods: Api<Pod>, pod: Pod, per_second: u32, so_far: Arc<Mutex<V
         running.spawn(async move {
             let begun = Instant::now();
             let failure = create(&pods, &pod).await.err();
-            so_far.lock().unwrap().push(Create { begun, took: begun.elapsed(), failure });
+            so_far.lock().unwrap().push(Create { ended: Instant::now(), took: begun.elapsed(), failure });
         });
         while running.try_join_next().is_some() {}
     }
@@ -96,7 +97,10 @@ async fn creating(pods: Api<Pod>, pod: Pod, per_second: u32, so_far: Arc<Mutex<V
 }
 
 async fn create(pods: &Api<Pod>, pod: &Pod) -> Result<(), String> {
-    let created = pods.create(&PostParams::default(), pod).await.map_err(|error| error.to_string())?;
+    let created = pods.create(&PostParams::default(), pod).await.map_err(|error| match error {
+        kube::Error::Api(status) => status.message.clone(),
+        error => error.to_string(),
+    })?;
     let containers = created.spec.unwrap_or_default().containers;
     let names: Vec<&str> = containers.iter().map(|container| container.name.as_str()).collect();
     if names == ["proxy", "app"] { Ok(()) } else { Err(format!("created with the containers {names:?}")) }

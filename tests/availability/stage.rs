@@ -49,11 +49,13 @@ pub struct Stage {
     pub client: Client,
     pub runtime: Runtime,
     pub kubelets: Kubelets,
-    account: PathBuf,
+    /// The kubeconfig that replicas are started with.
+    pub account: PathBuf,
     addresses: u8,
 }
 
-/// A replica on an address of its own.
+/// A replica on an address of its own; it is killed when this is dropped.
+#[must_use]
 pub struct Replica {
     pub address: Ipv4Addr,
     pub process: Outrider,
