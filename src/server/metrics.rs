@@ -80,6 +80,8 @@ pub struct Metrics {
     pub certificate_not_after: Gauge,
     /// 1 while this process holds the lease.
     pub leader: Gauge,
+    /// 1 while `/readyz` says so.
+    pub ready: Gauge,
 }
 
 impl Metrics {
@@ -100,6 +102,7 @@ impl Metrics {
             certificate_errors: Counter::default(),
             certificate_not_after: Gauge::default(),
             leader: Gauge::default(),
+            ready: Gauge::default(),
         };
         metrics.registry = Arc::new(metrics.register());
         metrics
@@ -152,6 +155,7 @@ impl Metrics {
         );
         all.register("workqueue_depth", "Objects that wait for their reconciliation", self.queue_depth.clone());
         all.register("leader", "1 while this process holds the lease", self.leader.clone());
+        all.register("ready", "1 while this process is ready to answer", self.ready.clone());
         all.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         all
     }

@@ -155,7 +155,8 @@ impl<W: Send + Sync + 'static> Server<W> {
         let Self { webhook, health, metrics, acceptor, feeds, probes, limits, listening } = self;
         let forever = Shutdown::new(Readiness::default());
         let probes = serve_plain(health, plain::health(feeds.readiness.clone(), feeds.freshness, probes), &forever);
-        let scrapes = serve_plain(metrics, plain::metrics(feeds.metrics.clone(), feeds.resolver), &forever);
+        let page = plain::metrics(feeds.metrics.clone(), feeds.resolver, feeds.readiness.clone());
+        let scrapes = serve_plain(metrics, page, &forever);
         let reviews = async {
             let Some(listener) = webhook else { return shutdown.stopping().await };
             let front = Arc::new(Front {

@@ -101,14 +101,16 @@ fn verbose(health: &Health) -> String {
 struct Scraped {
     metrics: Metrics,
     resolver: Arc<Resolver>,
+    readiness: Readiness,
 }
 
 /// `/metrics`.
-pub fn metrics(metrics: Metrics, resolver: Arc<Resolver>) -> Router {
-    Router::new().route("/metrics", get(scrape)).with_state(Scraped { metrics, resolver })
+pub fn metrics(metrics: Metrics, resolver: Arc<Resolver>, readiness: Readiness) -> Router {
+    Router::new().route("/metrics", get(scrape)).with_state(Scraped { metrics, resolver, readiness })
 }
 
-async fn scrape(State(Scraped { metrics, resolver }): State<Scraped>) -> Response {
+async fn scrape(State(Scraped { metrics, resolver, readiness }): State<Scraped>) -> Response {
+    metrics.ready.set(i64::from(readiness.is_ready()));
     metrics.certificate_not_after.set(resolver.not_after().map_or(0, jiff::Timestamp::as_second));
     match metrics.encode() {
         Ok(text) => {
