@@ -68,7 +68,9 @@ pub fn between(least: i64, most: i64, schema: JSONSchemaProps) -> JSONSchemaProp
 /// A map with known fields.
 pub fn object(description: &str, fields: impl IntoIterator<Item = Field>) -> JSONSchemaProps {
     let properties = fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<BTreeMap<_, _>>();
-    JSONSchemaProps { properties: Some(properties), ..of_type("object", description) }
+    // The API server drops an empty map, and who compares would find a difference for ever.
+    let properties = Some(properties).filter(|properties| !properties.is_empty());
+    JSONSchemaProps { properties, ..of_type("object", description) }
 }
 
 /// The same map, in which some fields must be there.
