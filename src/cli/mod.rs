@@ -17,6 +17,7 @@ pub mod review;
 pub mod serve;
 pub mod streams;
 pub mod uninstall;
+pub mod verify;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,8 @@ pub enum Command {
     Manifests(manifests::ManifestsArgs),
     /// Find what can lock a live cluster: webhooks that nobody answers, certificates, missing rights
     Doctor(doctor::DoctorArgs),
+    /// Ask the API server for a pod as anybody would, and see whether it comes back injected
+    Verify(verify::VerifyArgs),
     /// Let requests pass while nobody answers: turn Outrider's webhooks to Ignore, and back
     BreakGlass(break_glass::BreakGlassArgs),
     /// Remove the webhook configurations, before what answers them goes
@@ -79,6 +82,7 @@ pub fn run() -> ExitCode {
         Command::Render(args) => render::execute(&args),
         Command::Manifests(args) => manifests::execute(&args),
         Command::Doctor(args) => doctor::execute(&args),
+        Command::Verify(args) => verify::execute(&args),
         Command::BreakGlass(args) => break_glass::execute(&args),
         Command::Uninstall(args) => uninstall::execute(&args),
         Command::Completion(args) => completion::execute(&args),

@@ -12,6 +12,7 @@ pub mod registration;
 pub mod schedule;
 pub mod tuning;
 pub mod uninstall;
+pub mod verify;
 
 use std::sync::Arc;
 use std::time::Duration;

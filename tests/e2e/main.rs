@@ -18,5 +18,6 @@ mod replicas;
 mod room;
 mod sets;
 mod toy_webhook;
+mod verify;
 mod ways_out;
 mod workshop;

@@ -1,0 +1,71 @@
+//! `outrider verify`: whether a pod that is created now is injected.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::cluster::{ClusterArgs, Told, run};
+use super::streams::Outcome;
+use crate::manager::client;
+use crate::manager::verify::verify;
+use crate::server::deadline::parse_go_duration;
+
+/// Arguments of `outrider verify`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct VerifyArgs {
+    /// The cluster
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Namespace in which the pod is asked for; it must not be excluded
+    #[arg(short, long, default_value = "default")]
+    pub namespace: String,
+    /// How long to try
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub timeout: Duration,
+}
+
+const EXAMPLES: &str = "\
+Creates a SidecarSet that selects no pod but its own, asks for a pod that it selects until that comes back with the sidecar, and \
+removes the set. The pod is asked for as a dry run: it goes through authentication, authorization and admission like any other, and \
+is not stored, so no image is pulled and nothing is scheduled. `helm test` runs this command.
+
+It needs create and delete on SidecarSets, and create on pods in the namespace.
+
+Examples:
+  outrider verify
+  outrider verify --namespace shop --timeout 10s
+
+Exit codes: 0 injected, 1 not injected, 2 cannot tell: no API server.";
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Client(#[from] client::Error),
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_go_duration(text).ok_or_else(|| "write a duration such as 10s, 1m30s or 500ms".to_owned())
+}
+
+/// Runs the command in the process.
+pub fn execute(args: &VerifyArgs) -> ExitCode {
+    run(async {
+        let client = args.cluster.client().await?;
+        let suffix = format!("{:x}", Timestamp::now().as_nanosecond());
+        let namespace = &args.namespace;
+        let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
+        match verify(&client, namespace, &suffix, args.timeout).await {
+            Ok(set) => {
+                told.result = format!("a pod in the namespace {namespace} came back with the sidecar of {set}\n");
+            }
+            Err(error) => {
+                told.aside = format!("outrider: {error}\n");
+                told.outcome = Outcome::Refused;
+            }
+        }
+        Ok::<_, Failure>(told)
+    })
+}

@@ -1,0 +1,147 @@
+//! Whether a pod that is created now is injected: a set and a pod of our own, sent to the API server.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::API_DOMAIN;
+use crate::sidecarset::api::SidecarSet;
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(500);
+const CONTAINER: &str = "outrider-verify";
+
+/// What the API server answered last when time was up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The set was not accepted.
+    #[error("a SidecarSet was not accepted: {0}")]
+    Set(Answer),
+    /// The pod was refused.
+    #[error("a pod in the namespace {namespace} was refused: {answer}")]
+    Pod {
+        /// Its namespace.
+        namespace: String,
+        /// What was said.
+        answer: Answer,
+    },
+    /// The pod came back as it was sent.
+    #[error(
+        "a pod in the namespace {namespace} came back without the sidecar: the API server did not ask Outrider, or Outrider leaves \
+         the namespace alone. `outrider doctor` tells what is wrong with the webhook configurations"
+    )]
+    NotInjected {
+        /// Its namespace.
+        namespace: String,
+    },
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Answer {
+    /// The API server refused, in its own words.
+    #[error("{0}")]
+    Refused(String),
+    /// The API server could not be asked.
+    #[error(transparent)]
+    Failed(Box<kube::Error>),
+    /// No answer in time.
+    #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    None,
+}
+
+/// Creates a set, asks for a pod in the namespace until it comes back injected, `patience` at most, and removes the set. The pod is
+/// asked for as a dry run: it goes through admission and is not stored. `suffix` makes the set one of its own. Returns the set's name.
+///
+/// # Errors
+/// [`Error`].
+pub async fn verify(client: &Client, namespace: &str, suffix: &str, patience: Duration) -> Result<String, Error> {
+    let kind = ApiResource::erase::<SidecarSet>(&());
+    let sets = Api::<DynamicObject>::all_with(client.clone(), &kind);
+    let name = format!("{CONTAINER}-{suffix}");
+    let end = Instant::now() + patience;
+    let set = object(&kind, &name, &set(&name, namespace));
+    loop {
+        match answered(sets.create(&PostParams::default(), &set)).await {
+            Ok(_) => break,
+            Err(answer) if Instant::now() > end => return Err(Error::Set(answer)),
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+    let injected = ask(client, &name, namespace, end).await;
+    if let Err(error) = answered(sets.delete(&name, &DeleteParams::default())).await {
+        tracing::warn!(set = name, %error, "Cannot remove the set; it selects no other pod");
+    }
+    injected.map(|()| name)
+}
+
+async fn ask(client: &Client, name: &str, namespace: &str, end: Instant) -> Result<(), Error> {
+    let kind = ApiResource::erase::<Pod>(&());
+    let pods = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &kind);
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let pod = object(&kind, name, &pod());
+    loop {
+        let error = match answered(pods.create(&dry_run, &pod)).await {
+            Ok(pod) if has_sidecar(&pod.data) => return Ok(()),
+            Ok(_) => Error::NotInjected { namespace: namespace.to_owned() },
+            Err(answer) => Error::Pod { namespace: namespace.to_owned(), answer },
+        };
+        if Instant::now() > end {
+            return Err(error);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Answer> {
+    match timeout(REQUEST_TIMEOUT, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(kube::Error::Api(status))) => Err(Answer::Refused(status.message)),
+        Ok(Err(error)) => Err(Answer::Failed(Box::new(error))),
+        Err(_) => Err(Answer::None),
+    }
+}
+
+fn has_sidecar(pod: &Value) -> bool {
+    let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+    containers.into_iter().flatten().any(|container| container["name"] == CONTAINER)
+}
+
+/// Set and pod have the same name, which is also the label that the set selects by.
+fn object(kind: &ApiResource, name: &str, spec: &Value) -> DynamicObject {
+    let mut object = DynamicObject::new(name, kind).data(json!({"spec": spec}));
+    object.metadata.labels = Some([(label(), name.to_owned())].into());
+    object
+}
+
+fn label() -> String {
+    format!("{API_DOMAIN}/verify")
+}
+
+fn set(name: &str, namespace: &str) -> Value {
+    json!({
+        "selector": {"matchLabels": {label(): name}}, "namespace": namespace,
+        "containers": [container(CONTAINER)],
+    })
+}
+
+fn pod() -> Value {
+    json!({
+        "containers": [container("app")],
+        "securityContext": {"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+    })
+}
+
+/// As the restricted level of the Pod Security Standards and most quotas want it; the image is never pulled.
+fn container(name: &str) -> Value {
+    let resources = json!({"cpu": "1m", "memory": "1Mi"});
+    json!({
+        "name": name, "image": "outrider-verify",
+        "resources": {"requests": resources, "limits": resources},
+        "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+    })
+}
