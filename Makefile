@@ -10,6 +10,10 @@ KUBECTL ?= $(shell command -v kubectl || $(CARGO) run --quiet -p cluster -- tool
 ENABLE_WEBHOOKS ?= true
 # Kinds beside SidecarSet that `make run` serves: * is all.
 ENABLE_KINDS ?= *
+# The image that is built and deployed.
+IMG ?= outrider:latest
+# true: what is not there is no error when it is removed.
+ignore-not-found ?= false
 
 .PHONY: help
 help: ## Show this help.
@@ -42,7 +46,28 @@ install: ## Install the CRDs into the cluster of KUBECONFIG.
 
 .PHONY: uninstall
 uninstall: ## Remove the CRDs, and with them every object of ours.
-	$(KUBECTL) delete --ignore-not-found -f config/crd/bases
+	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
+
+.PHONY: deploy
+deploy: ## Deploy config/default with IMG into the cluster of KUBECONFIG; cert-manager must be there.
+	$(INSTALLER) | $(KUBECTL) apply --server-side -f -
+
+# What asks goes before what answers, and objects go while a controller is there to take its finalizers off them.
+.PHONY: undeploy
+undeploy: ## Remove what `make deploy` made, with the CRDs and every object of ours.
+	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/webhook/manifests.yaml
+	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
+	$(KUBECTL) delete --ignore-not-found -k config/default
+
+.PHONY: build-installer
+build-installer: ## Write dist/install.yaml: config/default with IMG, for kubectl apply --server-side.
+	mkdir -p dist
+	$(INSTALLER) > dist/install.yaml
+
+.PHONY: all
+all: install build image deploy ## CRDs, binary, image, deployment.
+
+INSTALLER = $(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|'
 
 ##@ Develop
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::kinds::KindArgs;
 use crate::cli::streams::{Outcome, Streams, with_process_streams};
@@ -84,7 +84,8 @@ pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<Outcom
         streams.stdout.write_all(yaml::write_documents(&objects).as_bytes())?;
         return Ok(Outcome::Fine);
     };
-    for (file, objects) in &files {
+    let kustomization = kustomization(&files).map(|object| ("crd/kustomization.yaml".to_owned(), vec![object]));
+    for (file, objects) in files.iter().chain(&kustomization) {
         let path = dir.join(file);
         if let Err(error) = write(&path, objects) {
             writeln!(streams.stderr, "outrider: cannot write {}: {error}", path.display())?;
@@ -100,6 +101,24 @@ fn write(path: &Path, objects: &[Value]) -> io::Result<()> {
         fs::create_dir_all(dir)?;
     }
     fs::write(path, yaml::write_documents(objects))
+}
+
+/// Lists the definitions; cert-manager is to write the caBundle of those that are converted.
+fn kustomization(files: &[(String, Vec<Value>)]) -> Option<Value> {
+    let bases = || files.iter().filter_map(|(file, objects)| Some((file.strip_prefix("crd/")?, objects)));
+    let converted = bases().flat_map(|(_, objects)| objects).filter(|crd| crd.pointer("/spec/conversion").is_some());
+    let patch = |crd: &Value| {
+        let target = json!({"kind": crd["kind"], "name": crd["metadata"]["name"]});
+        json!({"path": "patches/ca_injection.yaml", "target": target})
+    };
+    let patches: Vec<Value> = converted.map(patch).collect();
+    let resources: Vec<&str> = bases().map(|(file, _)| file).collect();
+    (!resources.is_empty()).then(|| {
+        json!({
+            "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+            "resources": resources, "patches": patches,
+        })
+    })
 }
 
 /// The manifests by the file that they belong in.
