@@ -1,0 +1,61 @@
+//! `config/default` says what the chart says.
+
+use std::path::Path;
+use std::process::Command;
+
+use cluster::{Tools, progress_on_stderr};
+use serde_json::Value;
+
+use crate::helm::{find, objects, succeeded, template};
+
+fn kustomized(folder: &str) -> Vec<Value> {
+    let tools = Tools::locate(&progress_on_stderr).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    objects(&succeeded(&Command::new(tools.program("kubectl")).arg("kustomize").arg(folder).output().unwrap()))
+}
+
+#[test]
+#[ignore = "needs helm and kubectl: make test"]
+fn chart_and_kustomize_tree_make_the_same_certificates_service_and_pods() {
+    let tree = kustomized("config/default");
+    let chart = objects(&succeeded(&template(&[])));
+    let objects = [
+        ("Issuer", "outrider-selfsigned"),
+        ("Issuer", "outrider-ca"),
+        ("Certificate", "outrider-ca"),
+        ("Certificate", "outrider-webhook"),
+    ];
+    for (kind, name) in objects {
+        assert_eq!(find(&tree, kind, name)["spec"], find(&chart, kind, name)["spec"], "{kind} {name}");
+    }
+    let service = |objects: &[Value]| find(objects, "Service", "outrider-webhook")["spec"]["ports"].clone();
+    assert_eq!(service(&tree), service(&chart));
+    let deployment = |objects: &[Value]| find(objects, "Deployment", "outrider")["spec"].clone();
+    let (tree, chart) = (deployment(&tree), deployment(&chart));
+    assert_eq!(tree["strategy"], chart["strategy"]);
+    assert_eq!(tree["replicas"], chart["replicas"]);
+    let (tree, chart) = (&tree["template"]["spec"], &chart["template"]["spec"]);
+    for field in ["securityContext", "serviceAccountName", "terminationGracePeriodSeconds", "volumes", "nodeSelector"] {
+        assert_eq!(tree[field], chart[field], "{field}");
+    }
+    let (tree, chart) = (&tree["containers"][0], &chart["containers"][0]);
+    for (field, value) in chart.as_object().unwrap() {
+        if !["args", "image", "imagePullPolicy"].contains(&field.as_str()) {
+            assert_eq!(tree[field], *value, "{field}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs kubectl: make test"]
+fn cert_manager_is_told_of_everything_that_has_a_ca_bundle() {
+    let tree = kustomized("config/default");
+    let annotation = |object: &Value| object["metadata"]["annotations"]["cert-manager.io/inject-ca-from"].clone();
+    for object in &tree {
+        let kind = object["kind"].as_str().unwrap();
+        let called = kind.ends_with("WebhookConfiguration") || object["spec"]["conversion"]["webhook"].is_object();
+        let wanted = if called { Value::from("outrider-system/outrider-webhook") } else { Value::Null };
+        assert_eq!(annotation(object), wanted, "{kind} {}", object["metadata"]["name"]);
+    }
+    assert!(tree.iter().any(|object| object["spec"]["conversion"]["webhook"].is_object()));
+}

@@ -1,0 +1,115 @@
+//! A release on a real API server, from install to uninstall.
+
+use std::process::Output;
+
+use cluster::Cluster;
+use serde_json::{Value, json};
+
+use crate::cluster_objects::install_cert_manager;
+use crate::helm::{CHART, failed, helm, succeeded};
+
+/// What nobody writes to while nothing changes.
+const WATCHED: [&str; 5] = [
+    "mutatingwebhookconfiguration/outrider-mutating",
+    "validatingwebhookconfiguration/outrider-validating",
+    "customresourcedefinition/sidecarsets.apps.outrider.dev",
+    "customresourcedefinition/cronjobs.batch.outrider.dev",
+    "clusterrole/outrider",
+];
+
+struct Release<'a> {
+    cluster: &'a Cluster,
+}
+
+impl Release<'_> {
+    fn helm(&self, args: &[&str]) -> Output {
+        helm(&self.cluster.kubeconfig(), &[args, &["--namespace=outrider-system"]].concat())
+    }
+
+    fn install(&self, args: &[&str]) -> Output {
+        let own = ["install", "outrider", CHART, "--create-namespace", "--set=kinds.cronjob.enabled=true"];
+        self.helm(&[&own, args].concat())
+    }
+
+    fn upgrade(&self, args: &[&str]) {
+        succeeded(&self.helm(&[&["upgrade", "outrider", CHART, "--set=kinds.cronjob.enabled=true"], args].concat()));
+    }
+
+    fn get(&self, object: &str) -> Value {
+        let text = self.cluster.kubectl_ok(&["get", object, "-o=json"], None).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn versions(&self) -> Vec<Value> {
+        WATCHED.map(|object| self.get(object)["metadata"]["resourceVersion"].clone()).to_vec()
+    }
+
+    /// As cert-manager's injector does.
+    fn inject_ca(&self) {
+        let bundle = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Y2E="}]).to_string();
+        for object in &WATCHED[..2] {
+            self.cluster.kubectl_ok(&["patch", object, "--type=json", "-p", &bundle], None).unwrap();
+        }
+    }
+
+    /// Everything of the release that the API server has.
+    fn left(&self) -> Vec<String> {
+        let kinds = "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations";
+        let namespaced = "deployments,services,serviceaccounts,roles,rolebindings,jobs,poddisruptionbudgets,certificates.\
+                          cert-manager.io,issuers.cert-manager.io,configmaps";
+        let list = |args: &[&str]| {
+            let own = ["get", "--selector=app.kubernetes.io/name=outrider", "--output=name"];
+            self.cluster.kubectl_ok(&[&own, args].concat(), None).unwrap()
+        };
+        let text = list(&[kinds]) + &list(&[namespaced, "--all-namespaces"]);
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+#[ignore = "needs helm and a control plane: make test"]
+fn a_release_is_installed_upgraded_and_uninstalled_without_a_trace() {
+    let cluster = Cluster::start().unwrap();
+    let release = Release { cluster: &cluster };
+
+    let stderr = failed(&release.install(&[]));
+    assert!(stderr.contains("cert-manager is not installed"), "{stderr}");
+    let namespaces = cluster.kubectl_ok(&["get", "namespaces", "--output=name"], None).unwrap();
+    assert!(!namespaces.contains("outrider-system"), "{namespaces}");
+
+    install_cert_manager(&cluster);
+    let notes = succeeded(&release.install(&["--wait", "--timeout=60s"]));
+    assert!(notes.contains("kubectl rollout status -n outrider-system deployment/outrider"), "{notes}");
+
+    release.inject_ca();
+    let before = release.versions();
+    release.upgrade(&[]);
+    assert_eq!(release.versions(), before, "an upgrade that changes nothing writes");
+
+    release.upgrade(&["--set=webhook.timeoutSeconds=7,log.level=debug"]);
+    let webhook = &release.get(WATCHED[0])["webhooks"][0];
+    assert_eq!((&webhook["timeoutSeconds"], &webhook["clientConfig"]["caBundle"]), (&json!(7), &json!("Y2E=")));
+
+    uninstalled_and_back(&release);
+}
+
+fn uninstalled_and_back(release: &Release) {
+    let said = succeeded(&release.helm(&["uninstall", "outrider", "--wait", "--timeout=60s"]));
+    assert!(said.contains("[CustomResourceDefinition] cronjobs.batch.outrider.dev"), "{said}");
+    assert!(release.left().is_empty(), "{:?}", release.left());
+
+    // The definitions are there still, one as `outrider uninstall` leaves it.
+    let single = json!([
+        {"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}},
+        {"op": "replace", "path": "/spec/versions/1/served", "value": false},
+    ]);
+    release.cluster.kubectl_ok(&["patch", WATCHED[3], "--type=json", "-p", &single.to_string()], None).unwrap();
+    succeeded(&release.install(&["--set=crds.keep=false"]));
+    let definition = release.get(WATCHED[3]);
+    assert_eq!(definition["spec"]["conversion"]["strategy"], "Webhook");
+    assert_eq!(definition["spec"]["versions"][1]["served"], true);
+
+    succeeded(&release.helm(&["uninstall", "outrider", "--wait", "--timeout=60s"]));
+    let definitions = release.cluster.kubectl_ok(&["get", "crd", "--output=name"], None).unwrap();
+    assert!(!definitions.contains("outrider.dev"), "{definitions}");
+}
