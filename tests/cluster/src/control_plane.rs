@@ -1,6 +1,7 @@
 //! Starting, watching and ending the control plane.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,6 +30,9 @@ pub struct Options {
     pub extra_apiserver_args: Vec<String>,
     /// Run the scheduler, and kwok with two nodes on which every pod becomes Ready.
     pub kwok: bool,
+    /// Address of a node that the caller makes: the API server can then be reached there and by its pods, and the scheduler
+    /// runs also without kwok.
+    pub node_address: Option<Ipv4Addr>,
     /// Run the controller-manager. Without it there are no service accounts, so create Deployments but no pods.
     pub controller_manager: bool,
 }
@@ -40,6 +44,7 @@ impl Default for Options {
             feature_gates: Vec::new(),
             extra_apiserver_args: Vec::new(),
             kwok: true,
+            node_address: None,
             controller_manager: true,
         }
     }
@@ -74,7 +79,8 @@ impl Cluster {
     /// # Errors
     /// If a program cannot be built, ends by itself twice (the second time with other ports), or is not ready in time.
     pub fn start_with(options: &Options) -> Result<Self, Error> {
-        let tools = Tools::locate(&progress_on_stderr)?;
+        let locate = if options.node_address.is_some() { Tools::locate_for_node } else { Tools::locate };
+        let tools = locate(&progress_on_stderr)?;
         match Self::start_once(options, tools.clone()) {
             // Ports are chosen by binding and letting go, so somebody else may have taken one in between.
             Err(Error::Ended { .. }) => Self::start_once(options, tools),
@@ -117,7 +123,7 @@ impl Cluster {
     }
 
     fn bring_up(&mut self, options: &Options, ports: Ports) -> Result<(), Error> {
-        let files = Files::write(&self.dir, &self.authority)?;
+        let files = Files::write(&self.dir, &self.authority, options.node_address)?;
         self.write_kubeconfig("admin", &self.admin)?;
         self.run("etcd", &arguments::etcd(&self.dir, ports))?;
         self.wait_for("etcd to listen", || Ok(listening(ports.etcd_client)))?;
@@ -128,9 +134,11 @@ impl Cluster {
             let kubeconfig = self.kubeconfig_for("system:kube-controller-manager", &[])?;
             self.run("kube-controller-manager", &arguments::kube_controller_manager(&kubeconfig, &files))?;
         }
-        if options.kwok {
+        if options.kwok || options.node_address.is_some() {
             let kubeconfig = self.kubeconfig_for("system:kube-scheduler", &[])?;
             self.run("kube-scheduler", &arguments::kube_scheduler(&kubeconfig))?;
+        }
+        if options.kwok {
             let kubeconfig = self.kubeconfig_for("kwok", &["system:masters"])?;
             self.run("kwok", &arguments::kwok(&kubeconfig, self.tools.kwok_stages()))?;
             self.kubectl_ok(&["create", "-f", "-"], Some(&manifests::nodes()))?;
@@ -143,7 +151,11 @@ impl Cluster {
         Ok(())
     }
 
-    fn run(&mut self, name: &'static str, args: &[String]) -> Result<(), Error> {
+    /// Starts one more program of [`Cluster::tools`] that belongs to the cluster: it is watched and ended like the others.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn run(&mut self, name: &'static str, args: &[String]) -> Result<(), Error> {
         let component = Component::start(name, self.tools.program(name), args, &self.dir)?;
         self.components.push(component);
         Ok(())
@@ -152,6 +164,11 @@ impl Cluster {
     /// The directory that holds everything of this cluster: `logs/`, `kubeconfig/`, certificates and data.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The programs that it is made of.
+    pub const fn tools(&self) -> &Tools {
+        &self.tools
     }
 
     /// The version of the API server, as in `v1.36.3`.

@@ -50,13 +50,21 @@ pub(super) struct Files {
 
 impl Files {
     /// Makes the directory's layout and writes them.
-    pub(super) fn write(dir: &Path, authority: &Authority) -> Result<Self, Error> {
+    pub(super) fn write(dir: &Path, authority: &Authority, node: Option<Ipv4Addr>) -> Result<Self, Error> {
         for name in ["logs", "kubeconfig"] {
             let path = dir.join(name);
             fs::create_dir(&path).map_err(|e| Error::io("create", &path, e))?;
         }
-        let names =
-            ["127.0.0.1", "localhost", SERVICE_ADDRESS, "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+        let node = node.unwrap_or(Ipv4Addr::LOCALHOST).to_string();
+        let names = [
+            "127.0.0.1",
+            "localhost",
+            SERVICE_ADDRESS,
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            &node,
+        ];
         let service_account = KeyPair::generate()?;
         let files = Self {
             ca: ca_file(dir),
@@ -79,7 +87,7 @@ impl Files {
 }
 
 /// Where the authority's certificate is.
-pub(super) fn ca_file(dir: &Path) -> PathBuf {
+pub(crate) fn ca_file(dir: &Path) -> PathBuf {
     dir.join("ca.crt")
 }
 
@@ -116,11 +124,7 @@ pub(super) fn etcd(dir: &Path, ports: Ports) -> Vec<String> {
 }
 
 pub(super) fn kube_apiserver(dir: &Path, files: &Files, ports: Ports, options: &Options) -> Vec<String> {
-    // A loopback address cannot be an endpoint of the `kubernetes` Service, and nothing here uses that Service.
     let mut args = flags(&[
-        "--bind-address=127.0.0.1",
-        "--advertise-address=127.0.0.1",
-        "--endpoint-reconciler-type=none",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
         "--profiling=false",
@@ -136,6 +140,22 @@ pub(super) fn kube_apiserver(dir: &Path, files: &Files, ports: Ports, options: &
         flag("service-account-key-file", &files.service_account_public_key),
         flag("service-account-signing-key-file", &files.service_account_key),
     ]);
+    match options.node_address {
+        Some(address) => {
+            args.push("--bind-address=0.0.0.0".to_owned());
+            args.push(format!("--advertise-address={address}"));
+            // For `kubectl logs` and `exec`; the name of the node does not resolve.
+            args.push("--kubelet-preferred-address-types=InternalIP".to_owned());
+            args.push(flag("kubelet-client-certificate", &dir.join("admin.crt")));
+            args.push(flag("kubelet-client-key", &dir.join("admin.key")));
+        }
+        // A loopback address cannot be an endpoint of the `kubernetes` Service, and nothing here uses that Service.
+        None => args.extend(flags(&[
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+        ])),
+    }
     if options.audit {
         args.push(flag("audit-policy-file", &files.audit_policy));
         args.push(flag("audit-log-path", &audit_log(dir)));

@@ -18,7 +18,11 @@ impl Cluster {
         self.wait_for_kubectl("the default service account", &get, "serviceaccount/default")
     }
 
-    pub(super) fn wait_for_kubectl(&self, what: &str, args: &[&str], wanted: &str) -> Result<(), Error> {
+    /// Asks kubectl until it prints `wanted`.
+    ///
+    /// # Errors
+    /// As [`Cluster::wait_for`].
+    pub fn wait_for_kubectl(&self, what: &str, args: &[&str], wanted: &str) -> Result<(), Error> {
         self.wait_for(what, || {
             let output = self.kubectl(args, None)?;
             if output.success() && output.stdout.trim() == wanted {
@@ -28,12 +32,11 @@ impl Cluster {
         })
     }
 
-    /// Asks until `missing` says `None`; fails early if a component has ended.
-    pub(super) fn wait_for(
-        &self,
-        what: &str,
-        missing: impl Fn() -> Result<Option<String>, Error>,
-    ) -> Result<(), Error> {
+    /// Asks until `missing` says `None`, for 90 s.
+    ///
+    /// # Errors
+    /// If that is not enough, `missing` fails, or a component has ended.
+    pub fn wait_for(&self, what: &str, missing: impl Fn() -> Result<Option<String>, Error>) -> Result<(), Error> {
         let start = Instant::now();
         loop {
             let Some(last) = missing()? else {

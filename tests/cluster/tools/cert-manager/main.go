@@ -2,7 +2,7 @@
 // commands are modules that cannot be had as dependencies, and its images cannot be pulled where there is no registry;
 // the controllers are public packages.
 //
-// It reads KUBECONFIG, watches all namespaces, and serves nothing: no webhook, no metrics. The CRDs must be there.
+// Its argument is a kubeconfig file. It watches all namespaces, and serves nothing: no webhook, no metrics. The CRDs must be there.
 package main
 
 import (
@@ -50,12 +50,17 @@ import (
 const namespace = "cert-manager"
 
 func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: cert-manager KUBECONFIG")
+		os.Exit(2)
+	}
+	kubeconfig := os.Args[1]
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// The first part that fails ends the process, so that it cannot live on with half of its controllers.
 	ctx, fail := context.WithCancelCause(ctx)
 	ctrl.SetLogger(klog.Background())
-	if err := errors.Join(startControllers(ctx, fail), startInjector(ctx, fail)); err != nil {
+	if err := errors.Join(startControllers(ctx, fail, kubeconfig), startInjector(ctx, fail, kubeconfig)); err != nil {
 		fail(err)
 	}
 	<-ctx.Done()
@@ -65,9 +70,9 @@ func main() {
 	}
 }
 
-func startControllers(ctx context.Context, fail context.CancelCauseFunc) error {
+func startControllers(ctx context.Context, fail context.CancelCauseFunc, kubeconfig string) error {
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
-		Kubeconfig:         os.Getenv("KUBECONFIG"),
+		Kubeconfig:         kubeconfig,
 		KubernetesAPIQPS:   100,
 		KubernetesAPIBurst: 200,
 		IssuerOptions:      controller.IssuerOptions{ClusterResourceNamespace: namespace},
@@ -100,8 +105,8 @@ func startControllers(ctx context.Context, fail context.CancelCauseFunc) error {
 	return nil
 }
 
-func startInjector(ctx context.Context, fail context.CancelCauseFunc) error {
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+func startInjector(ctx context.Context, fail context.CancelCauseFunc, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}

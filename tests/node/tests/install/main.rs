@@ -1,0 +1,49 @@
+//! Outrider on a real node: installed, used, upgraded and uninstalled as people do.
+//!
+//! Needs root, and the image that `make test-node` builds: therefore ignored by default.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod creates;
+mod release;
+mod workloads;
+
+use node::{Image, Node, isolated};
+use release::Release;
+
+#[test]
+#[ignore = "needs root: make test-node"]
+fn the_chart_works_from_install_to_uninstall() {
+    isolated("the_chart_works_from_install_to_uninstall", || {
+        let node = Node::start(&[Image::outrider()]);
+        let release = Release::new(&node);
+        release.install(&[]);
+        workloads::apply_sets(&node);
+        workloads::deployment_runs_with_its_companion(&node);
+        creates::none_fails_while(&node, || {
+            release.upgrade(&["--set=log.level=debug"]);
+            release.renew_certificate();
+        });
+        workloads::job_completes_beside_a_native_sidecar(&node);
+        release::show_memory();
+        release.uninstall();
+        workloads::pod_is_left_alone(&node);
+    });
+}
+
+#[test]
+#[ignore = "needs root: make test-node-all"]
+fn certificates_of_its_own_in_a_restricted_namespace() {
+    isolated("certificates_of_its_own_in_a_restricted_namespace", || {
+        let node = Node::start(&[Image::outrider()]);
+        let release = Release::new(&node);
+        release.enforce("restricted");
+        release.install(&["--set=certManager.enabled=false"]);
+        workloads::apply_sets(&node);
+        workloads::deployment_runs_with_its_companion(&node);
+        creates::none_fails_while(&node, || release.upgrade(&["--set=certManager.enabled=false,log.level=debug"]));
+        workloads::job_completes_beside_a_native_sidecar(&node);
+        release::show_memory();
+        release.uninstall();
+        workloads::pod_is_left_alone(&node);
+    });
+}
