@@ -17,7 +17,7 @@ pub fn none_fails_while(node: &Node, disturb: impl FnOnce()) {
             while !done.load(Ordering::Relaxed) {
                 let answer = workloads::try_create(node);
                 asked += 1;
-                if answer.as_deref() != Ok("web companion") {
+                if answer.as_deref() != Ok("companion web") {
                     wrong.push(answer);
                 }
                 thread::sleep(Duration::from_millis(100));
