@@ -42,9 +42,7 @@ pub fn failed(output: &Output) -> String {
 
 /// `helm template` of a release `outrider` in `outrider-system`.
 pub fn template(args: &[&str]) -> Output {
-    // A helm that was built without version stamps takes its Kubernetes for 1.20.
-    let own = ["template", "outrider", CHART, "--namespace=outrider-system", "--kube-version=1.36.0"];
-    helm(Path::new(""), &[&own, args].concat())
+    helm(Path::new(""), &[&["template", "outrider", CHART, "--namespace=outrider-system"], args].concat())
 }
 
 /// The objects of a YAML text.

@@ -44,7 +44,7 @@ fn every_kind_of_the_workshop_has_a_value_and_is_off() {
     let values = read("values.yaml");
     let kinds = values["kinds"].as_object().unwrap();
     assert_eq!(kinds.len(), KINDS.len());
-    for kind in &KINDS {
+    for kind in KINDS {
         assert_eq!(kinds[kind.name]["enabled"], false, "{}", kind.name);
     }
 }
