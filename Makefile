@@ -15,6 +15,9 @@ IMG ?= outrider:latest
 # true: what is not there is no error when it is removed.
 ignore-not-found ?= false
 
+# The image that is built and deployed.
+IMG ?= outrider:latest
+
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage:\n  make \033[36m<target>\033[0m\n"} \
@@ -90,6 +93,41 @@ lint: ## Check format and lints; both must be clean.
 build: ## Build the release binary.
 	$(CARGO) build --release --locked
 
+##@ Image
+
+# Profile of the binary in the image. `dev` builds quickly, for tests.
+IMAGE_PROFILE ?= release
+TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
+IMAGE_DIR := $(TARGET_DIR)/image
+# Bytes of an image in release.
+IMAGE_LIMIT := 20000000
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG with Docker.
+	docker build --build-arg COMMIT="$$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)" -t $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push the image IMG with Docker.
+	docker push $(IMG)
+
+.PHONY: image ko-image
+ko-image: image
+image: ## Build the image IMG with cargo and buildah, without a Docker engine, into the file target/image/outrider.tar.
+	@command -v buildah >/dev/null || { echo "buildah is not there: apt-get install buildah, or use \`make docker-build\`" >&2; exit 1; }
+	$(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) -- -C target-feature=+crt-static -C strip=symbols
+	@rm -rf $(IMAGE_DIR) && mkdir -p $(IMAGE_DIR)/build
+	@cp $(TARGET_DIR)/$(IMAGE_PROFILE:dev=debug)/outrider $(IMAGE_DIR)/build/static
+	$(BUILDAH) build --quiet --isolation chroot --build-context build=$(IMAGE_DIR)/build --timestamp 0 --tag $(IMG) . >/dev/null
+	$(BUILDAH) push --quiet $(IMG) docker-archive:$(IMAGE_DIR)/outrider.tar:$(IMG)
+	@size=$$(stat -c %s $(IMAGE_DIR)/outrider.tar) && echo "$(IMAGE_DIR)/outrider.tar: $(IMG), $$size bytes" && \
+	  { [ $(IMAGE_PROFILE) != release ] || [ $$size -lt $(IMAGE_LIMIT) ] || { echo "more than $(IMAGE_LIMIT) bytes" >&2; exit 1; }; }
+
+BUILDAH = buildah --storage-driver vfs --root $(IMAGE_DIR)/storage --runroot $(IMAGE_DIR)/storage-run
+
+.PHONY: sbom
+sbom: ## List what the binary is made of, as CycloneDX, in outrider.cdx.json; needs cargo-cyclonedx.
+	$(CARGO) cyclonedx --format json --no-build-deps --target x86_64-unknown-linux-gnu --manifest-path Cargo.toml
+
 ##@ Test
 
 .PHONY: test-unit
@@ -111,6 +149,20 @@ test-cluster: ## Tests on a real API server.
 .PHONY: soak
 soak: ## Availability at full length: a minute and 3,000 creates for each disturbance; prints the figures.
 	OUTRIDER_SOAK=1 $(CARGO) test --locked -p outrider --test availability -- --ignored --nocapture --test-threads=1
+
+# The chart's default is a released image; tests bring theirs in.
+test-node test-node-all: IMG := localhost/outrider:test
+# `make test` has built it already.
+test-node: IMAGE_PROFILE := dev
+
+.PHONY: test-node
+test-node: image ## One install of the chart on a real node: kubelet, containerd, cert-manager. Needs root and Linux.
+	OUTRIDER_IMAGE=$(IMAGE_DIR)/outrider.tar $(CARGO) test --locked -p node --test install -- --ignored --nocapture --exact \
+	  the_chart_works_from_install_to_uninstall
+
+.PHONY: test-node-all
+test-node-all: image ## All ways to install on a real node, one after the other, with the image as it is released.
+	OUTRIDER_IMAGE=$(IMAGE_DIR)/outrider.tar $(CARGO) test --locked -p node --test install -- --ignored --nocapture --test-threads=1
 
 .PHONY: bench
 bench: ## CPU time and requests per second beside a server that only says yes; needs wrk.

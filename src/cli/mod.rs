@@ -26,9 +26,12 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 /// Exit code of bad input, and of anything that kept the command from doing its work. clap uses the same for wrong arguments.
 pub const BAD_INPUT: u8 = 2;
 
+/// The version, and in release builds the commit.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("OUTRIDER_COMMIT_NOTE"));
+
 /// Decides what enters a Kubernetes cluster.
 #[derive(Debug, Parser)]
-#[command(name = "outrider", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "outrider", version = VERSION, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

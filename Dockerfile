@@ -1,0 +1,18 @@
+# The image of Outrider: one static binary, no shell, not root. `make image` builds the last stage alone, with a binary from
+# this machine in place of the stage `build`; it must therefore be the only thing that the last stage takes from it.
+#
+# For arm64, which nobody has tried: docker build --build-arg TARGET=aarch64-unknown-linux-gnu --platform linux/arm64 .
+FROM rust:1-bookworm AS build
+ARG TARGET=x86_64-unknown-linux-gnu
+ARG COMMIT=
+WORKDIR /outrider
+COPY . .
+# The flag after `--` concerns the binary alone: procedural macros cannot be linked statically.
+RUN OUTRIDER_COMMIT="$COMMIT" cargo rustc --locked --release --bin outrider --target "$TARGET" -- -C target-feature=+crt-static \
+ && cp "target/$TARGET/release/outrider" /static
+
+FROM scratch
+COPY --from=build /static /outrider
+USER 65532:65532
+ENTRYPOINT ["/outrider"]
+CMD ["serve"]
