@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::JsonFields;
 
 use json::JsonLines;
@@ -57,8 +58,7 @@ pub enum LoggingError {
 /// # Errors
 /// [`LoggingError`] for a level that is none, or when called twice.
 pub fn init(format: Option<Format>, level: &str) -> Result<(), LoggingError> {
-    let filter = EnvFilter::try_new(level)
-        .map_err(|error| LoggingError::Level { text: level.to_owned(), why: error.to_string() })?;
+    let filter = filter(level).map_err(|why| LoggingError::Level { text: level.to_owned(), why })?;
     let is_terminal = io::stderr().is_terminal();
     let events = tracing_subscriber::fmt().with_env_filter(filter);
     let begun = match format.unwrap_or(if is_terminal { Format::Text } else { Format::Json }) {
@@ -77,6 +77,19 @@ pub fn init(format: Option<Format>, level: &str) -> Result<(), LoggingError> {
         flush();
     }));
     Ok(())
+}
+
+/// A word alone is a level here; [`EnvFilter`] would take any other word for the name of a module, and be silent about all
+/// others.
+fn filter(level: &str) -> Result<EnvFilter, String> {
+    let words = level.split(',').map(str::trim);
+    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let mistyped = words.filter(|word| !word.contains(['=', '['])).find(|word| !is_level(word));
+    match mistyped {
+        Some("") => Err("a level is missing".to_owned()),
+        Some(word) => Err(format!("there is no level {word:?}")),
+        None => EnvFilter::try_new(level).map_err(|error| error.to_string()),
+    }
 }
 
 /// Waits until what was logged so far is written, for a second at most.
@@ -101,6 +114,23 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused_and_not_taken_for_a_module() {
+        for level in ["info", "WARN", "off", "info,kube=warn", "kube=debug", "info,outrider[{name=a}]=trace"] {
+            assert!(filter(level).is_ok(), "{level}");
+        }
+        for (level, why) in [
+            ("loud", "there is no level \"loud\""),
+            ("info,kube", "there is no level \"kube\""),
+            ("", "a level is missing"),
+            ("info,", "a level is missing"),
+            ("kube=loud", "error parsing level filter"),
+        ] {
+            let error = filter(level).err().unwrap();
+            assert!(error.starts_with(why), "{level}: {error}");
+        }
+    }
 
     #[test]
     fn a_process_that_dies_of_a_panic_has_told_everything_in_order() {

@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kubeconfig file that was asked for cannot be used.
-    #[error("kubeconfig {path:?} cannot be used: {source}")]
+    #[error("kubeconfig {path} cannot be used: {}", in_words(source), path = path.display())]
     Kubeconfig {
         /// The file.
         path: PathBuf,
@@ -27,8 +27,9 @@ pub enum Error {
     },
     /// Neither in a pod nor with a kubeconfig.
     #[error(
-        "no API server found: not in a pod ({in_cluster}), and no kubeconfig ({kubeconfig}); give --kubeconfig FILE, or \
-         use `outrider serve --standalone`, which needs no cluster"
+        "no API server found: not in a pod ({in_cluster}), and no kubeconfig ({}); give --kubeconfig FILE, or \
+         use `outrider serve --standalone`, which needs no cluster",
+        in_words(kubeconfig)
     )]
     NoCluster {
         /// Why the pod's service account cannot be used.
@@ -39,6 +40,14 @@ pub enum Error {
     /// The configuration was read and makes no client.
     #[error("the API server's address or credentials cannot be used: {0}")]
     Client(#[from] kube::Error),
+}
+
+/// The library's words, but for a file that cannot be read: those tell its path with two pairs of quotes.
+fn in_words(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// How the API server is reached.
@@ -111,6 +120,6 @@ mod tests {
     #[tokio::test]
     async fn a_missing_kubeconfig_is_named() {
         let error = Connection::find(Some(Path::new("/nowhere/config"))).await.unwrap_err().to_string();
-        assert!(error.starts_with(r#"kubeconfig "/nowhere/config" cannot be used: "#), "{error}");
+        assert_eq!(error, "kubeconfig /nowhere/config cannot be used: No such file or directory (os error 2)");
     }
 }

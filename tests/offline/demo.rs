@@ -1,5 +1,9 @@
 //! `outrider demo`.
 
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
 use outrider::cli::demo::{DemoArgs, run};
 use outrider::cli::streams::Outcome;
 
@@ -21,4 +25,19 @@ fn without_ports(text: &str) -> String {
     let mut parts = text.split(ADDRESS);
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |told, part| told + ADDRESS + "PORT" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+#[test]
+fn sets_that_are_broken_while_the_demo_runs_are_told() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    let mut demo = demo.arg("demo").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(demo.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let sets = first.trim_end().strip_prefix("Outrider is serving the SidecarSets of ").unwrap();
+    fs::write(sets, "kind: [").unwrap();
+    let mut told = BufReader::new(demo.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = told.find(|line| line.contains("ERROR")).unwrap();
+    assert!(line.contains(&format!("{sets}:1:")), "{line}");
+    assert!(Command::new("kill").arg(demo.id().to_string()).status().unwrap().success());
+    assert_eq!(demo.wait().unwrap().code(), Some(0));
 }

@@ -100,6 +100,7 @@ async fn a_standalone_server_is_trusted_with_the_file_it_wrote_and_ends_in_order
     assert_eq!(process.end().code(), Some(0));
 }
 
+/// Acceptance check 38, second half.
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -119,7 +120,7 @@ fn a_process_that_cannot_start_says_why_with_exit_code_2() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let missing = dir.path().join("missing").join("ca.crt");
-    let table: [(&[&str], String); 5] = [
+    let table: [(&[&str], String); 6] = [
         (&["--health-probe-bind-address", &address], format!("cannot listen on {address} for health probes")),
         (
             &["--health-probe-bind-address", &address],
@@ -128,6 +129,10 @@ fn a_process_that_cannot_start_says_why_with_exit_code_2() {
         (&["--client-ca-file", "/nonexistent/ca.crt"], "client CA file /nonexistent/ca.crt".to_owned()),
         (&["--ca-file", missing.to_str().unwrap()], "cannot write ".to_owned()),
         (&["--log-level", "outrider=loud"], "is no log level".to_owned()),
+        (
+            &["--log-level", "loud"],
+            "\"loud\" is no log level: there is no level \"loud\"; write error, warn".to_owned(),
+        ),
     ];
     for (arguments, text) in table {
         let mut command = Command::new(OUTRIDER);
@@ -143,7 +148,16 @@ fn a_process_that_cannot_start_says_why_with_exit_code_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
         assert!(told.contains(&text), "{arguments:?}: {told}");
         assert!(output.stdout.is_empty());
+        assert!(!ca_file.exists(), "{arguments:?}: the file of another process would be written over");
     }
+}
+
+#[test]
+fn a_kubeconfig_that_is_not_there_is_named_once() {
+    let output = Command::new(OUTRIDER).args(["serve", "--kubeconfig", "/nonexistent/config"]).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let expected = "outrider: kubeconfig /nonexistent/config cannot be used: No such file or directory (os error 2)\n";
+    assert!(told.ends_with(expected), "{told}");
 }
 
 #[test]

@@ -59,10 +59,11 @@ async fn what_is_no_review_gets_a_bare_status() {
     let server = TestServer::start().await;
     let allow = path("allow");
     let review = any_review();
-    let table: [(&str, &str, &str, &str, u16, &str); 9] = [
+    let table: [(&str, &str, &str, &str, u16, &str); 10] = [
         ("POST", &allow, JSON, "{", 400, "not a readable review"),
         ("POST", &allow, JSON, "", 400, "not a readable review"),
         ("POST", &allow, JSON, r#"{"kind":"Pod"}"#, 400, "expected \"AdmissionReview\""),
+        ("POST", "/convert", JSON, "{", 400, "not a readable"),
         ("POST", "/mutate-nothing", JSON, &review, 404, "/mutate-toy-example-v1-allow"),
         ("POST", "/", JSON, &review, 404, "known paths"),
         ("GET", &allow, "", "", 405, "POST"),

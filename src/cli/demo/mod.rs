@@ -22,6 +22,7 @@ use super::serve::{Process, ServeError, feed};
 use super::streams::Outcome;
 use crate::admit::{self, Reply, ReplyError};
 use crate::certs::local;
+use crate::logging;
 use crate::registry::registry;
 use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, ProbePaths, Server, ServerError};
 use crate::workshop::Kinds;
@@ -86,6 +87,10 @@ const NAMESPACE: &str = "shop";
 
 /// Runs the command in the process.
 pub fn execute(args: &DemoArgs) -> ExitCode {
+    // Who edits the sets is told when they cannot be used.
+    if let Err(error) = logging::init(Some(logging::Format::Text), "warn") {
+        return super::fail(&error);
+    }
     let coloured = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     match run(args, coloured, &mut io::stdout()) {
         Ok(outcome) => ExitCode::from(outcome.code()),

@@ -148,18 +148,19 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     listening: impl FnOnce(Addresses),
 ) -> Result<(), ServeError> {
     signals::follow(process.shutdown.clone(), args.ending().drain_delay)?;
-    if args.listen.enable_webhooks {
-        certificate(args, &process)?;
-    }
     let feeds = Feeds {
         registry: Arc::new(registry),
         world,
-        resolver: process.resolver,
-        readiness: process.readiness,
-        freshness: process.freshness,
-        metrics: process.metrics,
+        resolver: Arc::clone(&process.resolver),
+        readiness: process.readiness.clone(),
+        freshness: process.freshness.clone(),
+        metrics: process.metrics.clone(),
     };
     let server = Server::bind(args.server_options(), feeds).await?;
+    // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.
+    if args.listen.enable_webhooks {
+        certificate(args, &process)?;
+    }
     let addresses = server.addresses();
     let shown = |address: Option<std::net::SocketAddr>| address.map_or_else(|| "off".to_owned(), |a| a.to_string());
     tracing::info!(
