@@ -14,6 +14,7 @@ use crate::cli::kinds::KindArgs;
 use crate::cli::streams::{Outcome, Streams, with_process_streams};
 use crate::manifests::chart;
 use crate::manifests::rbac::Rbac;
+use crate::manifests::user_roles::user_roles;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
 use crate::registry::registry;
 use crate::sidecarset::crd;
@@ -46,7 +47,7 @@ pub struct ManifestsArgs {
 pub enum What {
     /// Custom resource definitions
     Crds,
-    /// Service account, roles and their bindings
+    /// Service account, its roles and their bindings; roles for users
     Rbac,
     /// Webhook configurations, without caBundle
     Webhooks,
@@ -149,6 +150,8 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         files.push(("rbac/role.yaml".to_owned(), vec![object(&rbac.cluster_role)?, object(&rbac.role)?]));
         let bindings = vec![object(&rbac.cluster_role_binding)?, object(&rbac.role_binding)?];
         files.push(("rbac/role_binding.yaml".to_owned(), bindings));
+        let user_roles = user_roles(kinds).iter().map(object).collect::<Result<_, _>>()?;
+        files.push(("rbac/user_roles.yaml".to_owned(), user_roles));
     }
     if wanted(What::Webhooks) {
         let hooks = Hook::all(&registry(kinds));
@@ -195,13 +198,14 @@ mod tests {
 
     #[test]
     fn each_group_is_complete_and_every_object_says_what_it_is() {
-        let rbac = ["ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"];
+        let of_the_process = ["ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"];
+        let rbac = [&of_the_process[..], &["ClusterRole"; 2]].concat();
         let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
         assert_eq!(kinds(&printed(Some(What::Crds))), ["CustomResourceDefinition"]);
         assert_eq!(kinds(&printed(Some(What::Rbac))), rbac);
         assert_eq!(kinds(&printed(Some(What::Webhooks))), webhooks);
         let all = printed(None);
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), 10);
         assert!(all.iter().all(|object| object["apiVersion"].is_string() && object["metadata"]["name"].is_string()));
     }
 
@@ -232,11 +236,12 @@ mod tests {
             };
             assert!(mentioned(&Kinds::default()).is_empty(), "{}", kind.name);
             let on = mentioned(&kind.name.parse().unwrap());
-            // What no controller acts on needs no rights.
-            let role = kind.controller.map(|_| "ClusterRole");
-            for object in ["CustomResourceDefinition", "ValidatingWebhookConfiguration"].into_iter().chain(role) {
+            for object in ["CustomResourceDefinition", "ValidatingWebhookConfiguration"] {
                 assert!(on.iter().any(|found| found == object), "{}: {object}", kind.name);
             }
+            // Those of users; what no controller acts on needs no rights for us.
+            let roles = 2 + usize::from(kind.controller.is_some());
+            assert_eq!(on.iter().filter(|found| *found == "ClusterRole").count(), roles, "{}", kind.name);
         }
     }
 }

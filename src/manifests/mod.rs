@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod rbac;
+pub mod user_roles;
 pub mod webhooks;
 
 use std::collections::BTreeMap;
