@@ -85,7 +85,7 @@ pub const FIELDS: [Field; 21] = [
         "syncPeriod",
         Form::Period,
         "10h",
-        "How often controllers look at every object again although nothing happened, give or take a tenth; 0 is never.",
+        "How often controllers look at every object again although nothing happened, give or take a tenth; 1s at least, and 0 is never.",
     ),
     field(
         "cacheNamespace",
@@ -99,7 +99,7 @@ pub const FIELDS: [Field; 21] = [
         Form::Budget,
         "the drain delay, then 15s",
         "How long stopping may take from the signal to the end, the drain delay included. 0 stops at once; a negative \
-         duration waits for what runs, however long.",
+         duration waits for what runs, however long. What runs are reviews and reconciles.",
     ),
     field(
         "controller.groupKindConcurrency",

@@ -1,7 +1,8 @@
 //! One JSON object a line.
 //!
-//! The format is tracing-subscriber's, and what stands in a span or comes from the `log` crate is left to it. The plain event, as
-//! every review is one, is written here with the same result at a fraction of the cost: no serializer, no string in between.
+//! The format is tracing-subscriber's, and what comes from the `log` crate is left to it. The plain event, as every review is
+//! one, is written here with the same result at a fraction of the cost: no serializer, no string in between. Fields of the spans
+//! that an event stands in are members like its own, so that one look finds the lines of an object.
 
 use std::fmt::{self, Write as _};
 
@@ -11,8 +12,8 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Json, Writer, format};
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::registry::{LookupSpan, Scope};
 
 /// Target of events that tracing-log makes of records of the `log` crate; their true target is in a field.
 const LOG_CRATE_TARGET: &str = "log";
@@ -22,7 +23,7 @@ pub struct JsonLines(Format<Json>);
 
 impl Default for JsonLines {
     fn default() -> Self {
-        Self(format().json().flatten_event(true).with_current_span(false))
+        Self(format().json().flatten_event(true).with_current_span(false).with_span_list(false))
     }
 }
 
@@ -32,8 +33,7 @@ where
     N: for<'writer> FormatFields<'writer> + 'static,
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let in_span = event.parent().is_some() || context.lookup_current().is_some();
-        if in_span || event.metadata().target() == LOG_CRATE_TARGET {
+        if event.metadata().target() == LOG_CRATE_TARGET {
             return self.0.format_event(context, writer, event);
         }
         writer.write_str("{\"timestamp\":\"")?;
@@ -44,6 +44,11 @@ where
         let mut members = Members { writer: &mut writer, result: Ok(()) };
         event.record(&mut members);
         members.result?;
+        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
+            if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
+                members.spliced(fields)?;
+            }
+        }
         members.member("target", |target| target.quoted(event.metadata().target()))?;
         writer.write_str("}\n")
     }
@@ -61,6 +66,14 @@ impl Members<'_, '_> {
         write_escaped(self.writer, name)?;
         self.writer.write_str("\":")?;
         value(self)
+    }
+
+    /// The members of an object that is JSON already.
+    fn spliced(&mut self, object: &str) -> fmt::Result {
+        match object.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            Some(members) if !members.is_empty() => write!(self.writer, ",{members}"),
+            _ => Ok(()),
+        }
     }
 
     fn quoted(&mut self, text: &str) -> fmt::Result {
@@ -170,24 +183,50 @@ mod tests {
         tracing::info!(target: "a \"target\"", nothing = tracing::field::Empty, "quoted \"name\"" = 1, "Names");
         tracing::info!("formatted {}\n", 7);
         tracing::info!(none = None::<u64>, some = Some(7));
-        let span = tracing::info_span!("outer", id = 7);
-        tracing::info!(parent: &span, "In a span that is told");
-        let _entered = span.entered();
-        tracing::info!("In a span that is entered");
     }
 
-    #[test]
-    fn lines_are_those_of_the_library() {
+    fn log_in_spans() {
+        let outer = tracing::info_span!("outer", id = 7, name = "a \"name\"", absent = None::<u64>);
+        tracing::info!(parent: &outer, "In a span that is told");
+        let _entered = outer.entered();
+        tracing::info!("In a span that is entered");
+        let _inner = tracing::info_span!("inner", deep = true).entered();
+        let _bare = tracing::info_span!("bare").entered();
+        tracing::warn!(own = 1, "In three spans");
+    }
+
+    fn ours(log: fn()) -> Vec<String> {
         let ours = |kept: Kept| {
             let events = fmt().event_format(JsonLines::default()).fmt_fields(JsonFields::new());
             events.with_writer(move || kept.clone()).into()
         };
+        lines_of(ours, log)
+    }
+
+    #[test]
+    fn lines_are_those_of_the_library() {
         let library = |kept: Kept| {
             let events = fmt().json().flatten_event(true).with_current_span(false);
             events.with_writer(move || kept.clone()).into()
         };
-        let ours = lines_of(ours, log);
+        let ours = ours(log);
         assert_eq!(ours, lines_of(library, log));
-        assert_eq!(ours.len(), 17);
+        assert_eq!(ours.len(), 15);
+    }
+
+    #[test]
+    fn fields_of_spans_are_members_of_the_line() {
+        let outer = r#""id":7,"name":"a \"name\"""#;
+        let target = r#""target":"outrider::logging::json::tests""#;
+        assert_eq!(
+            ours(log_in_spans),
+            [
+                format!(r#"{{"timestamp":"","level":"INFO","message":"In a span that is told",{outer},{target}}}"#),
+                format!(r#"{{"timestamp":"","level":"INFO","message":"In a span that is entered",{outer},{target}}}"#),
+                format!(
+                    r#"{{"timestamp":"","level":"WARN","message":"In three spans","own":1,{outer},"deep":true,{target}}}"#
+                ),
+            ]
+        );
     }
 }

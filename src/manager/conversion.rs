@@ -8,17 +8,17 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
-use super::registration::{CA_FIELD_MANAGER, Error};
+use super::registration::{CA_FIELD_MANAGER, Error, FIELD_MANAGER};
 
-/// Gives the converter of the definition named this caBundle, and touches nothing else.
+/// Gives the converter of the definition named this caBundle, and touches nothing else. One that has no converter stays so.
 ///
 /// # Errors
 /// What the API server says, and that there is no such definition.
 pub async fn write_ca_bundle(client: &Client, name: &str, ca_bundle: &str) -> Result<(), Error> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     let wanted = ByteString(ca_bundle.as_bytes().to_vec());
-    let converter = converter(&api, name).await?;
-    if converter.is_some_and(|converter| converter.ca_bundle.as_ref() == Some(&wanted)) {
+    let found = definition(&api, name).await?;
+    if converter(&found).is_none_or(|converter| converter.ca_bundle.as_ref() == Some(&wanted)) {
         return Ok(());
     }
     let patch = json!({
@@ -38,11 +38,12 @@ pub async fn write_ca_bundle(client: &Client, name: &str, ca_bundle: &str) -> Re
 /// As [`write_ca_bundle`].
 pub async fn point(client: &Client, name: &str, there: &WebhookClientConfig) -> Result<(), Error> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
-    if converter(&api, name).await?.as_ref() == Some(there) {
+    if converter(&definition(&api, name).await?) == Some(there) {
         return Ok(());
     }
-    let patch = pointing(there);
-    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.map_err(|source| failed(name, source))?;
+    let (params, patch) =
+        (PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..<_>::default() }, pointing(there));
+    api.patch(name, &params, &Patch::Merge(&patch)).await.map_err(|source| failed(name, source))?;
     tracing::info!(definition = name, url = there.url, "Wrote where objects are converted");
     Ok(())
 }
@@ -54,10 +55,29 @@ fn pointing(there: &WebhookClientConfig) -> Value {
     json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}})
 }
 
-async fn converter(api: &Api<CustomResourceDefinition>, name: &str) -> Result<Option<WebhookClientConfig>, Error> {
+/// Whether a process outside the cluster has the definition named converted at its URL.
+///
+/// # Errors
+/// As [`write_ca_bundle`].
+pub async fn is_at_a_process(client: &Client, name: &str) -> Result<bool, Error> {
+    let found = definition(&Api::all(client.clone()), name).await?;
+    let by_url = converter(&found).is_some_and(|converter| converter.url.is_some());
+    Ok(by_url && is_written_by_us(&found))
+}
+
+/// Whether a process that registers itself has written a part of the object.
+pub(super) fn is_written_by_us(object: &impl Resource) -> bool {
+    let mut managers = object.meta().managed_fields.iter().flatten();
+    managers.any(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER))
+}
+
+async fn definition(api: &Api<CustomResourceDefinition>, name: &str) -> Result<CustomResourceDefinition, Error> {
     let found = api.get_opt(name).await.map_err(|source| failed(name, source))?;
-    let found = found.ok_or_else(|| Error::NoDefinition(name.to_owned()))?;
-    Ok(found.spec.conversion.and_then(|conversion| conversion.webhook).and_then(|webhook| webhook.client_config))
+    found.ok_or_else(|| Error::NoDefinition(name.to_owned()))
+}
+
+fn converter(definition: &CustomResourceDefinition) -> Option<&WebhookClientConfig> {
+    definition.spec.conversion.as_ref()?.webhook.as_ref()?.client_config.as_ref()
 }
 
 fn failed(name: &str, source: kube::Error) -> Error {

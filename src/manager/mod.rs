@@ -4,12 +4,14 @@ pub mod break_glass;
 pub mod client;
 pub mod conversion;
 pub mod lease;
+pub mod leftovers;
 pub mod narrow;
 pub mod operator;
 pub mod options;
 pub mod queue;
 pub mod registration;
 pub mod schedule;
+pub mod term;
 pub mod tuning;
 pub mod uninstall;
 pub mod verify;
@@ -29,10 +31,12 @@ use crate::certs::own::{OwnCertificates, Storage};
 use crate::certs::{Resolver, local};
 use crate::manager::client::Connection;
 use crate::manager::lease::{Elector, KubeStore};
+use crate::manager::leftovers::Leftovers;
 use crate::manager::narrow::Narrowing;
 use crate::manager::operator::Context;
 use crate::manager::options::{Certificates, Election, Options};
 use crate::manager::registration::SelfRegistration;
+use crate::manager::term::Term;
 use crate::manifests::webhooks::Hook;
 use crate::server::{Freshness, Gate, Metrics, Readiness, Shutdown};
 use crate::sidecarset::controller;
@@ -137,7 +141,8 @@ impl Manager {
             tasks.spawn(stopping.clone().run_until_cancelled_owned(own.run()));
         }
         let leader = Leader { options, client, world, shared, hooks, bundle };
-        tasks.spawn(leader.run(draining.clone()));
+        let cancel = draining.clone();
+        tasks.spawn(async move { leader.run(cancel).await });
         tasks.close();
 
         shutdown.draining().await;
@@ -202,56 +207,49 @@ struct Leader {
 }
 
 impl Leader {
-    async fn run(self, cancel: CancellationToken) {
-        let metrics = &self.shared.metrics;
+    async fn run(&self, cancel: CancellationToken) {
+        let (metrics, patience) = (&self.shared.metrics, self.options.patience);
         if let Some(Election { namespace, lease, times }) = &self.options.election {
             let store = KubeStore::new(self.client.clone(), namespace, lease);
-            let elector = Elector::new(store, lease::identity(), *times, metrics.clone());
-            return elector.run(|cancel| self.work(cancel), cancel).await;
+            // What is left is for giving the lease back.
+            let patience = patience.saturating_sub(times.retry_period);
+            let elector = Elector::new(store, lease::identity(), *times, patience, metrics.clone());
+            return elector.run(|term| self.work(term), cancel).await;
         }
         metrics.leader.set(1);
-        while !cancel.is_cancelled() {
-            self.work(cancel.clone()).await;
-        }
+        let work = |term: Term| async move {
+            while !term.is_ending() {
+                self.work(term.clone()).await;
+            }
+        };
+        Term::serve(work, &cancel, patience, std::future::pending()).await;
     }
 
-    /// Works until cancelled. Comes back early, after a pause, if a part of the work ended by itself: then a new leadership
+    /// Works until the term ends. Comes back early, after a pause, if a part of the work ended by itself: then a new leadership
     /// starts it again.
-    async fn work(&self, cancel: CancellationToken) {
+    async fn work(&self, term: Term) {
         let mut tasks = JoinSet::new();
         let client = || self.client.clone();
         let narrowing = Narrowing::new(client(), self.world.clone(), &self.hooks, self.options.narrow_webhooks);
         if self.options.controllers.run(controller::NAME) {
             let (metrics, coverage) = (self.shared.metrics.clone(), narrowing.coverage());
             let tuning = self.options.tuning.clone();
-            tasks.spawn(controller::run(client(), self.world.clone(), coverage, metrics, tuning, cancel.clone()));
+            tasks.spawn(controller::run(client(), self.world.clone(), coverage, metrics, tuning, term.clone()));
         }
-        let narrow = cancel.clone().run_until_cancelled_owned(narrowing.run());
-        tasks.spawn(async move { narrow.await.unwrap_or_default() });
+        tasks.spawn(until_ending(term.clone(), narrowing.run()));
         for kind in self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name)) {
-            let (metrics, cancel) = (self.shared.metrics.clone(), cancel.clone());
+            let (metrics, term) = (self.shared.metrics.clone(), term.clone());
             if let Some(start) = kind.controller {
                 let tuning = self.options.tuning.clone();
-                tasks.spawn(start(Context { client: client(), metrics, tuning, cancel }));
+                tasks.spawn(start(Context { client: client(), metrics, tuning, term }));
             }
         }
-        if let Some(registration) = self.registration() {
-            let (readiness, bundle) = (self.shared.readiness.clone(), self.bundle.subscribe());
-            let (client, cancel) = (client(), cancel.clone());
-            tasks.spawn(async move {
-                if cancel.run_until_cancelled(ready(readiness)).await.is_some() {
-                    registration.run(client, bundle, cancel).await;
-                }
-            });
-        } else if self.options.certificates == Certificates::Own {
-            let (bundle, converted) = (self.bundle.subscribe(), self.options.kinds.converted());
-            let keep =
-                cancel.clone().run_until_cancelled_owned(registration::keep_ca_bundle(client(), converted, bundle));
-            tasks.spawn(async move { keep.await.unwrap_or_default() });
-        }
+        self.keep_registrations(&term, &mut tasks);
         tokio::select! {
-            () = cancel.cancelled() => while tasks.join_next().await.is_some() {},
-            Some(ended) = tasks.join_next(), if !cancel.is_cancelled() => {
+            // First: with the end of the term every part ends.
+            biased;
+            () = term.ending() => while tasks.join_next().await.is_some() {},
+            Some(ended) = tasks.join_next() => {
                 if ended.is_err() {
                     self.shared.metrics.panics.inc();
                 }
@@ -260,6 +258,31 @@ impl Leader {
                 sleep(RESTART_PAUSE).await;
             }
         }
+    }
+
+    /// Begins what sees to the webhook configurations, and to where objects are converted.
+    fn keep_registrations(&self, term: &Term, tasks: &mut JoinSet<()>) {
+        let (client, bundle) = (self.client.clone(), self.bundle.subscribe());
+        if let Some(registration) = self.registration() {
+            let (readiness, term) = (self.shared.readiness.clone(), term.clone());
+            tasks.spawn(async move {
+                if term.until_ending(ready(readiness)).await.is_some() {
+                    registration.run(client, bundle, term).await;
+                }
+            });
+            return;
+        }
+        let converted = self.options.kinds.converted();
+        let leftovers = Leftovers { converted: converted.clone(), namespace: self.options.namespace.clone() };
+        let own_certificates = self.options.certificates == Certificates::Own;
+        tasks.spawn(until_ending(term.clone(), async move {
+            leftovers.put_right(&client).await;
+            if own_certificates {
+                registration::keep_ca_bundle(client, converted, bundle).await;
+            }
+            // A part of the work that ends by itself is a defect.
+            std::future::pending::<()>().await;
+        }));
     }
 
     fn registration(&self) -> Option<SelfRegistration> {
@@ -272,6 +295,11 @@ impl Leader {
             exclusion: self.options.exclusion(),
         })
     }
+}
+
+/// Works until the term ends, and stops in the midst of whatever it is.
+async fn until_ending<T>(term: Term, work: impl Future<Output = T>) {
+    drop(term.until_ending(work).await);
 }
 
 /// Waits until reviews can be answered: registering before that would refuse pods.

@@ -1,5 +1,7 @@
 //! What the manager is asked to do.
 
+use std::time::Duration;
+
 use crate::choice::{Unknown, choose};
 use crate::manager::lease::Times;
 use crate::manager::tuning::Tuning;
@@ -20,6 +22,8 @@ pub struct Options {
     pub controllers: Controllers,
     /// How they run.
     pub tuning: Tuning,
+    /// How long what runs may go on once the process is to end.
+    pub patience: Duration,
     /// With several replicas: the election of the one that writes.
     pub election: Option<Election>,
     /// Where the serving certificate comes from.

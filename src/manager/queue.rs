@@ -1,24 +1,47 @@
 //! Runs reconciles for keys as they are added.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::manager::schedule::{Next, Schedule};
+use crate::manager::term::Term;
 use crate::server::Metrics;
 use crate::server::metrics::{ControllerMetrics, ReconcileResult};
+
+/// The name of an object, as logs tell it.
+pub trait Named {
+    /// Its namespace, if it has one.
+    fn namespace(&self) -> Option<&str>;
+    /// Its name in the namespace.
+    fn name(&self) -> &str;
+}
+
+/// Of an object without a namespace.
+impl Named for Arc<str> {
+    fn namespace(&self) -> Option<&str> {
+        None
+    }
+
+    fn name(&self) -> &str {
+        self
+    }
+}
 
 /// Keys that want to be reconciled. Clones share their content.
 pub struct Queue<K> {
     controller: &'static str,
+    kind: Cow<'static, str>,
     schedule: Arc<Mutex<Schedule<K>>>,
     wake: Arc<Notify>,
     metrics: Metrics,
@@ -29,6 +52,7 @@ impl<K> Clone for Queue<K> {
     fn clone(&self) -> Self {
         Self {
             controller: self.controller,
+            kind: self.kind.clone(),
             schedule: Arc::clone(&self.schedule),
             wake: Arc::clone(&self.wake),
             metrics: self.metrics.clone(),
@@ -37,11 +61,12 @@ impl<K> Clone for Queue<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
-    /// An empty queue of the controller named; one key runs at most once in each `pace`.
-    pub fn new(controller: &'static str, pace: Duration, metrics: &Metrics) -> Self {
+impl<K: Clone + Eq + Hash + Named + Send + Sync + 'static> Queue<K> {
+    /// An empty queue of the controller named, which sees to objects of this kind; one key runs at most once in each `pace`.
+    pub fn new(controller: &'static str, kind: Cow<'static, str>, pace: Duration, metrics: &Metrics) -> Self {
         Self {
             controller,
+            kind,
             schedule: Arc::new(Mutex::new(Schedule::new(pace))),
             wake: Arc::default(),
             metrics: metrics.clone(),
@@ -89,10 +114,9 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
         }
     }
 
-    /// Reconciles with so many workers until cancelled. What runs at that moment is dropped, not finished: whoever
-    /// cancels does it because this process must not write any more. A reconcile says when the key is to come back if nothing
-    /// happens before.
-    pub async fn run<E, F, R>(&self, workers: usize, reconcile: R, cancel: CancellationToken)
+    /// Reconciles with so many workers until the term ends. What runs then is finished, unless the term is cut: then this
+    /// process must not write any more. A reconcile says when the key is to come back if nothing happens before.
+    pub async fn run<E, F, R>(&self, workers: usize, reconcile: R, term: Term)
     where
         E: Display,
         F: Future<Output = Result<Option<Duration>, E>> + Send,
@@ -100,15 +124,44 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
     {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
-            let (queue, reconcile) = (self.clone(), reconcile.clone());
-            tasks.spawn(cancel.clone().run_until_cancelled_owned(async move {
-                loop {
-                    let key = queue.next().await;
-                    queue.reconcile(key, &reconcile).await;
+            let (queue, reconcile, term) = (self.clone(), reconcile.clone(), term.clone());
+            tasks.spawn(async move {
+                let work = async {
+                    while let Some(key) = term.until_ending(queue.next()).await {
+                        queue.reconcile(key, &reconcile).await;
+                    }
+                    true
+                };
+                tokio::select! {
+                    biased;
+                    () = term.over() => false,
+                    finished = work => finished,
                 }
-            }));
+            });
         }
-        while tasks.join_next().await.is_some() {}
+        let mut all_finished = true;
+        while let Some(worker) = tasks.join_next().await {
+            all_finished &= matches!(worker, Ok(true));
+        }
+        if all_finished {
+            tracing::info!(controller = self.controller, "All workers finished");
+        } else {
+            tracing::warn!(controller = self.controller, "Not all workers finished; what ran was dropped");
+        }
+    }
+
+    /// A span is around every line of a reconcile, at the highest level, so that no filter takes it from the lines it lets
+    /// through. Its fields are those of controller-runtime.
+    fn span(&self, key: &K) -> tracing::Span {
+        static RECONCILES: AtomicU64 = AtomicU64::new(1);
+        tracing::error_span!(
+            "reconcile",
+            controller = self.controller,
+            kind = &*self.kind,
+            namespace = key.namespace(),
+            name = key.name(),
+            reconcileID = RECONCILES.fetch_add(1, Ordering::Relaxed),
+        )
     }
 
     async fn reconcile<E, F>(&self, key: K, reconcile: &impl Fn(K) -> F)
@@ -117,19 +170,21 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
         F: Future<Output = Result<Option<Duration>, E>>,
     {
         let start = Instant::now();
-        let result = AssertUnwindSafe(async { reconcile(key.clone()).await }).catch_unwind().await;
-        let again = match result {
+        let span = self.span(&key);
+        let run = AssertUnwindSafe(async { reconcile(key.clone()).await }.instrument(span.clone()));
+        let result = run.catch_unwind().await;
+        let again = span.in_scope(|| match result {
             Ok(Ok(again)) => Some(again),
             Ok(Err(error)) => {
-                tracing::warn!(controller = self.controller, ?key, %error, "Reconcile failed, trying again");
+                tracing::warn!(%error, "Reconcile failed, trying again");
                 None
             }
             Err(_) => {
-                tracing::error!(controller = self.controller, ?key, "Reconcile panicked, trying again");
+                tracing::error!("Reconcile panicked, trying again");
                 self.metrics.panics.inc();
                 None
             }
-        };
+        });
         let word = if again.is_some() { ReconcileResult::success } else { ReconcileResult::error };
         self.controller_metrics.reconciled(word, start.elapsed());
         let now = Instant::now();
@@ -145,7 +200,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
 }
 
 /// Adds every key of a set to a queue.
-pub fn add_all<K: Clone + Eq + Hash + Debug + Send + Sync + 'static>(
+pub fn add_all<K: Clone + Eq + Hash + Named + Send + Sync + 'static>(
     queue: &Queue<K>,
     keys: impl IntoIterator<Item = K>,
 ) {
@@ -157,23 +212,38 @@ pub fn add_all<K: Clone + Eq + Hash + Debug + Send + Sync + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::sync::oneshot;
 
     use super::*;
     use crate::server::Freshness;
 
+    impl Named for usize {
+        fn namespace(&self) -> Option<&str> {
+            None
+        }
+
+        #[expect(clippy::unnecessary_literal_bound, reason = "the trait has it")]
+        fn name(&self) -> &str {
+            "numbered"
+        }
+    }
+
+    fn queue(keys: impl IntoIterator<Item = usize>) -> Queue<usize> {
+        let queue = Queue::new("test", "Test".into(), Duration::ZERO, &Metrics::new(Freshness::default()));
+        add_all(&queue, keys);
+        queue
+    }
+
     #[tokio::test]
     async fn a_key_that_fails_and_one_that_panics_come_back_and_others_go_on() {
-        let queue = Queue::new("test", Duration::ZERO, &Metrics::new(Freshness::default()));
-        let cancel = CancellationToken::new();
+        let (queue, term) = (queue(0..3), Term::default());
         let runs: Arc<[AtomicUsize; 3]> = Arc::default();
-        for key in 0..3 {
-            queue.add(key);
-        }
         let reconcile = {
-            let (runs, cancel) = (Arc::clone(&runs), cancel.clone());
+            let (runs, term) = (Arc::clone(&runs), term.clone());
             move |key: usize| {
-                let (runs, cancel) = (Arc::clone(&runs), cancel.clone());
+                let (runs, term) = (Arc::clone(&runs), term.clone());
                 async move {
                     let run = runs[key].fetch_add(1, Ordering::SeqCst);
                     assert!(key != 1 || run > 0, "the first run of key 1 panics");
@@ -181,52 +251,80 @@ mod tests {
                         return Err("not yet");
                     }
                     if runs.iter().zip([3, 2, 1]).all(|(count, wanted)| count.load(Ordering::SeqCst) == wanted) {
-                        cancel.cancel();
+                        term.end();
                     }
                     Ok(None)
                 }
             }
         };
-        queue.run(2, reconcile, cancel).await;
+        queue.run(2, reconcile, term).await;
         let runs: Vec<usize> = runs.iter().map(|count| count.load(Ordering::SeqCst)).collect();
         assert_eq!(runs, [3, 2, 1]);
     }
 
     #[tokio::test]
     async fn a_key_comes_back_when_its_reconcile_said() {
-        let queue = Queue::new("test", Duration::ZERO, &Metrics::new(Freshness::default()));
-        let cancel = CancellationToken::new();
+        let (queue, term) = (queue([0]), Term::default());
         let runs = Arc::new(AtomicUsize::new(0));
-        queue.add(());
         let reconcile = {
-            let (runs, cancel) = (Arc::clone(&runs), cancel.clone());
-            move |()| {
-                let (run, cancel) = (runs.fetch_add(1, Ordering::SeqCst), cancel.clone());
+            let (runs, term) = (Arc::clone(&runs), term.clone());
+            move |_| {
+                let (run, term) = (runs.fetch_add(1, Ordering::SeqCst), term.clone());
                 async move {
                     if run == 2 {
-                        cancel.cancel();
+                        term.end();
                     }
                     Ok::<_, String>(Some(Duration::from_millis(1)))
                 }
             }
         };
-        queue.run(1, reconcile, cancel).await;
+        queue.run(1, reconcile, term).await;
         assert_eq!(runs.load(Ordering::SeqCst), 3);
     }
 
-    #[tokio::test]
-    async fn cancelling_drops_the_reconcile_that_runs() {
-        let queue = Queue::new("test", Duration::ZERO, &Metrics::new(Freshness::default()));
-        let cancel = CancellationToken::new();
-        queue.add(());
-        let inner = cancel.clone();
-        let reconcile = move |()| {
-            let cancel = inner.clone();
+    /// A run of key 0 that ends when it is told to, and the other end of that.
+    fn held_run(
+        queue: &Queue<usize>,
+        term: &Term,
+    ) -> (tokio::task::JoinHandle<()>, oneshot::Sender<()>, Arc<AtomicUsize>) {
+        let (release, held) = oneshot::channel();
+        let (held, finished) = (Arc::new(Mutex::new(Some(held))), Arc::new(AtomicUsize::new(0)));
+        let (term, begun, count) = (term.clone(), term.clone(), Arc::clone(&finished));
+        let reconcile = move |_| {
+            let (held, count, begun) = (held.lock().unwrap().take(), Arc::clone(&count), begun.clone());
             async move {
-                cancel.cancel();
-                std::future::pending::<Result<Option<Duration>, String>>().await
+                begun.end();
+                if let Some(held) = held {
+                    held.await.unwrap();
+                }
+                count.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, String>(None)
             }
         };
-        queue.run(1, reconcile, cancel).await;
+        let queue = queue.clone();
+        (tokio::spawn(async move { queue.run(1, reconcile, term).await }), release, finished)
+    }
+
+    /// Acceptance check 38: running reconciles finish, and no further one begins.
+    #[tokio::test]
+    async fn a_reconcile_that_runs_when_the_term_ends_is_finished_and_no_other_begins() {
+        let (queue, term) = (queue([0, 1]), Term::default());
+        let (running, release, finished) = held_run(&queue, &term);
+        term.ending().await;
+        tokio::task::yield_now().await;
+        assert!(!running.is_finished());
+        release.send(()).unwrap();
+        running.await.unwrap();
+        assert_eq!(finished.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_reconcile_that_runs_when_the_term_is_cut_is_dropped() {
+        let (queue, term) = (queue([0]), Term::default());
+        let (running, _release, finished) = held_run(&queue, &term);
+        term.ending().await;
+        term.cut();
+        running.await.unwrap();
+        assert_eq!(finished.load(Ordering::SeqCst), 0);
     }
 }

@@ -7,6 +7,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::WebhookClientConfig as Converter;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -14,22 +15,22 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
+use crate::manager::term::Term;
 use crate::manager::{break_glass, conversion};
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
 use crate::world::Exclusion;
 
 /// Owner of the fields that are applied, in managedFields.
-const FIELD_MANAGER: &str = "outrider";
+pub(super) const FIELD_MANAGER: &str = "outrider";
 /// Owner of a caBundle: another than above, so that applying it gives up no other field.
 pub(super) const CA_FIELD_MANAGER: &str = "outrider-ca-bundle";
 
 /// How often the configurations are compared with what they should say. Somebody may have applied the manifests anew or changed
 /// them, and a wrong caBundle is an outage.
 const CHECK: Duration = Duration::from_secs(15);
-const RETRY: Duration = Duration::from_secs(2);
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const RETRY: Duration = Duration::from_secs(2);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a configuration could not be brought in order.
 #[derive(Debug, thiserror::Error)]
@@ -183,9 +184,9 @@ impl SelfRegistration {
         }
     }
 
-    /// Keeps the configurations applied until cancelled, then removes them, and has definitions as they are printed: nobody answers at the URL any more, and a
-    /// cluster that is told to ask there would refuse every pod.
-    pub async fn run(self, client: Client, mut bundle: watch::Receiver<Option<String>>, cancel: CancellationToken) {
+    /// Keeps the configurations applied until the term ends, then removes them, and has definitions as they are printed: nobody
+    /// answers at the URL any more, and a cluster that is told to ask there would refuse every pod.
+    pub async fn run(self, client: Client, mut bundle: watch::Receiver<Option<String>>, term: Term) {
         let kept = async {
             loop {
                 let wanted = bundle.borrow_and_update().clone();
@@ -199,12 +200,11 @@ impl SelfRegistration {
                 }
             }
         };
-        cancel.run_until_cancelled(kept).await;
+        term.until_ending(kept).await;
         let removed = async {
-            self.remove::<MutatingWebhookConfiguration>(&client).await?;
-            self.remove::<ValidatingWebhookConfiguration>(&client).await?;
-            let target = Target::Service { namespace: self.namespace.clone() };
-            self.point(&client, &Settings { target, ca_bundle: None, ..self.settings("") }).await
+            remove(&client, |found: &MutatingWebhookConfiguration| self.is_here(found)).await?;
+            remove(&client, |found: &ValidatingWebhookConfiguration| self.is_here(found)).await?;
+            self.point(&client, &Target::Service { namespace: self.namespace.clone() }.converter(None)).await
         };
         if let Err(error) = tokio::time::timeout(REQUEST_TIMEOUT, removed).await.unwrap_or(Err(Error::Timeout)) {
             tracing::error!(
@@ -218,41 +218,42 @@ impl SelfRegistration {
     async fn apply(&self, client: &Client, ca_bundle: &str) -> Result<(), Error> {
         let settings = self.settings(ca_bundle);
         // First of all: the webhooks of a kind see v2 objects only as v1.
-        self.point(client, &settings).await?;
+        self.point(client, &settings.converter()).await?;
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
         apply(client, &webhooks::validating(&self.hooks, &settings)).await?;
         apply(client, &webhooks::mutating(&self.hooks, &settings)).await
     }
 
-    async fn point(&self, client: &Client, settings: &Settings<'_>) -> Result<(), Error> {
-        let there = settings.converter();
+    async fn point(&self, client: &Client, there: &Converter) -> Result<(), Error> {
         for definition in &self.converted {
-            conversion::point(client, definition, &there).await?;
+            conversion::point(client, definition, there).await?;
         }
         Ok(())
     }
 
-    /// Removes a configuration if it still points here.
-    async fn remove<C: Configuration>(&self, client: &Client) -> Result<(), Error> {
-        let api = Api::<C>::all(client.clone());
-        let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
-        let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(()) };
+    /// Whether the API server is told to ask this process.
+    fn is_here(&self, found: &impl Configuration) -> bool {
         let here = |config: &WebhookClientConfig| config.url.as_ref().is_some_and(|url| url.starts_with(&self.url));
-        if !found.entries().iter().any(|(_, config)| here(config)) {
-            return Ok(());
+        found.entries().iter().any(|(_, config)| here(config))
+    }
+}
+
+/// Removes our configuration if there is one, and it is such.
+pub(super) async fn remove<C: Configuration>(client: &Client, is_such: impl Fn(&C) -> bool) -> Result<(), Error> {
+    let api = Api::<C>::all(client.clone());
+    let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
+    let Some(found) = api.get_opt(C::NAME).await.map_err(failed)?.filter(is_such) else { return Ok(()) };
+    let preconditions =
+        Preconditions { uid: found.meta().uid.clone(), resource_version: found.meta().resource_version.clone() };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    match api.delete(C::NAME, &params).await {
+        Ok(_) => {
+            tracing::info!(configuration = C::NAME, "Removed");
+            Ok(())
         }
-        let preconditions =
-            Preconditions { uid: found.meta().uid.clone(), resource_version: found.meta().resource_version.clone() };
-        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match api.delete(C::NAME, &params).await {
-            Ok(_) => {
-                tracing::info!(configuration = C::NAME, "Removed");
-                Ok(())
-            }
-            // Gone, or somebody else's by now.
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+        // Gone, or somebody else's by now.
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
+        Err(error) => Err(failed(error)),
     }
 }
 

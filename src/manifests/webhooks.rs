@@ -95,10 +95,10 @@ pub struct Settings<'a> {
     pub pod_failure_policy: FailurePolicy,
 }
 
-impl Settings<'_> {
-    /// How the API server calls the conversion of our kinds.
-    pub fn converter(&self) -> conversion::WebhookClientConfig {
-        let WebhookClientConfig { ca_bundle, service, url } = self.client_config(CONVERT_PATH);
+impl Target {
+    /// How the API server calls the conversion of our kinds, and whom it trusts there, as PEM.
+    pub fn converter(&self, ca_bundle: Option<&str>) -> conversion::WebhookClientConfig {
+        let WebhookClientConfig { ca_bundle, service, url } = self.client_config(ca_bundle, CONVERT_PATH);
         let service = service.map(|ServiceReference { name, namespace, path, port }| conversion::ServiceReference {
             name,
             namespace,
@@ -108,10 +108,10 @@ impl Settings<'_> {
         conversion::WebhookClientConfig { ca_bundle, service, url }
     }
 
-    fn client_config(&self, path: &str) -> WebhookClientConfig {
-        let ca_bundle = self.ca_bundle.map(|pem| ByteString(pem.as_bytes().to_vec()));
-        match &self.target {
-            Target::Service { namespace } => WebhookClientConfig {
+    fn client_config(&self, ca_bundle: Option<&str>, path: &str) -> WebhookClientConfig {
+        let ca_bundle = ca_bundle.map(|pem| ByteString(pem.as_bytes().to_vec()));
+        match self {
+            Self::Service { namespace } => WebhookClientConfig {
                 service: Some(ServiceReference {
                     name: SERVICE.to_owned(),
                     namespace: namespace.clone(),
@@ -121,10 +121,19 @@ impl Settings<'_> {
                 ca_bundle,
                 url: None,
             },
-            Target::Url { base } => {
-                WebhookClientConfig { url: Some(format!("{base}{path}")), ca_bundle, service: None }
-            }
+            Self::Url { base } => WebhookClientConfig { url: Some(format!("{base}{path}")), ca_bundle, service: None },
         }
+    }
+}
+
+impl Settings<'_> {
+    /// How the API server calls the conversion of our kinds.
+    pub fn converter(&self) -> conversion::WebhookClientConfig {
+        self.target.converter(self.ca_bundle)
+    }
+
+    fn client_config(&self, path: &str) -> WebhookClientConfig {
+        self.target.client_config(self.ca_bundle, path)
     }
 
     fn failure_policy(&self, rule: &Rule) -> String {

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use crate::manager::operator::Context;
 use crate::world::Snapshot;
 
-/// Starts a controller. It works until its context is cancelled.
+/// Starts a controller. It works until the term of its context ends.
 pub type Start = fn(Context) -> BoxFuture<'static, ()>;
 
 /// A kind: from this are made the router, the manifests and the manager.

@@ -110,6 +110,7 @@ fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
         controllers: Controllers::parse(&flags.controllers, &args.kinds.enable_kinds)?,
         kinds: args.kinds.enable_kinds.clone(),
         tuning: args.tuning(),
+        patience: args.ending().drain_delay.saturating_add(args.ending().finish),
         election,
         certificates: certificates(args, webhook_url.is_some())?,
         webhook_url,

@@ -13,8 +13,6 @@ pub struct Campaign {
     duration: Duration,
     /// The record last seen, and when it was first seen like that.
     seen: Option<(Record, Instant)>,
-    /// What we wrote last, while it is ours.
-    held: Option<Record>,
 }
 
 /// What follows from the lease as it is.
@@ -30,12 +28,11 @@ pub enum Step {
 
 impl Campaign {
     pub const fn new(identity: String, duration: Duration) -> Self {
-        Self { identity, duration, seen: None, held: None }
+        Self { identity, duration, seen: None }
     }
 
     /// Decides on the lease just read. `now` is the monotonic clock, which decides; `wall` is what is written for people.
     pub fn step(&mut self, found: Option<&Record>, now: Instant, wall: Timestamp) -> Step {
-        self.held = None;
         let Some(found) = found else {
             self.seen = None;
             return Step::Create(self.record(None, wall));
@@ -66,18 +63,6 @@ impl Campaign {
             transitions,
             version: found.and_then(|found| found.version.clone()),
         }
-    }
-
-    /// Takes note of a write that succeeded.
-    pub fn written(&mut self, record: Record) {
-        self.held = Some(record);
-    }
-
-    /// What gives the lease back, if it is ours.
-    pub fn released(&self, wall: Timestamp) -> Option<Record> {
-        let held = self.held.clone()?;
-        // One second, as client-go does: a candidate that does not know what an empty holder means waits no longer.
-        Some(Record { holder: String::new(), duration: Duration::from_secs(1), renewed: Some(wall), ..held })
     }
 }
 
@@ -141,16 +126,5 @@ mod tests {
         let mine = Record { acquired: Some(acquired), transitions: 4, ..held_by("me", "7") };
         let Step::Replace(record) = campaign.step(Some(&mine), now, wall) else { panic!("it is ours") };
         assert_eq!((record.acquired, record.renewed, record.transitions), (Some(acquired), Some(wall), 4));
-    }
-
-    #[test]
-    fn only_what_was_written_is_given_back() {
-        let (mut campaign, now, wall) = campaign();
-        assert_eq!(campaign.released(wall), None);
-        let Step::Create(record) = campaign.step(None, now, wall) else { panic!("there is none") };
-        campaign.written(record);
-        assert_eq!(campaign.released(wall).map(|record| record.holder), Some(String::new()));
-        campaign.step(Some(&held_by("other", "1")), now, wall);
-        assert_eq!(campaign.released(wall), None);
     }
 }

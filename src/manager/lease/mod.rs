@@ -10,19 +10,17 @@ mod store;
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::manager::lease::campaign::{Campaign, Step};
 pub use crate::manager::lease::record::{Record, identity};
 pub use crate::manager::lease::store::{Error, KubeStore, Store};
+use crate::manager::term::Term;
 use crate::server::Metrics;
 
 /// Name of the Lease.
 pub const NAME: &str = concat!("outrider.", api_domain!());
-
-/// How long leader work may take to end once it is cancelled.
-const WORK_END: Duration = Duration::from_secs(5);
 
 /// Times of the election. The defaults are client-go's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,28 +94,31 @@ pub struct Elector<S> {
     store: S,
     identity: String,
     times: Times,
+    patience: Duration,
     metrics: Metrics,
 }
 
 impl<S: Store> Elector<S> {
-    /// An elector by this identity, which must be unlike every other's.
-    pub fn new(store: S, identity: String, times: Times, metrics: Metrics) -> Self {
-        Self { store, identity, times, metrics }
+    /// An elector by this identity, which must be unlike every other's. `patience` is how long work may go on once it is told
+    /// to end.
+    pub fn new(store: S, identity: String, times: Times, patience: Duration, metrics: Metrics) -> Self {
+        Self { store, identity, times, patience, metrics }
     }
 
-    /// Campaigns, leads, and campaigns again, until cancelled. `work` is started with each leadership; its token is
-    /// cancelled the moment the leadership is lost or `cancel` is. The lease is given back at the end, after the work.
-    pub async fn run<F: Future<Output = ()>>(&self, work: impl Fn(CancellationToken) -> F, cancel: CancellationToken) {
+    /// Campaigns, leads, and campaigns again, until cancelled. `work` is started with each leadership. When `cancel` is, its
+    /// term ends, and the lease is held until it has finished; then the lease is given back. The moment the leadership is lost
+    /// its term is cut.
+    pub async fn run<F: Future<Output = ()>>(&self, work: impl Fn(Term) -> F, cancel: CancellationToken) {
         let mut campaign = Campaign::new(self.identity.clone(), self.times.duration);
         while !cancel.is_cancelled() {
             let Some(held_since) = cancel.run_until_cancelled(self.acquire(&mut campaign)).await else { return };
             tracing::info!(identity = self.identity, "Leading");
             self.metrics.leader.set(1);
-            self.lead(&mut campaign, held_since, &work, &cancel).await;
+            // Work that ends by itself has a defect, which a new leadership may heal.
+            Term::serve(&work, &cancel, self.patience, self.renew(&mut campaign, held_since)).await;
             self.metrics.leader.set(0);
             if cancel.is_cancelled() {
-                self.release(&campaign).await;
-                tracing::info!(identity = self.identity, "Gave the lease back");
+                self.release().await;
             } else {
                 tracing::warn!(
                     identity = self.identity,
@@ -138,31 +139,6 @@ impl<S: Store> Elector<S> {
                 Err(_) => tracing::warn!("Cannot campaign for the lease: no answer; trying again"),
             }
             sleep(self.times.retry_period).await;
-        }
-    }
-
-    /// Renews until it fails for too long, beside the work.
-    async fn lead<F: Future<Output = ()>>(
-        &self,
-        campaign: &mut Campaign,
-        held_since: Instant,
-        work: impl Fn(CancellationToken) -> F,
-        cancel: &CancellationToken,
-    ) {
-        let token = cancel.child_token();
-        let work = work(token.clone());
-        tokio::pin!(work);
-        let renewal = cancel.run_until_cancelled(self.renew(campaign, held_since));
-        tokio::select! {
-            () = &mut work => {
-                // Work ends only when it is cancelled, so this is `cancel`, or a defect that a new leadership may heal.
-                token.cancel();
-                return;
-            }
-            _ = renewal => token.cancel(),
-        }
-        if tokio::time::timeout(WORK_END, &mut work).await.is_err() {
-            tracing::error!("Leader work did not end in time and was dropped");
         }
     }
 
@@ -187,19 +163,24 @@ impl<S: Store> Elector<S> {
     /// One look at the lease and what follows. True if it is ours afterwards.
     async fn step(&self, campaign: &mut Campaign) -> Result<bool, Error> {
         let found = self.store.get().await?;
-        let written = match campaign.step(found.as_ref(), Instant::now().into_std(), jiff::Timestamp::now()) {
+        match campaign.step(found.as_ref(), Instant::now().into_std(), jiff::Timestamp::now()) {
             Step::Wait => return Ok(false),
             Step::Create(record) => self.store.create(record).await?,
             Step::Replace(record) => self.store.replace(record).await?,
         };
-        campaign.written(written);
         Ok(true)
     }
 
-    async fn release(&self, campaign: &Campaign) {
-        let Some(record) = campaign.released(jiff::Timestamp::now()) else { return };
-        match tokio::time::timeout(self.times.retry_period, self.store.replace(record)).await {
-            Ok(Ok(_)) => {}
+    /// Reads the lease first: a renewal that was broken off may have been written.
+    async fn release(&self) {
+        let given_back = async {
+            match self.store.get().await?.filter(|found| found.holder == self.identity) {
+                Some(held) => self.store.replace(held.given_back(jiff::Timestamp::now())).await.map(drop),
+                None => Ok(()),
+            }
+        };
+        match timeout(self.times.retry_period, given_back).await {
+            Ok(Ok(())) => tracing::info!(identity = self.identity, "Gave the lease back"),
             Ok(Err(error)) => tracing::warn!(%error, "Cannot give the lease back; it runs out by itself"),
             Err(_) => tracing::warn!("Cannot give the lease back in time; it runs out by itself"),
         }

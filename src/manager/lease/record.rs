@@ -40,6 +40,13 @@ impl Record {
         }
     }
 
+    /// The record that gives the lease back.
+    #[must_use]
+    pub fn given_back(self, wall: Timestamp) -> Self {
+        // One second, as client-go does: a candidate that does not know what an empty holder means waits no longer.
+        Self { holder: String::new(), duration: Duration::from_secs(1), renewed: Some(wall), ..self }
+    }
+
     /// The Lease of this content.
     pub fn lease(&self, name: &str) -> Lease {
         let seconds = self.duration.as_secs() + u64::from(self.duration.subsec_nanos() > 0);

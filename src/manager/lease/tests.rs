@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::Semaphore;
+
 use super::*;
 use crate::server::Freshness;
 
@@ -65,9 +67,13 @@ const TIMES: Times = Times {
     retry_period: Duration::from_millis(20),
 };
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 struct Candidate {
     store: Memory,
     leads: Arc<AtomicBool>,
+    /// Holds up the end of the work, while it is taken.
+    at_work: Arc<Semaphore>,
     cancel: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
@@ -76,22 +82,27 @@ fn candidate(shared: &Arc<Shared>, leading: &Arc<AtomicUsize>, name: &str) -> Ca
     let store = Memory::of(shared);
     let (leads, leading) = (Arc::new(AtomicBool::new(false)), Arc::clone(leading));
     let cancel = CancellationToken::new();
-    let elector = Elector::new(store.clone(), name.to_owned(), TIMES, Metrics::new(Freshness::default()));
-    let (flag, token) = (Arc::clone(&leads), cancel.clone());
+    let elector = Elector::new(store.clone(), name.to_owned(), TIMES, PATIENCE, Metrics::new(Freshness::default()));
+    let (flag, token, at_work) = (Arc::clone(&leads), cancel.clone(), Arc::new(Semaphore::new(1)));
+    let held = Arc::clone(&at_work);
     let task = tokio::spawn(async move {
-        let work = |cancel: CancellationToken| {
-            let (flag, leading) = (Arc::clone(&flag), Arc::clone(&leading));
+        let work = |term: Term| {
+            let (flag, leading, held) = (Arc::clone(&flag), Arc::clone(&leading), Arc::clone(&held));
             async move {
                 assert_eq!(leading.fetch_add(1, Ordering::SeqCst), 0, "two lead at once");
                 flag.store(true, Ordering::SeqCst);
-                cancel.cancelled().await;
+                term.ending().await;
+                tokio::select! {
+                    () = term.over() => {}
+                    _ = held.acquire() => {}
+                }
                 flag.store(false, Ordering::SeqCst);
                 leading.fetch_sub(1, Ordering::SeqCst);
             }
         };
         elector.run(work, token).await;
     });
-    Candidate { store, leads, cancel, task }
+    Candidate { store, leads, at_work, cancel, task }
 }
 
 async fn until(what: &str, holds: impl Fn() -> bool) {
@@ -121,6 +132,37 @@ async fn a_lease_given_back_is_taken_by_the_next() {
     second.cancel.cancel();
     second.task.await.unwrap();
     assert_eq!(shared.lease.lock().unwrap().as_ref().unwrap().holder, "");
+}
+
+/// The order of stopping: what runs is finished, and only then may another begin.
+#[tokio::test]
+async fn the_lease_is_held_until_what_runs_has_finished() {
+    let (shared, leading) = (Arc::default(), Arc::default());
+    let first = candidate(&shared, &leading, "first");
+    until("leading", || leads(&first)).await;
+    let held = first.at_work.acquire().await.unwrap();
+    let second = candidate(&shared, &leading, "second");
+    first.cancel.cancel();
+    // Longer than the lease lasts, so that it must be renewed meanwhile.
+    sleep(TIMES.duration * 2).await;
+    assert!(leads(&first) && !leads(&second));
+    drop(held);
+    first.task.await.unwrap();
+    until("taking over", || leads(&second)).await;
+    second.cancel.cancel();
+    second.task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_leader_that_loses_the_lease_while_it_ends_stops_at_once() {
+    let (shared, leading) = (Arc::default(), Arc::default());
+    let first = candidate(&shared, &leading, "first");
+    until("leading", || leads(&first)).await;
+    let _held = first.at_work.acquire().await.unwrap();
+    first.cancel.cancel();
+    first.store.cut.store(true, Ordering::SeqCst);
+    until("stopping", || !leads(&first)).await;
+    first.task.await.unwrap();
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::store::{Key, Store};
 use crate::manager::queue::{Queue, add_all};
+use crate::manager::term::Term;
 use crate::manager::tuning::Tuning;
 use crate::manifests::APP;
 use crate::server::Metrics;
@@ -46,8 +47,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// How controllers run.
     pub tuning: Tuning,
-    /// Ends the controller.
-    pub cancel: CancellationToken,
+    /// How long the controller works.
+    pub term: Term,
 }
 
 /// What can be watched.
@@ -80,7 +81,7 @@ pub struct Operator<K> {
 impl<K: Watchable> Operator<K> {
     /// A controller of every `K` in the cluster, or in the namespace that the tuning names. `name` is what `--controllers`, logs and metrics call it.
     pub fn new(name: &'static str, context: Context) -> Self {
-        let queue = Queue::new(name, PACE, &context.metrics);
+        let queue = Queue::new(name, K::kind(&()), PACE, &context.metrics);
         let mut operator =
             Self { name, context, queue, objects: Store::default(), watches: Vec::new(), listed: Vec::new() };
         operator.objects =
@@ -124,8 +125,8 @@ impl<K: Watchable> Operator<K> {
         store
     }
 
-    /// Runs until cancelled. `reconcile` is called only once every watch has been told all that there is; if that takes longer
-    /// than the tuning allows, the controller ends, to be started again.
+    /// Runs until the term ends, and then finishes what it is about. `reconcile` is called only once every watch has been told
+    /// all that there is; if that takes longer than the tuning allows, the controller ends, to be started again.
     pub async fn run<E, F, R>(self, reconcile: R)
     where
         E: Display,
@@ -133,7 +134,7 @@ impl<K: Watchable> Operator<K> {
         R: Fn(Arc<K>) -> F + Clone + Send + Sync + 'static,
     {
         let Self { name, context, queue, objects, watches, listed } = self;
-        let Context { tuning, cancel, .. } = context;
+        let Context { tuning, term, .. } = context;
         let resync = tuning.resync(|| add_all(&queue, objects.all().iter().map(|object| Key::of(&**object))));
         let objects = objects.clone();
         let see_to = move |key: Key| {
@@ -151,12 +152,11 @@ impl<K: Watchable> Operator<K> {
                     listed.cancelled().await;
                 }
             };
-            if tuning.told_in_time(name, told).await {
-                queue.run(tuning.workers(&K::kind(&()), &K::group(&())), see_to, cancel.clone()).await;
+            if term.until_ending(tuning.told_in_time(name, told)).await == Some(true) {
+                queue.run(tuning.workers(&K::kind(&()), &K::group(&())), see_to, term).await;
             }
         };
         tokio::select! {
-            () = cancel.cancelled() => {}
             _ = join_all(watches) => {}
             () = resync => {}
             () = reconciles => {}

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::{Resource, ResourceExt as _};
 
 use super::owner::controller_uid;
+use crate::manager::queue::Named;
 
 /// Namespace and name of an object.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,6 +22,16 @@ impl Key {
     /// Of an object.
     pub fn of(object: &impl Resource) -> Self {
         Self { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
+    }
+}
+
+impl Named for Key {
+    fn namespace(&self) -> Option<&str> {
+        Some(self.namespace.as_str()).filter(|namespace| !namespace.is_empty())
+    }
+
+    fn name(&self) -> &str {
+        &self.name
     }
 }
 

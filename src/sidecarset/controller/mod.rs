@@ -18,6 +18,7 @@ use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::manager::queue::{Queue, add_all};
+use crate::manager::term::Term;
 use crate::manager::tuning::Tuning;
 use crate::server::Metrics;
 use crate::sidecarset::api::{GROUP, KIND, SidecarSet};
@@ -47,16 +48,16 @@ pub enum Error {
     Timeout,
 }
 
-/// Runs the controller until cancelled. It ends by itself when it was not told of every object in time.
+/// Runs the controller until the term ends. It ends by itself when it was not told of every object in time.
 pub async fn run(
     client: Client,
     world: World,
     coverage: Receiver<Coverage>,
     metrics: Metrics,
     tuning: Tuning,
-    cancel: CancellationToken,
+    term: Term,
 ) {
-    let queue = Queue::new(NAME, PACE, &metrics);
+    let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
     let events = watch::run(tuning.api(client.clone()), &world, &pods, coverage.clone(), &queue, listed.clone());
@@ -67,7 +68,7 @@ pub async fn run(
             listed.cancelled().await;
             world.published().await;
         };
-        if !tuning.told_in_time(NAME, told).await {
+        if term.until_ending(tuning.told_in_time(NAME, told)).await != Some(true) {
             return;
         }
         let (sets, world, pods) = (Api::all(client), world.clone(), Arc::clone(&pods));
@@ -76,10 +77,9 @@ pub async fn run(
             let controller = controller.clone();
             async move { controller.reconcile(&name).await.map(|()| None) }
         };
-        queue.run(tuning.workers(KIND, GROUP), reconcile, cancel.clone()).await;
+        queue.run(tuning.workers(KIND, GROUP), reconcile, term).await;
     };
     tokio::select! {
-        () = cancel.cancelled() => {}
         () = events => {}
         () = resync => {}
         () = reconciles => {}
@@ -106,7 +106,7 @@ impl Controller {
         if set.terminating || (conditions.is_none() && !counts.differ_from(stored)) {
             return Ok(());
         }
-        tracing::debug!(sidecarset = name, ?counts, "Writing status");
+        tracing::debug!(?counts, "Writing status");
         let mut status = json!(counts);
         if let Some(conditions) = conditions {
             status["conditions"] = json!(conditions);

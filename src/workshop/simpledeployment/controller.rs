@@ -20,7 +20,7 @@ const FIELD_MANAGER: &str = "simpledeployment_controller";
 const IMAGE_VARIABLE: &str = "SIMPLEDEPLOYMENT_IMAGE";
 const DEFAULT_IMAGE: &str = "nginx:1.14.2";
 
-/// Runs the controller until cancelled.
+/// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let client = context.client.clone();
     let mut operator = Operator::<SimpleDeployment>::new(NAME, context);

@@ -23,7 +23,7 @@ const FIELD_MANAGER: &str = "welcome_controller";
 const IMAGE_VARIABLE: &str = "WELCOME_IMAGE";
 const DEFAULT_IMAGE: &str = "sdfcdwefe/operatordemo:v1";
 
-/// Runs the controller until cancelled.
+/// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let client = context.client.clone();
     let mut operator = Operator::<Welcome>::new(NAME, context);

@@ -1,0 +1,64 @@
+//! What a process outside the cluster leaves behind when it is killed: the API server is told to ask at an address where nobody
+//! answers any more, and refuses what it would have to ask about.
+
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::Client;
+use tokio::time::{sleep, timeout};
+
+use super::conversion::{is_at_a_process, is_written_by_us, point};
+use super::registration::{Configuration, Error, REQUEST_TIMEOUT, RETRY, remove};
+use crate::manifests::webhooks::{MUTATING, Target, VALIDATING};
+
+/// What to look at, for a process that does not register itself. One that does writes over all of it.
+#[derive(Debug, Clone)]
+pub struct Leftovers {
+    /// Names of the definitions whose objects are converted.
+    pub converted: Vec<String>,
+    /// Our own namespace.
+    pub namespace: String,
+}
+
+impl Leftovers {
+    /// Removes webhook configurations that such a process made, and has definitions as they are printed; tries until that is
+    /// done, or not allowed.
+    pub async fn put_right(&self, client: &Client) {
+        loop {
+            match timeout(REQUEST_TIMEOUT, self.try_to(client)).await.unwrap_or(Err(Error::Timeout)) {
+                Ok(()) => return,
+                Err(Error::Api { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 403) => {
+                    return tracing::error!(
+                        error = %source,
+                        "Webhooks of a process that was killed are still registered, and this one may not remove them: \
+                         `kubectl delete mutatingwebhookconfiguration/{MUTATING} validatingwebhookconfiguration/{VALIDATING}`"
+                    );
+                }
+                Err(error) => tracing::warn!(%error, "Cannot look for webhooks of a killed process, trying again"),
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    async fn try_to(&self, client: &Client) -> Result<(), Error> {
+        for definition in &self.converted {
+            match self.point_back(client, definition).await {
+                // One that is not there yet is printed with the Service.
+                Ok(()) | Err(Error::NoDefinition(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        remove(client, is_of_a_process::<MutatingWebhookConfiguration>).await?;
+        remove(client, is_of_a_process::<ValidatingWebhookConfiguration>).await
+    }
+
+    async fn point_back(&self, client: &Client, definition: &str) -> Result<(), Error> {
+        if !is_at_a_process(client, definition).await? {
+            return Ok(());
+        }
+        let printed = Target::Service { namespace: self.namespace.clone() }.converter(None);
+        point(client, definition, &printed).await
+    }
+}
+
+fn is_of_a_process<C: Configuration>(found: &C) -> bool {
+    is_written_by_us(found) && found.entries().iter().all(|(_, config)| config.url.is_some())
+}
