@@ -1,4 +1,4 @@
-//! `outrider uninstall`: the webhook configurations go before what answers them.
+//! `outrider uninstall`: the webhook configurations go before what answers them, and so does our hold on objects.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -10,9 +10,12 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use super::cluster::{ClusterArgs, Told, run};
 use super::streams::Outcome;
 use crate::manager::client;
+use crate::manager::registration;
+use crate::manager::retire::{self, Retirement};
 use crate::manager::uninstall::{self, remove};
 use crate::manifests::webhooks::{MUTATING, VALIDATING};
 use crate::server::deadline::parse_go_duration;
+use crate::workshop::Kinds;
 
 /// Arguments of `outrider uninstall`.
 #[derive(Debug, Args)]
@@ -21,7 +24,7 @@ pub struct UninstallArgs {
     /// The cluster
     #[command(flatten)]
     pub cluster: ClusterArgs,
-    /// How long to wait until a configuration is gone
+    /// How long to wait until a configuration is gone, or the objects of a kind are free
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub timeout: Duration,
     /// Have the API server check the request without removing anything
@@ -34,19 +37,27 @@ Removes the webhook configurations outrider-mutating and outrider-validating and
 of Outrider are removed: the chart does, as its pre-delete hook. While a configuration is there and nobody answers, the API server \
 refuses pods. May be run twice; what is not there needs no removing.
 
-Custom resource definitions and SidecarSets stay. To remove them too, and every set with them:
+CronJobs of batch.outrider.dev are let go of, so that they can be read and deleted when Outrider is gone: v2 is not served any more, \
+nothing is converted, and the finalizer is taken away. A CronJob with deletionPolicy WaitForActiveJobs waits for nothing from then \
+on. To serve v2 again, apply the definitions with --server-side --force-conflicts.
+
+Custom resource definitions and their objects stay. To remove them too:
   kubectl delete crd sidecarsets.apps.outrider.dev
 
-It needs get and delete on the two configurations:
+It needs get and delete on the two configurations, and where CronJobs are on, get and patch on their definition and list and patch \
+on them:
   kubectl create clusterrole uninstall --verb=get,delete \\
     --resource=mutatingwebhookconfigurations,validatingwebhookconfigurations \\
     --resource-name=outrider-mutating --resource-name=outrider-validating
+  kubectl create clusterrole uninstall-definitions --verb=get,patch \\
+    --resource=customresourcedefinitions --resource-name=cronjobs.batch.outrider.dev
+  kubectl create clusterrole uninstall-cronjobs --verb=list,patch --resource=cronjobs.batch.outrider.dev
 
 Examples:
   outrider uninstall --dry-run
   outrider uninstall --timeout 30s
 
-Exit codes: 0 both are gone, 2 one is still there.";
+Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 
 #[derive(Debug, thiserror::Error)]
 enum Failure {
@@ -62,30 +73,47 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub fn execute(args: &UninstallArgs) -> ExitCode {
     run(async {
         let client = args.cluster.client().await?;
-        let outcomes = [
-            (MUTATING, remove::<MutatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await),
-            (VALIDATING, remove::<ValidatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await),
-        ];
-        Ok::<_, Failure>(told(&outcomes, args.dry_run))
+        let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
+        let removed = remove::<MutatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
+        tell_of_removal(&mut told, MUTATING, &removed, args.dry_run);
+        let removed = remove::<ValidatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
+        tell_of_removal(&mut told, VALIDATING, &removed, args.dry_run);
+        for kind in Kinds::all().iter().filter_map(Retirement::of) {
+            let outcome = kind.carry_out(&client, args.timeout, args.dry_run).await;
+            tell_of_retirement(&mut told, &kind.definition, &outcome, args.dry_run);
+        }
+        Ok::<_, Failure>(told)
     })
 }
 
-/// One configuration that stays does not keep the other from being removed and told.
-fn told(outcomes: &[(&str, Result<uninstall::Outcome, uninstall::Error>)], dry_run: bool) -> Told {
-    let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
-    for (name, outcome) in outcomes {
-        let words = match outcome {
-            Ok(uninstall::Outcome::Absent) => "it is not there, nothing to do",
-            Ok(uninstall::Outcome::Removed) if dry_run => "would be removed (dry run)",
-            Ok(uninstall::Outcome::Removed) => "removed",
-            Err(error) => {
-                // Writing to a String cannot fail.
-                let _ = writeln!(told.aside, "outrider: {error}");
-                told.outcome = Outcome::BadInput;
-                continue;
-            }
-        };
-        let _ = writeln!(told.result, "{name}: {words}");
-    }
-    told
+/// One thing that stays does not keep another from being removed and told.
+fn tell_of_removal(told: &mut Told, name: &str, outcome: &Result<uninstall::Outcome, uninstall::Error>, dry_run: bool) {
+    // Writing to a String cannot fail.
+    let _ = match outcome {
+        Ok(uninstall::Outcome::Absent) => writeln!(told.result, "{name}: it is not there, nothing to do"),
+        Ok(uninstall::Outcome::Removed) if dry_run => writeln!(told.result, "{name}: would be removed (dry run)"),
+        Ok(uninstall::Outcome::Removed) => writeln!(told.result, "{name}: removed"),
+        Err(error) => stays(told, error),
+    };
+}
+
+fn tell_of_retirement(
+    told: &mut Told,
+    name: &str,
+    outcome: &Result<retire::Outcome, registration::Error>,
+    dry_run: bool,
+) {
+    let _ = match outcome {
+        // Where the kind is off, nobody has rights on it.
+        Ok(retire::Outcome::Unknown(why)) => {
+            writeln!(told.aside, "outrider: {name}: not looked at, which is right where CronJobs are off: {why}")
+        }
+        Ok(outcome) => writeln!(told.result, "{name}: {}", outcome.told(dry_run)),
+        Err(error) => stays(told, error),
+    };
+}
+
+fn stays(told: &mut Told, error: &dyn std::error::Error) -> std::fmt::Result {
+    told.outcome = Outcome::BadInput;
+    writeln!(told.aside, "outrider: {error}")
 }

@@ -10,6 +10,7 @@ pub mod operator;
 pub mod options;
 pub mod queue;
 pub mod registration;
+pub mod retire;
 pub mod schedule;
 pub mod term;
 pub mod tuning;

@@ -13,9 +13,11 @@ use super::Controller;
 use super::watched_job::WatchedJob;
 use crate::manager::operator::apply::{Error, request};
 use crate::manager::operator::{Again, Key};
+use crate::manager::retire::is_retired;
 use crate::manifests::APP;
-use crate::workshop::cronjob::api::{CronJob, CronJobStatus};
+use crate::workshop::cronjob::api::{CronJob, CronJobStatus, GROUP, PLURAL};
 use crate::workshop::cronjob::reconcile::{Event, Plan, Step, creation_failed, is_child, merge_patch};
+use crate::workshop::cronjob::vocabulary::FINALIZER;
 
 /// When to look again at what the watch has not told yet.
 const SOON: Duration = Duration::from_secs(1);
@@ -70,7 +72,7 @@ impl<'a> Course<'a> {
                 Ok(Taken::Overtaken) => return Ok(Some(SOON)),
                 Ok(Taken::Refused) => return Ok(Some(earlier(again, LOOK_AGAIN))),
                 Err(error) if step.is_best_effort() => {
-                    tracing::warn!(cronjob = ?self.key, %error, "A step failed; it is tried again");
+                    tracing::warn!(%error, "A step failed; it is tried again");
                     again = Some(earlier(again, LOOK_AGAIN));
                 }
                 Err(error) => return Err(error),
@@ -89,7 +91,12 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// Puts none where `outrider uninstall` has taken them away: nobody would take them away again.
     async fn set_finalizers(&mut self, finalizers: &[String]) -> Result<Taken, Error> {
+        let holds = finalizers.iter().any(|finalizer| finalizer == FINALIZER);
+        if holds && is_retired(&self.controller.client, &format!("{PLURAL}.{GROUP}")).await? {
+            return Ok(Taken::Moot);
+        }
         let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": self.version}});
         let (api, params, patch) = (self.cronjobs(), PatchParams::default(), Patch::Merge(&patch));
         let patched = request::<CronJob, _>(&self.key, api.patch(&self.key.name, &params, &patch)).await;
@@ -172,7 +179,7 @@ impl<'a> Course<'a> {
         if status == self.status {
             return Ok(Taken::Refused);
         }
-        tracing::warn!(cronjob = ?self.key, why = message, "A Job cannot be created; it is tried again");
+        tracing::warn!(why = message, "A Job cannot be created; it is tried again");
         let taken = self.write_status(&status).await?;
         if !matches!(taken, Taken::Done) {
             return Ok(taken);
@@ -195,7 +202,7 @@ impl<'a> Course<'a> {
     /// `job` is the Job that the event is about, too: without it kube's recorder would count the events of two Jobs as one.
     async fn tell(&self, event: &Event, job: Option<&str>) {
         if event.warning {
-            tracing::warn!(cronjob = ?self.key, reason = event.reason, "{}", event.message);
+            tracing::warn!(reason = event.reason, "{}", event.message);
         }
         let related = job.map(|name| ObjectReference {
             api_version: Some(<Job as k8s_openapi::Resource>::API_VERSION.to_owned()),

@@ -25,7 +25,7 @@ use crate::manager::operator::{Again, Context, Events, Key, Operator, Store};
 /// Tells the time: the wall clock, or one that a test sets.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Runs the controller until cancelled.
+/// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let controller = Controller::new(context.client.clone(), Arc::new(Timestamp::now));
     let mut operator = Operator::<CronJob>::new(NAME, context);
@@ -61,7 +61,7 @@ impl Controller {
     async fn reconcile(&self, known: &CronJob, jobs: &[ChildJob]) -> Result<Again, Error> {
         let Some((cronjob, plan)) = self.decide(known, jobs).await? else { return Ok(None) };
         let key = Key::of(cronjob.as_ref());
-        tracing::debug!(cronjob = ?key, decision = ?plan.decision, again = ?plan.requeue_after, "Decided");
+        tracing::debug!(decision = ?plan.decision, again = ?plan.requeue_after, "Decided");
         Course::of(self, &cronjob, key).take(&plan).await
     }
 

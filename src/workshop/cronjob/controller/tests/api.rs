@@ -28,6 +28,8 @@ pub struct Content {
     pub refusal: Option<(&'static str, u16, &'static str)>,
     /// Bodies of deletions.
     pub deletions: Vec<Value>,
+    /// Whether `outrider uninstall` has been here.
+    pub retired: bool,
 }
 
 /// Clones share their content.
@@ -44,6 +46,7 @@ impl Api {
             requests: Vec::new(),
             refusal: None,
             deletions: Vec::new(),
+            retired: false,
         })))
     }
 
@@ -83,6 +86,9 @@ impl Content {
     }
 
     fn answer(&mut self, method: &Method, path: &str, body: &Value) -> (u16, Value) {
+        if path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cronjobs.batch.outrider.dev" {
+            return (200, definition(self.retired));
+        }
         let parts: Vec<&str> = path.split('/').skip(6).collect();
         let request = format!("{method} {}", parts.join("/"));
         self.requests.push(request.clone());
@@ -133,6 +139,13 @@ impl Content {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap()
+}
+
+fn definition(retired: bool) -> Value {
+    let version = |name: &str, served: bool| json!({"name": name, "served": served, "storage": name == "v1"});
+    let spec = json!({"group": "batch.outrider.dev", "scope": "Namespaced", "names": {"kind": "CronJob", "plural": "cronjobs"},
+        "versions": [version("v1", true), version("v2", !retired)]});
+    json!({"metadata": {"name": "cronjobs.batch.outrider.dev"}, "spec": spec})
 }
 
 fn found(object: Option<&Value>) -> (u16, Value) {

@@ -254,6 +254,17 @@ async fn the_finalizer_goes_only_when_no_job_runs_in_truth() {
 }
 
 #[tokio::test]
+async fn no_finalizer_is_put_where_uninstall_has_taken_it_away_and_runs_start_all_the_same() {
+    let world = World::new(&json!({}));
+    world.api.content().retired = true;
+    world.look().await.unwrap();
+    world.set_clock("12:01:00");
+    world.look().await.unwrap();
+    assert_eq!((world.stored("/metadata/finalizers"), world.jobs()), (None, vec![job_of("12:01:00")]));
+}
+
+/// Acceptance check 23: what has to be tidied up fails.
+#[tokio::test]
 async fn a_finalizer_that_cannot_be_removed_is_tried_again() {
     let world = World::new(&json!({}));
     world.settle().await;

@@ -1,0 +1,254 @@
+//! Lets go of the objects of a kind of the workshop, for when nobody will see to them any more: what the API server would ask
+//! of us is not asked, and no finalizer of ours holds anything.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, WebhookClientConfig,
+};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::operator::Key;
+use super::operator::apply::{self, request};
+use super::registration::{Error, REQUEST_TIMEOUT};
+use crate::workshop::Kind;
+
+const POLL: Duration = Duration::from_millis(500);
+
+/// What to let go of.
+#[derive(Debug, Clone)]
+pub struct Retirement {
+    /// Name of the definition.
+    pub definition: String,
+    /// The group, which our finalizers begin with.
+    group: String,
+    /// How objects are stored, and so how they can be had when nothing is converted.
+    objects: ApiResource,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// There is no such definition.
+    Absent,
+    /// We may not look whether there is one, as the API server says.
+    Unknown(String),
+    /// Nothing of ours is left.
+    Free {
+        /// Versions that are not served any more.
+        stopped: Vec<String>,
+        /// Objects that had a finalizer of ours.
+        freed: usize,
+    },
+}
+
+impl Retirement {
+    /// Of a kind that has something to let go of: objects that are converted, or that its controller may have put a finalizer
+    /// on, as it may write them.
+    pub fn of(kind: &Kind) -> Option<Self> {
+        let spec = (kind.crd)(&WebhookClientConfig::default()).spec;
+        let (group, names) = (spec.group, spec.names);
+        let is_own = |list: Option<Vec<String>>, own: &str| list.iter().flatten().any(|found| found == own);
+        let writes = (kind.rules)().into_iter().any(|rule| {
+            is_own(rule.api_groups, &group)
+                && is_own(rule.resources, &names.plural)
+                && rule.verbs.iter().any(|verb| verb == "patch")
+        });
+        let stored = spec.versions.into_iter().find(|version| version.storage)?.name;
+        (writes || spec.conversion.is_some()).then(|| Self {
+            definition: format!("{}.{group}", names.plural),
+            objects: ApiResource::from_gvk_with_plural(
+                &GroupVersionKind::gvk(&group, &stored, &names.kind),
+                &names.plural,
+            ),
+            group,
+        })
+    }
+
+    /// Has the API server serve the stored version alone and convert nothing, and takes our finalizers from every object. A
+    /// controller that still runs does not put them back, as it sees that not every version is served.
+    ///
+    /// # Errors
+    /// What the API server says; [`Error::Timeout`] when objects get finalizers of ours anew for so long.
+    pub async fn carry_out(&self, client: &Client, patience: Duration, dry_run: bool) -> Result<Outcome, Error> {
+        timeout(patience, self.let_go(client, dry_run)).await.unwrap_or(Err(Error::Timeout))
+    }
+
+    async fn let_go(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {
+        let definitions: Api<DynamicObject> =
+            Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
+        let found = match self.ask(definitions.get_opt(&self.definition)).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Outcome::Absent),
+            Err(Error::Api { source, .. }) if code(&source) == Some(403) => {
+                return Ok(Outcome::Unknown(source.to_string()));
+            }
+            Err(error) => return Err(error),
+        };
+        let params = PatchParams { dry_run, ..PatchParams::default() };
+        let (patch, stopped) = stored_version_alone(&found.data);
+        if let Some(patch) = patch {
+            self.ask(definitions.patch(&self.definition, &params, &Patch::Merge(&patch))).await?;
+        }
+        let freed = self.free(client, &params).await?;
+        Ok(Outcome::Free { stopped, freed })
+    }
+
+    /// Looks again until none is held: a controller may have been about to hold one.
+    async fn free(&self, client: &Client, params: &PatchParams) -> Result<usize, Error> {
+        let all: Api<DynamicObject> = Api::all_with(client.clone(), &self.objects);
+        let mut freed = 0;
+        loop {
+            let listed = self.ask(all.list_metadata(&ListParams::default())).await?;
+            let held: Vec<ObjectMeta> =
+                listed.items.into_iter().map(|object| object.metadata).filter(|object| self.holds(object)).collect();
+            if held.is_empty() {
+                return Ok(freed);
+            }
+            for object in &held {
+                freed += usize::from(self.free_one(client, object, params).await?);
+            }
+            if params.dry_run {
+                return Ok(freed);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    async fn free_one(&self, client: &Client, object: &ObjectMeta, params: &PatchParams) -> Result<bool, Error> {
+        let (Some(namespace), Some(name)) = (&object.namespace, &object.name) else { return Ok(false) };
+        let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &self.objects);
+        let others: Vec<&String> =
+            object.finalizers.iter().flatten().filter(|finalizer| !self.is_ours(finalizer)).collect();
+        let patch = json!({"metadata": {"finalizers": others, "resourceVersion": object.resource_version}});
+        match self.ask(objects.patch_metadata(name, params, &Patch::Merge(&patch))).await {
+            Ok(_) => Ok(true),
+            // Gone, or changed: the next look tells.
+            Err(Error::Api { source, .. }) if matches!(code(&source), Some(404 | 409)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn holds(&self, object: &ObjectMeta) -> bool {
+        object.finalizers.iter().flatten().any(|finalizer| self.is_ours(finalizer))
+    }
+
+    fn is_ours(&self, finalizer: &str) -> bool {
+        finalizer.strip_prefix(&self.group).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    async fn ask<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
+        let failed = |source| Error::Api { name: self.definition.clone(), source: Box::new(source) };
+        timeout(REQUEST_TIMEOUT, request).await.map_err(|_| Error::Timeout)?.map_err(failed)
+    }
+}
+
+/// Whether the definition named was retired: no finalizer is to be put on its objects, as nobody would take it away again.
+///
+/// # Errors
+/// What the API server says.
+pub async fn is_retired(client: &Client, definition: &str) -> Result<bool, apply::Error> {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    let key = Key { namespace: String::new(), name: definition.to_owned() };
+    let found = request::<CustomResourceDefinition, _>(&key, definitions.get(definition)).await?;
+    Ok(found.spec.versions.iter().any(|version| !version.served))
+}
+
+/// The merge patch that leaves only the stored version served, if another is, and the names of the others.
+fn stored_version_alone(definition: &Value) -> (Option<Value>, Vec<String>) {
+    let mut versions = definition.pointer("/spec/versions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut stopped = Vec::new();
+    for version in &mut versions {
+        if version["served"] == true && version["storage"] != true {
+            version["served"] = false.into();
+            stopped.extend(version["name"].as_str().map(str::to_owned));
+        }
+    }
+    // A list in a merge patch is taken as a whole.
+    let conversion = json!({"strategy": "None", "webhook": null});
+    let patch = json!({"spec": {"versions": versions, "conversion": conversion}});
+    ((!stopped.is_empty()).then_some(patch), stopped)
+}
+
+fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+impl Outcome {
+    /// In words, as a line of the command.
+    pub fn told(&self, dry_run: bool) -> String {
+        let Self::Free { stopped, freed } = self else { return "it is not there, nothing to do".to_owned() };
+        if stopped.is_empty() && *freed == 0 {
+            return "nothing of Outrider holds it".to_owned();
+        }
+        let (would, would_have) = if dry_run { ("would be ", " (dry run)") } else { ("", "") };
+        let mut words = String::new();
+        if !stopped.is_empty() {
+            // Writing to a String cannot fail.
+            let _ = write!(words, "{} {would}not served and nothing {would}converted any more; ", stopped.join(", "));
+        }
+        let objects = if *freed == 1 { "object" } else { "objects" };
+        let _ = write!(words, "{freed} {objects} {would}freed of Outrider's finalizer{would_have}");
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workshop::Kinds;
+
+    #[test]
+    fn cronjobs_alone_are_converted_and_held_and_every_other_kind_needs_nothing() {
+        let all: Vec<Retirement> = Kinds::all().iter().filter_map(Retirement::of).collect();
+        let names: Vec<&str> = all.iter().map(|retirement| retirement.definition.as_str()).collect();
+        assert_eq!(names, ["cronjobs.batch.outrider.dev"]);
+        assert_eq!(all[0].objects.api_version, "batch.outrider.dev/v1");
+    }
+
+    #[test]
+    fn only_what_is_served_and_not_stored_is_stopped() {
+        let version = |name: &str, served: bool, storage: bool| json!({"name": name, "served": served, "storage": storage, "new": 1});
+        let definition = |versions: &[Value]| json!({"spec": {"versions": versions, "other": 1}});
+        let (patch, stopped) =
+            stored_version_alone(&definition(&[version("v1", true, true), version("v2", true, false)]));
+        assert_eq!(stopped, ["v2"]);
+        let versions = [version("v1", true, true), version("v2", false, false)];
+        let conversion = json!({"strategy": "None", "webhook": null});
+        assert_eq!(patch, Some(json!({"spec": {"versions": versions, "conversion": conversion}})));
+        assert_eq!(stored_version_alone(&definition(&versions)), (None, vec![]));
+    }
+
+    #[test]
+    fn the_outcome_is_told_in_one_line() {
+        let free = |stopped: &[&str], freed| Outcome::Free {
+            stopped: stopped.iter().map(ToString::to_string).collect(),
+            freed,
+        };
+        for (outcome, dry_run, told) in [
+            (Outcome::Absent, false, "it is not there, nothing to do"),
+            (free(&[], 0), false, "nothing of Outrider holds it"),
+            (
+                free(&["v2"], 1),
+                false,
+                "v2 not served and nothing converted any more; 1 object freed of Outrider's finalizer",
+            ),
+            (free(&[], 2), false, "2 objects freed of Outrider's finalizer"),
+            (
+                free(&["v2"], 0),
+                true,
+                "v2 would be not served and nothing would be converted any more; 0 objects would be freed of Outrider's \
+                 finalizer (dry run)",
+            ),
+        ] {
+            assert_eq!(outcome.told(dry_run), told);
+        }
+    }
+}
