@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider, service_account_of};
 use crate::room::REGISTERING;
-use crate::toy_webhook::post;
+use crate::toy_webhook::{Begun, post};
 
 pub const KINDS: &str = "--enable-kinds=cronjob";
 const V1: &str = "cronjobs.v1.batch.outrider.dev";
@@ -358,6 +358,18 @@ fn reviews_and_conversions_are_answered_as_the_api_server_wants_them() {
     let names: Vec<&Value> =
         response["convertedObjects"].as_array().unwrap().iter().map(|object| &object["metadata"]["name"]).collect();
     assert_eq!(names, ["a", "b"]);
+    // What is wrong with an object is for others to say: it is converted all the same, and stands in nobody's way.
+    let bad = json!({"apiVersion": "batch.outrider.dev/v1", "kind": "CronJob", "metadata": {"name": "bad"}, "spec": 5});
+    let request = json!({"uid": "u-3", "desiredAPIVersion": "batch.outrider.dev/v2", "objects": [objects[0], bad]});
+    let review = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request});
+    let response = &post(outrider.webhooks, &ca, "/convert", &review)["response"];
+    assert_eq!(response["result"]["status"], "Success");
+    assert_eq!(
+        (&response["convertedObjects"][1]["spec"], response["convertedObjects"].as_array().unwrap().len()),
+        (&json!(5), 2)
+    );
+    let (garbage, _) = Begun::post(outrider.webhooks, &ca, "/convert", "{\"kind\": ").finish();
+    assert!(garbage.contains(" 400 "), "{garbage}");
 
     let review = |object: Value| {
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
@@ -414,7 +426,7 @@ fn a_job_starts_at_the_minute_and_its_end_is_seen() {
     eventually("its end is seen", || room.active("tick").is_empty());
 }
 
-/// Acceptance check 19 and the upstream test T9.
+/// Acceptance check 19.
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn a_schedule_that_never_comes_is_told_and_costs_nothing() {
@@ -484,14 +496,17 @@ fn a_suspended_cronjob_starts_nothing_and_still_tidies_up() {
     eventually("the missed run starts", || room.jobs().len() == 1);
 }
 
-/// The upstream tests T10 and T12.
+/// The upstream tests T9, T10 and T12: for ten seconds nothing is active, then exactly the one Job.
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn the_status_names_the_jobs_that_run_and_one_condition_says_so() {
     let room = Room::new("status");
     room.apply("watched", &json!({"schedule": "1 1 1 1 *"})).unwrap();
     eventually("it is seen", || room.condition("watched", "Available").is_some());
-    assert_eq!(room.active("watched"), [""; 0]);
+    for _ in 0..10 {
+        assert_eq!(room.active("watched"), [""; 0]);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
     room.job("test-job", &room.v1("watched"));
     eventually("the Job is seen", || room.active("watched") == ["test-job"]);
     let conditions = room.v1("watched")["status"]["conditions"].take();

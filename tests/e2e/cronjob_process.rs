@@ -4,7 +4,8 @@ use cluster::Cluster;
 use serde_json::{Value, json};
 
 use crate::cronjob::{KINDS, bare_cluster, cronjob, registered};
-use crate::process::{Outrider, eventually, outrider, service_account_of};
+use crate::process::{Outrider, eventually, outrider, outrider_on, service_account_of};
+use crate::replicas::CONFIGURATIONS;
 
 const DEFINITION: &str = "cronjobs.batch.outrider.dev";
 const ODD: [&str; 10] = [
@@ -24,11 +25,22 @@ fn get(cluster: &Cluster, args: &[&str]) -> Value {
     serde_json::from_str(&cluster.kubectl_ok(&[&["get", "-o", "json"], args].concat(), None).unwrap()).unwrap()
 }
 
+/// The upstream test T22: what a webhook would refuse can be stored, read, labelled and deleted while there is none.
+fn a_set_that_says_nothing_is_stored(cluster: &Cluster) {
+    let set = json!({"apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "foo"}, "spec": {}});
+    cluster.kubectl_ok(&["create", "-f", "-"], Some(&set.to_string())).unwrap();
+    cluster.kubectl_ok(&["label", "sidecarset", "foo", "hello=world"], None).unwrap();
+    let stored = get(cluster, &["sidecarset", "foo"]);
+    assert_eq!((&stored["metadata"]["labels"], &stored["spec"]), (&json!({"hello": "world"}), &json!({})));
+    cluster.kubectl_ok(&["delete", "sidecarset", "foo", "--timeout=30s"], None).unwrap();
+}
+
 /// Acceptance check 12 with 1,000 objects, stored while nobody judged them.
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn a_thousand_odd_schedules_are_listed_in_both_versions_and_then_all_is_quiet() {
     let cluster = bare_cluster();
+    a_set_that_says_nothing_is_stored(&cluster);
     let namespace = cluster.namespace("odd").unwrap();
     let objects: Vec<Value> = (0..1000)
         .map(|number| {
@@ -123,4 +135,84 @@ fn the_definition_gets_the_ca_bundle_and_a_killed_process_starts_no_run_twice() 
     });
     assert_eq!(jobs(), 1);
     second.end();
+    a_killed_process_leaves_nothing_that_the_next_does_not_put_right(&cluster);
+    uninstall_frees_cronjobs_while_the_controller_runs(&cluster);
+}
+
+/// Killed where it registered itself, a process leaves the API server with an address where nobody answers.
+fn a_killed_process_leaves_nothing_that_the_next_does_not_put_right(cluster: &Cluster) {
+    cluster.kubectl_ok(&["delete", CONFIGURATIONS, "--all"], None).unwrap();
+    for _ in 0..2 {
+        // Each with an address of its own.
+        let killed = Outrider::registered_as(cluster, &cluster.kubeconfig(), &[KINDS]);
+        let url = json!(format!("https://{}/convert", killed.webhooks));
+        eventually("it is asked for conversions", || {
+            get(cluster, &["crd", DEFINITION])["spec"]["conversion"]["webhook"]["clientConfig"]["url"] == url
+        });
+        eventually("its webhooks are registered", || {
+            get(cluster, &[CONFIGURATIONS])["items"].as_array().unwrap().len() == 2
+        });
+        killed.kill();
+    }
+}
+
+/// The flags of `make run ENABLE_WEBHOOKS=false`.
+fn flags_of_make_run_without_webhooks() -> Vec<String> {
+    let mut make = std::process::Command::new("make");
+    make.args(["--dry-run", "run", "ENABLE_WEBHOOKS=false", "KUBECTL=kubectl", "CARGO=cargo"]);
+    make.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    let shown = String::from_utf8(make.output().unwrap().stdout).unwrap().replace("\\\n", " ");
+    let line =
+        shown.lines().find_map(|line| line.split_once(" serve ")).unwrap_or_else(|| panic!("{shown}")).1.to_owned();
+    line.replace('\'', "").split_whitespace().map(str::to_owned).collect()
+}
+
+/// Acceptance check 34: without webhooks the controllers work, also after somebody with webhooks was killed. And what
+/// `outrider uninstall` promises: nothing of ours holds an object afterwards, not even one that is made later.
+fn uninstall_frees_cronjobs_while_the_controller_runs(cluster: &Cluster) {
+    let flags = flags_of_make_run_without_webhooks();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    assert!(flags.contains(&"--enable-webhooks=false") && !flags.contains(&"--register-webhooks"), "{flags:?}");
+    let process = Outrider::start(cluster, &cluster.kubeconfig(), &flags);
+    process.ready();
+    assert!(process.readyz().ends_with("ok"), "{}", process.readyz());
+    assert!(std::net::TcpStream::connect(process.webhooks).is_err(), "nothing listens there");
+    eventually("no webhook is left of the killed process", || {
+        get(cluster, &[CONFIGURATIONS])["items"].as_array().unwrap().is_empty()
+    });
+    eventually("nor a conversion", || {
+        get(cluster, &["crd", DEFINITION])["spec"]["conversion"]["webhook"]["clientConfig"]["service"].is_object()
+    });
+
+    let namespace = cluster.namespace("unheld").unwrap();
+    let v1 = "cronjobs.v1.batch.outrider.dev";
+    let object = |name: &str| get(cluster, &["-n", namespace.name(), v1, name]);
+    namespace.apply(&cronjob("before", &json!({"suspend": true})).to_string()).unwrap();
+    eventually("it is held", || object("before")["metadata"]["finalizers"][0].is_string());
+    let uninstall = |args: &[&str]| outrider_on(&cluster.kubeconfig(), &[&["uninstall"], args].concat());
+    let dry = uninstall(&["--dry-run"]);
+    assert!(
+        dry.stdout.contains("2 objects would be freed of Outrider's finalizer (dry run)\n"),
+        "{}{}",
+        dry.stdout,
+        dry.stderr
+    );
+    assert!(object("before")["metadata"]["finalizers"][0].is_string());
+    let done = uninstall(&[]);
+    let told = format!(
+        "{DEFINITION}: v2 not served and nothing converted any more; 2 objects freed of Outrider's finalizer\n"
+    );
+    assert!(done.stdout.ends_with(&told), "{}{}", done.stdout, done.stderr);
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
+    namespace.apply(&cronjob("after", &json!({"suspend": true})).to_string()).unwrap();
+    eventually("it is seen", || object("after")["status"]["conditions"].is_array());
+    for name in ["before", "after"] {
+        assert!(object(name)["metadata"].get("finalizers").is_none(), "{name}");
+    }
+    process.end();
+    let crds = outrider(&["manifests", "crds", KINDS]);
+    cluster.kubectl_ok(&["apply", "--server-side", "--force-conflicts", "-f", "-"], Some(&crds)).unwrap();
+    assert_eq!(uninstall(&[]).code, Some(0), "served again, and not any more");
+    cluster.kubectl_ok(&["delete", "crd", DEFINITION, "--timeout=30s"], None).unwrap();
+    assert!(uninstall(&[]).stdout.ends_with(&format!("{DEFINITION}: it is not there, nothing to do\n")));
 }

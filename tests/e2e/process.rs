@@ -135,7 +135,7 @@ impl Outrider {
 
     /// Whether its controllers have done anything.
     pub fn has_reconciled(&self) -> bool {
-        let metrics = get(self.metrics, "/metrics").unwrap();
+        let metrics = self.metrics();
         let counts = metrics.lines().filter(|line| line.starts_with("outrider_reconcile_total{"));
         counts.filter_map(|line| line.rsplit_once(' ')).any(|(_, count)| count != "0")
     }
@@ -159,6 +159,24 @@ impl Outrider {
         let reply = get(self.metrics, "/metrics").unwrap_or_default();
         let counts = reply.lines().filter(|line| line.starts_with(&series)).filter_map(|line| line.rsplit_once(' '));
         counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+    }
+
+    /// How often it was asked about an object before it was stored, at whatever path.
+    pub fn admissions(&self) -> u64 {
+        let reply = get(self.metrics, "/metrics").unwrap_or_default();
+        let counts =
+            reply.lines().filter(|line| line.starts_with("outrider_reviews_total{") && !line.contains("/convert"));
+        counts.filter_map(|line| line.rsplit_once(' ')).map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+    }
+
+    /// Its metrics.
+    pub fn metrics(&self) -> String {
+        get(self.metrics, "/metrics").unwrap()
+    }
+
+    /// What `/readyz` answers.
+    pub fn readyz(&self) -> String {
+        get(self.health, "/readyz").unwrap()
     }
 
     /// Ends the process as the kubelet does, and sees that it ends well.

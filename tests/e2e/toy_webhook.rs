@@ -67,7 +67,12 @@ fn answer(stream: impl Read + Write, change: &dyn Fn(&Value) -> Option<Vec<Value
 
 /// Reads an HTTP message and gives its body.
 fn read_message(stream: &mut BufReader<impl Read>) -> std::io::Result<Vec<u8>> {
-    let mut length = 0;
+    read_head_and_body(stream).map(|(_, body)| body)
+}
+
+/// The first line, and the body.
+fn read_head_and_body(stream: &mut BufReader<impl Read>) -> std::io::Result<(String, Vec<u8>)> {
+    let (mut first, mut length) = (String::new(), 0);
     loop {
         let mut line = String::new();
         stream.read_line(&mut line)?;
@@ -77,27 +82,52 @@ fn read_message(stream: &mut BufReader<impl Read>) -> std::io::Result<Vec<u8>> {
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
+        if first.is_empty() {
+            first = line;
+        }
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    Ok(body)
+    Ok((first, body))
+}
+
+/// A request whose last byte has not been sent.
+pub struct Begun {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+    last: u8,
+}
+
+impl Begun {
+    /// Begins to post, trusting `ca` (PEM).
+    pub fn post(address: SocketAddr, ca: &[u8], path: &str, body: &str) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(ca).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close");
+        let (last, rest) = body.as_bytes().split_last().unwrap();
+        write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
+        stream.write_all(rest).unwrap();
+        stream.flush().unwrap();
+        Self { stream, last: *last }
+    }
+
+    /// Sends the rest; gives the status line and the body of the reply.
+    pub fn finish(mut self) -> (String, Vec<u8>) {
+        self.stream.write_all(&[self.last]).unwrap();
+        read_head_and_body(&mut BufReader::new(self.stream)).unwrap()
+    }
 }
 
 /// Posts a review and gives the reply, trusting `ca` (PEM).
 pub fn post(address: SocketAddr, ca: &[u8], path: &str, review: &Value) -> Value {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ca).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("localhost").unwrap();
-    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
-    let body = review.to_string();
-    let head =
-        format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close");
-    write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-    serde_json::from_slice(&read_message(&mut BufReader::new(stream)).unwrap()).unwrap()
+    let (_, body) = Begun::post(address, ca, path, &review.to_string()).finish();
+    serde_json::from_slice(&body).unwrap()
 }

@@ -1,17 +1,26 @@
 //! Welcome and `SimpleDeployment`, with the printed roles and no others.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cluster::{Cluster, Namespace, Options};
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider, service_account_of};
 use crate::room::{REGISTERING, USER};
+use crate::toy_webhook::{Begun, ToyWebhook};
 
 const KINDS: &str = "--enable-kinds=simpledeployment,welcome";
 
 /// A cluster and an Outrider that serves both kinds.
 struct Stage {
-    cluster: Cluster,
+    // First to go: its log is with those of the cluster.
     outrider: Outrider,
+    cluster: Cluster,
 }
 
 impl Stage {
@@ -22,13 +31,13 @@ impl Stage {
         cluster.kubectl_ok(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], None).unwrap();
         let account = service_account_of(&cluster, &[KINDS]);
         cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
-        let outrider = Outrider::registered_as(&cluster, &account, &[KINDS]);
+        let outrider = Outrider::registered_as(&cluster, &account, &[KINDS, "--leader-elect"]);
         outrider.ready();
         let registered = ["get", "validatingwebhookconfigurations", "-o", "name"];
         eventually("the webhooks are registered", || {
             cluster.kubectl_ok(&registered, None).unwrap().contains("outrider-validating")
         });
-        Self { cluster, outrider }
+        Self { outrider, cluster }
     }
 
     /// How often Outrider wrote to resources of this name.
@@ -207,6 +216,90 @@ fn a_simpledeployment_keeps_its_replicas(stage: &Stage) {
     assert_eq!(stage.writes("deployments"), before + 1, "ten reconciles of what is in order wrote something");
 }
 
+/// What is not asked for has no watch and no metric; that it has no definition, role and webhook is seen in what is printed.
+fn kinds_that_are_off_leave_nothing(stage: &Stage) {
+    let off = ["cronjobs", "jobs", "projectconfigs", "collectors"].map(|resource| json!(resource));
+    let events = stage.cluster.audit_events().unwrap();
+    let asked = events.iter().filter(|event| event["user"]["username"] == USER);
+    let asked: Vec<&Value> =
+        asked.map(|event| &event["objectRef"]).filter(|object| off.contains(&object["resource"])).collect();
+    assert_eq!(asked, [&Value::Null; 0]);
+    let metrics = stage.outrider.metrics();
+    assert!(metrics.contains("controller=\"welcome\""), "{metrics}");
+    for name in ["cronjob", "projectconfig", "collector", "/convert"] {
+        assert!(!metrics.contains(name), "{name}: {metrics}");
+    }
+}
+
+/// Keeps new Deployments of the namespace waiting.
+fn slow_deployments(namespace: &Namespace<'_>) -> Arc<AtomicUsize> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let toy = ToyWebhook::start(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        sleep(Duration::from_secs(3));
+        Some(Vec::new())
+    });
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "slow"},
+        "webhooks": [{
+            "name": "slow.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": toy.url, "caBundle": STANDARD.encode(toy.ca)},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace.name()}},
+            "rules": [{"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE"]}],
+        }],
+    });
+    namespace.apply(&configuration.to_string()).unwrap();
+    asked
+}
+
+/// Acceptance check 38: what was begun before the signal is finished, a review and a reconcile, and only then is the lease given
+/// back.
+fn what_runs_is_finished_before_the_process_ends(mut stage: Stage) {
+    let namespace = stage.cluster.namespace("ending").unwrap();
+    let asked = slow_deployments(&namespace);
+    let mut attempt = 0;
+    // The API server learns of a configuration by a watch.
+    eventually("a Deployment is being waited for", || {
+        attempt += 1;
+        namespace.apply(&welcome(&format!("last-{attempt}"), &json!({}))).unwrap();
+        sleep(Duration::from_secs(1));
+        asked.load(Ordering::Relaxed) > 0
+    });
+    let secret =
+        stage.cluster.kubectl_ok(&["get", "secret", "-n", "outrider-system", "outrider-ca", "-o", "json"], None);
+    let secret: Value = serde_json::from_str(&secret.unwrap()).unwrap();
+    let ca = STANDARD.decode(secret["data"]["tls.crt"].as_str().unwrap()).unwrap();
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u-1", "operation": "CREATE", "name": "w", "namespace": "n",
+        "kind": {"group": "webapp.outrider.dev", "version": "v1", "kind": "Welcome"},
+        "resource": {"group": "webapp.outrider.dev", "version": "v1", "resource": "welcomes"},
+        "userInfo": {"username": "somebody"}, "object": serde_json::from_str::<Value>(&welcome("w", &json!({}))).unwrap(),
+    }});
+    let path = "/validate-webapp-outrider-dev-v1-welcome";
+    let begun = Begun::post(stage.outrider.webhooks, &ca, path, &review.to_string());
+
+    stage.outrider.signal("TERM");
+    eventually("it is not ready any more", || !stage.outrider.is_ready());
+    sleep(Duration::from_secs(1));
+    let (status, reply) = begun.finish();
+    assert!(status.contains(" 200 "), "{status}");
+    assert_eq!(serde_json::from_slice::<Value>(&reply).unwrap()["response"]["allowed"], true);
+    stage.outrider.ended();
+
+    let last = format!("last-{attempt}");
+    let written = get(&namespace, &format!("welcome/{last}")).unwrap()["status"]["serviceName"].take();
+    assert_eq!(written, last.as_str(), "the reconcile went on to its end");
+    let log = stage.outrider.log();
+    let at = |text: &str| log.find(text).unwrap_or_else(|| panic!("{text}: {}", stage.outrider.log_tail()));
+    assert!(at("All workers finished") < at("Gave the lease back"), "{}", stage.outrider.log_tail());
+    assert!(
+        log.contains("reconcile{controller=\"welcome\" kind=\"Welcome\" namespace=\""),
+        "lines tell whose they are"
+    );
+}
+
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn welcome_and_simpledeployment_keep_what_they_own_and_nothing_else() {
@@ -222,5 +315,6 @@ fn welcome_and_simpledeployment_keep_what_they_own_and_nothing_else() {
     let log = stage.outrider.log();
     let forbidden: Vec<&str> = log.lines().filter(|line| line.contains("forbidden")).collect();
     assert_eq!(forbidden, [""; 0], "the printed roles are not enough");
-    stage.outrider.end();
+    kinds_that_are_off_leave_nothing(&stage);
+    what_runs_is_finished_before_the_process_ends(stage);
 }

@@ -1,0 +1,275 @@
+//! Every kind at once, as `make run` serves them: installed by make, with the samples, with the printed roles and no others.
+
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::{Cluster, Namespace, Options, Output, Tools, progress_on_stderr};
+use outrider::yaml;
+use serde_json::{Value, json};
+
+use crate::process::{Outrider, eventually, outrider, service_account_of};
+use crate::room::{REGISTERING, USER};
+use crate::toy_webhook::ToyWebhook;
+
+const KINDS: &str = "--enable-kinds=*";
+
+/// Every object is looked at again ten times in ten seconds.
+const CONFIG: &str = "\
+apiVersion: config.outrider.dev/v2
+kind: ProjectConfig
+metadata: {name: outrider}
+syncPeriod: 1s
+";
+
+const CRONJOBS: &str = "cronjobs.v1.batch.outrider.dev";
+
+struct Stage {
+    // First to go: its log is with those of the cluster.
+    outrider: Outrider,
+    cluster: Cluster,
+}
+
+/// Runs a target of the Makefile against the cluster.
+fn make(cluster: &Cluster, arguments: &[&str]) -> Output {
+    let kubectl = Tools::locate(&progress_on_stderr).unwrap().program("kubectl").display().to_string();
+    let mut command = Command::new("make");
+    command.args(["--no-print-directory", &format!("KUBECTL={kubectl}")]).args(arguments);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).env("KUBECONFIG", cluster.kubeconfig());
+    command.env("KUBECACHEDIR", cluster.dir().join("kubectl-cache")).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    let output = command.output().unwrap();
+    Output {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Stage {
+    /// Outrider is there before the kinds are.
+    fn set_up() -> Self {
+        let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
+        let account = service_account_of(&cluster, &[KINDS]);
+        cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
+        let file = cluster.dir().join("outrider.yaml");
+        fs::write(&file, CONFIG).unwrap();
+        let config = format!("--config={}", file.display());
+        let outrider = Outrider::registered_as(&cluster, &account, &[KINDS, &config]);
+        Self { outrider, cluster }
+    }
+
+    fn kubectl(&self, args: &[&str]) -> String {
+        self.cluster.kubectl_ok(args, None).unwrap()
+    }
+
+    /// What the controllers wrote so far. Outside the cluster, the webhook configurations are applied anew every 15 s.
+    fn writes(&self) -> Vec<String> {
+        let events = self.cluster.audit_events().unwrap();
+        let written = events.iter().filter(|event| {
+            event["user"]["username"] == USER
+                && event["objectRef"]["apiGroup"] != "admissionregistration.k8s.io"
+                && ["create", "update", "patch", "delete"].iter().any(|verb| event["verb"] == *verb)
+        });
+        written
+            .map(|event| format!("{} {} {}", event["verb"], event["objectRef"]["resource"], event["objectRef"]["name"]))
+            .collect()
+    }
+}
+
+/// Acceptance check 35: alive but not ready before the read model is complete.
+fn it_is_not_ready_before_it_knows_the_cluster(stage: &Stage) {
+    eventually("the probes are served", || std::net::TcpStream::connect(stage.outrider.health()).is_ok());
+    let reply = stage.outrider.readyz();
+    assert!(reply.contains(" 503 ") && reply.contains("sync:sidecarsets"), "{reply}");
+}
+
+/// Acceptance check 1.
+fn make_install_defines_every_kind(stage: &Stage) {
+    let installed = make(&stage.cluster, &["install"]);
+    assert!(installed.success(), "{}", installed.stderr);
+    stage.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+    let printed = yaml::read(&outrider(&["manifests", "crds", KINDS])).unwrap();
+    let table = stage.kubectl(&["api-resources", "--no-headers"]);
+    let ours: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.contains("outrider.dev/"))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(ours.len(), printed.len(), "{table}");
+    for definition in printed {
+        let plural = definition.value["spec"]["names"]["plural"].as_str().unwrap().to_owned();
+        let row = ours.iter().find(|row| row[0] == plural).unwrap_or_else(|| panic!("{plural}: {table}"));
+        assert_eq!(
+            row[row.len() - 2],
+            if plural == "sidecarsets" { "false" } else { "true" },
+            "{plural} is namespaced"
+        );
+    }
+    stage.outrider.ready();
+    let registered = ["get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name"];
+    eventually("the webhooks are registered", || stage.kubectl(&registered).matches("outrider-").count() == 2);
+}
+
+/// Acceptance check 3, and the upstream tests T16: objects that say nothing are seen to as well.
+fn every_sample_is_accepted(stage: &Stage) {
+    let folder = format!("{}/config/samples", env!("CARGO_MANIFEST_DIR"));
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let samples = files.filter(|name| name != "kustomization.yaml").count();
+    // The API server learns of a configuration by a watch.
+    let mut applied = String::new();
+    eventually("all samples are accepted", || {
+        let output = stage.cluster.kubectl(&["apply", "-k", &folder], None).unwrap();
+        applied.clone_from(&output.stdout);
+        assert!(!output.stderr.contains("is invalid") && !output.stderr.contains("denied"), "{}", output.stderr);
+        output.success()
+    });
+    assert_eq!(applied.lines().count(), samples, "{applied}");
+    // Nothing shall happen by the clock from here on.
+    for name in ["cronjob-sample", "cronjob-sample-v2"] {
+        stage.kubectl(&["patch", CRONJOBS, name, "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
+    }
+    for (api_version, kind) in [("webapp.outrider.dev/v1", "Welcome"), ("apps.outrider.dev/v1", "SimpleDeployment")] {
+        let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": format!("test-resource-{}", kind.to_lowercase())}, "spec": {}});
+        stage.cluster.kubectl_ok(&["apply", "-f", "-"], Some(&object.to_string())).unwrap();
+    }
+    let ready = "--for=condition=Ready";
+    for objects in ["welcomes", "simpledeployments"] {
+        stage.kubectl(&["wait", ready, objects, "--all", "-n", "default", "--timeout=60s"]);
+    }
+    eventually("the CronJobs are seen", || {
+        let reasons = "jsonpath={.items[*].status.conditions[?(@.type=='Available')].reason}";
+        stage.kubectl(&["get", CRONJOBS, "-n", "default", "-o", reasons]) == "Suspended Suspended"
+    });
+}
+
+/// The goal "without write amplification", for every controller: ten looks at what is in order write nothing.
+fn ten_looks_at_every_object_write_nothing(stage: &Stage) {
+    let controllers = ["cronjob", "sidecarset", "simpledeployment", "welcome"];
+    // What was just made may still be on its way.
+    let mut before = Vec::new();
+    eventually("all is quiet", || {
+        let last = std::mem::replace(&mut before, stage.writes());
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        last.len() == before.len()
+    });
+    // Two objects of each kind at most.
+    let runs = controllers.map(|controller| stage.outrider.reconciles(controller) + 20);
+    eventually("every object is looked at ten times", || {
+        controllers.iter().zip(runs).all(|(controller, wanted)| stage.outrider.reconciles(controller) >= wanted)
+    });
+    // A write that must happen tells when the audit log is complete.
+    let patch = r#"{"spec":{"name":"lee"}}"#;
+    stage.kubectl(&["patch", "welcome", "welcome-sample", "--type=merge", "-p", patch]);
+    let mut after = Vec::new();
+    eventually("the write is in the audit log", || {
+        after = stage.writes().split_off(before.len());
+        !after.is_empty()
+    });
+    assert_eq!(after[0], r#""patch" "deployments" "welcome-sample""#, "{after:?}");
+}
+
+/// Acceptance check 41, first half: who only reads, or may not write, is nothing that a webhook hears of.
+fn reads_and_refusals_never_reach_the_webhooks(stage: &Stage) {
+    stage.kubectl(&["wait", "--for=condition=Ready", "welcomes", "--all", "-n", "default", "--timeout=60s"]);
+    let before = stage.outrider.admissions();
+    for kind in ["welcomes", "simpledeployments", CRONJOBS, "sidecarsets", "projectconfigs", "pods"] {
+        let list = stage.kubectl(&["get", kind, "-A", "-o", "name"]);
+        let first = list.lines().next().unwrap();
+        if kind != "sidecarsets" {
+            stage.kubectl(&["get", "-n", "default", first, "-o", "name"]);
+        }
+        // kubectl ends a watch that it may not go on with as a failure.
+        drop(stage.cluster.kubectl(&["get", kind, "-A", "--watch", "--request-timeout=1s"], None));
+    }
+    let welcome = welcome("unauthorized");
+    let create = ["create", "-f", "-", "--as=nobody", "--as-group=system:authenticated", "-n", "default"];
+    let refused = stage.cluster.kubectl(&create, Some(&welcome)).unwrap();
+    assert!(refused.stderr.contains("User \"nobody\" cannot create resource \"welcomes\""), "{}", refused.stderr);
+    assert_eq!(stage.outrider.admissions(), before, "the webhooks were asked");
+    let role = ["auth", "can-i", "--as=editor", "create", "welcomes.webapp.outrider.dev", "-n", "default"];
+    stage.kubectl(&["create", "rolebinding", "editor", "--clusterrole=edit", "--user=editor", "-n", "default"]);
+    eventually("who may edit the namespace may edit our kinds", || {
+        stage.cluster.kubectl(&role, None).unwrap().success()
+    });
+    let sets = ["auth", "can-i", "--as=editor", "create", "sidecarsets.apps.outrider.dev"];
+    assert!(!stage.cluster.kubectl(&sets, None).unwrap().success(), "and no sets");
+}
+
+fn welcome(name: &str) -> String {
+    json!({"apiVersion": "webapp.outrider.dev/v1", "kind": "Welcome", "metadata": {"name": name}, "spec": {}})
+        .to_string()
+}
+
+/// A webhook of somebody else that has no objection.
+fn agreeing(namespace: &Namespace<'_>, name: &str) -> Arc<AtomicUsize> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let toy = ToyWebhook::start(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Some(Vec::new())
+    });
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": "welcomes.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": toy.url, "caBundle": STANDARD.encode(toy.ca)},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace.name()}},
+            "rules": [{"apiGroups": ["webapp.outrider.dev"], "apiVersions": ["v1"], "resources": ["welcomes"], "operations": ["CREATE"]}],
+        }],
+    });
+    namespace.apply(&configuration.to_string()).unwrap();
+    asked
+}
+
+/// Acceptance check 41, second half: of three webhooks one refuses.
+fn one_of_three_webhooks_is_enough_to_refuse(stage: &Stage) {
+    let namespace = stage.cluster.namespace("three").unwrap();
+    let others = ["aa-three", "zz-three"].map(|name| agreeing(&namespace, name));
+    let asked = || others.each_ref().map(|asked| asked.load(Ordering::Relaxed));
+    let mut attempt = 0;
+    eventually("the others are asked", || {
+        attempt += 1;
+        namespace.apply(&welcome(&format!("good-{attempt}"))).unwrap();
+        asked().iter().all(|count| *count > 0)
+    });
+    let before = asked();
+    let refused = namespace.kubectl(&["apply", "-f", "-"], Some(&welcome("a.b"))).unwrap();
+    assert!(refused.stderr.contains("metadata.name: Invalid value: \"a.b\""), "{}", refused.stderr);
+    assert!(asked().iter().zip(before).all(|(count, before)| *count > before), "the others were asked and agreed");
+    assert!(!namespace.kubectl(&["get", "welcome", "a.b"], None).unwrap().success());
+    stage.kubectl(&["delete", "mutatingwebhookconfigurations", "aa-three", "zz-three"]);
+}
+
+/// Acceptance check 42.
+fn make_uninstall_leaves_nothing(stage: &Stage) {
+    let held: Value = serde_json::from_str(&stage.kubectl(&["get", CRONJOBS, "-A", "-o", "json"])).unwrap();
+    let held = held["items"].as_array().unwrap();
+    assert!(held.len() == 2 && held.iter().all(|object| object["metadata"]["finalizers"][0].is_string()), "{held:?}");
+    let removed = make(&stage.cluster, &["uninstall"]);
+    assert!(removed.success(), "{}{}", removed.stdout, removed.stderr);
+    assert_eq!(stage.kubectl(&["get", "crd", "-o", "name"]), "");
+    let again = make(&stage.cluster, &["uninstall"]);
+    assert!(again.success(), "{}{}", again.stdout, again.stderr);
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn all_kinds_are_installed_served_and_removed_again() {
+    let stage = Stage::set_up();
+    it_is_not_ready_before_it_knows_the_cluster(&stage);
+    make_install_defines_every_kind(&stage);
+    every_sample_is_accepted(&stage);
+    ten_looks_at_every_object_write_nothing(&stage);
+    reads_and_refusals_never_reach_the_webhooks(&stage);
+    one_of_three_webhooks_is_enough_to_refuse(&stage);
+    make_uninstall_leaves_nothing(&stage);
+    // Acceptance check 39: the printed roles are enough for all of this.
+    let log = stage.outrider.log();
+    let forbidden: Vec<&str> = log.lines().filter(|line| line.contains("forbidden")).collect();
+    assert_eq!(forbidden, [""; 0]);
+    stage.outrider.end();
+}
