@@ -28,6 +28,11 @@ impl BodyMemory {
         Self { steps: Semaphore::new((bytes / STEP).clamp(1, Semaphore::MAX_PERMITS)) }
     }
 
+    /// Whether so many bytes would fit now. That they do costs those who announce them nothing, and keeps them for nobody.
+    fn has_room(&self, bytes: usize) -> bool {
+        bytes / STEP <= self.steps.available_permits()
+    }
+
     fn take(&self, bytes: usize) -> Result<Option<SemaphorePermit<'_>>, Unserved> {
         // What fits into one step is bounded by the number of connections.
         let steps = u32::try_from(bytes / STEP).unwrap_or(u32::MAX);
@@ -52,7 +57,7 @@ pub struct WholeBody<'a> {
 ///
 /// # Errors
 /// [`Unserved::TooLarge`] beyond `limit` bytes, before reading if the length was announced; [`Unserved::Overloaded`] when the
-/// memory for bodies is used up; [`Unserved::Unreadable`] when the client stops in the middle.
+/// memory for bodies is used up, or does not hold what was announced; [`Unserved::Unreadable`] when the client stops in the middle.
 pub async fn read<B>(body: B, limit: usize, memory: &BodyMemory) -> Result<WholeBody<'_>, Unserved>
 where
     B: Body<Data = Bytes>,
@@ -61,6 +66,9 @@ where
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > limit {
         return Err(Unserved::TooLarge(limit));
+    }
+    if !memory.has_room(announced) {
+        return Err(Unserved::Overloaded);
     }
     let mut body = pin!(body);
     let Some(first) = next(&mut body).await? else {

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use rustix::process::Pid;
 use serde_json::Value;
 
 use crate::client::{Client, plain_get};
@@ -63,6 +64,10 @@ impl Process {
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 
     /// Megabytes of memory: now, and at most so far.
