@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use cluster::in_own_network;
 use serde_json::{Value, json};
 
@@ -61,14 +59,13 @@ struct Asking {
 
 impl Asking {
     fn start(stage: &Stage, replica: &Replica) -> Self {
-        let secret = ["get", "secret", "outrider-ca", "--namespace=outrider-system", "-o=jsonpath={.data.tls\\.crt}"];
-        let ca = STANDARD.decode(stage.cluster.kubectl_ok(&secret, None).unwrap()).unwrap();
+        let ca = stage.own_ca();
         let (end, address) = (Arc::<AtomicBool>::default(), replica.process.webhooks);
         let ended = Arc::clone(&end);
         let thread = thread::spawn(move || {
             let (answered, injected) = (AtomicUsize::new(0), AtomicUsize::new(0));
             while !ended.load(Ordering::Relaxed) {
-                let reply = post(address, &ca, "/mutate--v1-pod?timeout=10s", &review());
+                let reply = post(address, ca.as_bytes(), "/mutate--v1-pod?timeout=10s", &review());
                 answered.fetch_add(1, Ordering::Relaxed);
                 injected.fetch_add(usize::from(reply["response"]["patch"].is_string()), Ordering::Relaxed);
                 sleep(Duration::from_millis(50));

@@ -3,13 +3,11 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cluster::{Cluster, Options};
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use outrider::yaml;
-use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::kubelet::Kubelets;
@@ -116,33 +114,6 @@ impl Stage {
         self.cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks)).unwrap();
     }
 
-    /// Writes the caBundle, as cert-manager's injector does.
-    pub fn inject_ca(&self, ca: &str) {
-        use base64::Engine as _;
-        let bundle = base64::engine::general_purpose::STANDARD.encode(ca);
-        let parameters = PatchParams::apply("cert-manager-cainjector").force();
-        let printed = yaml::read(&outrider(&["manifests", "webhooks"])).unwrap();
-        for document in printed {
-            let configuration = document.value;
-            let name = configuration["metadata"]["name"].as_str().unwrap();
-            let entry = |webhook: &Value| json!({"name": webhook["name"], "clientConfig": {"caBundle": bundle}});
-            let entries: Vec<Value> = configuration["webhooks"].as_array().unwrap().iter().map(entry).collect();
-            let patch = Patch::Apply(json!({
-                "apiVersion": configuration["apiVersion"], "kind": configuration["kind"],
-                "metadata": {"name": name}, "webhooks": entries,
-            }));
-            self.runtime.block_on(async {
-                if configuration["kind"] == "MutatingWebhookConfiguration" {
-                    let api: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
-                    drop(api.patch(name, &parameters, &patch).await.unwrap());
-                } else {
-                    let api: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
-                    drop(api.patch(name, &parameters, &patch).await.unwrap());
-                }
-            });
-        }
-    }
-
     /// Applies the set, and waits until pods are injected and, since API servers learn of webhooks a little later, keep being.
     pub fn apply_set(&self) {
         let applied = || self.cluster.kubectl(&["apply", "-f", "-"], Some(SET)).unwrap().success();
@@ -155,6 +126,12 @@ impl Stage {
             in_a_row = if injected { in_a_row + 1 } else { 0 };
             in_a_row > 5
         });
+    }
+
+    /// The certificate of Outrider's own authority.
+    pub fn own_ca(&self) -> String {
+        let secret = ["get", "secret", "outrider-ca", "--namespace=outrider-system", "-o=jsonpath={.data.tls\\.crt}"];
+        String::from_utf8(STANDARD.decode(self.cluster.kubectl_ok(&secret, None).unwrap()).unwrap()).unwrap()
     }
 
     /// Gives the lease to somebody who does not renew it.

@@ -1,26 +1,36 @@
 //! One stream of creates, and everything that happens to certificates and replicas meanwhile.
 
-use std::path::PathBuf;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cluster::in_own_network;
 
-use crate::mounted_secret::{Issuer, Mount, Secret};
+use crate::mounted_secret::{Issuer, Mount, Secret, is_trusted};
 use crate::pods::{Pods, Tally, report};
 use crate::process::eventually;
 use crate::stage::{Replica, Stage};
 
 const CERTIFICATE_END: &str = "outrider_certificate_not_after_timestamp_seconds";
 
-/// How long a phase lasts at least, and how many creates are begun in it.
+/// The lives of docs/certificates.md, compressed.
+const FILES: [&str; 4] =
+    ["--certificates=files", "--write-ca-bundle", "--ca-bundle-settle=1s", "--ca-bundle-overlap=20s"];
+const SELF: [&str; 5] = [
+    "--certificates=self",
+    "--self-signed-ca-duration=30s",
+    "--self-signed-leaf-duration=10s",
+    "--ca-bundle-settle=1s",
+    "--ca-bundle-overlap=20s",
+];
+
+/// How long a phase lasts at least, and how many creates it has.
 #[derive(Clone, Copy)]
 struct Length {
     at_least: Duration,
     creates: usize,
 }
 
-/// `make soak` sets this.
+/// `make soak` sets the variable.
 fn length() -> Length {
     if std::env::var_os("OUTRIDER_SOAK").is_some() {
         return Length { at_least: Duration::from_secs(60), creates: 3000 };
@@ -28,45 +38,11 @@ fn length() -> Length {
     Length { at_least: Duration::from_secs(4), creates: 150 }
 }
 
-/// Replicas whose certificates come from a mounted Secret.
-struct Mounted {
-    replica: Replica,
-    mount: Mount,
-}
-
-struct Show {
-    stage: Stage,
-    length: Length,
-    mounts: u32,
-}
-
-impl Show {
-    fn mounted(&mut self, secret: &Secret) -> Mounted {
-        self.mounts += 1;
-        let dir: PathBuf = self.stage.cluster.dir().join(format!("mount-{}", self.mounts));
-        let mount = Mount::new(dir, secret);
-        let cert_dir = format!("--cert-dir={}", mount.dir().display());
-        let replica = self.stage.replica(&["--certificates=files", &cert_dir]);
-        Mounted { replica, mount }
-    }
-
-    /// Names what is going on, lets it happen, and gives it time to show.
-    fn phase<T>(&mut self, pods: &Pods, name: &str, happens: impl FnOnce(&mut Self) -> T) -> T {
-        pods.phase(name);
-        let (begun, (before, _)) = (std::time::Instant::now(), pods.so_far());
-        let outcome = happens(self);
-        let Length { at_least, creates } = self.length;
-        sleep(at_least.saturating_sub(begun.elapsed()));
-        eventually("enough pods are created", || pods.so_far().0 >= before + creates);
-        outcome
-    }
-}
-
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn no_create_fails_while_certificates_and_replicas_change() {
     let body = || {
-        let tallies = run();
+        let tallies = Show::run(length());
         println!("{}", report(&tallies));
         let failed: usize = tallies.iter().map(Tally::failed).sum();
         assert_eq!(failed, 0, "{}", report(&tallies));
@@ -74,42 +50,140 @@ fn no_create_fails_while_certificates_and_replicas_change() {
     in_own_network("stream::no_create_fails_while_certificates_and_replicas_change", body).unwrap();
 }
 
-fn run() -> Vec<Tally> {
-    let mut show = Show { stage: Stage::set_up(), length: length(), mounts: 0 };
-    let issuer = Issuer::new("first");
-    let mut secret = issuer.issue();
-    let mut replicas = vec![show.mounted(&secret), show.mounted(&secret)];
-    show.stage.register();
-    show.stage.inject_ca(&issuer.ca());
-    show.stage.apply_set();
+/// A replica, and the Secret that it has mounted if its certificate comes from there.
+struct Running {
+    replica: Replica,
+    mount: Option<Mount>,
+}
 
-    let pods = show.stage.create_pods("nothing happens");
-    sleep(show.length.at_least);
-    show.phase(&pods, "files: a leaf is renewed", |_| {
-        secret = issuer.issue();
-        for Mounted { replica, mount } in &mut replicas {
-            mount.update(&secret);
+struct Show {
+    stage: Stage,
+    length: Length,
+    issuer: Issuer,
+    secret: Secret,
+    mounts: u32,
+    running: Vec<Running>,
+}
+
+impl Show {
+    fn run(length: Length) -> Vec<Tally> {
+        let issuer = Issuer::new("first");
+        let secret = issuer.issue();
+        let mut show = Self { stage: Stage::set_up(), length, issuer, secret, mounts: 0, running: Vec::new() };
+        show.stage.register();
+        for _ in 0..2 {
+            show.start_with_files();
+        }
+        show.stage.apply_set();
+        let pods = show.stage.create_pods("nothing happens");
+        show.last(&pods, |_| ());
+        show.phase(&pods, "files: a leaf is renewed", Self::renew_files);
+        show.phase(&pods, "files: another authority", Self::change_issuer);
+        show.phase(&pods, "files: a rolling restart", |show| show.roll(Self::start_with_files));
+        show.phase(&pods, "another leader", Self::change_leader);
+        show.phase(&pods, "from files to self", |show| {
+            if show.running.iter().any(|running| running.mount.is_none()) {
+                show.roll(Self::start_with_files);
+            }
+            show.roll(Self::start_with_self);
+        });
+        show.phase(&pods, "self: a leaf is renewed", Self::renew_self);
+        show.phase(&pods, "self: another authority", Self::change_own_authority);
+        show.phase(&pods, "self: a rolling restart", |show| show.roll(Self::start_with_self));
+        show.phase(&pods, "from self to files", |show| {
+            if show.running.iter().any(|running| running.mount.is_some()) {
+                show.roll(Self::start_with_self);
+            }
+            show.roll(Self::start_with_files);
+        });
+        let tallies = pods.end(show.stage.runtime.handle());
+        for Running { replica, .. } in show.running {
+            replica.process.kill();
+        }
+        tallies
+    }
+
+    /// Names what is going on, and lets it happen for as long as it takes to show.
+    fn phase(&mut self, pods: &Pods, name: &str, happens: impl FnMut(&mut Self)) {
+        pods.phase(name);
+        self.last(pods, happens);
+    }
+
+    fn last(&mut self, pods: &Pods, mut happens: impl FnMut(&mut Self)) {
+        let (begun, (before, _)) = (Instant::now(), pods.so_far());
+        let is_over = |length: Length| begun.elapsed() >= length.at_least && pods.so_far().0 >= before + length.creates;
+        loop {
+            happens(self);
+            sleep(Duration::from_secs(1));
+            if begun.elapsed() >= self.length.at_least / 2 {
+                break;
+            }
+        }
+        while !is_over(self.length) {
+            sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn start_with_files(&mut self) {
+        self.mounts += 1;
+        let mount = Mount::new(self.stage.cluster.dir().join(format!("mount-{}", self.mounts)), &self.secret);
+        let cert_dir = format!("--cert-dir={}", mount.dir().display());
+        let replica = self.stage.replica(&[&FILES[..], &[cert_dir.as_str()]].concat());
+        self.running.push(Running { replica, mount: Some(mount) });
+    }
+
+    fn start_with_self(&mut self) {
+        let replica = self.stage.replica(&SELF);
+        self.running.push(Running { replica, mount: None });
+    }
+
+    /// As a Deployment with `maxSurge: 1` and `maxUnavailable: 0` does.
+    fn roll(&mut self, start: impl Fn(&mut Self)) {
+        for _ in 0..2 {
+            start(self);
+            let old = self.running.remove(0);
+            self.stage.end(old.replica);
+        }
+    }
+
+    /// The kubelets bring the new Secret one after the other.
+    fn renew_files(&mut self) {
+        self.secret = self.issuer.issue();
+        for Running { replica, mount } in &mut self.running {
+            mount.as_mut().unwrap().update(&self.secret);
             eventually("the new leaf is served", || {
-                replica.process.metric(CERTIFICATE_END).as_ref() == Some(&secret.end)
+                replica.process.metric(CERTIFICATE_END).as_ref() == Some(&self.secret.end)
             });
         }
-    });
-    show.phase(&pods, "files: a rolling restart", |show| {
-        for _ in 0..replicas.len() {
-            replicas.push(show.mounted(&secret));
-            show.stage.end(replicas.remove(0).replica);
-        }
-    });
-    show.phase(&pods, "the leader loses its lease", |show| {
-        let leader = || replicas.iter().position(|mounted| mounted.replica.process.leads());
-        eventually("one leads", || leader().is_some());
-        show.stage.steal_lease();
-        eventually("nobody leads", || leader().is_none());
-        eventually("one leads again", || leader().is_some());
-    });
-    let tallies = pods.end(show.stage.runtime.handle());
-    for mounted in replicas {
-        show.stage.end(mounted.replica);
     }
-    tallies
+
+    fn change_issuer(&mut self) {
+        self.issuer = Issuer::new("next");
+        self.renew_files();
+    }
+
+    fn change_leader(&mut self) {
+        let leader = |show: &Self| show.running.iter().position(|running| running.replica.process.leads());
+        eventually("one leads", || leader(self).is_some());
+        self.stage.steal_lease();
+        eventually("nobody leads", || leader(self).is_none());
+        eventually("one leads again", || leader(self).is_some());
+    }
+
+    fn renew_self(&mut self) {
+        for Running { replica, .. } in &self.running {
+            let end = || replica.process.metric(CERTIFICATE_END);
+            let before = end();
+            eventually("a new leaf is served", || end() != before);
+        }
+    }
+
+    fn change_own_authority(&mut self) {
+        let before = self.stage.own_ca();
+        eventually("there is another authority", || self.stage.own_ca() != before);
+        let ca = self.stage.own_ca();
+        for Running { replica, .. } in &self.running {
+            eventually("a leaf of it is served", || is_trusted(replica.process.webhooks, &ca));
+        }
+    }
 }
