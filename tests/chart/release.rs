@@ -1,6 +1,7 @@
 //! A release on a real API server, from install to uninstall.
 
-use std::process::Output;
+use std::fs;
+use std::process::{Command, Output};
 
 use cluster::Cluster;
 use serde_json::{Value, json};
@@ -32,7 +33,11 @@ impl Release<'_> {
     }
 
     fn upgrade(&self, args: &[&str]) {
-        succeeded(&self.helm(&[&["upgrade", "outrider", CHART, "--set=kinds.cronjob.enabled=true"], args].concat()));
+        self.upgrade_to(CHART, args);
+    }
+
+    fn upgrade_to(&self, chart: &str, args: &[&str]) {
+        succeeded(&self.helm(&[&["upgrade", "outrider", chart, "--set=kinds.cronjob.enabled=true"], args].concat()));
     }
 
     fn get(&self, object: &str) -> Value {
@@ -90,7 +95,26 @@ fn a_release_is_installed_upgraded_and_uninstalled_without_a_trace() {
     let webhook = &release.get(WATCHED[0])["webhooks"][0];
     assert_eq!((&webhook["timeoutSeconds"], &webhook["clientConfig"]["caBundle"]), (&json!(7), &json!("Y2E=")));
 
+    definitions_follow_the_chart(&release);
     uninstalled_and_back(&release);
+}
+
+/// To a version that does not know a field, and back to the one that does.
+fn definitions_follow_the_chart(release: &Release) {
+    let older = tempfile::tempdir().unwrap();
+    let chart = older.path().join("outrider");
+    let copied = Command::new("cp").arg("-r").arg(CHART).arg(&chart).status().unwrap();
+    assert!(copied.success());
+    let part = chart.join("files/always.yaml");
+    let known = fs::read_to_string(&part).unwrap();
+    let unknown = known.replace("clashPolicy:", "formerName:");
+    assert_ne!(known, unknown);
+    fs::write(&part, unknown).unwrap();
+    let has_field = || release.get(WATCHED[2]).to_string().contains("\"clashPolicy\"");
+    release.upgrade_to(chart.to_str().unwrap(), &[]);
+    assert!(!has_field());
+    release.upgrade(&[]);
+    assert!(has_field());
 }
 
 fn uninstalled_and_back(release: &Release) {

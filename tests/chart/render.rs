@@ -209,6 +209,9 @@ fn the_api_server_takes_every_value_set_and_the_kustomize_tree() {
     install_cert_manager(&cluster);
     install_prometheus_operator(&cluster);
     cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
+    // From then on pods that the restricted level would refuse are warned of.
+    let restricted = ["label", "namespace", "outrider-system", "pod-security.kubernetes.io/warn=restricted"];
+    cluster.kubectl_ok(&restricted, None).unwrap();
     let taken = |what: &str, text: &str| {
         // A pod needs its service account, which a dry run does not leave.
         let mut objects = objects(text);
@@ -217,7 +220,9 @@ fn the_api_server_takes_every_value_set_and_the_kustomize_tree() {
         let apply = ["apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"];
         let output = cluster.kubectl(&apply, Some(&list)).unwrap();
         assert!(output.success(), "{what}: {}", output.stderr);
-        assert!(!output.stderr.contains("Warning"), "{what}: {}", output.stderr);
+        // The network of the node is what no namespace of that level allows.
+        let warned = output.stderr.contains("Warning");
+        assert_eq!(warned, text.contains("hostNetwork: true"), "{what}: {}", output.stderr);
     };
     for set in value_sets() {
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
