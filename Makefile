@@ -18,9 +18,6 @@ ignore-not-found ?= false
 # The image that is built and deployed.
 IMG ?= outrider:latest
 
-# The image that is built and deployed.
-IMG ?= outrider:latest
-
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage:\n  make \033[36m<target>\033[0m\n"} \
