@@ -12,6 +12,7 @@ pub mod queue;
 pub mod registration;
 pub mod retire;
 pub mod schedule;
+pub mod scrapers;
 pub mod term;
 pub mod tuning;
 pub mod uninstall;

@@ -18,6 +18,7 @@ mod plain;
 pub mod readiness;
 mod record;
 mod reply;
+mod scrapers;
 pub mod shutdown;
 pub mod tls;
 pub mod webhooks;
@@ -40,6 +41,7 @@ pub use limits::Limits;
 pub use metrics::Metrics;
 pub use plain::ProbePaths;
 pub use readiness::{Gate, Readiness};
+pub use scrapers::{Bearer, Scrapers};
 pub use shutdown::Shutdown;
 pub use webhooks::Webhooks;
 
@@ -78,6 +80,8 @@ pub struct Feeds<W> {
     pub freshness: Freshness,
     /// The metrics.
     pub metrics: Metrics,
+    /// Who may read the metrics, over TLS; everybody, over plain HTTP, when absent.
+    pub scrapers: Option<Arc<dyn Scrapers>>,
 }
 
 /// Why the server cannot start.
@@ -105,6 +109,7 @@ pub struct Server<W> {
     health: Option<TcpListener>,
     metrics: Option<TcpListener>,
     acceptor: TlsAcceptor,
+    scraping: Option<TlsAcceptor>,
     feeds: Feeds<W>,
     probes: ProbePaths,
     limits: Limits,
@@ -129,6 +134,10 @@ impl<W: Send + Sync + 'static> Server<W> {
     /// [`ServerError`] when a port is taken or TLS cannot be set up.
     pub async fn bind(options: Options, feeds: Feeds<W>) -> Result<Self, ServerError> {
         let resolver = Arc::clone(&feeds.resolver);
+        let scraping = match &feeds.scrapers {
+            Some(_) => Some(TlsAcceptor::from(Arc::new(tls::server_config(feeds.resolver.clone(), None, false)?))),
+            None => None,
+        };
         let tls = tls::server_config(resolver, options.client_ca.as_deref(), options.enable_http2)?;
         let webhook = listen("webhooks", &options.webhook).await?;
         Ok(Self {
@@ -137,6 +146,7 @@ impl<W: Send + Sync + 'static> Server<W> {
             health: listen("health probes", &options.health).await?,
             metrics: listen("metrics", &options.metrics).await?,
             acceptor: TlsAcceptor::from(Arc::new(tls)),
+            scraping,
             feeds,
             probes: options.probes,
             limits: options.limits,
@@ -152,11 +162,12 @@ impl<W: Send + Sync + 'static> Server<W> {
     /// Serves until `shutdown` has closed the listeners and what ran has ended or run out of its time. Probes and metrics are
     /// answered to the end.
     pub async fn run(self, shutdown: Shutdown) {
-        let Self { webhook, health, metrics, acceptor, feeds, probes, limits, listening } = self;
+        let Self { webhook, health, metrics, acceptor, scraping, feeds, probes, limits, listening } = self;
         let forever = Shutdown::new(Readiness::default());
-        let probes = serve_plain(health, plain::health(feeds.readiness.clone(), feeds.freshness, probes), &forever);
-        let page = plain::metrics(feeds.metrics.clone(), feeds.resolver, feeds.readiness.clone());
-        let scrapes = serve_plain(metrics, page, &forever);
+        let probes = plain::health(feeds.readiness.clone(), feeds.freshness, probes);
+        let probes = serve_plain(health, None, probes, &forever);
+        let page = plain::metrics(feeds.metrics.clone(), feeds.resolver, feeds.readiness.clone(), feeds.scrapers);
+        let scrapes = serve_plain(metrics, scraping, page, &forever);
         let reviews = async {
             let Some(listener) = webhook else { return shutdown.stopping().await };
             let front = Arc::new(Front {
@@ -194,8 +205,8 @@ async fn listen(front: &'static str, address: &BindAddress) -> Result<Option<Tcp
 }
 
 /// Never returns: the process ends around it.
-async fn serve_plain(listener: Option<TcpListener>, router: Router, forever: &Shutdown) {
+async fn serve_plain(listener: Option<TcpListener>, acceptor: Option<TlsAcceptor>, router: Router, forever: &Shutdown) {
     let Some(listener) = listener else { return std::future::pending().await };
-    let serve = |stream, place| plain::serve(stream, place, router.clone());
+    let serve = |stream, place| plain::serve(stream, acceptor.clone(), place, router.clone());
     listener::accept(listener, plain::CONNECTIONS, std::time::Duration::ZERO, forever.clone(), serve).await;
 }

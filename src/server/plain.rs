@@ -1,4 +1,4 @@
-//! Health and metrics: plain HTTP, each on a port of its own.
+//! Health and metrics, each on a port of its own: plain HTTP, metrics over TLS where not everybody may read them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,13 +6,16 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use crate::certs::Resolver;
 
@@ -20,12 +23,16 @@ use super::crowd::Place;
 use super::freshness::Freshness;
 use super::metrics::Metrics;
 use super::readiness::Readiness;
+use super::scrapers::{Scrapers, admit};
 
 /// Connections at one time: kubelet, a Prometheus or two, a person.
 pub const CONNECTIONS: usize = 128;
 
 /// Longest wait for the head of a request, also between two requests. Prometheus repeats a GET on a connection that was closed.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Longest TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the probes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,14 +109,26 @@ struct Scraped {
     metrics: Metrics,
     resolver: Arc<Resolver>,
     readiness: Readiness,
+    scrapers: Option<Arc<dyn Scrapers>>,
 }
 
 /// `/metrics`.
-pub fn metrics(metrics: Metrics, resolver: Arc<Resolver>, readiness: Readiness) -> Router {
-    Router::new().route("/metrics", get(scrape)).with_state(Scraped { metrics, resolver, readiness })
+pub fn metrics(
+    metrics: Metrics,
+    resolver: Arc<Resolver>,
+    readiness: Readiness,
+    scrapers: Option<Arc<dyn Scrapers>>,
+) -> Router {
+    Router::new().route("/metrics", get(scrape)).with_state(Scraped { metrics, resolver, readiness, scrapers })
 }
 
-async fn scrape(State(Scraped { metrics, resolver, readiness }): State<Scraped>) -> Response {
+async fn scrape(
+    State(Scraped { metrics, resolver, readiness, scrapers }): State<Scraped>,
+    headers: HeaderMap,
+) -> Response {
+    if let Err(refusal) = admit(scrapers.as_ref(), &headers).await {
+        return refusal.into_response();
+    }
     metrics.ready.set(i64::from(readiness.is_ready()));
     metrics.certificate_not_after.set(resolver.not_after().map_or(0, jiff::Timestamp::as_second));
     match metrics.encode() {
@@ -120,8 +139,17 @@ async fn scrape(State(Scraped { metrics, resolver, readiness }): State<Scraped>)
     }
 }
 
-/// Serves one connection to its end.
-pub async fn serve(stream: TcpStream, place: Place, router: Router) {
+/// Serves one connection to its end, over TLS if there is an acceptor.
+pub async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, place: Place, router: Router) {
+    let Some(acceptor) = acceptor else { return serve_http(stream, place, router).await };
+    match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => serve_http(stream, place, router).await,
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake took too long"),
+    }
+}
+
+async fn serve_http(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, place: Place, router: Router) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)

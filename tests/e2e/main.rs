@@ -17,6 +17,7 @@ mod project_config;
 mod refusals;
 mod replicas;
 mod room;
+mod scrapers;
 mod sets;
 mod toy_webhook;
 mod verify;

@@ -123,6 +123,11 @@ impl Outrider {
         is_ready(self.health)
     }
 
+    /// Where `/metrics` is.
+    pub const fn metrics(&self) -> SocketAddr {
+        self.metrics
+    }
+
     /// Where `/readyz` is.
     pub const fn health(&self) -> SocketAddr {
         self.health

@@ -68,6 +68,7 @@ impl TestServer {
             readiness: readiness.clone(),
             freshness: freshness.clone(),
             metrics: metrics.clone(),
+            scrapers: None,
         };
         let options = Options {
             webhook: "127.0.0.1:0".parse().unwrap(),

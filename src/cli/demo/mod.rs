@@ -182,6 +182,7 @@ impl Demo {
             readiness: process.readiness.clone(),
             freshness: process.freshness.clone(),
             metrics: process.metrics.clone(),
+            scrapers: None,
         };
         let free_port = BindAddress::One(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let options = Options {

@@ -80,6 +80,11 @@ pub struct ListenArgs {
     /// Where /metrics is served; 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
     pub metrics_bind_address: BindAddress,
+    /// Serve metrics over TLS, with the serving certificate, to those alone whom the API server allows to get /metrics; needs
+    /// create on tokenreviews and subjectaccessreviews
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+        num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", conflicts_with = "standalone")]
+    pub metrics_secure: bool,
     /// Serve webhooks; without them only the controllers run
     #[arg(long, env = "ENABLE_WEBHOOKS", hide_env_values = true, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true")]

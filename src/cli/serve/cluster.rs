@@ -12,6 +12,7 @@ use crate::choice::Unknown;
 use crate::manager::client::{self, Connection};
 use crate::manager::lease::TimesError;
 use crate::manager::options::{Certificates, Controllers, Election, Options};
+use crate::manager::scrapers::TokenReviews;
 use crate::manager::{Manager, Shared};
 use crate::manifests::webhooks::Hook;
 use crate::registry::registry;
@@ -45,7 +46,7 @@ pub enum ClusterError {
 }
 
 /// Serves the cluster until a signal ends the process.
-pub(super) async fn serve(args: &ServeArgs, process: Process) -> Result<(), ServeError> {
+pub(super) async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), ServeError> {
     let connection = Connection::find(args.kubeconfig.as_deref()).await.map_err(ClusterError::from)?;
     let shared = Shared {
         readiness: process.readiness.clone(),
@@ -53,6 +54,10 @@ pub(super) async fn serve(args: &ServeArgs, process: Process) -> Result<(), Serv
         metrics: process.metrics.clone(),
         resolver: Arc::clone(&process.resolver),
     };
+    if args.listen.metrics_secure {
+        let client = connection.client().map_err(ClusterError::from)?;
+        process.scrapers = Some(Arc::new(TokenReviews::new(client)));
+    }
     warn_of_kinds_without_controller(args);
     let manager = Manager::new(&connection, options(args)?, shared).map_err(ClusterError::from)?;
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());

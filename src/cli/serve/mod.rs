@@ -25,7 +25,9 @@ use crate::certs::files::{self, CertificateFiles};
 use crate::certs::{Resolver, local};
 use crate::config::ConfigError;
 use crate::logging;
-use crate::server::{Addresses, Feeds, Freshness, Gate, Metrics, Readiness, Server, ServerError, Shutdown, open_files};
+use crate::server::{
+    Addresses, Feeds, Freshness, Gate, Metrics, Readiness, Scrapers, Server, ServerError, Shutdown, open_files,
+};
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +73,8 @@ pub struct Process {
     pub shutdown: Shutdown,
     /// Where the serving certificate goes.
     pub resolver: Arc<Resolver>,
+    /// Who may read the metrics.
+    pub scrapers: Option<Arc<dyn Scrapers>>,
 }
 
 impl Default for Process {
@@ -80,6 +84,7 @@ impl Default for Process {
             metrics: Metrics::new(freshness.clone()),
             shutdown: Shutdown::new(readiness.clone()),
             resolver: Resolver::empty(),
+            scrapers: None,
             readiness,
             freshness,
         }
@@ -155,10 +160,11 @@ async fn run_and_tell<W: Send + Sync + 'static>(
         readiness: process.readiness.clone(),
         freshness: process.freshness.clone(),
         metrics: process.metrics.clone(),
+        scrapers: process.scrapers.clone(),
     };
     let server = Server::bind(args.server_options(), feeds).await?;
     // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.
-    if args.listen.enable_webhooks {
+    if args.listen.enable_webhooks || args.listen.metrics_secure {
         certificate(args, &process)?;
     }
     let addresses = server.addresses();
