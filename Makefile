@@ -15,9 +15,6 @@ IMG ?= outrider:latest
 # true: what is not there is no error when it is removed.
 ignore-not-found ?= false
 
-# The image that is built and deployed.
-IMG ?= outrider:latest
-
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage:\n  make \033[36m<target>\033[0m\n"} \

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod creates;
+mod kustomize;
 mod release;
+mod serving;
 mod workloads;
 
 use node::{Image, Node, isolated};
@@ -21,10 +23,10 @@ fn the_chart_works_from_install_to_uninstall() {
         workloads::deployment_runs_with_its_companion(&node);
         creates::none_fails_while(&node, || {
             release.upgrade(&["--set=log.level=debug"]);
-            release.renew_certificate();
+            serving::renew_certificate(&node);
         });
         workloads::job_completes_beside_a_native_sidecar(&node);
-        release::show_memory();
+        serving::show_memory();
         release.uninstall();
         workloads::pod_is_left_alone(&node);
     });
@@ -42,8 +44,24 @@ fn certificates_of_its_own_in_a_restricted_namespace() {
         workloads::deployment_runs_with_its_companion(&node);
         creates::none_fails_while(&node, || release.upgrade(&["--set=certManager.enabled=false,log.level=debug"]));
         workloads::job_completes_beside_a_native_sidecar(&node);
-        release::show_memory();
+        serving::show_memory();
         release.uninstall();
+        workloads::pod_is_left_alone(&node);
+    });
+}
+
+#[test]
+#[ignore = "needs root: make test-node-all"]
+fn the_kustomize_tree_works_from_deploy_to_undeploy() {
+    isolated("the_kustomize_tree_works_from_deploy_to_undeploy", || {
+        let node = Node::start(&[Image::outrider()]);
+        kustomize::deploy(&node);
+        workloads::apply_sets(&node);
+        workloads::deployment_runs_with_its_companion(&node);
+        creates::none_fails_while(&node, || serving::renew_certificate(&node));
+        workloads::job_completes_beside_a_native_sidecar(&node);
+        serving::show_memory();
+        kustomize::undeploy(&node);
         workloads::pod_is_left_alone(&node);
     });
 }
