@@ -1,13 +1,14 @@
 //! A release on a real API server, from install to uninstall.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use cluster::Cluster;
 use serde_json::{Value, json};
 
 use crate::cluster_objects::install_cert_manager;
-use crate::helm::{CHART, failed, helm, succeeded};
+use crate::helm::{CHART, failed, helm, objects, succeeded, template};
 
 /// What nobody writes to while nothing changes.
 const WATCHED: [&str; 5] = [
@@ -96,6 +97,7 @@ fn a_release_is_installed_upgraded_and_uninstalled_without_a_trace() {
     assert_eq!((&webhook["timeoutSeconds"], &webhook["clientConfig"]["caBundle"]), (&json!(7), &json!("Y2E=")));
 
     definitions_follow_the_chart(&release);
+    retired(&release);
     uninstalled_and_back(&release);
 }
 
@@ -117,17 +119,59 @@ fn definitions_follow_the_chart(release: &Release) {
     assert!(has_field());
 }
 
+/// What the hook's pod does, which kwok only plays: with the rights and the arguments of the hook, and a `CronJob` that nobody is left
+/// to take the finalizer off.
+fn retired(release: &Release) {
+    let cluster = release.cluster;
+    release.upgrade(&["--set=webhook.timeoutSeconds=1"]);
+    let run = |kubeconfig: &Path, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+        succeeded(&command.args(args).arg("--kubeconfig").arg(kubeconfig).output().unwrap())
+    };
+    run(&cluster.kubeconfig(), &["break-glass"]);
+    let object = json!({
+        "apiVersion": "batch.outrider.dev/v1", "kind": "CronJob",
+        "metadata": {"name": "held", "namespace": "default", "finalizers": ["batch.outrider.dev/finalizer", "example.com/theirs"]},
+        "spec": {"schedule": "@hourly", "jobTemplate": {"spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+        }}}}},
+    });
+    cluster.kubectl_ok(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
+
+    let rendered = objects(&succeeded(&template(&["--set=kinds.cronjob.enabled=true"])));
+    let of_hook = |object: &&Value| object["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete";
+    let (job, rights): (Vec<&Value>, Vec<&Value>) =
+        rendered.iter().filter(of_hook).partition(|object| object["kind"] == "Job");
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": rights}).to_string();
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&list)).unwrap();
+    let account = cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider-uninstall", &[]).unwrap();
+    let args = job[0]["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+    let args: Vec<&str> = args.iter().map(|arg| arg.as_str().unwrap()).collect();
+    let first = "outrider-mutating: removed\noutrider-validating: removed\n\
+                 cronjobs.batch.outrider.dev: v2 not served and nothing converted any more; 1 object freed of Outrider's finalizer\n";
+    assert_eq!(run(&account, &args), first);
+    let again = "outrider-mutating: it is not there, nothing to do\noutrider-validating: it is not there, nothing to do\n\
+                 cronjobs.batch.outrider.dev: nothing of Outrider holds it\n";
+    assert_eq!(run(&account, &args), again);
+    let definition = release.get(WATCHED[3]);
+    assert_eq!(definition["spec"]["conversion"], json!({"strategy": "None"}));
+    assert_eq!(definition["spec"]["versions"][1]["served"], false);
+    let held: Value = serde_json::from_str(
+        &cluster.kubectl_ok(&["get", "cronjobs.v1.batch.outrider.dev", "held", "-n=default", "-o=json"], None).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(held["metadata"]["finalizers"], json!(["example.com/theirs"]));
+    let theirs = json!({"metadata": {"finalizers": null}}).to_string();
+    let patch = ["patch", "cronjobs.v1.batch.outrider.dev", "held", "-n=default", "--type=merge", "-p", &theirs];
+    cluster.kubectl_ok(&patch, None).unwrap();
+}
+
 fn uninstalled_and_back(release: &Release) {
     let said = succeeded(&release.helm(&["uninstall", "outrider", "--wait", "--timeout=60s"]));
     assert!(said.contains("[CustomResourceDefinition] cronjobs.batch.outrider.dev"), "{said}");
     assert!(release.left().is_empty(), "{:?}", release.left());
 
-    // The definitions are there still, one as `outrider uninstall` leaves it.
-    let single = json!([
-        {"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}},
-        {"op": "replace", "path": "/spec/versions/1/served", "value": false},
-    ]);
-    release.cluster.kubectl_ok(&["patch", WATCHED[3], "--type=json", "-p", &single.to_string()], None).unwrap();
+    // The definitions are there still, one as the hook left it.
     succeeded(&release.install(&["--set=crds.keep=false"]));
     let definition = release.get(WATCHED[3]);
     assert_eq!(definition["spec"]["conversion"]["strategy"], "Webhook");
