@@ -124,7 +124,7 @@ impl Outrider {
     }
 
     /// Where `/metrics` is.
-    pub const fn metrics(&self) -> SocketAddr {
+    pub const fn metrics_address(&self) -> SocketAddr {
         self.metrics
     }
 

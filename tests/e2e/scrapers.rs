@@ -36,7 +36,7 @@ fn scrape(process: &Outrider, token: Option<&str>) -> (String, String) {
     if let Some(token) = token {
         curl.args(["--header", &format!("Authorization: Bearer {token}")]);
     }
-    let output = curl.arg(format!("https://{}/metrics", process.metrics())).output().unwrap();
+    let output = curl.arg(format!("https://{}/metrics", process.metrics_address())).output().unwrap();
     (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 
