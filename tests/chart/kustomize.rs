@@ -7,6 +7,7 @@ use cluster::{Tools, progress_on_stderr};
 use serde_json::Value;
 
 use crate::helm::{find, objects, succeeded, template};
+use crate::render::agree_on_namespaces;
 
 fn kustomized(folder: &str) -> Vec<Value> {
     let tools = Tools::locate(&progress_on_stderr).unwrap();
@@ -18,6 +19,7 @@ fn kustomized(folder: &str) -> Vec<Value> {
 #[ignore = "needs helm and kubectl: make test"]
 fn chart_and_kustomize_tree_make_the_same_certificates_service_and_pods() {
     let tree = kustomized("config/default");
+    agree_on_namespaces(&tree);
     let chart = objects(&succeeded(&template(&[])));
     let objects = [
         ("Issuer", "outrider-selfsigned"),

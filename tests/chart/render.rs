@@ -8,10 +8,14 @@ use clap::Parser as _;
 use cluster::{Cluster, Options};
 use outrider::cli::{Cli, Command as Subcommand};
 use outrider::workshop::KINDS;
+use outrider::world::Exclusion;
 use serde_json::Value;
 
 use crate::cluster_objects::{install_cert_manager, install_prometheus_operator};
 use crate::helm::{CHART, failed, find, helm, identity, objects, succeeded, template};
+
+const CONFIGURATIONS: [(&str, &str); 2] =
+    [("MutatingWebhookConfiguration", "outrider-mutating"), ("ValidatingWebhookConfiguration", "outrider-validating")];
 
 const OWN: &str = "--set=certManager.enabled=false";
 
@@ -87,33 +91,45 @@ fn the_chart_renders_what_the_code_says() {
     }
 }
 
+/// Containers of ours and the arguments that they start with.
+fn commands(rendered: &[Value]) -> Vec<Subcommand> {
+    let pods = rendered.iter().filter_map(|object| match object["kind"].as_str()? {
+        "Pod" => Some(&object["spec"]),
+        "Job" | "Deployment" => Some(&object["spec"]["template"]["spec"]),
+        _ => None,
+    });
+    let containers = pods.flat_map(|spec| spec["containers"].as_array().unwrap());
+    let ours = containers.filter(|it| ["outrider", "uninstall", "verify"].iter().any(|&name| it["name"] == name));
+    ours.map(|container| {
+        let args = container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
+        Cli::try_parse_from(["outrider"].into_iter().chain(args)).unwrap().command
+    })
+    .collect()
+}
+
+/// Checks that the API server and the process leave the same namespaces alone.
+pub fn agree_on_namespaces(rendered: &[Value]) {
+    let commands = commands(rendered);
+    let serve = commands.iter().find_map(|command| match command {
+        Subcommand::Serve(serve) => Some(serve),
+        _ => None,
+    });
+    let told = &serve.unwrap().excluded_namespaces;
+    let of_process = Exclusion::new("outrider-system", told.iter().cloned()).namespaces;
+    for (kind, name) in CONFIGURATIONS {
+        let webhook = &find(rendered, kind, name)["webhooks"][0];
+        let excluded = webhook["namespaceSelector"]["matchExpressions"][0]["values"].as_array().unwrap();
+        let excluded: Vec<&str> = excluded.iter().map(|name| name.as_str().unwrap()).collect();
+        assert_eq!(excluded, Vec::from_iter(&of_process), "{name}");
+    }
+}
+
 #[test]
 #[ignore = "needs helm: make test"]
 fn the_binary_takes_the_arguments_and_excludes_the_namespaces_of_the_rules() {
     for set in value_sets() {
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
-        let rendered = objects(&succeeded(&template(&set)));
-        let pods = rendered.iter().filter_map(|object| match object["kind"].as_str()? {
-            "Pod" => Some(&object["spec"]),
-            "Job" | "Deployment" => Some(&object["spec"]["template"]["spec"]),
-            _ => None,
-        });
-        let ours = ["outrider", "uninstall", "verify"];
-        let containers = pods.flat_map(|spec| spec["containers"].as_array().unwrap());
-        for container in containers.filter(|it| ours.iter().any(|&name| it["name"] == name)) {
-            let args = container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
-            let cli = Cli::try_parse_from(["outrider"].into_iter().chain(args)).unwrap();
-            let Subcommand::Serve(serve) = cli.command else { continue };
-            for configuration in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
-                let configuration = rendered.iter().find(|object| object["kind"] == configuration).unwrap();
-                let excluded = &configuration["webhooks"][0]["namespaceSelector"]["matchExpressions"][0]["values"];
-                let excluded: Vec<&str> =
-                    excluded.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-                let told = &serve.excluded_namespaces;
-                let of_process = outrider::world::Exclusion::new("outrider-system", told.iter().cloned()).namespaces;
-                assert_eq!(excluded, Vec::from_iter(&of_process), "{set:?}");
-            }
-        }
+        agree_on_namespaces(&objects(&succeeded(&template(&set))));
     }
 }
 
