@@ -19,6 +19,7 @@ fn the_chart_works_from_install_to_uninstall() {
         let node = Node::start(&[Image::outrider()]);
         let release = Release::new(&node);
         release.install(&[]);
+        release.test();
         workloads::apply_sets(&node);
         workloads::deployment_runs_with_its_companion(&node);
         creates::none_fails_while(&node, || {

@@ -29,6 +29,11 @@ impl<'a> Release<'a> {
         step("helm install: all pods Ready", || self.helm("install", settings));
     }
 
+    /// What the notes of the chart tell people to do next.
+    pub fn test(&self) {
+        step("helm test", || self.must_succeed(&["test", "outrider", "--namespace", NAMESPACE, "--timeout=90s"]));
+    }
+
     pub fn upgrade(&self, settings: &[&str]) {
         step("helm upgrade with a changed value", || self.helm("upgrade", settings));
     }
