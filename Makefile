@@ -111,7 +111,7 @@ docker-push: ## Push the image IMG with Docker.
 ko-image: image
 image: ## Build the image IMG with cargo and buildah, without a Docker engine, into the file target/image/outrider.tar.
 	@command -v buildah >/dev/null || { echo "buildah is not there: apt-get install buildah, or use \`make docker-build\`" >&2; exit 1; }
-	$(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) -- -C target-feature=+crt-static -C strip=symbols
+	$(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) -- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,--icf=all
 	@rm -rf $(IMAGE_DIR) && mkdir -p $(IMAGE_DIR)/build
 	@cp $(TARGET_DIR)/$(IMAGE_PROFILE:dev=debug)/outrider $(IMAGE_DIR)/build/static
 	$(BUILDAH) build --quiet --isolation chroot --build-context build=$(IMAGE_DIR)/build --timestamp 0 --tag $(IMG) . >/dev/null
