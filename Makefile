@@ -18,7 +18,7 @@ ignore-not-found ?= false
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage:\n  make \033[36m<target>\033[0m\n"} \
-	  /^[a-zA-Z_-]+:.*?##/ { printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2 } \
+	  /^[a-zA-Z_-]+:.*?##/ { printf "  \033[36m%-21s\033[0m %s\n", $$1, $$2 } \
 	  /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) }' $(MAKEFILE_LIST)
 
 ##@ Use
@@ -160,6 +160,11 @@ test-node: image ## One install of the chart on a real node: kubelet, containerd
 .PHONY: test-node-all
 test-node-all: image ## All ways to install on a real node, one after the other, with the image as it is released.
 	OUTRIDER_IMAGE=$(IMAGE_DIR)/outrider.tar $(CARGO) test --locked -p node --test install -- --ignored --nocapture --test-threads=1
+
+.PHONY: collector-experiment
+collector-experiment: ## Count the events of a Deployment that is scaled, switched and loses pods; starts its own cluster.
+	$(CARGO) test --quiet --locked -p outrider --test e2e -- --ignored --exact --nocapture \
+	  collector_experiment::a_collector_counts_what_an_independent_watch_counts
 
 .PHONY: bench
 bench: ## CPU time and requests per second beside a server that only says yes; needs wrk.

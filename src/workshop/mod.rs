@@ -3,6 +3,7 @@
 //! A folder a kind. They are off unless they are asked for, and a kind that is off leaves nothing behind: no CRD, no RBAC
 //! rule, no watch, no webhook, no metric. To add a kind, write its folder and add its line to [`KINDS`].
 
+pub mod collector;
 mod crd;
 pub mod cronjob;
 mod kind;
@@ -19,5 +20,10 @@ pub use self::kind::{Kind, Start};
 pub use self::kinds::Kinds;
 
 /// Every kind of the workshop.
-pub static KINDS: &[Kind] =
-    &[cronjob::CRON_JOB, projectconfig::PROJECT_CONFIG, simpledeployment::SIMPLE_DEPLOYMENT, welcome::WELCOME];
+pub static KINDS: &[Kind] = &[
+    collector::COLLECTOR,
+    cronjob::CRON_JOB,
+    projectconfig::PROJECT_CONFIG,
+    simpledeployment::SIMPLE_DEPLOYMENT,
+    welcome::WELCOME,
+];

@@ -90,17 +90,22 @@ fn readme_shows_the_sample_set() {
 }
 
 #[test]
-fn page_of_the_workshop_shows_the_samples() {
+fn pages_of_the_workshop_show_the_samples() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/workshop.md")).unwrap();
-    for name in ["apps_v1_simpledeployment.yaml", "webapp_v1_welcome.yaml"] {
+    let page = |name: &str| fs::read_to_string(root.join("docs").join(name)).unwrap();
+    for (name, file) in [
+        ("apps_v1_simpledeployment.yaml", "workshop.md"),
+        ("collector.ip_v1_collector.yaml", "collector.md"),
+        ("webapp_v1_welcome.yaml", "workshop.md"),
+    ] {
         let sample = fs::read_to_string(root.join("config/samples").join(name)).unwrap();
         let sample: Vec<&str> = sample.lines().filter(|line| !line.starts_with('#')).collect();
         assert!(
-            page.contains(&format!("```yaml\n{}\n```", sample.join("\n"))),
-            "docs/workshop.md does not show {name}"
+            page(file).contains(&format!("```yaml\n{}\n```", sample.join("\n"))),
+            "docs/{file} does not show {name}"
         );
     }
+    let page = page("workshop.md");
     for kind in outrider::workshop::KINDS {
         assert!(
             page.to_lowercase().contains(&format!("| `{}` |", kind.name)),

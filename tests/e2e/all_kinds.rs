@@ -136,7 +136,7 @@ fn every_sample_is_accepted(stage: &Stage) {
         stage.cluster.kubectl_ok(&["apply", "-f", "-"], Some(&object.to_string())).unwrap();
     }
     let ready = "--for=condition=Ready";
-    for objects in ["welcomes", "simpledeployments"] {
+    for objects in ["welcomes", "simpledeployments", "collectors"] {
         stage.kubectl(&["wait", ready, objects, "--all", "-n", "default", "--timeout=60s"]);
     }
     eventually("the CronJobs are seen", || {
@@ -147,7 +147,7 @@ fn every_sample_is_accepted(stage: &Stage) {
 
 /// The goal "without write amplification", for every controller: ten looks at what is in order write nothing.
 fn ten_looks_at_every_object_write_nothing(stage: &Stage) {
-    let controllers = ["cronjob", "sidecarset", "simpledeployment", "welcome"];
+    let controllers = ["collector", "cronjob", "sidecarset", "simpledeployment", "welcome"];
     // What was just made may still be on its way.
     let mut before = Vec::new();
     eventually("all is quiet", || {
@@ -175,7 +175,7 @@ fn ten_looks_at_every_object_write_nothing(stage: &Stage) {
 fn reads_and_refusals_never_reach_the_webhooks(stage: &Stage) {
     stage.kubectl(&["wait", "--for=condition=Ready", "welcomes", "--all", "-n", "default", "--timeout=60s"]);
     let before = stage.outrider.admissions();
-    for kind in ["welcomes", "simpledeployments", CRONJOBS, "sidecarsets", "projectconfigs", "pods"] {
+    for kind in ["welcomes", "simpledeployments", "collectors", CRONJOBS, "sidecarsets", "projectconfigs", "pods"] {
         let list = stage.kubectl(&["get", kind, "-A", "-o", "name"]);
         let first = list.lines().next().unwrap();
         if kind != "sidecarsets" {

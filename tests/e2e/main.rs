@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod all_kinds;
+mod collector;
+mod collector_count;
+mod collector_experiment;
 mod controller;
 mod counts;
 mod cronjob;

@@ -16,22 +16,23 @@ use crate::toy_webhook::{Begun, ToyWebhook};
 
 const KINDS: &str = "--enable-kinds=simpledeployment,welcome";
 
-/// A cluster and an Outrider that serves both kinds.
-struct Stage {
+/// A cluster and an Outrider with the printed roles that serves some kinds.
+pub struct Stage {
     // First to go: its log is with those of the cluster.
-    outrider: Outrider,
-    cluster: Cluster,
+    pub outrider: Outrider,
+    pub cluster: Cluster,
 }
 
 impl Stage {
-    fn set_up() -> Self {
+    /// With this flag that enables kinds.
+    pub fn set_up(kinds: &str) -> Self {
         let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
-        let crds = outrider(&["manifests", "crds", KINDS]);
+        let crds = outrider(&["manifests", "crds", kinds]);
         cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
         cluster.kubectl_ok(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], None).unwrap();
-        let account = service_account_of(&cluster, &[KINDS]);
+        let account = service_account_of(&cluster, &[kinds]);
         cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
-        let outrider = Outrider::registered_as(&cluster, &account, &[KINDS, "--leader-elect"]);
+        let outrider = Outrider::registered_as(&cluster, &account, &[kinds, "--leader-elect"]);
         outrider.ready();
         let registered = ["get", "validatingwebhookconfigurations", "-o", "name"];
         eventually("the webhooks are registered", || {
@@ -40,30 +41,39 @@ impl Stage {
         Self { outrider, cluster }
     }
 
-    /// How often Outrider wrote to resources of this name.
     fn writes(&self, resource: &str) -> usize {
-        let is_write = |event: &&Value| {
-            let verbs = ["create", "update", "patch", "delete"].map(|verb| json!(verb));
-            event["user"]["username"] == USER
-                && event["objectRef"]["resource"] == resource
-                && verbs.contains(&event["verb"])
-        };
-        self.cluster.audit_events().unwrap().iter().filter(is_write).count()
+        writes(&self.cluster, resource)
     }
 
-    /// Changes the object in a way that no controller heeds, and waits until it was reconciled for it; so many times.
     fn resync(&self, namespace: &Namespace<'_>, object: &str, times: usize) {
-        let controller = object.split('/').next().unwrap();
-        for time in 0..times {
-            let before = self.outrider.reconciles(controller);
-            let annotation = format!("round={time}");
-            namespace.kubectl_ok(&["annotate", "--overwrite", object, &annotation], None).unwrap();
-            eventually("the object is reconciled", || self.outrider.reconciles(controller) > before);
-        }
+        resync(&self.outrider, namespace, object, times);
     }
 }
 
-fn get(namespace: &Namespace<'_>, object: &str) -> Option<Value> {
+/// How often Outrider wrote to resources of this name.
+pub fn writes(cluster: &Cluster, resource: &str) -> usize {
+    let is_write = |event: &&Value| {
+        let verbs = ["create", "update", "patch", "delete"].map(|verb| json!(verb));
+        event["user"]["username"] == USER
+            && event["objectRef"]["resource"] == resource
+            && verbs.contains(&event["verb"])
+    };
+    cluster.audit_events().unwrap().iter().filter(is_write).count()
+}
+
+/// Changes the object in a way that no controller heeds, and waits until it was reconciled for it; so many times.
+pub fn resync(outrider: &Outrider, namespace: &Namespace<'_>, object: &str, times: usize) {
+    let controller = object.split('/').next().unwrap();
+    for time in 0..times {
+        let before = outrider.reconciles(controller);
+        let annotation = format!("round={time}");
+        namespace.kubectl_ok(&["annotate", "--overwrite", object, &annotation], None).unwrap();
+        eventually("the object is reconciled", || outrider.reconciles(controller) > before);
+    }
+}
+
+/// The object, if it is there.
+pub fn get(namespace: &Namespace<'_>, object: &str) -> Option<Value> {
     let output = namespace.kubectl(&["get", "--show-managed-fields", "-o", "json", object], None).unwrap();
     output.success().then(|| serde_json::from_str(&output.stdout).unwrap())
 }
@@ -303,7 +313,7 @@ fn what_runs_is_finished_before_the_process_ends(mut stage: Stage) {
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn welcome_and_simpledeployment_keep_what_they_own_and_nothing_else() {
-    let stage = Stage::set_up();
+    let stage = Stage::set_up(KINDS);
     a_welcome_keeps_its_deployment_and_service(&stage);
     a_simpledeployment_keeps_its_replicas(&stage);
     a_foreign_object_is_left_alone(&stage, "welcome", &welcome("taken", &json!({})));

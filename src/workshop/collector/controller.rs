@@ -1,0 +1,187 @@
+//! Reports for every Collector where its pods are, and what was counted of its Deployment.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{WatchEvent, WatchParams};
+use kube::{Api, Client, ResourceExt as _};
+
+use super::NAME;
+use super::addresses::Addresses;
+use super::api::{Collector, CollectorStatus, DEPLOYMENT};
+use super::ledger::{Followed, Ledger, deployment_key};
+use super::tally::{Event, Tally};
+use super::validation::faults;
+use super::watched::{WatchedDeployment, WatchedPod};
+use crate::manager::operator::apply::{Error, request};
+use crate::manager::operator::conditions::Statement;
+use crate::manager::operator::{Again, Context, Key, Operator, Store, status};
+
+/// How long events that were missed are waited for, in seconds. The API server sends them at once.
+const CATCH_UP_SECONDS: u32 = 5;
+
+/// Runs the controller until cancelled.
+pub fn start(context: Context) -> BoxFuture<'static, ()> {
+    let client = context.client.clone();
+    let mut operator = Operator::<Collector>::new(NAME, context);
+    let ledger = Ledger::default();
+    let (of_deployments, of_pods) = (ledger.clone(), ledger.clone());
+    let controller = Controller {
+        client,
+        ledger,
+        collectors: operator.objects(),
+        deployments: operator.watching(None, move |old, new| of_deployments.deployment(old, new, &now())),
+        pods: operator.watching(None, move |old, new| of_pods.pod(old, new)),
+    };
+    let reconcile = move |collector: Arc<Collector>| {
+        let controller = controller.clone();
+        async move { controller.reconcile(&collector).await }
+    };
+    operator.run(reconcile).boxed()
+}
+
+/// Written in whole seconds; with a fraction it would differ from what is read back.
+fn now() -> Time {
+    let now = Timestamp::now();
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+#[derive(Clone)]
+struct Controller {
+    client: Client,
+    ledger: Ledger,
+    collectors: Store<Collector>,
+    deployments: Store<WatchedDeployment>,
+    pods: Store<WatchedPod>,
+}
+
+impl Controller {
+    async fn reconcile(&self, collector: &Collector) -> Result<Again, Error> {
+        if collector.metadata.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        let key = Key::of(collector);
+        let Followed { deployment, selector, behind } =
+            self.ledger.follow(collector, &self.deployments, &self.collectors);
+        if let Some(tally) = behind {
+            self.catch_up(collector, tally).await?;
+        }
+        let pods = selector.map(|selector| {
+            let mut pods = self.pods.in_namespace(&key.namespace);
+            pods.retain(|pod| selector.matches(pod.labels()));
+            pods
+        });
+        let addresses = Addresses::of(pods.iter().flatten().map(AsRef::as_ref), &collector.spec);
+        let tally = self.ledger.tally(&key);
+        let new = status_of(collector, deployment.is_some(), addresses, tally, Timestamp::now());
+        status::write(self.client.clone(), collector, collector.status.as_ref(), &new).await?;
+        Ok(None)
+    }
+
+    /// Counts what happened to the Deployment while no process counted: the API server remembers it for some minutes.
+    async fn catch_up(&self, collector: &Collector, mut tally: Tally) -> Result<(), Error> {
+        let (Some(key), Some(since)) = (deployment_key(collector), tally.events.last_resource_version.clone()) else {
+            self.ledger.go_on_after_gap(collector, tally, &self.deployments, now());
+            return Ok(());
+        };
+        tracing::debug!(collector = ?Key::of(collector), since, "Counting what was missed");
+        let api = Api::<WatchedDeployment>::namespaced(self.client.clone(), &key.namespace);
+        let params = WatchParams::default().fields(&format!("metadata.name={}", key.name)).timeout(CATCH_UP_SECONDS);
+        let events = match request::<WatchedDeployment, _>(&key, api.watch(&params, &since)).await {
+            Err(error) if !is_too_old(&error) => return Err(error),
+            watch => watch.ok(),
+        };
+        let mut events = pin!(futures::stream::iter(events).flatten());
+        let mut before: Option<WatchedDeployment> = None;
+        while let Some(told) = request::<WatchedDeployment, _>(&key, events.next().map(Option::transpose)).await? {
+            let event = match &told {
+                WatchEvent::Added(new) => Event::Added(new),
+                WatchEvent::Modified(new) => Event::Modified(before.as_ref(), new),
+                WatchEvent::Deleted(_) => Event::Deleted,
+                WatchEvent::Bookmark(_) => continue,
+                // Too old, or whatever else: it does not remember.
+                WatchEvent::Error(_) => break,
+            };
+            tally.count(event, now());
+            if self.ledger.go_on(collector, &tally, &self.deployments) {
+                return Ok(());
+            }
+            before = match told {
+                WatchEvent::Added(new) | WatchEvent::Modified(new) => Some(new),
+                _ => None,
+            };
+        }
+        tracing::info!(
+            collector = ?Key::of(collector),
+            since,
+            "The API server does not remember all changes of the Deployment; what is missing counts as one event"
+        );
+        self.ledger.go_on_after_gap(collector, tally, &self.deployments, now());
+        Ok(())
+    }
+}
+
+fn is_too_old(error: &Error) -> bool {
+    matches!(error, Error::Request { source, .. } if matches!(&**source, kube::Error::Api(status) if status.code == 410))
+}
+
+fn status_of(
+    collector: &Collector,
+    target_found: bool,
+    addresses: Addresses,
+    tally: Option<Tally>,
+    now: Timestamp,
+) -> CollectorStatus {
+    let old = collector.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let generation = collector.metadata.generation;
+    let (ready, target) = (readiness(collector, target_found, &addresses), target_not_found(collector, target_found));
+    let statements = [Some(ready), target].into_iter().flatten();
+    let (events, last_operation) = tally.map(|tally| (tally.events, tally.operation)).unzip();
+    CollectorStatus {
+        observed_generation: generation,
+        matched_pods: i32::try_from(addresses.matched).unwrap_or(i32::MAX),
+        ready_pods: i32::try_from(addresses.ready).unwrap_or(i32::MAX),
+        ips: addresses.listed,
+        events,
+        last_operation: last_operation.flatten(),
+        conditions: Some(statements.map(|statement| statement.condition(old, generation, now)).collect()),
+    }
+}
+
+/// Ready means that the report is complete, whatever the pods are.
+fn readiness(collector: &Collector, target_found: bool, addresses: &Addresses) -> Statement {
+    let faults = faults(&collector.spec);
+    let (holds, reason, message) = match collector.spec.deployment() {
+        // Written while no webhook looked.
+        _ if !faults.is_empty() => (false, "InvalidSpec", faults.to_string()),
+        Some(name) if !target_found => (false, "TargetNotFound", not_found(name)),
+        _ => {
+            let Addresses { matched, ready, listed, left_out } = addresses;
+            let most = if *left_out == 0 { String::new() } else { format!("; only {} are listed", listed.len()) };
+            (true, "Collected", format!("{ready} of {matched} pods are ready{most}"))
+        }
+    };
+    Statement { type_: "Ready", holds, reason, message }
+}
+
+/// Only of a Collector that has a target.
+fn target_not_found(collector: &Collector, target_found: bool) -> Option<Statement> {
+    let name = collector.spec.deployment()?;
+    let (reason, message) = if target_found {
+        ("DeploymentFound", format!("there is a {DEPLOYMENT} {name:?} in this namespace"))
+    } else {
+        ("DeploymentNotFound", not_found(name))
+    };
+    Some(Statement { type_: "TargetNotFound", holds: !target_found, reason, message })
+}
+
+fn not_found(name: &str) -> String {
+    format!("there is no {DEPLOYMENT} {name:?} in this namespace; it is reported on as soon as it is created")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! What every Collector watches, and its count. The watches write here as events come, the reconciles read.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use admission::format::Selector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+
+use super::api::Collector;
+use super::tally::{Event, Tally};
+use super::watched::{WatchedDeployment, WatchedPod};
+use crate::manager::operator::{Key, Store};
+
+/// Clones share their content.
+///
+/// A watch puts an object into its store before it tells of it. So under the lock an event is either counted, or its version
+/// is in the store already: whoever takes a Deployment from the store and begins a count with it here loses no event, and
+/// [`Tally::count`] knows the one that is told late.
+#[derive(Clone, Default)]
+pub struct Ledger(Arc<Mutex<BTreeMap<Key, Entry>>>);
+
+#[derive(Default)]
+struct Entry {
+    uid: Option<String>,
+    deployment: Option<String>,
+    selector: Option<Selector>,
+    /// None while events that were missed are being counted.
+    tally: Option<Tally>,
+}
+
+impl Entry {
+    /// Sees to it that there is a count of what is wanted, or gives the one that was written and is behind.
+    fn begin_count(&mut self, collector: &Collector, deployment: Option<&WatchedDeployment>) -> Option<Tally> {
+        let spec = &collector.spec;
+        let Some(name) = spec.deployment() else {
+            self.tally = None;
+            return None;
+        };
+        let before = self.tally.take();
+        let is_first = before.is_none();
+        // What is written may be older than what this process counts.
+        let known = before.or_else(|| collector.status.as_ref().and_then(Tally::resume));
+        let tally = match known.filter(|tally| tally.events.is_for(spec)) {
+            Some(tally) if is_first && !tally.is_up_to(deployment) => return Some(tally),
+            Some(tally) => tally,
+            None => Tally::begin(name, spec, deployment),
+        };
+        self.tally = Some(tally);
+        None
+    }
+
+    fn selects(&self, pod: &WatchedPod) -> bool {
+        self.selector.as_ref().is_some_and(|selector| selector.matches(pod.labels()))
+    }
+}
+
+/// The Deployment of a Collector, and the count of its events.
+pub struct Followed {
+    /// As it is now; none while there is none.
+    pub deployment: Option<Arc<WatchedDeployment>>,
+    /// Selects the pods.
+    pub selector: Option<Selector>,
+    /// A count that has to be brought up to date, with [`Ledger::go_on`].
+    pub behind: Option<Tally>,
+}
+
+impl Ledger {
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on events about the pods and the Deployment of this Collector are events of it.
+    pub fn follow(
+        &self,
+        collector: &Collector,
+        deployments: &Store<WatchedDeployment>,
+        collectors: &Store<Collector>,
+    ) -> Followed {
+        let (key, spec) = (Key::of(collector), &collector.spec);
+        let mut entries = self.entries();
+        if !entries.contains_key(&key) {
+            // Those that are gone leave when another comes, so there are never more than there were at one time.
+            entries.retain(|key, _| collectors.get(key).is_some());
+        }
+        let entry = entries.entry(key).or_default();
+        if entry.uid != collector.metadata.uid {
+            *entry = Entry { uid: collector.metadata.uid.clone(), ..Entry::default() };
+        }
+        let deployment = target(collector, deployments);
+        let of_deployment = || deployment.as_ref()?.spec.as_ref()?.selector.clone();
+        let selector = spec.selector.clone().or_else(of_deployment).and_then(|selector| selector.compile().ok());
+        entry.selector.clone_from(&selector);
+        entry.deployment = spec.deployment().map(str::to_owned);
+        let behind = entry.begin_count(collector, deployment.as_deref());
+        Followed { deployment, selector, behind }
+    }
+
+    /// Counts on from here if the count has reached the Deployment as it is. Says whether it has.
+    pub fn go_on(&self, collector: &Collector, tally: &Tally, deployments: &Store<WatchedDeployment>) -> bool {
+        let mut entries = self.entries();
+        let deployment = target(collector, deployments);
+        let up_to_date = tally.is_up_to(deployment.as_deref());
+        if up_to_date && let Some(entry) = entries.get_mut(&Key::of(collector)) {
+            entry.tally = Some(tally.clone());
+        }
+        up_to_date
+    }
+
+    /// Counts on from the Deployment as it is. What happened before that nobody can tell any more is one event.
+    pub fn go_on_after_gap(
+        &self,
+        collector: &Collector,
+        mut tally: Tally,
+        deployments: &Store<WatchedDeployment>,
+        now: Time,
+    ) {
+        let mut entries = self.entries();
+        let deployment = target(collector, deployments);
+        tally.count(
+            match &deployment {
+                None => Event::Deleted,
+                Some(new) if tally.events.last_resource_version.is_none() => Event::Added(new),
+                Some(new) => Event::Modified(None, new),
+            },
+            now,
+        );
+        if let Some(entry) = entries.get_mut(&Key::of(collector)) {
+            entry.tally = Some(tally);
+        }
+    }
+
+    /// The count of a Collector, unless it is behind.
+    pub fn tally(&self, collector: &Key) -> Option<Tally> {
+        self.entries().get(collector)?.tally.clone()
+    }
+
+    /// Counts an event of a Deployment; gives the Collectors that it concerns.
+    pub fn deployment(&self, old: Option<&WatchedDeployment>, new: Option<&WatchedDeployment>, now: &Time) -> Vec<Key> {
+        let (Some(any), event) = (new.or(old), event(old, new)) else { return Vec::new() };
+        let key = Key::of(any);
+        let mut entries = self.entries();
+        let mut concerned = Vec::new();
+        for (collector, entry) in in_namespace(&mut entries, &key.namespace) {
+            if entry.deployment.as_ref() == Some(&key.name) {
+                if let Some(tally) = &mut entry.tally {
+                    tally.count(event, now.clone());
+                }
+                concerned.push(collector.clone());
+            }
+        }
+        concerned
+    }
+
+    /// The Collectors that mean a pod by the labels that it has or had.
+    pub fn pod(&self, old: Option<&WatchedPod>, new: Option<&WatchedPod>) -> Vec<Key> {
+        let Some(any) = new.or(old) else { return Vec::new() };
+        let namespace = any.namespace().unwrap_or_default();
+        let mut entries = self.entries();
+        let concerned = in_namespace(&mut entries, &namespace)
+            .filter(|(_, entry)| [old, new].into_iter().flatten().any(|pod| entry.selects(pod)));
+        concerned.map(|(collector, _)| collector.clone()).collect()
+    }
+}
+
+fn event<'a>(old: Option<&'a WatchedDeployment>, new: Option<&'a WatchedDeployment>) -> Event<'a> {
+    match (old, new) {
+        (_, None) => Event::Deleted,
+        (None, Some(new)) => Event::Added(new),
+        (old, Some(new)) => Event::Modified(old, new),
+    }
+}
+
+fn in_namespace<'a>(
+    entries: &'a mut BTreeMap<Key, Entry>,
+    namespace: &'a str,
+) -> impl Iterator<Item = (&'a Key, &'a mut Entry)> {
+    let first = Key { namespace: namespace.to_owned(), name: String::new() };
+    entries.range_mut(first..).take_while(move |(key, _)| key.namespace == namespace)
+}
+
+fn target(collector: &Collector, deployments: &Store<WatchedDeployment>) -> Option<Arc<WatchedDeployment>> {
+    deployments.get(&deployment_key(collector)?)
+}
+
+/// The key of the Deployment that a Collector means.
+pub fn deployment_key(collector: &Collector) -> Option<Key> {
+    let name = collector.spec.deployment()?.to_owned();
+    Some(Key { namespace: collector.namespace().unwrap_or_default(), name })
+}

@@ -1,0 +1,86 @@
+//! Pods and Deployments as the watches keep them: only what is reported.
+
+use admission::format::LabelSelector;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Deserializer};
+
+use crate::world::slim::Slim;
+
+/// A pod. Every pod of the cluster is watched, as a Collector may mean any.
+pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;
+
+/// A Deployment.
+pub type WatchedDeployment = Slim<Deployment, DeploymentSpec, DeploymentStatus>;
+
+/// Where a pod runs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    pub node_name: Option<String>,
+}
+
+/// Addresses of a pod and how it does.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PodStatus {
+    #[serde(rename = "phase", deserialize_with = "is_finished")]
+    pub finished: bool,
+    #[serde(rename = "conditions", deserialize_with = "is_ready")]
+    pub ready: bool,
+    #[serde(rename = "podIP")]
+    pub pod_ip: Option<String>,
+    #[serde(rename = "podIPs")]
+    pub pod_ips: Option<Vec<PodIp>>,
+}
+
+/// One address.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PodIp {
+    pub ip: String,
+}
+
+/// What is asked of a Deployment.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct DeploymentSpec {
+    pub replicas: Option<i32>,
+    pub selector: Option<LabelSelector>,
+    pub strategy: Option<Strategy>,
+}
+
+/// How pods are replaced.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Strategy {
+    #[serde(rename = "type")]
+    pub type_: Option<String>,
+}
+
+/// How far a Deployment is.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeploymentStatus {
+    pub observed_generation: Option<i64>,
+    pub replicas: Option<i32>,
+    pub updated_replicas: Option<i32>,
+    pub available_replicas: Option<i32>,
+}
+
+fn is_finished<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let phase = Option::<String>::deserialize(deserializer)?;
+    Ok(matches!(phase.as_deref(), Some("Succeeded" | "Failed")))
+}
+
+fn is_ready<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Condition {
+        #[serde(rename = "type")]
+        type_: String,
+        status: String,
+    }
+    let conditions = Option::<Vec<Condition>>::deserialize(deserializer)?;
+    Ok(conditions.iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
+}
