@@ -26,6 +26,9 @@ use super::webhooks::Webhooks;
 /// HTTP/2 requests of one connection at one time, as Go's server has it.
 const HTTP2_STREAMS: u32 = 250;
 
+/// How long a connection that has asked nothing yet outlives the listener.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Bytes that a connection reads ahead, and so the longest head of a request. Most reviews fit; hyper's own 400 KiB would be 1.6 GB
 /// for all connections.
 const READ_BUFFER: usize = 64 * 1024;
@@ -60,7 +63,7 @@ impl<W: Send + Sync + 'static> Front<W> {
                 Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => return tracing::debug!("TLS handshake took too long"),
             },
-            () = self.shutdown.stopping() => return,
+            () = self.too_late() => return,
             () = place.activity.given_up() => return,
         };
         let is_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -88,6 +91,13 @@ impl<W: Send + Sync + 'static> Front<W> {
                 .serve_connection(TokioIo::new(tls), service);
             connection.drive(serving, is_http2).await;
         }
+    }
+
+    /// Waits until who connected before the listener closed has had time to ask. Nobody asks again on another connection what was
+    /// lost on a new one.
+    async fn too_late(&self) {
+        self.shutdown.stopping().await;
+        sleep(LATE.min(self.limits.finish)).await;
     }
 }
 
@@ -122,7 +132,7 @@ impl<W: Send + Sync + 'static> Connection<W> {
             biased;
             _ = serving.as_mut() => return,
             () = activity.first_request() => {}
-            () = shutdown.stopping() => {}
+            () = self.front.too_late() => {}
             () = activity.given_up() => return,
             () = sleep(limits.first_request) => return tracing::debug!("No request came in time"),
         }

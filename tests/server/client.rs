@@ -71,10 +71,17 @@ impl Client {
     }
 
     pub async fn connect_with(address: SocketAddr, config: ClientConfig) -> io::Result<Self> {
-        let connecting = async {
-            let stream = TcpStream::connect(address).await?;
-            TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
-        };
+        Self::handshake(TcpStream::connect(address).await?, config).await
+    }
+
+    /// On a connection that is there already.
+    pub async fn over(stream: TcpStream, ca: &str) -> io::Result<Self> {
+        Self::handshake(stream, config(ca, None, &["http/1.1"])).await
+    }
+
+    async fn handshake(stream: TcpStream, config: ClientConfig) -> io::Result<Self> {
+        let connecting =
+            TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream);
         let stream = tokio::time::timeout(PATIENCE, connecting).await.expect("the handshake ends")?;
         Ok(Self { stream: BufReader::new(stream) })
     }

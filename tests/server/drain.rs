@@ -5,6 +5,7 @@ use std::time::Duration;
 use outrider::server::Limits;
 use tokio::net::TcpStream;
 
+use crate::client::Client;
 use crate::harness::{TestServer, any_review};
 use crate::toys::path;
 
@@ -45,6 +46,23 @@ async fn draining_does_not_touch_idle_connections() {
     server.drain().await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(client.post(&path("allow"), &any_review()).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_connected_before_the_listener_closed_is_answered() {
+    let server = TestServer::start().await;
+    let mut connected = server.client().await;
+    let handshaking = TcpStream::connect(server.webhook).await.unwrap();
+    // Until the server has accepted it.
+    assert_eq!(server.client().await.post(&path("allow"), &any_review()).await.status, 200);
+    server.shutdown.begin(Duration::ZERO).await;
+    let mut late = Client::over(handshaking, server.authority.certificate_pem()).await.unwrap();
+    for client in [&mut connected, &mut late] {
+        let reply = client.post(&path("allow"), &any_review()).await;
+        assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
+    }
+    assert!(TcpStream::connect(server.webhook).await.is_err());
+    server.running.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
