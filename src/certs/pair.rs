@@ -1,13 +1,20 @@
 //! A certificate chain with its key, checked before anybody relies on it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use rustls::RootCertStore;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::ring::default_provider;
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use super::anchor::Anchor;
 
 /// Why a pair cannot serve.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +41,7 @@ pub enum PairError {
 #[derive(Debug)]
 pub struct ServingPair {
     certified_key: Arc<CertifiedKey>,
+    not_before: Timestamp,
     not_after: Timestamp,
     names: Vec<String>,
 }
@@ -71,12 +79,17 @@ impl ServingPair {
         let signing_key = any_supported_type(key).map_err(|error| PairError::Key(error.to_string()))?;
         let certified_key = CertifiedKey::new(chain, signing_key);
         certified_key.keys_match().map_err(|_| PairError::Mismatch)?;
-        Ok(Self { certified_key: Arc::new(certified_key), not_after, names })
+        Ok(Self { certified_key: Arc::new(certified_key), not_before, not_after, names })
     }
 
     /// What rustls serves.
     pub fn certified_key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.certified_key)
+    }
+
+    /// When the leaf begins.
+    pub const fn not_before(&self) -> Timestamp {
+        self.not_before
     }
 
     /// When the leaf ends.
@@ -87,6 +100,26 @@ impl ServingPair {
     /// The DNS names and addresses that the leaf is for.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// Whether clients that ask for this DNS name or address take the leaf for it.
+    pub fn is_for(&self, name: &str) -> bool {
+        let Some(leaf) = self.certified_key.cert.first() else { return false };
+        let (Ok(leaf), Ok(name)) = (ParsedCertificate::try_from(leaf), ServerName::try_from(name)) else {
+            return false;
+        };
+        verify_server_name(&leaf, &name).is_ok()
+    }
+
+    /// Whether clients that trust these authorities, and no others, trust the chain.
+    pub fn is_trusted_by(&self, anchors: &[Anchor], now: Timestamp) -> bool {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(anchors.iter().map(|anchor| CertificateDer::from(anchor.der())));
+        let Some((leaf, intermediates)) = self.certified_key.cert.split_first() else { return false };
+        let Ok(leaf) = ParsedCertificate::try_from(leaf) else { return false };
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default()));
+        let algorithms = default_provider().signature_verification_algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&leaf, &roots, intermediates, now, algorithms).is_ok()
     }
 }
 

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::cli::streams::{Outcome, Streams, with_process_streams};
 use crate::manifests::chart;
@@ -37,6 +38,9 @@ pub struct ManifestsArgs {
     /// The kinds
     #[command(flatten)]
     pub kinds: KindArgs,
+    /// Scaled to zero
+    #[command(flatten)]
+    pub fail_open: FailOpenArgs,
     /// Write files below this directory, as kubebuilder lays them out, in place of printing
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
@@ -145,7 +149,7 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         }
     }
     if wanted(What::Rbac) {
-        let rbac = Rbac::of(&args.namespace, kinds);
+        let rbac = Rbac::of(&args.namespace, kinds, args.fail_open.deployment().as_deref());
         files.push(("rbac/service_account.yaml".to_owned(), vec![object(&rbac.account)?]));
         files.push(("rbac/role.yaml".to_owned(), vec![object(&rbac.cluster_role)?, object(&rbac.role)?]));
         let bindings = vec![object(&rbac.cluster_role_binding)?, object(&rbac.role_binding)?];
@@ -183,6 +187,7 @@ mod tests {
             namespace: "outrider-system".to_owned(),
             excluded_namespaces: vec!["cert-manager".to_owned()],
             kinds: KindArgs { enable_kinds: kinds.clone() },
+            fail_open: FailOpenArgs { fail_open_when_scaled_to_zero: false, deployment_name: "outrider".to_owned() },
             output_dir: None,
         };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());

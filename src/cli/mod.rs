@@ -9,6 +9,7 @@ pub mod completion;
 pub mod demo;
 mod diff;
 pub mod doctor;
+pub mod fail_open;
 pub mod kinds;
 pub mod manifests;
 pub mod offline;

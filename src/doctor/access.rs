@@ -58,7 +58,7 @@ impl Right {
 
 /// All that `outrider serve` in this namespace needs, as `outrider manifests rbac` grants it.
 pub fn needed(namespace: &str) -> Vec<Right> {
-    let rbac = Rbac::of(namespace, &Kinds::default());
+    let rbac = Rbac::of(namespace, &Kinds::default(), None);
     let cluster = rbac.cluster_role.rules.iter().flatten().flat_map(|rule| expand(rule, ""));
     let own = rbac.role.rules.iter().flatten().flat_map(|rule| expand(rule, namespace));
     cluster.chain(own).collect()

@@ -16,7 +16,8 @@ use crate::manager::registration::Configuration;
 pub const ANNOTATION: &str = concat!(api_domain!(), "/break-glass");
 
 const FIELD_MANAGER: &str = "outrider-break-glass";
-const IGNORE: &str = "Ignore";
+/// The policy by which requests pass while nobody answers.
+pub const IGNORE: &str = "Ignore";
 /// The API server's default.
 const DEFAULT_POLICY: &str = "Fail";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -184,8 +185,13 @@ fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
     Ok((Step::Change(changes), Some(patch)))
 }
 
+/// Whether break-glass is in force for a configuration.
+pub fn is_in_force(configuration: &Value) -> bool {
+    configuration.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION)).is_some()
+}
+
 /// Name and policy of each entry.
-fn policies(configuration: &Value) -> impl Iterator<Item = (&str, &str)> {
+pub fn policies(configuration: &Value) -> impl Iterator<Item = (&str, &str)> {
     let entries = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
     entries.filter_map(|entry| {
         let policy = entry.get("failurePolicy").and_then(Value::as_str).unwrap_or(DEFAULT_POLICY);
@@ -204,7 +210,7 @@ fn changes(found: &Value, wanted: &BTreeMap<String, String>) -> Vec<Change> {
 /// Gives the entries of a configuration that is about to be applied the policies that are stored, while break-glass is in
 /// force: whoever applies it owns every field that it names.
 pub fn keep_policies(wanted: &mut Value, stored: &Value) {
-    if stored.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION)).is_none() {
+    if !is_in_force(stored) {
         return;
     }
     let kept: BTreeMap<&str, &str> = policies(stored).collect();

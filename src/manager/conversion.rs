@@ -1,6 +1,5 @@
 //! Where the API server has objects of several versions converted: `spec.conversion` of their definitions.
 
-use k8s_openapi::ByteString;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };
@@ -8,34 +7,12 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
-use super::registration::{CA_FIELD_MANAGER, Error, FIELD_MANAGER};
-
-/// Gives the converter of the definition named this caBundle, and touches nothing else. One that has no converter stays so.
-///
-/// # Errors
-/// What the API server says, and that there is no such definition.
-pub async fn write_ca_bundle(client: &Client, name: &str, ca_bundle: &str) -> Result<(), Error> {
-    let api = Api::<CustomResourceDefinition>::all(client.clone());
-    let wanted = ByteString(ca_bundle.as_bytes().to_vec());
-    let found = definition(&api, name).await?;
-    if converter(&found).is_none_or(|converter| converter.ca_bundle.as_ref() == Some(&wanted)) {
-        return Ok(());
-    }
-    let patch = json!({
-        "apiVersion": CustomResourceDefinition::api_version(&()), "kind": CustomResourceDefinition::kind(&()),
-        "metadata": {"name": name},
-        "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": wanted}}}},
-    });
-    let params = PatchParams::apply(CA_FIELD_MANAGER).force();
-    api.patch(name, &params, &Patch::Apply(&patch)).await.map_err(|source| failed(name, source))?;
-    tracing::info!(definition = name, "Wrote the caBundle");
-    Ok(())
-}
+use super::registration::{Error, FIELD_MANAGER};
 
 /// Has the definition named converted there.
 ///
 /// # Errors
-/// As [`write_ca_bundle`].
+/// What the API server says, and that there is no such definition.
 pub async fn point(client: &Client, name: &str, there: &WebhookClientConfig) -> Result<(), Error> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     if converter(&definition(&api, name).await?) == Some(there) {
@@ -58,7 +35,7 @@ fn pointing(there: &WebhookClientConfig) -> Value {
 /// Whether a process outside the cluster has the definition named converted at its URL.
 ///
 /// # Errors
-/// As [`write_ca_bundle`].
+/// What the API server says, and that there is no such definition.
 pub async fn is_at_a_process(client: &Client, name: &str) -> Result<bool, Error> {
     let found = definition(&Api::all(client.clone()), name).await?;
     let by_url = converter(&found).is_some_and(|converter| converter.url.is_some());
@@ -86,6 +63,8 @@ fn failed(name: &str, source: kube::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::ByteString;
+
     use super::*;
 
     #[test]

@@ -1,8 +1,10 @@
 //! Everything that needs the API server and is not an answer to it: watches, certificates, the lease, the controllers.
 
 pub mod break_glass;
+mod certificates;
 pub mod client;
 pub mod conversion;
+pub mod fail_open;
 pub mod lease;
 pub mod leftovers;
 pub mod narrow;
@@ -29,9 +31,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::certs::own::{OwnCertificates, Storage};
-use crate::certs::{Resolver, local};
+use crate::certs::Resolver;
+use crate::manager::certificates::Supply;
 use crate::manager::client::Connection;
+use crate::manager::fail_open::FailOpen;
 use crate::manager::lease::{Elector, KubeStore};
 use crate::manager::leftovers::Leftovers;
 use crate::manager::narrow::Narrowing;
@@ -56,13 +59,13 @@ const READY_POLL: Duration = Duration::from_millis(50);
 /// What the manager shares with the server.
 #[derive(Debug, Clone)]
 pub struct Shared {
-    /// Gets the gates `sync:sidecarsets`, `sync:namespaces`, `snapshot`, and with own certificates `certificate`.
+    /// Gets the gates `sync:sidecarsets`, `sync:namespaces`, `snapshot`, and with webhooks `certificate`.
     pub readiness: Readiness,
     /// Is told of every snapshot, and of the time when the API server was last heard.
     pub freshness: Freshness,
-    /// Is told of reconciles and of the lease.
+    /// Is told of reconciles, of the lease and of certificates.
     pub metrics: Metrics,
-    /// Gets the leaf of our own authority.
+    /// Gets the certificate.
     pub resolver: Arc<Resolver>,
 }
 
@@ -104,16 +107,12 @@ impl Manager {
                 namespaces: gate("sync:namespaces"),
                 snapshot: gate("snapshot"),
             },
-            certificate: (options.certificates == Certificates::Own).then(|| gate("certificate")),
-        };
-        let known = match &options.certificates {
-            Certificates::Elsewhere { ca_bundle } => ca_bundle.clone(),
-            Certificates::Own => None,
+            certificate: (options.certificates != Certificates::Off).then(|| gate("certificate")),
         };
         Ok(Self {
             client: connection.client()?,
             watching: connection.watching(&world)?,
-            bundle: watch::Sender::new(known),
+            bundle: watch::Sender::new(None),
             options,
             feed,
             world,
@@ -138,11 +137,16 @@ impl Manager {
         tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(confirm(world.clone(), shared.freshness.clone())));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(open_gates(world.clone(), gates.model)));
+        let leading = watch::Sender::new(false);
         if let Some(gate) = gates.certificate {
-            let own = own_certificates(&options, &client, &shared, gate, bundle.clone());
-            tasks.spawn(stopping.clone().run_until_cancelled_owned(own.run()));
+            let supply = Supply { options: &options, client: &client, shared: &shared, leading: leading.subscribe() };
+            tasks.spawn(stopping.clone().run_until_cancelled_owned(supply.start(gate, bundle.clone())));
         }
-        let leader = Leader { options, client, world, shared, hooks, bundle };
+        if let Some(deployment) = &options.fail_open {
+            let fail_open = FailOpen::new(&client, &options.namespace, deployment);
+            tasks.spawn(fail_open.at_the_end(draining.clone()));
+        }
+        let leader = Leader { options, client, world, shared, hooks, bundle, leading };
         let cancel = draining.clone();
         tasks.spawn(async move { leader.run(cancel).await });
         tasks.close();
@@ -153,21 +157,6 @@ impl Manager {
         stopping.cancel();
         tasks.wait().await;
     }
-}
-
-fn own_certificates(
-    options: &Options,
-    client: &Client,
-    shared: &Shared,
-    gate: Gate,
-    bundle: watch::Sender<Option<String>>,
-) -> OwnCertificates {
-    let mut names = local::service_names(&options.namespace);
-    names.extend(local::loopback_names());
-    let host = options.webhook_url.as_deref().and_then(registration::host);
-    names.extend(host.filter(|host| !names.contains(host)));
-    let storage = if options.webhook_url.is_some() { Storage::SecretOrMemory } else { Storage::Secret };
-    OwnCertificates::new(client.clone(), &options.namespace, names, Arc::clone(&shared.resolver), gate, bundle, storage)
 }
 
 /// Opens the gates of the read model as it gets complete.
@@ -206,6 +195,8 @@ struct Leader {
     shared: Shared,
     hooks: Vec<Hook>,
     bundle: watch::Sender<Option<String>>,
+    /// True while this replica leads.
+    leading: watch::Sender<bool>,
 }
 
 impl Leader {
@@ -247,6 +238,11 @@ impl Leader {
             }
         }
         self.keep_registrations(&term, &mut tasks);
+        if let Some(deployment) = &self.options.fail_open {
+            let fail_open = FailOpen::new(&self.client, &self.options.namespace, deployment);
+            tasks.spawn(until_ending(term.clone(), fail_open.back()));
+        }
+        tasks.spawn(lead(self.leading.clone(), term.clone()));
         tokio::select! {
             // First: with the end of the term every part ends.
             biased;
@@ -264,9 +260,9 @@ impl Leader {
 
     /// Begins what sees to the webhook configurations, and to where objects are converted.
     fn keep_registrations(&self, term: &Term, tasks: &mut JoinSet<()>) {
-        let (client, bundle) = (self.client.clone(), self.bundle.subscribe());
+        let client = self.client.clone();
         if let Some(registration) = self.registration() {
-            let (readiness, term) = (self.shared.readiness.clone(), term.clone());
+            let (readiness, bundle, term) = (self.shared.readiness.clone(), self.bundle.subscribe(), term.clone());
             tasks.spawn(async move {
                 if term.until_ending(ready(readiness)).await.is_some() {
                     registration.run(client, bundle, term).await;
@@ -274,14 +270,10 @@ impl Leader {
             });
             return;
         }
-        let converted = self.options.kinds.converted();
-        let leftovers = Leftovers { converted: converted.clone(), namespace: self.options.namespace.clone() };
-        let own_certificates = self.options.certificates == Certificates::Own;
+        let leftovers =
+            Leftovers { converted: self.options.kinds.converted(), namespace: self.options.namespace.clone() };
         tasks.spawn(until_ending(term.clone(), async move {
             leftovers.put_right(&client).await;
-            if own_certificates {
-                registration::keep_ca_bundle(client, converted, bundle).await;
-            }
             // A part of the work that ends by itself is a defect.
             std::future::pending::<()>().await;
         }));
@@ -302,6 +294,13 @@ impl Leader {
 /// Works until the term ends, and stops in the midst of whatever it is.
 async fn until_ending<T>(term: Term, work: impl Future<Output = T>) {
     drop(term.until_ending(work).await);
+}
+
+/// Says that this replica leads, until it does not.
+async fn lead(leading: watch::Sender<bool>, term: Term) {
+    leading.send_replace(true);
+    term.ending().await;
+    leading.send_replace(false);
 }
 
 /// Waits until reviews can be answered: registering before that would refuse pods.

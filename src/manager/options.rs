@@ -1,7 +1,9 @@
 //! What the manager is asked to do.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::certs::lives::Lives;
 use crate::choice::{Unknown, choose};
 use crate::manager::lease::Times;
 use crate::manager::tuning::Tuning;
@@ -28,6 +30,10 @@ pub struct Options {
     pub election: Option<Election>,
     /// Where the serving certificate comes from.
     pub certificates: Certificates,
+    /// How long certificates live, and changes of them take.
+    pub lives: Lives,
+    /// Name of our own Deployment, if requests are to pass without us while it is scaled to zero.
+    pub fail_open: Option<String>,
     /// The URL under which the API server is to call this process, outside the cluster.
     pub webhook_url: Option<String>,
     /// Whether the API server is to ask only about pods that a set can match.
@@ -55,10 +61,14 @@ pub struct Election {
 /// Where the serving certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificates {
-    /// From somebody else, who sees to the caBundle too. With a `webhook_url`, the authority's certificate as PEM is needed.
-    Elsewhere {
-        /// The authority's certificate.
-        ca_bundle: Option<String>,
+    /// Nobody asks for one: webhooks are off.
+    Off,
+    /// From a directory.
+    Files {
+        /// The directory.
+        dir: PathBuf,
+        /// Whether its `ca.crt` is to be kept in the caBundles.
+        write_ca_bundle: bool,
     },
     /// From our own authority.
     Own,

@@ -1,9 +1,8 @@
-//! Keeps the webhook configurations in order: the whole of them outside the cluster, only their caBundle inside.
+//! Webhook configurations of a process outside the cluster, which are all its own.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
-use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
@@ -12,7 +11,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -23,8 +22,6 @@ use crate::world::Exclusion;
 
 /// Owner of the fields that are applied, in managedFields.
 pub(super) const FIELD_MANAGER: &str = "outrider";
-/// Owner of a caBundle: another than above, so that applying it gives up no other field.
-pub(super) const CA_FIELD_MANAGER: &str = "outrider-ca-bundle";
 
 /// How often the configurations are compared with what they should say. Somebody may have applied the manifests anew or changed
 /// them, and a wrong caBundle is an outage.
@@ -43,9 +40,6 @@ pub enum Error {
         /// What happened.
         source: Box<kube::Error>,
     },
-    /// There is none yet.
-    #[error("there is no webhook configuration {0}; apply what `outrider manifests webhooks` prints")]
-    Missing(&'static str),
     /// A kind that is on has no definition yet.
     #[error(
         "there is no CustomResourceDefinition {0}; apply the chart, or `outrider manifests crds` with the same --enable-kinds"
@@ -90,48 +84,6 @@ impl Configuration for ValidatingWebhookConfiguration {
     }
 }
 
-/// What gives every entry that exists this caBundle, and touches nothing else; nothing where all have it.
-pub fn ca_bundle_patch<C: Configuration>(configuration: &C, ca_bundle: &str) -> Option<Value> {
-    let wanted = ByteString(ca_bundle.as_bytes().to_vec());
-    let entries = configuration.entries();
-    if entries.iter().all(|(_, found)| found.ca_bundle.as_ref() == Some(&wanted)) {
-        return None;
-    }
-    let webhooks: Vec<Value> =
-        entries.iter().map(|(name, _)| json!({"name": name, "clientConfig": {"caBundle": wanted}})).collect();
-    Some(json!({
-        "apiVersion": C::api_version(&()), "kind": C::kind(&()),
-        "metadata": {"name": C::NAME},
-        "webhooks": webhooks,
-    }))
-}
-
-/// Writes the caBundle into the configurations, and into the definitions named, whenever it or they change. Leader only; works
-/// until it is dropped.
-pub async fn keep_ca_bundle(client: Client, converted: Vec<String>, mut bundle: watch::Receiver<Option<String>>) {
-    loop {
-        let wanted = bundle.borrow_and_update().clone();
-        let pause = match &wanted {
-            None => CHECK,
-            Some(wanted) => {
-                let all = async {
-                    write_ca_bundle::<MutatingWebhookConfiguration>(&client, wanted).await?;
-                    write_ca_bundle::<ValidatingWebhookConfiguration>(&client, wanted).await?;
-                    for definition in &converted {
-                        conversion::write_ca_bundle(&client, definition, wanted).await?;
-                    }
-                    Ok(())
-                };
-                settled(all).await
-            }
-        };
-        tokio::select! {
-            () = sleep(pause) => {}
-            Ok(()) = bundle.changed() => {}
-        }
-    }
-}
-
 async fn settled(work: impl Future<Output = Result<(), Error>>) -> Duration {
     match tokio::time::timeout(REQUEST_TIMEOUT, work).await.unwrap_or(Err(Error::Timeout)) {
         Ok(()) => CHECK,
@@ -140,17 +92,6 @@ async fn settled(work: impl Future<Output = Result<(), Error>>) -> Duration {
             RETRY
         }
     }
-}
-
-async fn write_ca_bundle<C: Configuration>(client: &Client, ca_bundle: &str) -> Result<(), Error> {
-    let api = Api::<C>::all(client.clone());
-    let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
-    let found = api.get_opt(C::NAME).await.map_err(failed)?.ok_or(Error::Missing(C::NAME))?;
-    let Some(patch) = ca_bundle_patch(&found, ca_bundle) else { return Ok(()) };
-    let params = PatchParams::apply(CA_FIELD_MANAGER).force();
-    api.patch(C::NAME, &params, &Patch::Apply(&patch)).await.map_err(failed)?;
-    tracing::info!(configuration = C::NAME, "Wrote the caBundle");
-    Ok(())
 }
 
 /// The host in a URL, without the brackets of an IPv6 address.
@@ -276,21 +217,6 @@ async fn apply<C: Configuration>(client: &Client, wanted: &C) -> Result<(), Erro
 mod tests {
     use super::*;
 
-    fn configuration(bundles: &[Option<&str>]) -> MutatingWebhookConfiguration {
-        let webhooks: Vec<Value> = bundles
-            .iter()
-            .enumerate()
-            .map(|(index, bundle)| {
-                let bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
-                json!({
-                    "name": format!("{index}.example.com"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
-                    "clientConfig": {"service": {"name": "s", "namespace": "n"}, "caBundle": bundle},
-                })
-            })
-            .collect();
-        serde_json::from_value(json!({"metadata": {"name": MUTATING}, "webhooks": webhooks})).unwrap()
-    }
-
     #[test]
     fn the_host_of_a_url_is_what_the_certificate_is_for() {
         for (url, expected) in [
@@ -300,30 +226,6 @@ mod tests {
             ("not a url", None),
         ] {
             assert_eq!(host(url).as_deref(), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn nothing_is_written_where_every_entry_has_the_bundle() {
-        assert_eq!(ca_bundle_patch(&configuration(&[Some("pem"), Some("pem")]), "pem"), None);
-        assert_eq!(ca_bundle_patch(&configuration(&[]), "pem"), None);
-    }
-
-    #[test]
-    fn the_patch_names_every_entry_and_holds_nothing_but_the_bundle() {
-        for bundles in [[Some("pem"), Some("old")], [None, None], [Some("pem"), None]] {
-            let patch = ca_bundle_patch(&configuration(&bundles), "pem").unwrap();
-            assert_eq!(
-                patch,
-                json!({
-                    "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-                    "metadata": {"name": "outrider-mutating"},
-                    "webhooks": [
-                        {"name": "0.example.com", "clientConfig": {"caBundle": "cGVt"}},
-                        {"name": "1.example.com", "clientConfig": {"caBundle": "cGVt"}},
-                    ],
-                })
-            );
         }
     }
 }

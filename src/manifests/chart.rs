@@ -40,7 +40,7 @@ struct Part {
 
 impl Part {
     fn of(kinds: &Kinds) -> Self {
-        let rules = Rbac::of(NAMESPACE, kinds).cluster_role.rules.unwrap_or_default();
+        let rules = Rbac::of(NAMESPACE, kinds, None).cluster_role.rules.unwrap_or_default();
         Self { rules: rules.iter().map(|rule| json!(rule)).collect(), hooks: Hook::all(&registry(kinds)) }
     }
 

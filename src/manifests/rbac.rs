@@ -28,8 +28,9 @@ pub struct Rbac {
 }
 
 impl Rbac {
-    /// Of a deployment in this namespace with these kinds.
-    pub fn of(namespace: &str, kinds: &Kinds) -> Self {
+    /// Of a deployment in this namespace with these kinds. `own_deployment` is the name of the Deployment that the process looks
+    /// at with `--fail-open-when-scaled-to-zero`.
+    pub fn of(namespace: &str, kinds: &Kinds, own_deployment: Option<&str>) -> Self {
         let subject = Subject {
             kind: "ServiceAccount".to_owned(),
             name: APP.to_owned(),
@@ -53,7 +54,7 @@ impl Rbac {
                 role_ref: role_ref("ClusterRole"),
                 subjects: Some(vec![subject.clone()]),
             },
-            role: Role { metadata: namespaced(APP, namespace), rules: Some(namespace_rules()) },
+            role: Role { metadata: namespaced(APP, namespace), rules: Some(namespace_rules(own_deployment)) },
             role_binding: RoleBinding {
                 metadata: namespaced(APP, namespace),
                 role_ref: role_ref("Role"),
@@ -86,13 +87,15 @@ fn cluster_rules(kinds: &Kinds) -> Vec<PolicyRule> {
 }
 
 /// `create` cannot be limited to a name: the API server does not know it when it authorizes.
-fn namespace_rules() -> Vec<PolicyRule> {
-    vec![
+fn namespace_rules(own_deployment: Option<&str>) -> Vec<PolicyRule> {
+    let mut rules = vec![
         rule("coordination.k8s.io", &["leases"], &[], &["create"]),
         rule("coordination.k8s.io", &["leases"], &[lease::NAME], &["get", "update"]),
         rule("", &["secrets"], &[], &["create"]),
         rule("", &["secrets"], &[CA_SECRET], &["get", "update"]),
-    ]
+    ];
+    rules.extend(own_deployment.map(|name| rule("apps", &["deployments"], &[name], &["get"])));
+    rules
 }
 
 /// What a controller needs on a kind of ours that it sees to: reading it, writing its status, and owner references that hold up
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn secrets_leases_webhooks_and_definitions_are_reached_by_name_only() {
-        let rbac = Rbac::of("outrider-system", &Kinds::all());
+        let rbac = Rbac::of("outrider-system", &Kinds::all(), Some("outrider"));
         let rules = rbac.cluster_role.rules.into_iter().chain(rbac.role.rules).flatten();
         let sensitive = [
             "secrets",
@@ -145,5 +148,15 @@ mod tests {
                 assert!(rule.resource_names.is_some() || rule.verbs == ["create"], "{rule:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_own_deployment_is_read_only_where_it_is_asked_for() {
+        let deployments = |own: Option<&str>| -> Vec<PolicyRule> {
+            let rules = Rbac::of("outrider-system", &Kinds::default(), own).role.rules.unwrap();
+            rules.into_iter().filter(|rule| rule.resources == Some(texts(&["deployments"]))).collect()
+        };
+        assert_eq!(deployments(None), []);
+        assert_eq!(deployments(Some("mine")), [rule("apps", &["deployments"], &["mine"], &["get"])]);
     }
 }

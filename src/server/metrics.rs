@@ -78,6 +78,10 @@ pub struct Metrics {
     pub certificate_errors: Counter,
     /// When the serving certificate ends, in seconds since 1970; 0 without one.
     pub certificate_not_after: Gauge,
+    /// When the newest authority ends, in seconds since 1970; 0 if none is known.
+    pub ca_not_after: Gauge,
+    /// When the source of the certificate was last found in order, in seconds since 1970.
+    pub certificate_checked: Gauge,
     /// 1 while this process holds the lease.
     pub leader: Gauge,
     /// 1 while `/readyz` says so.
@@ -101,6 +105,8 @@ impl Metrics {
             panics: Counter::default(),
             certificate_errors: Counter::default(),
             certificate_not_after: Gauge::default(),
+            ca_not_after: Gauge::default(),
+            certificate_checked: Gauge::default(),
             leader: Gauge::default(),
             ready: Gauge::default(),
         };
@@ -135,17 +141,7 @@ impl Metrics {
             Unit::Seconds,
             self.snapshot_age.clone(),
         );
-        all.register_with_unit(
-            "certificate_not_after_timestamp",
-            "When the serving certificate ends",
-            Unit::Seconds,
-            self.certificate_not_after.clone(),
-        );
-        all.register(
-            "certificate_errors",
-            "Certificates that were offered and refused; the last good one stays in use",
-            self.certificate_errors.clone(),
-        );
+        self.register_certificates(&mut all);
         all.register("reconcile", "Reconciliations, by controller and result", self.reconciles.clone());
         all.register_with_unit(
             "reconcile_duration",
@@ -158,6 +154,32 @@ impl Metrics {
         all.register("ready", "1 while this process is ready to answer", self.ready.clone());
         all.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         all
+    }
+
+    fn register_certificates(&self, all: &mut Registry) {
+        all.register_with_unit(
+            "certificate_not_after_timestamp",
+            "When the serving certificate ends",
+            Unit::Seconds,
+            self.certificate_not_after.clone(),
+        );
+        all.register_with_unit(
+            "ca_not_after_timestamp",
+            "When the newest certificate authority ends",
+            Unit::Seconds,
+            self.ca_not_after.clone(),
+        );
+        all.register_with_unit(
+            "certificate_checked_timestamp",
+            "When the certificate files or the Secret were last found in order",
+            Unit::Seconds,
+            self.certificate_checked.clone(),
+        );
+        all.register(
+            "certificate_errors",
+            "Certificates that were offered and refused; the last good one stays in use",
+            self.certificate_errors.clone(),
+        );
     }
 
     /// The handles of one webhook path, resolved once.

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan};
-use outrider::certs::files::{CertificateFiles, FilesError, Found};
+use outrider::certs::expiry::Alarm;
+use outrider::certs::files::{CertificateFiles, FilesError, FollowFiles, Found, Told};
 use outrider::certs::{Authority, PairError, Resolver, ServingPair, local};
+use outrider::server::{Freshness, Metrics, Readiness};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::harness::{DAY, TestServer, any_review, authority};
@@ -104,38 +107,36 @@ fn pairs_that_cannot_serve_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_directory_is_followed_and_the_last_good_pair_stays() {
+async fn what_a_directory_holds_is_served_only_when_it_is_swapped_in() {
     let authority = authority();
     let dir = tempfile::tempdir().unwrap();
     let resolver = Resolver::empty();
-    let mut files = CertificateFiles::new(dir.path(), Arc::clone(&resolver));
+    let mut files = CertificateFiles::new(dir.path(), Arc::clone(&resolver), names());
     let now = Timestamp::now();
-
     let error = files.look(now).await.unwrap_err();
     assert!(error.to_string().contains("tls.crt"), "{error}");
-    assert!(resolver.current().is_none());
 
     let (certificate, key) = pem_pair(&authority);
     write(dir.path(), &certificate, &key);
-    assert_eq!(files.look(now).await.unwrap(), Found::Swapped);
+    assert_eq!(files.look(now).await.unwrap(), Found::New);
+    assert!(resolver.current().is_none());
+    files.swap();
     assert_eq!(files.look(now).await.unwrap(), Found::Unchanged);
     let first = leaf_of(&resolver);
 
+    // One that waits goes with its files.
     let (renewed, renewed_key) = pem_pair(&authority);
+    write(dir.path(), &renewed, &renewed_key);
+    assert_eq!(files.look(now).await.unwrap(), Found::New);
     write(dir.path(), &renewed, &key);
     assert!(matches!(files.look(now).await.unwrap_err(), FilesError::Pair { source: PairError::Mismatch, .. }));
+    files.swap();
     assert_eq!(leaf_of(&resolver), first);
-    write(dir.path(), "broken", "broken");
-    assert!(files.look(now).await.is_err());
-    assert_eq!(leaf_of(&resolver), first);
-    write(dir.path(), &renewed, &renewed_key);
-    assert_eq!(files.look(now).await.unwrap(), Found::Swapped);
-    assert_ne!(leaf_of(&resolver), first);
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_secret_that_the_kubelet_swaps_is_picked_up() {
+async fn a_secret_that_the_kubelet_swaps_is_picked_up_at_once() {
     let authority = authority();
     let dir = tempfile::tempdir().unwrap();
     let generation = |name: &str| {
@@ -152,32 +153,135 @@ async fn a_secret_that_the_kubelet_swaps_is_picked_up() {
     for file in ["tls.crt", "tls.key"] {
         std::os::unix::fs::symlink(format!("..data/{file}"), dir.path().join(file)).unwrap();
     }
-    let resolver = Resolver::empty();
-    let mut files = CertificateFiles::new(dir.path(), Arc::clone(&resolver));
-    assert_eq!(files.look(Timestamp::now()).await.unwrap(), Found::Swapped);
-    let first = leaf_of(&resolver);
+    let follower = Follower::of(dir.path(), Resolver::empty(), &Readiness::default());
+    let first = follower.another_than(&[]).await;
     generation("..second");
-    assert_eq!(files.look(Timestamp::now()).await.unwrap(), Found::Swapped);
-    assert_ne!(leaf_of(&resolver), first);
+    follower.another_than(&first).await;
+}
+
+/// A directory that is followed.
+struct Follower {
+    resolver: Arc<Resolver>,
+    readiness: Readiness,
+    errors: Metrics,
+    running: JoinHandle<()>,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+impl Follower {
+    fn of(dir: &Path, resolver: Arc<Resolver>, readiness: &Readiness) -> Self {
+        let metrics = Metrics::new(Freshness::default());
+        let files = CertificateFiles::new(dir, Arc::clone(&resolver), names());
+        let gate = readiness.gate("certificate");
+        let told = Told { gate, metrics: metrics.clone(), alarm: Alarm::new(None), bundle: None };
+        let running = tokio::spawn(FollowFiles::new(files, Arc::clone(&resolver), told, None).run());
+        Self { resolver, readiness: readiness.clone(), errors: metrics, running }
+    }
+
+    /// Waits until another leaf is served.
+    async fn another_than(&self, leaf: &[u8]) -> Vec<u8> {
+        while self.resolver.current().is_none() || leaf_of(&self.resolver) == leaf {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        leaf_of(&self.resolver)
+    }
+
+    /// Waits until readiness says so.
+    async fn says(&self, expected: &str) {
+        while !self.detail().contains(expected) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    fn detail(&self) -> String {
+        self.readiness.checks().pop().unwrap().detail
+    }
+}
+
+/// A pair that begins so long after now, signed by nobody of interest.
+fn not_yet_valid() -> (String, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(names()).unwrap();
+    params.not_before = rcgen::date_time_ymd(2999, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2999, 2, 1);
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_goes_wrong_on_disk_the_last_good_pair_is_served() {
+    let server = TestServer::start().await;
+    let (ours, dir) = (&server.authority, tempfile::tempdir().unwrap());
+    let put = |certificate: &str, key: &str, ca: &str| {
+        // The key first: so no look between the two finds a pair.
+        std::fs::write(dir.path().join("tls.key"), "").unwrap();
+        std::fs::write(dir.path().join("ca.crt"), ca).unwrap();
+        std::fs::write(dir.path().join("tls.crt"), certificate).unwrap();
+        std::fs::write(dir.path().join("tls.key"), key).unwrap();
+    };
+    let ca = ours.certificate_pem();
+    let (certificate, key) = pem_pair(ours);
+    put(&certificate, &key, ca);
+    let before = leaf_of(&server.resolver);
+    let follower = Follower::of(dir.path(), Arc::clone(&server.resolver), &server.readiness);
+    let first = follower.another_than(&before).await;
+    assert!(server.probe("/readyz").await.1 == "ok");
+
+    let (renewed, renewed_key) = pem_pair(ours);
+    let ended = ours.sign_pem(names(), Duration::ZERO, Timestamp::now()).unwrap();
+    let other_name = ours.sign_pem(vec!["other.example".to_owned()], DAY, Timestamp::now()).unwrap();
+    let (foreign, foreign_key) = pem_pair(&authority());
+    let half = &renewed[..renewed.len() / 2];
+    let (future, future_key) = not_yet_valid();
+    let table = [
+        ("half-written", half, &*renewed_key, "no usable certificate: "),
+        ("emptied", "", &*renewed_key, "no usable certificate: the file holds none"),
+        ("the key is half-written", &*renewed, &renewed_key[..renewed_key.len() / 2], "no usable private key"),
+        ("of two renewals", &*renewed, &*key, "the private key does not belong to the certificate"),
+        ("ended", &*ended.0, &*ended.1, "the certificate ended at"),
+        ("for later", &*future, &*future_key, "the certificate is not valid before"),
+        ("of something else", &*other_name.0, &*other_name.1, "and not for localhost, as the one in use is"),
+        ("of another authority", &*foreign, &*foreign_key, "no authority in ca.crt signed the certificate in tls.crt"),
+    ];
+    for (what, certificate, key, expected) in table {
+        put(certificate, key, ca);
+        follower.says(expected).await;
+        let mut client = server.client().await;
+        assert_eq!(client.leaf(), first, "{what}");
+        assert_eq!(client.post(&path("allow"), &any_review()).await.status, 200, "{what}");
+        let verbose = server.probe("/readyz?verbose").await;
+        assert!(verbose.0 == 200 && verbose.1.contains("[+]certificate ok: the newest is not usable"), "{}", verbose.1);
+    }
+    assert!(follower.errors.certificate_errors.get() >= 8);
+    std::fs::remove_file(dir.path().join("tls.crt")).unwrap();
+    follower.says("cannot read ").await;
+    assert_eq!(server.client().await.leaf(), first);
+
+    put(&renewed, &renewed_key, ca);
+    let second = follower.another_than(&first).await;
+    assert_eq!(server.client().await.leaf(), second);
+    assert_eq!(follower.detail(), "");
 }
 
 #[tokio::test]
-async fn an_error_is_told_once_and_a_swap_each_time() {
+async fn a_directory_that_comes_late_is_found() {
     let dir = tempfile::tempdir().unwrap();
-    let (told, mut news) = tokio::sync::mpsc::unbounded_channel();
-    let files = CertificateFiles::new(dir.path(), Resolver::empty());
-    let following = tokio::spawn(files.follow(Duration::from_millis(2), move |result| {
-        told.send(result.map_err(ToString::to_string)).unwrap();
-    }));
-    assert!(news.recv().await.unwrap().is_err());
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(news.try_recv().is_err(), "the same error was told twice");
+    let mount = dir.path().join("mount");
+    let readiness = Readiness::default();
+    let follower = Follower::of(&mount, Resolver::empty(), &readiness);
+    follower.says("cannot read ").await;
+    assert!(!readiness.is_ready());
+    std::fs::create_dir(&mount).unwrap();
     let (certificate, key) = pem_pair(&authority());
-    // The key first, so that no half pair is seen.
-    std::fs::write(dir.path().join("tls.key"), key).unwrap();
-    std::fs::write(dir.path().join("tls.crt"), certificate).unwrap();
-    assert_eq!(news.recv().await.unwrap(), Ok(()));
-    following.abort();
+    write(&mount, &certificate, &key);
+    follower.another_than(&[]).await;
+    while !readiness.is_ready() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[test]

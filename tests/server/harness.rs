@@ -25,6 +25,7 @@ pub struct TestServer {
     pub shutdown: Shutdown,
     pub freshness: Freshness,
     pub controllers: Metrics,
+    pub readiness: Readiness,
     pub sync: Gate,
     pub latch: Latch,
     pub running: JoinHandle<()>,
@@ -81,7 +82,7 @@ impl TestServer {
         };
         let server = Server::bind(options, feeds).await.unwrap();
         let addresses = server.addresses();
-        let shutdown = Shutdown::new(readiness);
+        let shutdown = Shutdown::new(readiness.clone());
         let running = tokio::spawn(server.run(shutdown.clone()));
         sync.open();
         Self {
@@ -93,6 +94,7 @@ impl TestServer {
             shutdown,
             freshness,
             controllers: metrics,
+            readiness,
             sync,
             latch,
             running,

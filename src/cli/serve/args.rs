@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
+use crate::certs::lives::Lives;
+use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::config::ProjectConfig;
 use crate::logging;
@@ -105,9 +107,37 @@ pub struct CertificateArgs {
     /// Where the serving certificate comes from [default: files; with --standalone: self]
     #[arg(long, value_enum, value_name = "SOURCE")]
     pub certificates: Option<CertificateSource>,
-    /// Directory with tls.crt and tls.key; a change is picked up within seconds
+    /// Directory with tls.crt and tls.key, and ca.crt if there is one; a change is picked up within seconds
     #[arg(long, value_name = "DIR", default_value = "/tmp/k8s-webhook-server/serving-certs")]
     pub cert_dir: PathBuf,
+    /// With files: the leader keeps ca.crt in the caBundles, in place of cert-manager's injector; with self it always keeps its own
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(), conflicts_with = "standalone",
+        num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    pub write_ca_bundle: bool,
+    /// With self: life of the authority; its successor comes when two thirds are over
+    #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = duration)]
+    pub self_signed_ca_duration: Duration,
+    /// With self: life of a certificate that it signs; renewed when a third is left
+    #[arg(long, value_name = "DURATION", default_value = "168h", value_parser = duration)]
+    pub self_signed_leaf_duration: Duration,
+    /// How long a new authority must have been in every caBundle before a certificate of it is served
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub ca_bundle_settle: Duration,
+    /// How long an authority that was replaced stays in the caBundles; with self at least the life of a certificate
+    #[arg(long, value_name = "DURATION", default_value = "168h", value_parser = duration)]
+    pub ca_bundle_overlap: Duration,
+}
+
+impl CertificateArgs {
+    /// The durations.
+    pub const fn lives(&self) -> Lives {
+        Lives {
+            authority: self.self_signed_ca_duration,
+            leaf: self.self_signed_leaf_duration,
+            settle: self.ca_bundle_settle,
+            overlap: self.ca_bundle_overlap,
+        }
+    }
 }
 
 /// The webhook configurations.
@@ -126,6 +156,9 @@ pub struct RegistrationArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub narrow_webhooks: bool,
+    /// Scaled to zero
+    #[command(flatten)]
+    pub fail_open: FailOpenArgs,
 }
 
 /// The controllers.

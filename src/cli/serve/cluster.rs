@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{CertificateSource, Process, ServeArgs, ServeError, run};
+use crate::certs::lives::LivesError;
 use crate::choice::Unknown;
 use crate::manager::client::{self, Connection};
 use crate::manager::lease::TimesError;
@@ -32,6 +33,9 @@ pub enum ClusterError {
     /// `--leader-elect-*`.
     #[error("--leader-elect: {0}")]
     Election(#[from] TimesError),
+    /// `--self-signed-…-duration`.
+    #[error(transparent)]
+    Lives(#[from] LivesError),
     /// `--webhook-url`.
     #[error("--webhook-url {0:?}: write https://HOST:PORT")]
     Url(String),
@@ -118,6 +122,8 @@ fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
         patience: args.ending().drain_delay.saturating_add(args.ending().finish),
         election,
         certificates: certificates(args, webhook_url.is_some())?,
+        lives: args.certificates.lives().checked()?,
+        fail_open: args.registration.fail_open.deployment(),
         webhook_url,
         narrow_webhooks: args.registration.narrow_webhooks,
     })
@@ -137,16 +143,18 @@ fn checked(url: &str) -> Result<String, ClusterError> {
 
 fn certificates(args: &ServeArgs, registers: bool) -> Result<Certificates, ClusterError> {
     if !args.listen.enable_webhooks {
-        return Ok(Certificates::Elsewhere { ca_bundle: None });
+        return Ok(Certificates::Off);
     }
     match args.certificate_source() {
         CertificateSource::Own => Ok(Certificates::Own),
-        CertificateSource::Files if registers => {
-            let path = args.certificates.cert_dir.join("ca.crt");
-            let ca_bundle = std::fs::read_to_string(&path).map_err(|source| ClusterError::Bundle { path, source })?;
-            Ok(Certificates::Elsewhere { ca_bundle: Some(ca_bundle) })
+        CertificateSource::Files => {
+            let flags = &args.certificates;
+            if registers {
+                let path = flags.cert_dir.join("ca.crt");
+                std::fs::read(&path).map_err(|source| ClusterError::Bundle { path, source })?;
+            }
+            Ok(Certificates::Files { dir: flags.cert_dir.clone(), write_ca_bundle: flags.write_ca_bundle })
         }
-        CertificateSource::Files => Ok(Certificates::Elsewhere { ca_bundle: None }),
     }
 }
 

@@ -21,12 +21,13 @@ pub use args::{
     StandaloneArgs,
 };
 
-use crate::certs::files::{self, CertificateFiles};
+use crate::certs::expiry::Alarm;
+use crate::certs::files::{CertificateFiles, FollowFiles, Told};
 use crate::certs::{Resolver, local};
 use crate::config::ConfigError;
 use crate::logging;
 use crate::server::{
-    Addresses, Feeds, Freshness, Gate, Metrics, Readiness, Scrapers, Server, ServerError, Shutdown, open_files,
+    Addresses, Feeds, Freshness, Metrics, Readiness, Scrapers, Server, ServerError, Shutdown, open_files,
 };
 
 /// Why the process could not start or go on.
@@ -164,7 +165,8 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     };
     let server = Server::bind(args.server_options(), feeds).await?;
     // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.
-    if args.listen.enable_webhooks || args.listen.metrics_secure {
+    // With a cluster, the manager sees to it.
+    if (args.listen.enable_webhooks || args.listen.metrics_secure) && args.standalone.standalone {
         certificate(args, &process)?;
     }
     let addresses = server.addresses();
@@ -182,45 +184,23 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     Ok(())
 }
 
-/// Sees to the serving certificate, as far as that needs no cluster. The gate `certificate` is open while there is one.
+/// Sees to the serving certificate of a server without a cluster. The gate `certificate` is open while there is one.
 fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
+    let gate = process.readiness.gate("certificate");
     match args.certificate_source() {
         CertificateSource::Files => {
-            let gate = process.readiness.gate("certificate");
-            let files = CertificateFiles::new(&args.certificates.cert_dir, Arc::clone(&process.resolver));
-            tokio::spawn(follow_files(files, gate, process.clone()));
+            let resolver = Arc::clone(&process.resolver);
+            let names = local::service_names(&args.namespace);
+            let files = CertificateFiles::new(&args.certificates.cert_dir, Arc::clone(&resolver), names);
+            let told = Told { gate, metrics: process.metrics.clone(), alarm: Alarm::new(None), bundle: None };
+            tokio::spawn(FollowFiles::new(files, resolver, told, None).run());
         }
-        CertificateSource::Own if args.standalone.standalone => {
-            let gate = process.readiness.gate("certificate");
+        CertificateSource::Own => {
             let ca_file = args.ca_file();
             local::serve(&process.resolver, &args.namespace, &ca_file)?;
             gate.open();
             tracing::info!(ca_file = %ca_file.display(), "Certificate made; clients trust it with this file");
         }
-        // With a cluster the authority is in a Secret; whoever reads it makes the gate and swaps the leaf.
-        CertificateSource::Own => {}
     }
     Ok(())
-}
-
-async fn follow_files(files: CertificateFiles, gate: Gate, process: Process) {
-    let dir = files.dir().display().to_string();
-    let tell = |news: Result<(), &files::FilesError>| match news {
-        Ok(()) => {
-            let not_after = process.resolver.not_after().map(|moment| moment.to_string()).unwrap_or_default();
-            tracing::info!(dir, not_after, "Serving certificate loaded");
-            gate.open();
-        }
-        Err(error) => {
-            process.metrics.certificate_errors.inc();
-            if process.resolver.current().is_some() {
-                tracing::error!(%error, "Serving certificate not usable; the last good one stays");
-                gate.note(format!("the newest is not usable: {error}"));
-            } else {
-                tracing::error!(%error, "Serving certificate not usable");
-                gate.close(error.to_string());
-            }
-        }
-    };
-    files.follow(files::POLL, tell).await;
 }

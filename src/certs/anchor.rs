@@ -1,0 +1,140 @@
+//! A certificate that clients are to trust, as it stands in a caBundle.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::sync::watch;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Characters of a line in PEM (RFC 7468).
+const PEM_LINE: usize = 64;
+
+/// A certificate that clients are to trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    der: Vec<u8>,
+    fingerprint: String,
+    not_before: Timestamp,
+    not_after: Timestamp,
+    public_key: Vec<u8>,
+    is_authority: bool,
+}
+
+impl Anchor {
+    /// Reads a certificate.
+    ///
+    /// # Errors
+    /// In words, when it is not one.
+    pub fn read(der: &[u8]) -> Result<Self, String> {
+        let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
+        let moment = |seconds| Timestamp::from_second(seconds).map_err(|error| error.to_string());
+        let validity = certificate.validity();
+        let digest = ring::digest::digest(&ring::digest::SHA256, der);
+        let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
+        Ok(Self {
+            der: der.to_vec(),
+            fingerprint: format!("{:016x}", u64::from_be_bytes(first)),
+            not_before: moment(validity.not_before.timestamp())?,
+            not_after: moment(validity.not_after.timestamp())?,
+            public_key: certificate.public_key().raw.to_vec(),
+            is_authority: certificate.is_ca(),
+        })
+    }
+
+    /// Every certificate in the PEM that can be read, each once. What else stands there is of no use to a client either.
+    pub fn read_all(pem: &[u8]) -> Vec<Self> {
+        let mut anchors: Vec<Self> = Vec::new();
+        for der in CertificateDer::pem_slice_iter(pem).map_while(Result::ok) {
+            if let Ok(anchor) = Self::read(&der)
+                && !anchors.contains(&anchor)
+            {
+                anchors.push(anchor);
+            }
+        }
+        anchors
+    }
+
+    /// As PEM.
+    pub fn pem(&self) -> String {
+        let text = STANDARD.encode(&self.der);
+        // Base64 is ASCII, so every byte is a character.
+        let lines: Vec<String> =
+            text.as_bytes().chunks(PEM_LINE).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+    }
+
+    /// The certificate itself.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// The first 16 hexadecimal digits of its SHA-256: enough to tell the certificates of one cluster apart.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// When it begins.
+    pub const fn not_before(&self) -> Timestamp {
+        self.not_before
+    }
+
+    /// When it ends.
+    pub const fn not_after(&self) -> Timestamp {
+        self.not_after
+    }
+
+    /// Its public key, as a `SubjectPublicKeyInfo`.
+    pub fn public_key(&self) -> &[u8] {
+        &self.public_key
+    }
+
+    /// Whether it may sign others.
+    pub const fn is_authority(&self) -> bool {
+        self.is_authority
+    }
+}
+
+/// Tells whoever registers webhooks what to write into them.
+pub fn tell(listeners: &watch::Sender<Option<String>>, anchors: &[Anchor]) {
+    let news = Some(bundle(anchors));
+    listeners.send_if_modified(|bundle| {
+        let changed = *bundle != news;
+        *bundle = news;
+        changed
+    });
+}
+
+/// All of them, as a caBundle holds them.
+pub fn bundle(anchors: &[Anchor]) -> String {
+    anchors.iter().map(Anchor::pem).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::certs::Authority;
+
+    #[test]
+    fn a_bundle_is_read_back_as_it_was_written_and_each_certificate_once() {
+        let made: Vec<Authority> =
+            ["a", "b"].map(|name| Authority::create(name, Duration::from_secs(3600), Timestamp::now()).unwrap()).into();
+        let pem = made.iter().map(Authority::certificate_pem).collect::<String>();
+        let anchors = Anchor::read_all(pem.as_bytes());
+        assert_eq!(anchors.len(), 2);
+        assert!(anchors.iter().all(Anchor::is_authority));
+        assert_eq!(Anchor::read_all((pem.clone() + &pem).as_bytes()), anchors);
+        assert_eq!(Anchor::read_all(bundle(&anchors).as_bytes()), anchors);
+        assert!(anchors.iter().all(|anchor| anchor.fingerprint().len() == 16));
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_passed_over() {
+        for text in ["", "no pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            assert_eq!(Anchor::read_all(text.as_bytes()), [], "{text}");
+        }
+    }
+}

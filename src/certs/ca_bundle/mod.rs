@@ -1,0 +1,183 @@
+//! The caBundles by which the API server trusts what we serve: in the webhook configurations, and in the definitions of kinds
+//! that are converted.
+
+mod contest;
+pub mod merge;
+pub mod object;
+pub mod publisher;
+pub mod sightings;
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::{Api, Client};
+use serde_json::json;
+
+use self::contest::Contest;
+use self::merge::{Duty, merge};
+use self::object::{Place, Trust};
+use super::anchor::Anchor;
+use crate::manifests::webhooks::{MUTATING, VALIDATING};
+
+/// Owner of every caBundle in managedFields: another than of our other fields, so that applying it gives up no other field.
+pub const FIELD_MANAGER: &str = "outrider-ca-bundle";
+
+/// Why the caBundles could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused, or could not be reached.
+    #[error("{object}: {source}")]
+    Api {
+        /// Kind and name.
+        object: String,
+        /// What happened.
+        source: Box<kube::Error>,
+    },
+    /// No answer in time.
+    #[error("the caBundles: the API server did not answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+}
+
+/// All objects with caBundles of ours.
+pub struct CaBundles {
+    targets: Vec<Target>,
+}
+
+struct Target {
+    api: Api<DynamicObject>,
+    name: String,
+    object: String,
+    place: Place,
+    contest: Contest,
+    /// What a person was last told about it.
+    told: Option<Obstacle>,
+}
+
+/// Why a caBundle is not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Obstacle {
+    Missing,
+    Injected,
+}
+
+/// What was found, after it was brought in order as far as that was allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Kind and name of the object.
+    pub object: String,
+    /// What it trusts.
+    pub trust: Trust,
+    /// It belongs to cert-manager's injector.
+    pub is_injected: bool,
+}
+
+impl CaBundles {
+    /// Of the two webhook configurations, and of these definitions.
+    pub fn new(client: &Client, definitions: &[String]) -> Self {
+        let mutating = ApiResource::erase::<MutatingWebhookConfiguration>(&());
+        let validating = ApiResource::erase::<ValidatingWebhookConfiguration>(&());
+        let definition = ApiResource::erase::<CustomResourceDefinition>(&());
+        let target = |resource: &ApiResource, name: &str, place| Target {
+            api: Api::all_with(client.clone(), resource),
+            name: name.to_owned(),
+            object: format!("{}/{name}", resource.kind.to_lowercase()),
+            place,
+            contest: Contest::default(),
+            told: None,
+        };
+        let mut targets =
+            vec![target(&mutating, MUTATING, Place::Webhooks), target(&validating, VALIDATING, Place::Webhooks)];
+        targets.extend(definitions.iter().map(|name| target(&definition, name, Place::Conversion)));
+        Self { targets }
+    }
+
+    /// Looks at every object that exists, and does its duty by it.
+    ///
+    /// # Errors
+    /// [`Error`], at the first object that cannot be read or written.
+    pub async fn pass(&mut self, wanted: &[Anchor], duty: Duty, check: Duration) -> Result<Vec<Found>, Error> {
+        let mut found = Vec::new();
+        for target in &mut self.targets {
+            found.extend(target.pass(wanted, duty, check).await?);
+        }
+        Ok(found)
+    }
+
+    /// Whether all of them exist.
+    pub fn are_complete(&self) -> bool {
+        self.targets.iter().all(|target| target.told != Some(Obstacle::Missing))
+    }
+}
+
+impl Target {
+    async fn pass(&mut self, wanted: &[Anchor], duty: Duty, check: Duration) -> Result<Option<Found>, Error> {
+        let Some(found) = self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))? else {
+            self.tell(Some(Obstacle::Missing));
+            return Ok(None);
+        };
+        let mut found = json!(found);
+        let is_injected = object::is_injected(&found);
+        self.tell((is_injected && duty != Duty::Look).then_some(Obstacle::Injected));
+        let mut trust = Trust::of(&found, self.place);
+        let bundle = merge(&trust, wanted, duty, Timestamp::now()).filter(|_| !is_injected);
+        let lost = self.contest.look(&trust, Instant::now());
+        if lost && let Some(pause) = self.contest.pause(check) {
+            let writer = object::other_writer(&found, FIELD_MANAGER).unwrap_or("unknown");
+            tracing::warn!(
+                object = self.object,
+                writer,
+                next_try_in = ?pause,
+                "Somebody else puts another caBundle back again and again; have it leave the field out"
+            );
+        }
+        if let Some(bundle) = bundle.filter(|_| self.contest.may_write(check, Instant::now())) {
+            let patch = object::patch(&found, self.place, &bundle);
+            let params = PatchParams::apply(FIELD_MANAGER).force();
+            match self.api.patch(&self.name, &params, &Patch::Apply(&patch)).await {
+                Ok(written) => found = json!(written),
+                // Somebody else wrote it meanwhile; what they wrote shows at the next look.
+                Err(kube::Error::Api(status)) if status.code == 409 => return Ok(Some(self.found(trust, is_injected))),
+                Err(error) => return Err(self.failed(error)),
+            }
+            trust = Trust::of(&found, self.place);
+            self.contest.written(&trust);
+            let (trusted, retiring) = (trust.anchors().len(), trust.retiring.len());
+            tracing::info!(object = self.object, trusted, retiring, "Wrote the caBundle");
+        }
+        Ok(Some(self.found(trust, is_injected)))
+    }
+
+    fn found(&self, trust: Trust, is_injected: bool) -> Found {
+        Found { object: self.object.clone(), trust, is_injected }
+    }
+
+    fn failed(&self, source: kube::Error) -> Error {
+        Error::Api { object: self.object.clone(), source: Box::new(source) }
+    }
+
+    /// Says once what stands in the way.
+    fn tell(&mut self, obstacle: Option<Obstacle>) {
+        let news = obstacle.filter(|_| self.told != obstacle);
+        self.told = obstacle;
+        match (news, self.place) {
+            (Some(Obstacle::Missing), Place::Webhooks) => tracing::warn!(
+                object = self.object,
+                "There is no such webhook configuration; apply what `outrider manifests webhooks` prints"
+            ),
+            (Some(Obstacle::Missing), Place::Conversion) => tracing::warn!(
+                object = self.object,
+                "There is no such definition; apply the chart, or `outrider manifests crds` with the same --enable-kinds"
+            ),
+            (Some(Obstacle::Injected), _) => tracing::warn!(
+                object = self.object,
+                "An annotation cert-manager.io/inject-… is there, so its caBundle is left alone; remove the annotation, or run with \
+                 --certificates files and without --write-ca-bundle"
+            ),
+            (None, _) => {}
+        }
+    }
+}

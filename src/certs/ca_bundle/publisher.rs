@@ -1,0 +1,133 @@
+//! Has the API server trust an authority before anything of it is served.
+
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::merge::Duty;
+use super::object::Trust;
+use super::sightings::Sightings;
+use super::{CaBundles, Error, Found};
+use crate::certs::anchor::Anchor;
+use crate::certs::lives::Lives;
+
+/// A replica that the leader has left out for this long helps itself: the leader may run in another mode.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Who writes the caBundles.
+#[derive(Debug, Clone)]
+pub enum Writer {
+    /// We do while this says that we lead; for what we need ourselves also if nobody else does.
+    Leader(watch::Receiver<bool>),
+    /// Somebody else, and we only look: the registration of a process outside the cluster writes whole configurations.
+    Registration,
+}
+
+/// Publishes authorities, and knows since when they are known.
+pub struct Publisher {
+    bundles: CaBundles,
+    writer: Writer,
+    sightings: Sightings,
+    overlap: SignedDuration,
+    check: Duration,
+    settle: Duration,
+    started: Instant,
+    found: Vec<Found>,
+}
+
+impl Publisher {
+    /// Nothing is asked of the API server yet.
+    pub fn new(bundles: CaBundles, writer: Writer, lives: &Lives) -> Self {
+        Self {
+            bundles,
+            writer,
+            sightings: Sightings::new(lives.settle),
+            overlap: SignedDuration::try_from(lives.overlap).unwrap_or(SignedDuration::MAX),
+            check: lives.check(),
+            settle: lives.settle,
+            started: Instant::now(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Brings the caBundles a step further towards `wanted`, and takes note of what they hold. `is_trusted` is false while this
+    /// replica waits to be trusted itself.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn publish(&mut self, wanted: &[Anchor], is_trusted: bool) -> Result<(), Error> {
+        let pass = self.bundles.pass(wanted, self.duty(is_trusted), self.check);
+        self.found = timeout(REQUEST_TIMEOUT, pass).await.map_err(|_| Error::Timeout(REQUEST_TIMEOUT))??;
+        let trusts: Vec<Trust> = self.found.iter().map(|found| found.trust.clone()).collect();
+        self.sightings.note(wanted, &trusts, Timestamp::now(), Instant::now());
+        Ok(())
+    }
+
+    fn duty(&self, is_trusted: bool) -> Duty {
+        match &self.writer {
+            Writer::Leader(leading) if *leading.borrow() => Duty::Keep { overlap: self.overlap },
+            Writer::Leader(_) if !is_trusted && self.started.elapsed() >= PATIENCE.min(self.settle) => Duty::Add,
+            Writer::Leader(_) | Writer::Registration => Duty::Look,
+        }
+    }
+
+    /// Whether this replica writes for all.
+    pub fn leads(&self) -> bool {
+        match &self.writer {
+            Writer::Leader(leading) => *leading.borrow(),
+            Writer::Registration => true,
+        }
+    }
+
+    /// Whether a replica may get requests only once it is trusted. Where it registers itself, nobody asks it before that.
+    pub const fn guards_readiness(&self) -> bool {
+        matches!(self.writer, Writer::Leader(_))
+    }
+
+    /// Waits until this replica begins or ends to lead.
+    pub async fn leading_changes(&mut self) {
+        match &mut self.writer {
+            Writer::Leader(leading) => {
+                if leading.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            Writer::Registration => std::future::pending().await,
+        }
+    }
+
+    /// Whether every API server can be expected to trust all of them.
+    pub fn are_settled<'a>(&self, anchors: impl IntoIterator<Item = &'a Anchor>) -> bool {
+        let now = Instant::now();
+        anchors.into_iter().all(|anchor| self.sightings.is_settled(anchor, now))
+    }
+
+    /// How long to wait before the next look while something is under way.
+    pub const fn pause(&self) -> Duration {
+        self.check
+    }
+
+    /// Whether every object with a caBundle of ours exists.
+    pub fn is_complete(&self) -> bool {
+        self.bundles.are_complete()
+    }
+
+    /// What is waited for until these are settled, for people.
+    pub fn obstacle(&self, anchors: &[Anchor]) -> String {
+        let lacking = self.found.iter().find(|found| !anchors.iter().all(|anchor| found.trust.has(anchor)));
+        match lacking {
+            Some(Found { object, is_injected: true, .. }) => format!(
+                "caBundle of {object} does not hold the authority of this replica, and belongs to cert-manager's injector by an \
+                 annotation cert-manager.io/inject-…; remove it, or run with --certificates files"
+            ),
+            Some(Found { object, .. }) => {
+                format!("caBundle of {object} does not hold the authority of this replica yet; the leader adds it")
+            }
+            None => format!("the authority of this replica is new; API servers get {:?} to hear of it", self.settle),
+        }
+    }
+}

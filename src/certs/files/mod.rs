@@ -1,0 +1,178 @@
+//! Certificates from a directory with `tls.crt` and `tls.key`, and `ca.crt` if there is one, as a mounted Secret has them.
+
+mod follow;
+mod watch;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+pub use self::follow::{FollowFiles, Told};
+use super::anchor::Anchor;
+use super::pair::{PairError, ServingPair};
+use super::resolver::Resolver;
+
+/// Why the pair in the directory is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilesError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The files are read, the pair is not usable.
+    #[error("{dir}: {source}", dir = dir.display())]
+    Pair {
+        /// The directory.
+        dir: PathBuf,
+        /// What is wrong.
+        source: PairError,
+    },
+    /// The pair is whole, but clients of the one in use would refuse it.
+    #[error("{dir}: the certificate is for {found:?} and not for {name}, as the one in use is", dir = dir.display())]
+    Name {
+        /// The directory.
+        dir: PathBuf,
+        /// The name.
+        name: String,
+        /// The names that it is for.
+        found: Vec<String>,
+    },
+    /// The same.
+    #[error("{dir}: no authority in ca.crt signed the certificate in tls.crt; the one in use is signed by its own", dir = dir.display())]
+    Untrusted {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+/// What a look at the directory found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The same as last time.
+    Unchanged,
+    /// A new pair, which waits for [`CertificateFiles::swap`].
+    New,
+}
+
+/// A pair, and the authorities beside it.
+#[derive(Debug)]
+struct Candidate {
+    pair: ServingPair,
+    authorities: Vec<Anchor>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Read {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authorities: Vec<u8>,
+}
+
+/// A directory and what was last seen in it.
+#[derive(Debug)]
+pub struct CertificateFiles {
+    dir: PathBuf,
+    resolver: Arc<Resolver>,
+    names: Vec<String>,
+    seen: Option<Read>,
+    candidate: Option<Candidate>,
+    in_use: Vec<Anchor>,
+}
+
+impl CertificateFiles {
+    /// A directory that nobody has looked into yet. `names` are those that clients may ask for.
+    pub fn new(dir: impl Into<PathBuf>, resolver: Arc<Resolver>, names: Vec<String>) -> Self {
+        Self { dir: dir.into(), resolver, names, seen: None, candidate: None, in_use: Vec::new() }
+    }
+
+    /// Looks. Nothing is served anew before [`CertificateFiles::swap`].
+    ///
+    /// # Errors
+    /// [`FilesError`] for files that cannot be read or used. Files that were refused once are not judged again until they
+    /// change or, for a certificate that is not valid yet, their time has come.
+    pub async fn look(&mut self, now: Timestamp) -> Result<Found, FilesError> {
+        let read = Read {
+            certificate: read(self.dir.join("tls.crt")).await?,
+            key: read(self.dir.join("tls.key")).await?,
+            // Public authorities leave it out.
+            authorities: read(self.dir.join("ca.crt")).await.unwrap_or_default(),
+        };
+        if self.seen.as_ref() == Some(&read) {
+            return Ok(Found::Unchanged);
+        }
+        let judged = self.judge(&read, now);
+        if !matches!(judged, Err(FilesError::Pair { source: PairError::NotYetValid(_), .. })) {
+            self.seen = Some(read);
+        }
+        // What waited has been taken away with its files.
+        self.candidate = None;
+        self.candidate = Some(judged?);
+        Ok(Found::New)
+    }
+
+    fn judge(&self, read: &Read, now: Timestamp) -> Result<Candidate, FilesError> {
+        let dir = || self.dir.clone();
+        let pair = ServingPair::from_pem(&read.certificate, &read.key, now)
+            .map_err(|source| FilesError::Pair { dir: dir(), source })?;
+        let authorities = Anchor::read_all(&read.authorities);
+        // Only as strict as the pair in use can be held to: a setup that works in its own way goes on working.
+        if let Some(used) = self.resolver.current().filter(|used| used.not_after() > now) {
+            if let Some(name) = self.names.iter().find(|name| used.is_for(name) && !pair.is_for(name)) {
+                return Err(FilesError::Name { dir: dir(), name: name.clone(), found: pair.names().to_vec() });
+            }
+            if used.is_trusted_by(&self.in_use, now)
+                && !authorities.is_empty()
+                && !pair.is_trusted_by(&authorities, now)
+            {
+                return Err(FilesError::Untrusted { dir: dir() });
+            }
+        }
+        Ok(Candidate { pair, authorities })
+    }
+
+    /// Serves the new pair, if there is one, from the next handshake on.
+    pub fn swap(&mut self) {
+        if let Some(Candidate { pair, authorities }) = self.candidate.take() {
+            self.resolver.swap(pair);
+            self.in_use = authorities;
+        }
+    }
+
+    /// Whether a new pair waits.
+    pub const fn has_news(&self) -> bool {
+        self.candidate.is_some()
+    }
+
+    /// Whether whoever trusts the pair in use trusts the newest one too.
+    pub fn keeps_authorities(&self) -> bool {
+        self.newest_authorities().iter().all(|anchor| self.in_use.contains(anchor))
+    }
+
+    /// The authorities beside the newest pair.
+    pub fn newest_authorities(&self) -> &[Anchor] {
+        self.candidate.as_ref().map_or(&self.in_use, |candidate| &candidate.authorities)
+    }
+
+    /// The authorities of the newest pair and of the one in use, each once.
+    pub fn authorities(&self) -> Vec<Anchor> {
+        let mut all = self.newest_authorities().to_vec();
+        all.extend(self.in_use.iter().filter(|anchor| !self.newest_authorities().contains(anchor)).cloned());
+        all
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+async fn read(path: PathBuf) -> Result<Vec<u8>, FilesError> {
+    tokio::fs::read(&path).await.map_err(|source| FilesError::Read { path, source })
+}

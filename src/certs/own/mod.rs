@@ -1,0 +1,200 @@
+//! A certificate authority in a Secret that all replicas share; each replica signs a short leaf for itself.
+
+pub mod rotation;
+mod secret;
+mod store;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use self::rotation::{Known, Leaf, Signer, Step, signer, step};
+use self::secret::Authorities;
+pub use self::secret::CA_SECRET;
+use self::store::REQUEST_TIMEOUT;
+pub use self::store::{Storage, Store};
+use super::anchor::{self, Anchor};
+use super::authority::{Authority, AuthorityError};
+use super::ca_bundle;
+use super::ca_bundle::publisher::Publisher;
+use super::expiry::Alarm;
+use super::lives::Lives;
+use super::resolver::Resolver;
+use crate::server::{Gate, Metrics};
+
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Why there is no authority, or no leaf of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The Secret cannot be read or written.
+    #[error("secret {namespace}/{CA_SECRET}: {source}")]
+    Api {
+        /// Namespace of the Secret.
+        namespace: String,
+        /// What happened.
+        source: Box<kube::Error>,
+    },
+    /// The namespace is missing.
+    #[error(
+        "secret {namespace}/{CA_SECRET}: there is no namespace {namespace:?}; create it, or name another with --namespace"
+    )]
+    NoNamespace {
+        /// The namespace.
+        namespace: String,
+    },
+    /// The API server did not answer.
+    #[error("secret {CA_SECRET}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+    /// Another replica made it, and it cannot be used.
+    #[error("secret {namespace}/{CA_SECRET}, which another replica made: {reason}")]
+    Unusable {
+        /// Namespace of the Secret.
+        namespace: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The certificate cannot be made.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The caBundles.
+    #[error(transparent)]
+    CaBundles(#[from] ca_bundle::Error),
+}
+
+/// What a replica signs for, and who is told.
+pub struct Setup {
+    /// DNS names and addresses of the leaf.
+    pub names: Vec<String>,
+    /// How long things live.
+    pub lives: Lives,
+    /// Gets the leaf.
+    pub resolver: Arc<Resolver>,
+    /// Open once there is a leaf that the API server trusts.
+    pub gate: Gate,
+    /// Is told of the authorities, as PEM, for whoever registers webhooks.
+    pub bundle: watch::Sender<Option<String>>,
+    /// Is told of errors, and of the end of the authority.
+    pub metrics: Metrics,
+    /// Warns of what ends.
+    pub alarm: Alarm,
+}
+
+/// Keeps a replica supplied with a leaf of the shared authority; in the leader also the authority and the caBundles.
+pub struct OwnCertificates {
+    setup: Setup,
+    store: Store,
+    publisher: Publisher,
+    /// Fingerprint of the authority whose leaf is served.
+    signed_by: Option<String>,
+    is_open: bool,
+}
+
+impl OwnCertificates {
+    /// Asks nothing of the API server yet.
+    pub const fn new(setup: Setup, store: Store, publisher: Publisher) -> Self {
+        Self { setup, store, publisher, signed_by: None, is_open: false }
+    }
+
+    /// Works until it is dropped.
+    pub async fn run(mut self) {
+        loop {
+            let check = self.setup.lives.check();
+            let pause = match self.check().await {
+                Ok(true) => check,
+                Ok(false) => check.min(RETRY),
+                Err(error) => {
+                    self.failed(&error);
+                    check.min(RETRY)
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.publisher.leading_changes() => {}
+            }
+        }
+    }
+
+    fn failed(&self, error: &Error) {
+        if self.is_open {
+            tracing::warn!(%error, "Cannot check the certificate authority; the last good leaf stays");
+            self.setup.gate.note(error.to_string());
+        } else {
+            tracing::error!(%error, "No serving certificate that the API server trusts yet, trying again");
+            self.setup.gate.close(error.to_string());
+        }
+    }
+
+    /// Looks at everything once, and does what follows. False if something is under way that should not wait long.
+    async fn check(&mut self) -> Result<bool, Error> {
+        let now = Timestamp::now();
+        let stored = self.store.get(now).await?;
+        let Authorities { newest, previous } = &stored.authorities;
+        let (newest, previous) = (newest.anchor(), previous.as_ref().map(Authority::anchor));
+        let wanted: Vec<Anchor> = [Some(newest), previous].into_iter().flatten().cloned().collect();
+        anchor::tell(&self.setup.bundle, &wanted);
+        let is_changing = previous.is_some() || self.signed_by.as_deref() != Some(newest.fingerprint());
+        let published = if self.publisher.leads() || is_changing || !self.is_open {
+            self.publisher.publish(&wanted, self.is_open).await
+        } else {
+            Ok(())
+        };
+        // Also when the caBundles cannot be seen: a leaf that ends helps nobody.
+        let is_settled = published.is_ok() && self.publisher.are_settled([newest]);
+        let known = Known { newest, previous, is_settled };
+        self.sign(&stored.authorities, &known, now)?;
+        published?;
+        self.open(&wanted);
+        self.look_at_ends(newest, now).await;
+        match step(&known, &self.setup.lives, now) {
+            Step::Rotate if self.publisher.leads() => self.store.rotate(&stored, now).await?,
+            Step::Forget if self.publisher.leads() => self.store.forget(&stored).await?,
+            _ => return Ok(self.is_open && !is_changing && self.publisher.is_complete()),
+        }
+        Ok(false)
+    }
+
+    fn sign(&mut self, authorities: &Authorities, known: &Known<'_>, now: Timestamp) -> Result<(), Error> {
+        let Setup { resolver, lives, names, .. } = &self.setup;
+        let leaf = self.signed_by.as_deref().zip(resolver.not_after());
+        let leaf = leaf.map(|(signed_by, not_after)| Leaf { signed_by, not_after });
+        let authority = match (signer(known, leaf, lives, now), &authorities.previous) {
+            (Signer::Nobody, _) => return Ok(()),
+            (Signer::Previous, Some(previous)) => previous,
+            (Signer::Newest | Signer::Previous, _) => &authorities.newest,
+        };
+        let pair = authority.sign(names.clone(), lives.leaf, now)?;
+        let fingerprint = authority.anchor().fingerprint();
+        tracing::info!(not_after = %pair.not_after(), authority = fingerprint, names = ?pair.names(), "Signed a serving certificate");
+        resolver.swap(pair);
+        self.signed_by = Some(fingerprint.to_owned());
+        Ok(())
+    }
+
+    /// Opens the gate once the API server trusts what is served. It stays open then: a caBundle that somebody empties later is
+    /// the leader's business, and must not take all replicas away at once.
+    fn open(&mut self, wanted: &[Anchor]) {
+        let Some(served) = wanted.iter().find(|anchor| self.signed_by.as_deref() == Some(anchor.fingerprint())) else {
+            return;
+        };
+        let is_trusted = !self.publisher.guards_readiness() || self.publisher.are_settled([served]);
+        if is_trusted || self.is_open {
+            self.is_open = true;
+            self.setup.gate.open();
+        } else {
+            self.setup.gate.close(self.publisher.obstacle(std::slice::from_ref(served)));
+        }
+    }
+
+    async fn look_at_ends(&mut self, newest: &Anchor, now: Timestamp) {
+        let Setup { alarm, metrics, resolver, .. } = &mut self.setup;
+        metrics.ca_not_after.set(newest.not_after().as_second());
+        metrics.certificate_checked.set(now.as_second());
+        alarm.look("the certificate authority of Outrider", newest.not_before(), newest.not_after(), now).await;
+        if let Some(pair) = resolver.current() {
+            alarm.look("the serving certificate", pair.not_before(), pair.not_after(), now).await;
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Where the serving certificate of a process with a cluster comes from.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio::sync::watch;
+
+use crate::certs::ca_bundle::CaBundles;
+use crate::certs::ca_bundle::publisher::{Publisher, Writer};
+use crate::certs::expiry::Alarm;
+use crate::certs::files::{CertificateFiles, FollowFiles, Told};
+use crate::certs::lives::Lives;
+use crate::certs::local;
+use crate::certs::own::{OwnCertificates, Setup, Storage, Store};
+use crate::certs::warnings::Warnings;
+use crate::manager::options::{Certificates, Options};
+use crate::manager::{Shared, registration};
+use crate::server::Gate;
+
+/// Makes what supplies the certificate.
+pub struct Supply<'a> {
+    pub options: &'a Options,
+    pub client: &'a Client,
+    pub shared: &'a Shared,
+    /// True while this replica leads.
+    pub leading: watch::Receiver<bool>,
+}
+
+impl Supply<'_> {
+    /// Works until it is dropped. The gate is open while there is a certificate that the API server trusts; `bundle` is told of
+    /// the authorities, for the registration.
+    pub fn start(&self, gate: Gate, bundle: watch::Sender<Option<String>>) -> BoxFuture<'static, ()> {
+        let (metrics, resolver) = (self.shared.metrics.clone(), Arc::clone(&self.shared.resolver));
+        let warnings = Warnings::new(self.client.clone());
+        let alarm = Alarm::new(Some(warnings.clone()));
+        let lives = self.options.lives;
+        match &self.options.certificates {
+            Certificates::Off => futures::future::ready(()).boxed(),
+            Certificates::Files { dir, write_ca_bundle } => {
+                let registers = self.options.webhook_url.is_some();
+                let files = CertificateFiles::new(dir, Arc::clone(&resolver), self.asked_names());
+                let publisher = (*write_ca_bundle || registers).then(|| self.publisher(&lives));
+                let told = Told { gate, metrics, alarm, bundle: Some(bundle) };
+                FollowFiles::new(files, resolver, told, publisher).run().boxed()
+            }
+            Certificates::Own => {
+                let lives = lives.with_leaves();
+                let names = self.all_names();
+                let storage =
+                    if self.options.webhook_url.is_some() { Storage::SecretOrMemory } else { Storage::Secret };
+                let (client, namespace) = (self.client.clone(), &self.options.namespace);
+                let store = Store::new(client, namespace, storage, lives.authority, warnings, metrics.clone());
+                let setup = Setup { names, lives, resolver, gate, bundle, metrics, alarm };
+                OwnCertificates::new(setup, store, self.publisher(&lives)).run().boxed()
+            }
+        }
+    }
+
+    /// What the API server asks for: a Service as `NAME.NAMESPACE.svc` (`k8s.io/apiserver/pkg/util/webhook/client.go`), or the
+    /// host of a URL.
+    fn asked_names(&self) -> Vec<String> {
+        match &self.options.webhook_url {
+            Some(url) => registration::host(url).into_iter().collect(),
+            None => local::service_names(&self.options.namespace).into_iter().take(1).collect(),
+        }
+    }
+
+    /// What anybody may ask for.
+    fn all_names(&self) -> Vec<String> {
+        let mut names = local::service_names(&self.options.namespace);
+        for name in local::loopback_names().into_iter().chain(self.asked_names()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    fn publisher(&self, lives: &Lives) -> Publisher {
+        let writer = match &self.options.webhook_url {
+            Some(_) => Writer::Registration,
+            None => Writer::Leader(self.leading.clone()),
+        };
+        Publisher::new(CaBundles::new(self.client, &self.options.kinds.converted()), writer, lives)
+    }
+}
