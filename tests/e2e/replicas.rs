@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use base64::Engine as _;
@@ -18,11 +19,12 @@ use crate::toy_webhook::post;
 
 /// Each connection goes to one of the replicas that say they are ready, in turn. `replicas` holds where each serves webhooks
 /// and its probes.
-fn service(replicas: [(SocketAddr, SocketAddr); 2]) -> SocketAddr {
+pub fn service(replicas: Arc<Mutex<Vec<(SocketAddr, SocketAddr)>>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for (turn, client) in listener.incoming().flatten().enumerate() {
+            let replicas = replicas.lock().unwrap().clone();
             let in_turn = (0..replicas.len()).map(|step| replicas[(turn + step) % replicas.len()]);
             let ready = in_turn.filter(|(_, health)| is_ready(*health));
             if let Some(server) = ready.map(|(webhooks, _)| TcpStream::connect(webhooks)).find_map(Result::ok) {
@@ -74,7 +76,7 @@ fn review() -> Value {
 }
 
 /// Creates pods one after the other until told to end; gives how many, and what kubectl said of those that failed.
-fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
+pub fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
     let (mut created, mut failed) = (0, Vec::new());
     while !end.load(Ordering::Relaxed) {
         let name = format!("web-{}", created + failed.len());
@@ -120,7 +122,8 @@ fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
     let other = Outrider::start(&cluster, &account, &flags);
     other.ready();
     leader.ready();
-    let address = service([(leader.webhooks, leader.health()), (other.webhooks, other.health())]);
+    let replicas = vec![(leader.webhooks, leader.health()), (other.webhooks, other.health())];
+    let address = service(Arc::new(Mutex::new(replicas)));
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
     eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();

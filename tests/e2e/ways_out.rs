@@ -47,7 +47,7 @@ fn another(address: std::net::SocketAddr) -> String {
     .to_string()
 }
 
-fn policies(cluster: &Cluster) -> Vec<Value> {
+pub fn policies(cluster: &Cluster) -> Vec<Value> {
     let list = get(cluster, &[CONFIGURATIONS]);
     let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
     webhooks.map(|webhook| webhook["failurePolicy"].clone()).collect()

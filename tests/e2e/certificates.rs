@@ -1,0 +1,236 @@
+//! Authorities that change, and modes, while pods are created.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::Cluster;
+use jiff::Timestamp;
+use outrider::certs::Authority;
+use outrider::certs::anchor::Anchor;
+use serde_json::{Value, json};
+
+use crate::process::{Outrider, eventually};
+use crate::replicas::{CONFIGURATIONS, create_pods, get, has_ca_bundles, service, small_cluster, webhooks_at};
+use crate::room::SET;
+
+/// A new authority after 20 s.
+const SHORT_LIVES: [&str; 4] = [
+    "--self-signed-ca-duration=30s",
+    "--self-signed-leaf-duration=10s",
+    "--ca-bundle-settle=2s",
+    "--ca-bundle-overlap=30s",
+];
+
+/// No further authority while the test lasts, and what is not needed goes soon.
+const QUIET_LIVES: [&str; 4] = [
+    "--self-signed-ca-duration=1h",
+    "--self-signed-leaf-duration=10s",
+    "--ca-bundle-settle=1s",
+    "--ca-bundle-overlap=10s",
+];
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What each webhook of ours trusts.
+fn trusted(cluster: &Cluster) -> Vec<Vec<Anchor>> {
+    let list = get(cluster, &[CONFIGURATIONS]);
+    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    let bundle = |webhook: &Value| webhook["clientConfig"]["caBundle"].as_str().unwrap_or_default().to_owned();
+    webhooks.map(|webhook| Anchor::read_all(&STANDARD.decode(bundle(webhook)).unwrap())).collect()
+}
+
+/// The newest authority in the Secret, and whether there is a previous one.
+fn authority(cluster: &Cluster) -> (Anchor, bool) {
+    let data = get(cluster, &["secret", "-n", "outrider-system", "outrider-ca"])["data"].take();
+    let newest = STANDARD.decode(data["tls.crt"].as_str().unwrap()).unwrap();
+    (Anchor::read_all(&newest).remove(0), data.get("previous.crt").is_some())
+}
+
+/// Writes a pair of this authority, as a mounted Secret has it.
+fn issue(authority: &Authority, days: u32, dir: &Path) {
+    let names = ["outrider-webhook.outrider-system.svc", "127.0.0.1"].map(str::to_owned);
+    let (certificate, key) = authority.sign_pem(names.into(), DAY * days, Timestamp::now()).unwrap();
+    let generation = dir.join(format!("..{days}"));
+    fs::create_dir_all(&generation).unwrap();
+    for (name, text) in [("tls.crt", certificate.as_str()), ("tls.key", &key), ("ca.crt", authority.certificate_pem())]
+    {
+        fs::write(generation.join(name), text).unwrap();
+        drop(std::os::unix::fs::symlink(format!("..data/{name}"), dir.join(name)));
+    }
+    std::os::unix::fs::symlink(format!("..{days}"), dir.join("..new")).unwrap();
+    fs::rename(dir.join("..new"), dir.join("..data")).unwrap();
+}
+
+fn made(name: &str) -> Authority {
+    Authority::create(name, DAY * 365, Timestamp::now()).unwrap()
+}
+
+/// Replicas behind one address.
+struct Rollout<'a> {
+    cluster: &'a Cluster,
+    account: &'a Path,
+    endpoints: Arc<Mutex<Vec<(std::net::SocketAddr, std::net::SocketAddr)>>>,
+}
+
+impl Rollout<'_> {
+    /// Starts a replica, and waits until it is ready.
+    fn start(&self, lives: &[&str], flags: &[&str]) -> Outrider {
+        let common = [
+            "--leader-elect",
+            "--drain-delay=2s",
+            "--leader-elect-lease-duration=4s",
+            "--leader-elect-renew-deadline=3s",
+        ];
+        let short = ["--leader-elect-retry-period=1s"];
+        let replica = Outrider::start(self.cluster, self.account, &[&common[..], &short, lives, flags].concat());
+        self.endpoints.lock().unwrap().push((replica.webhooks, replica.health()));
+        replica.ready();
+        replica
+    }
+}
+
+/// The authority in the Secret is replaced because of its age.
+fn rotation(cluster: &Cluster) {
+    let (first, _) = authority(cluster);
+    eventually("there is a new authority, and the old one signs on", || {
+        let (newest, is_changing) = authority(cluster);
+        newest != first && is_changing
+    });
+    let (second, _) = authority(cluster);
+    eventually("both are trusted", || {
+        trusted(cluster).iter().all(|anchors| anchors.contains(&first) && anchors.contains(&second))
+    });
+    eventually("the new one signs", || authority(cluster) == (second.clone(), false));
+    assert!(trusted(cluster).iter().all(|anchors| anchors.contains(&first)), "the old one is trusted for a while");
+}
+
+/// The authority is gone, with its key.
+fn loss(cluster: &Cluster) {
+    let (first, _) = authority(cluster);
+    cluster.kubectl_ok(&["delete", "secret", "-n", "outrider-system", "outrider-ca"], None).unwrap();
+    let secret = || cluster.kubectl(&["get", "secret", "-n", "outrider-system", "outrider-ca"], None).unwrap();
+    eventually("there is another", || secret().success());
+    let (second, _) = authority(cluster);
+    assert_ne!(first, second);
+    eventually("both are trusted", || {
+        trusted(cluster).iter().all(|anchors| anchors.contains(&first) && anchors.contains(&second))
+    });
+}
+
+/// From our own authority to files, to the files of another authority, and back.
+fn modes(rollout: &Rollout<'_>, from: [Outrider; 2]) -> Outrider {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (made("one"), made("other"));
+    issue(&one, 10, dir.path());
+    let cert_dir = format!("--cert-dir={}", dir.path().display());
+    let files = rollout.start(&SHORT_LIVES, &["--certificates=files", "--write-ca-bundle", &cert_dir]);
+    let own = authority(rollout.cluster).0;
+    let has = |anchor: &Anchor| trusted(rollout.cluster).iter().all(|anchors| anchors.contains(anchor));
+    assert!(has(one.anchor()) && has(&own), "both are trusted once the first replica of the other mode is ready");
+    from.into_iter().for_each(Outrider::end);
+    eventually("the one with files leads", || files.leads());
+
+    let ends = files.certificate_ends();
+    issue(&other, 20, dir.path());
+    eventually("the pair of another authority is served", || files.certificate_ends() > ends);
+    assert!(has(one.anchor()) && has(other.anchor()), "it was published first");
+
+    let own = rollout.start(&QUIET_LIVES, &["--certificates=self"]);
+    assert!(has(other.anchor()) && has(&authority(rollout.cluster).0));
+    files.end();
+    eventually("the one with its own authority leads", || own.leads());
+    own
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn no_pod_is_refused_while_authorities_and_modes_change() {
+    let (cluster, account) = small_cluster();
+    let rollout = Rollout { cluster: &cluster, account: &account, endpoints: Arc::default() };
+    let own = ["--certificates=self"];
+    let replicas = [rollout.start(&SHORT_LIVES, &own), rollout.start(&SHORT_LIVES, &own)];
+    let address = service(Arc::clone(&rollout.endpoints));
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
+    eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
+
+    let end = AtomicBool::new(false);
+    let (last, (created, failed)) = thread::scope(|scope| {
+        let creating = scope.spawn(|| create_pods(&cluster, &end));
+        let changes = scope.spawn(|| {
+            rotation(&cluster);
+            loss(&cluster);
+            modes(&rollout, replicas)
+        });
+        let last = changes.join();
+        end.store(true, Ordering::Relaxed);
+        (last, creating.join().unwrap())
+    });
+    let last = last.unwrap();
+    assert_eq!(failed, Vec::<String>::new());
+    assert!(created > 20, "{created} pods were created");
+    eventually("only what is needed is trusted", || {
+        let (newest, is_changing) = authority(&cluster);
+        !is_changing && trusted(&cluster).iter().all(|anchors| *anchors == [newest.clone()])
+    });
+    last.end();
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn what_belongs_to_the_injector_is_left_alone() {
+    let (cluster, account) = small_cluster();
+    let other = made("other");
+    cluster
+        .kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at("127.0.0.1:1".parse().unwrap())))
+        .unwrap();
+    let annotate = |annotation: &str| {
+        let arguments = ["annotate", "mutatingwebhookconfiguration", "outrider-mutating", annotation];
+        cluster.kubectl_ok(&arguments, None).unwrap();
+    };
+    annotate("cert-manager.io/inject-ca-from=outrider-system/outrider");
+    let bundle = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": STANDARD.encode(other.certificate_pem())}]);
+    let patch =
+        ["patch", "mutatingwebhookconfiguration", "outrider-mutating", "--type=json", "-p", &bundle.to_string()];
+    cluster.kubectl_ok(&patch, None).unwrap();
+
+    let replica = Outrider::start(&cluster, &account, &["--certificates=self", "--ca-bundle-settle=1s"]);
+    eventually("the replica says why it is not ready", || {
+        replica
+            .checks()
+            .contains("[-]certificate failed: caBundle of mutatingwebhookconfiguration/outrider-mutating does not hold")
+    });
+    let mutating = || {
+        let found = get(&cluster, &["mutatingwebhookconfiguration", "outrider-mutating"]);
+        let bundle = found["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap().to_owned();
+        Anchor::read_all(&STANDARD.decode(bundle).unwrap())
+    };
+    assert_eq!(mutating(), [other.anchor().clone()]);
+    annotate("cert-manager.io/inject-ca-from-");
+    replica.ready();
+    let both = mutating();
+    assert!(both.len() == 2 && both.contains(other.anchor()) && both.contains(&authority(&cluster).0));
+    let retiring = get(&cluster, &["mutatingwebhookconfiguration", "outrider-mutating"])["metadata"]["annotations"]
+        ["outrider.dev/ca-retiring"]
+        .take();
+    assert!(retiring.as_str().unwrap().contains(other.anchor().fingerprint()), "{retiring}");
+
+    // A Secret that cannot be used is replaced, and people are told.
+    let broken =
+        ["patch", "secret", "-n", "outrider-system", "outrider-ca", "-p", r#"{"data":{"tls.key":"YnJva2Vu"}}"#];
+    let old = authority(&cluster).0;
+    cluster.kubectl_ok(&broken, None).unwrap();
+    eventually("there is another", || authority(&cluster).0 != old);
+    eventually("an event tells", || {
+        let events = ["events", "-n", "default", "--for=mutatingwebhookconfiguration/outrider-mutating"];
+        cluster.kubectl_ok(&events, None).unwrap().contains("AuthorityReplaced")
+    });
+    assert!(mutating().contains(&old), "the replica is still served by the old one");
+    replica.end();
+}
