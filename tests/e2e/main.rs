@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod all_kinds;
+mod certificates;
 mod collector;
 mod collector_count;
 mod collector_experiment;
-mod certificates;
 mod controller;
 mod counts;
 mod cronjob;
@@ -21,8 +21,8 @@ mod project_config;
 mod refusals;
 mod replicas;
 mod room;
-mod scrapers;
 mod scaled_to_zero;
+mod scrapers;
 mod sets;
 mod toy_webhook;
 mod verify;
