@@ -7,6 +7,7 @@ mod chart;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use admission::Reason;
 use clap::CommandFactory;
@@ -112,6 +113,50 @@ fn pages_of_the_workshop_show_the_samples() {
             "docs/workshop.md does not list {}",
             kind.name
         );
+    }
+}
+
+/// Acceptance check 42, as far as it is about help.
+#[test]
+fn make_help_lists_every_target() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let makefile = fs::read_to_string(root.join("Makefile")).unwrap();
+    let targets: Vec<&str> =
+        makefile.lines().filter_map(|line| line.strip_prefix(".PHONY: ")).flat_map(str::split_whitespace).collect();
+    assert!(targets.contains(&"uninstall"), "{targets:?}");
+    let mut make = Command::new("make");
+    let make = make.args(["--no-print-directory", "help"]).current_dir(root).env_remove("MAKEFLAGS").output().unwrap();
+    let help = String::from_utf8(make.stdout).unwrap();
+    for target in targets {
+        assert!(help.contains(&format!("{target}\u{1b}[0m")), "make help does not list {target}:\n{help}");
+    }
+}
+
+/// A row of the table names tests that are there.
+#[test]
+fn tests_that_hold_acceptance_checks_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("tests/acceptance.md")).unwrap();
+    let mut sources = String::new();
+    for folder in ["src", "tests", "crates"] {
+        read_sources(&root.join(folder), &mut sources);
+    }
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
+    let names: Vec<&str> =
+        rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|name| name.contains('_')).collect();
+    assert!(names.len() > 40, "{names:?}");
+    for name in names {
+        assert!(sources.contains(&format!("fn {name}(")), "tests/acceptance.md names {name}, which is no test");
+    }
+}
+
+fn read_sources(folder: &Path, sources: &mut String) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            read_sources(&entry.path(), sources);
+        } else if entry.path().extension().is_some_and(|extension| extension == "rs") {
+            sources.push_str(&fs::read_to_string(entry.path()).unwrap());
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use cluster::Cluster;
 use serde_json::{Value, json};
 
+use crate::all_kinds::make;
 use crate::cronjob::{KINDS, bare_cluster, cronjob, registered};
 use crate::process::{Outrider, eventually, outrider, outrider_on, service_account_of};
 use crate::replicas::CONFIGURATIONS;
@@ -154,6 +155,15 @@ fn a_killed_process_leaves_nothing_that_the_next_does_not_put_right(cluster: &Cl
         });
         killed.kill();
     }
+    // `make run` begins with it.
+    let installed = make(cluster, &["install"]);
+    assert!(installed.success(), "{}{}", installed.stdout, installed.stderr);
+    is_as_printed(&get(cluster, &["crd", DEFINITION]));
+    let killed = Outrider::registered_as(cluster, &cluster.kubeconfig(), &[KINDS]);
+    eventually("it is asked for conversions again", || {
+        get(cluster, &["crd", DEFINITION])["spec"]["conversion"]["webhook"]["clientConfig"]["url"].is_string()
+    });
+    killed.kill();
 }
 
 /// The flags of `make run ENABLE_WEBHOOKS=false`.

@@ -64,6 +64,7 @@ async fn the_process_does_what_the_file_says() {
     assert_eq!(process.end().code(), Some(0));
 }
 
+/// Acceptance check 27: a flag wins.
 #[test]
 fn a_flag_that_is_given_wins_over_the_file() {
     let text = format!("{HEADER}metrics: {{bindAddress: '127.0.0.1:0'}}\nhealth: {{healthProbeBindAddress: '0'}}\n");
@@ -89,6 +90,7 @@ fn a_budget_of_nothing_ends_the_process_without_a_drain_delay() {
     assert_eq!(process.end().code(), Some(0));
 }
 
+/// Acceptance check 27: a file that is not there, or is none.
 #[test]
 fn a_file_that_cannot_be_used_ends_the_process_with_exit_code_2() {
     let not_ours = "it must be one object with apiVersion: config.outrider.dev/v2 and kind: ProjectConfig\n";

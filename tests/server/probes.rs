@@ -7,6 +7,7 @@ use outrider::server::ProbePaths;
 use crate::harness::{Setup, TestServer, any_review};
 use crate::toys::path;
 
+/// Acceptance check 35: readiness.
 #[tokio::test(flavor = "multi_thread")]
 async fn ready_only_while_every_gate_is_open() {
     let server = TestServer::start().await;
@@ -50,6 +51,7 @@ async fn verbose_names_every_gate_and_the_age_of_the_snapshot() {
     assert!(text.ends_with("readyz check failed\n"), "{text}");
 }
 
+/// Acceptance check 35: metrics.
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_have_their_exact_names_and_labels() {
     let server = TestServer::start().await;

@@ -62,6 +62,7 @@ mod tests {
         filled
     }
 
+    /// Acceptance check 5.
     #[test]
     fn four_missing_fields_take_four_operations() {
         let object = json!({"metadata": {"name": "a"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {}}}});
@@ -76,6 +77,7 @@ mod tests {
         );
     }
 
+    /// The upstream tests T1 and T2.
     #[test]
     fn absent_null_and_empty_are_filled_and_anything_else_stays() {
         let defaults = json!({

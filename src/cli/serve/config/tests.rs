@@ -95,6 +95,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     }
 }
 
+/// Acceptance check 27: `--leader-elect=false`.
 #[test]
 fn a_flag_that_repeats_its_default_still_wins() {
     assert_eq!(

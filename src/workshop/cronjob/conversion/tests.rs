@@ -126,6 +126,7 @@ fn overlong_schedule_is_converted_without_an_annotation_that_the_api_server_woul
     assert_eq!(v2["metadata"].get("annotations"), None);
 }
 
+/// Acceptance check 15.
 #[test]
 fn list_of_odd_schedules_is_converted_in_order_and_as_a_whole() {
     let odd = ["@hourly", "@every 5m", "0  0 1 1 *", "nonsense", "*/5 * * * *"];

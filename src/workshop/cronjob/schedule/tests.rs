@@ -20,6 +20,7 @@ fn next(schedule: &str, zone: &TimeZone, after: &str) -> String {
     }
 }
 
+/// Acceptance check 8 and the upstream tests T23.
 #[test]
 fn refusals_are_worded_as_robfig_cron_words_them() {
     let cases = [
@@ -98,6 +99,29 @@ fn every_form_of_the_grammar_is_read() {
     }
 }
 
+/// The upstream tests T23: ranges and steps.
+#[test]
+fn lists_ranges_and_steps_name_their_numbers() {
+    for (minutes, expected) in
+        [("5-7/2", &[5, 7][..]), ("1-3/2", &[1, 3]), ("1,5-7/2,3", &[1, 3, 5, 7]), ("56/2", &[56, 58]), ("5", &[5])]
+    {
+        let schedule = Schedule::parse(&format!("{minutes} 0 * * *")).unwrap();
+        let mut now = time("2012-07-08T23:59:00Z");
+        let mut found = Vec::new();
+        for _ in expected {
+            now = schedule.next(now, &TimeZone::UTC).unwrap();
+            found.push(TimeZone::UTC.to_datetime(now).minute());
+        }
+        assert_eq!(found, expected, "{minutes}");
+        assert_eq!(
+            TimeZone::UTC.to_datetime(schedule.next(now, &TimeZone::UTC).unwrap()).day(),
+            10,
+            "{minutes}: no more"
+        );
+    }
+}
+
+/// The upstream tests T24.
 #[test]
 fn next_time_is_the_one_that_cron_users_expect() {
     let cases = [

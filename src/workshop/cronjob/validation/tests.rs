@@ -38,6 +38,7 @@ fn errors_of_update(new: &Value, old: &Value) -> String {
     findings.errors.to_string()
 }
 
+/// The upstream tests T4 and T6.
 #[test]
 fn valid_objects_pass_without_a_warning() {
     for fields in [
@@ -50,6 +51,7 @@ fn valid_objects_pass_without_a_warning() {
     }
 }
 
+/// The upstream test T5.
 #[test]
 fn faults_of_the_spec_are_told_in_the_words_of_the_api_server() {
     let cases = [
@@ -152,6 +154,7 @@ fn faults_of_the_job_template_are_told_before_a_job_fails_on_them() {
     }
 }
 
+/// The upstream test T3.
 #[test]
 fn name_leaves_room_for_the_time_of_a_job() {
     let named = |length: usize| {
@@ -179,6 +182,7 @@ fn schedules_that_surprise_are_allowed_with_a_warning() {
     }
 }
 
+/// The upstream tests T7 and T8.
 #[test]
 fn update_is_judged_like_a_new_object_unless_the_spec_stays_as_it_is() {
     let good = cronjob(&json!({}));
@@ -228,6 +232,7 @@ fn response(path: &str, operation: &str, object: &Value) -> Value {
 
 const VALIDATE: &str = "/validate-batch-outrider-dev-v1-cronjob";
 
+/// Acceptance checks 6 and 7.
 #[test]
 fn both_faults_are_told_in_one_reply_with_code_422_and_two_causes() {
     let mut object = cronjob(&json!({"schedule": "invalid-cron-schedule"}));
@@ -258,6 +263,7 @@ fn both_faults_are_told_in_one_reply_with_code_422_and_two_causes() {
     );
 }
 
+/// Acceptance check 10.
 #[test]
 fn deletion_is_always_allowed() {
     assert_eq!(response(VALIDATE, "DELETE", &cronjob(&json!({"schedule": "x"})))["allowed"], true);

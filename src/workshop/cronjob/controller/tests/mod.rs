@@ -330,6 +330,32 @@ async fn waits_end_in_time_to_notice_a_clock_that_was_set_and_are_none_where_not
     }
 }
 
+/// The upstream test T16: stored while nobody looked, it says nothing at all.
+#[tokio::test]
+async fn a_cronjob_with_an_empty_spec_is_told_what_it_lacks_without_an_error() {
+    let world = World::new(&json!({
+        "schedule": null, "jobTemplate": null, "successfulJobsHistoryLimit": null, "failedJobsHistoryLimit": null,
+    }));
+    assert_eq!(world.settle().await, None);
+    assert_eq!(world.degraded(), "InvalidSchedule: spec.schedule: Empty spec string");
+}
+
+/// Acceptance check 22: without limits, as where no webhook defaults them, every ended Job is kept.
+#[tokio::test]
+async fn without_limits_ended_jobs_are_kept() {
+    let world = World::new(&json!({"successfulJobsHistoryLimit": null, "failedJobsHistoryLimit": null}));
+    world.settle().await;
+    for minute in 1..10 {
+        let now = format!("12:0{minute}:00");
+        world.set_clock(&now);
+        world.settle().await;
+        world.end_job(&job_of(&now), if minute % 2 == 0 { "Complete" } else { "Failed" });
+    }
+    world.settle().await;
+    assert_eq!(world.jobs().len(), 9);
+}
+
+/// Acceptance check 18: the log tells it, and there is no further look.
 #[tokio::test]
 async fn too_many_missed_runs_are_told_once_and_not_looked_at_again() {
     let world = World::new(&json!({}));

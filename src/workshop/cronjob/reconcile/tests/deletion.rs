@@ -15,6 +15,7 @@ fn deleted_while_a_job_runs(policy: Option<&str>) -> Cluster {
     cluster
 }
 
+/// Acceptance check 23.
 #[test]
 fn cronjob_goes_at_once_by_default() {
     for policy in [None, Some("Delete")] {

@@ -106,6 +106,7 @@ fn finished(jobs: &[(&str, Outcome, Option<&str>)]) -> Vec<ChildJob> {
     jobs.collect()
 }
 
+/// Acceptance check 22: a limit of 0, and none, as when no webhook defaults.
 #[test]
 fn oldest_finished_jobs_beyond_the_limits_are_deleted() {
     use Outcome::{Complete, Failed};

@@ -24,6 +24,7 @@ fn run_that_is_due_starts_once_and_the_next_one_is_waited_for() {
     assert_eq!(cluster.names().len(), 1);
 }
 
+/// Acceptance check 18: many runs were missed.
 #[test]
 fn only_the_newest_of_the_missed_runs_starts() {
     let mut cluster = Cluster::new(&json!({}));
@@ -35,6 +36,7 @@ fn only_the_newest_of_the_missed_runs_starts() {
     assert_eq!(cluster.names().len(), 1);
 }
 
+/// Acceptance check 18: too many were.
 #[test]
 fn hundred_missed_runs_are_caught_up_with_and_one_more_is_too_many() {
     let mut cluster = Cluster::new(&json!({}));
@@ -54,6 +56,7 @@ fn hundred_missed_runs_are_caught_up_with_and_one_more_is_too_many() {
     assert_eq!(cluster.reconcile().steps, [], "told once");
 }
 
+/// Acceptance check 18: with a deadline.
 #[test]
 fn deadline_leaves_out_runs_that_are_too_late() {
     let mut cluster = Cluster::new(&json!({"startingDeadlineSeconds": 60}));
@@ -139,6 +142,7 @@ fn clock_that_was_set_back_starts_nothing_and_waits_for_the_next_run() {
     assert_eq!((plan.decision.clone(), seconds(&plan)), (Decision::NotDue, Some(30)));
 }
 
+/// Acceptance check 20, over two minutes: `Forbid`.
 #[test]
 fn forbid_holds_a_run_back_until_the_one_before_has_ended() {
     let mut cluster = Cluster::new(&json!({"concurrencyPolicy": "Forbid"}));
@@ -165,6 +169,7 @@ fn forbid_with_a_deadline_lets_a_run_go_that_was_held_back_too_long() {
     assert_eq!(cluster.names().len(), 1);
 }
 
+/// Acceptance check 20, over two minutes: `Replace`.
 #[test]
 fn replace_deletes_what_runs_before_it_starts_the_new_run() {
     let mut cluster = Cluster::new(&json!({"concurrencyPolicy": "Replace"}));
@@ -179,6 +184,7 @@ fn replace_deletes_what_runs_before_it_starts_the_new_run() {
     assert_eq!(cluster.active(), [job_of("12:02:00")]);
 }
 
+/// Acceptance check 20, over two minutes: `Allow`.
 #[test]
 fn allow_and_no_word_start_runs_beside_each_other() {
     for fields in [json!({"concurrencyPolicy": "Allow"}), json!({})] {
@@ -191,6 +197,7 @@ fn allow_and_no_word_start_runs_beside_each_other() {
     }
 }
 
+/// Acceptance check 21, over two minutes.
 #[test]
 fn suspended_cronjob_starts_nothing_prunes_and_resumes_with_the_newest_run() {
     let mut cluster = Cluster::new(&json!({"successfulJobsHistoryLimit": 0}));
@@ -224,6 +231,7 @@ fn run_whose_job_is_gone_does_not_start_again() {
     assert_eq!(cluster.status()["lastScheduleTime"], "2024-01-01T13:00:00Z");
 }
 
+/// Acceptance check 24.
 #[test]
 fn process_killed_between_the_job_and_the_status_starts_no_second_job() {
     let mut cluster = Cluster::new(&json!({}));
