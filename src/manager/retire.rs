@@ -7,8 +7,11 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams};
-use kube::{Api, Client};
+use kube::api::{
+    ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams, Request,
+};
+use kube::{Api, Client, Resource as _};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -152,10 +155,30 @@ impl Retirement {
 /// # Errors
 /// What the API server says.
 pub async fn is_retired(client: &Client, definition: &str) -> Result<bool, apply::Error> {
-    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let key = Key { namespace: String::new(), name: definition.to_owned() };
-    let found = request::<CustomResourceDefinition, _>(&key, definitions.get(definition)).await?;
+    let ask = async {
+        let url = Request::new(CustomResourceDefinition::url_path(&(), None));
+        let found = url.get(definition, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+        client.request::<Served>(found).await
+    };
+    let found = request::<CustomResourceDefinition, _>(&key, ask).await?;
     Ok(found.spec.versions.iter().any(|version| !version.served))
+}
+
+/// The part of a definition that tells: it is asked for with every object, and its schemas are long.
+#[derive(Deserialize)]
+struct Served {
+    spec: ServedSpec,
+}
+
+#[derive(Deserialize)]
+struct ServedSpec {
+    versions: Vec<ServedVersion>,
+}
+
+#[derive(Deserialize)]
+struct ServedVersion {
+    served: bool,
 }
 
 /// The merge patch that leaves only the stored version served, if another is, and the names of the others.

@@ -48,7 +48,13 @@ pub fn outrider_on(kubeconfig: &Path, args: &[&str]) -> Output {
 pub fn install(cluster: &Cluster) {
     let crds = outrider(&["manifests", "crds"]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-    cluster.kubectl_ok(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], None).unwrap();
+    established(cluster);
+}
+
+/// Waits until every definition is served. kubectl does not wait for one that has no status yet.
+pub fn established(cluster: &Cluster) {
+    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
+    eventually("every definition is established", || cluster.kubectl(&wait, None).unwrap().success());
 }
 
 /// Makes the namespace and the roles of a deployment; the kubeconfig has these rights and no others.

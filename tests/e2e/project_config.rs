@@ -5,7 +5,7 @@ use std::fs;
 use cluster::{Cluster, Options};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, outrider};
+use crate::process::{Outrider, established, eventually, outrider};
 
 const KINDS: &str = "--enable-kinds=projectconfig,welcome";
 
@@ -28,7 +28,7 @@ fn start() -> (Cluster, Outrider) {
     let cluster = Cluster::start_with(&options).unwrap();
     let crds = outrider(&["manifests", "crds", KINDS]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-    cluster.kubectl_ok(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], None).unwrap();
+    established(&cluster);
     for namespace in ["shop", "elsewhere", "locks"] {
         cluster.kubectl_ok(&["create", "namespace", namespace], None).unwrap();
     }
