@@ -139,6 +139,18 @@ impl Outrider {
         self.health
     }
 
+    /// What `/readyz?verbose` says.
+    pub fn checks(&self) -> String {
+        get(self.health, "/readyz?verbose").unwrap_or_default()
+    }
+
+    /// When the certificate that it serves ends, in seconds since 1970.
+    pub fn certificate_ends(&self) -> u64 {
+        let reply = get(self.metrics, "/metrics").unwrap_or_default();
+        let value = |line: &str| line.strip_prefix("outrider_certificate_not_after_timestamp_seconds ")?.parse().ok();
+        reply.lines().find_map(value).unwrap_or_default()
+    }
+
     /// Whether it holds the lease.
     pub fn leads(&self) -> bool {
         self.metric("outrider_leader").as_deref() == Some("1")

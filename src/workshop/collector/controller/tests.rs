@@ -12,9 +12,9 @@ use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::manager::term::Term;
 use crate::manager::tuning::Tuning;
 use crate::server::{Freshness, Metrics};
 
@@ -59,12 +59,12 @@ impl Server {
 
     /// Runs the controller until the status is so.
     async fn run_until(&self, what: &str, holds: impl Fn(&Value) -> bool) {
-        let cancel = CancellationToken::new();
+        let term = Term::default();
         let context = Context {
             client: self.client(),
             metrics: Metrics::new(Freshness::default()),
             tuning: Tuning::default(),
-            cancel: cancel.clone(),
+            term: term.clone(),
         };
         let controller = tokio::spawn(start(context));
         let begin = Instant::now();
@@ -72,7 +72,7 @@ impl Server {
             assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {}", self.content().collector["status"]);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        cancel.cancel();
+        term.end();
         controller.await.unwrap();
     }
 }
