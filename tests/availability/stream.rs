@@ -18,7 +18,7 @@ const FILES: [&str; 4] =
 const SELF: [&str; 5] = [
     "--certificates=self",
     "--self-signed-ca-duration=30s",
-    "--self-signed-leaf-duration=10s",
+    "--self-signed-leaf-duration=15s",
     "--ca-bundle-settle=1s",
     "--ca-bundle-overlap=20s",
 ];
@@ -57,12 +57,13 @@ struct Running {
 }
 
 struct Show {
+    // Dropped before the stage, whose folder holds their logs.
+    running: Vec<Running>,
     stage: Stage,
     length: Length,
     issuer: Issuer,
     secret: Secret,
     mounts: u32,
-    running: Vec<Running>,
 }
 
 impl Show {
