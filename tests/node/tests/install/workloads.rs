@@ -52,7 +52,16 @@ metadata:
 ",
         web = container(9000),
     );
-    step("kubectl apply of two SidecarSets", || apply(node, &sets));
+    // A pod is Ready up to a second before kube-proxy leads anybody to it (--min-sync-period).
+    let applied = || {
+        let output = node.cluster().kubectl(&["apply", "-f", "-"], Some(&sets))?;
+        let early = output.stderr.contains("connection refused");
+        assert!(output.success() || early, "{}", output.stderr);
+        Ok(early.then_some(output.stderr))
+    };
+    step("kubectl apply of two SidecarSets", || {
+        node.cluster().wait_for("the sets to be applied", applied).unwrap();
+    });
 }
 
 /// A Deployment's pods get a second container, and become Ready with it.
