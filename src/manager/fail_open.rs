@@ -85,7 +85,11 @@ impl FailOpen {
                     );
                 }
                 Ok(_) => was_there = true,
-                Err(error) => tracing::warn!(%error, "Cannot see our own Deployment, trying again"),
+                Err(error) => tracing::warn!(
+                    %error,
+                    "Cannot see our own Deployment, trying again; `outrider manifests rbac --fail-open-when-scaled-to-zero` prints the \
+                     rule that allows it"
+                ),
             }
             if !was_there && draining.run_until_cancelled(sleep(CHECK)).await.is_none() {
                 return;

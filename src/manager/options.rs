@@ -61,7 +61,7 @@ pub struct Election {
 /// Where the serving certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificates {
-    /// Nobody asks for one: webhooks are off.
+    /// Nobody asks for one: webhooks are off, and metrics are plain.
     Off,
     /// From a directory.
     Files {

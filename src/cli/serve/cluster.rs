@@ -142,7 +142,7 @@ fn checked(url: &str) -> Result<String, ClusterError> {
 }
 
 fn certificates(args: &ServeArgs, registers: bool) -> Result<Certificates, ClusterError> {
-    if !args.listen.enable_webhooks {
+    if !args.listen.enable_webhooks && !args.listen.metrics_secure {
         return Ok(Certificates::Off);
     }
     match args.certificate_source() {
