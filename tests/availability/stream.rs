@@ -147,11 +147,14 @@ impl Show {
         }
     }
 
-    /// The kubelets bring the new Secret one after the other.
+    /// The kubelets bring the new Secret one after the other. A replica may wait for the leader's, so none is waited for before.
     fn renew_files(&mut self) {
         self.secret = self.issuer.issue();
-        for Running { replica, mount } in &mut self.running {
-            mount.as_mut().unwrap().update(&self.secret);
+        for mount in self.running.iter_mut().filter_map(|running| running.mount.as_mut()) {
+            mount.update(&self.secret);
+            sleep(Duration::from_millis(500));
+        }
+        for Running { replica, .. } in &self.running {
             eventually("the new leaf is served", || {
                 replica.process.metric(CERTIFICATE_END).as_ref() == Some(&self.secret.end)
             });
