@@ -158,10 +158,8 @@ fn values_reach_their_place() {
     let rendered = objects(&succeeded(&template(&["--values=tests/chart/values/everything.yaml"])));
     let mutating = find(&rendered, "MutatingWebhookConfiguration", "outrider-mutating");
     assert_eq!(mutating["metadata"]["annotations"]["admissions.enforcer/disabled"], "true");
-    assert_eq!(
-        mutating["metadata"]["annotations"]["cert-manager.io/inject-ca-from"],
-        "outrider-system/outrider-webhook"
-    );
+    // Two may not write caBundle.
+    assert!(mutating["metadata"]["annotations"]["cert-manager.io/inject-ca-from"].is_null());
     for webhook in mutating["webhooks"].as_array().unwrap() {
         // What people say about pods is not said about our own kinds.
         let pods = webhook["name"] == "pod.outrider.dev";
@@ -176,12 +174,16 @@ fn values_reach_their_place() {
     assert_eq!(selector["matchExpressions"].as_array().unwrap().len(), 3);
     let role = find(&rendered, "Role", "outrider");
     assert_eq!(role["rules"][1]["resourceNames"][0], "another");
+    assert!(role["rules"].as_array().unwrap().iter().any(|rule| rule["resources"][0] == "deployments"));
     let pod = &find(&rendered, "Deployment", "outrider")["spec"]["template"]["spec"];
     assert_eq!(pod["dnsPolicy"], "ClusterFirstWithHostNet");
     assert_eq!(pod["serviceAccountName"], "injector");
     let image = pod["containers"][0]["image"].as_str().unwrap();
     assert!(image.starts_with("registry.example.com/platform/outrider@sha256:0123"), "{image}");
     assert_eq!(pod["containers"][0]["ports"][0]["containerPort"], 10250);
+    for argument in ["--write-ca-bundle", "--fail-open-when-scaled-to-zero", "--deployment-name=outrider"] {
+        assert!(pod["containers"][0]["args"].as_array().unwrap().contains(&argument.into()), "{argument}");
+    }
     let certificate = find(&rendered, "Certificate", "outrider-webhook");
     assert_eq!(certificate["spec"]["issuerRef"]["name"], "corporate");
     assert!(!rendered.iter().any(|object| object["kind"] == "Issuer"));

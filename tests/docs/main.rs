@@ -127,8 +127,12 @@ fn make_help_lists_every_target() {
     let mut make = Command::new("make");
     let make = make.args(["--no-print-directory", "help"]).current_dir(root).env_remove("MAKEFLAGS").output().unwrap();
     let help = String::from_utf8(make.stdout).unwrap();
+    let listed: Vec<&str> = help
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("\u{1b}[36m")?.split_whitespace().next())
+        .collect();
     for target in targets {
-        assert!(help.contains(&format!("{target}\u{1b}[0m")), "make help does not list {target}:\n{help}");
+        assert!(listed.contains(&target), "make help does not list {target}:\n{help}");
     }
 }
 
@@ -142,8 +146,10 @@ fn tests_that_hold_acceptance_checks_exist() {
         read_sources(&root.join(folder), &mut sources);
     }
     let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
-    let names: Vec<&str> =
-        rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|name| name.contains('_')).collect();
+    let names: Vec<&str> = rows
+        .flat_map(|row| row.split('`').skip(1).step_by(2))
+        .filter(|name| name.contains('_') && !name.contains(' '))
+        .collect();
     assert!(names.len() > 40, "{names:?}");
     for name in names {
         assert!(sources.contains(&format!("fn {name}(")), "tests/acceptance.md names {name}, which is no test");

@@ -54,7 +54,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "outrider.certificateAnnotation" -}}
-{{- if eq (include "outrider.certificates" .) "cert-manager" -}}
+{{- if and (eq (include "outrider.certificates" .) "cert-manager") (not .Values.webhook.writeCaBundle) -}}
 cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/outrider-webhook
 {{- end }}
 {{- end }}
