@@ -112,7 +112,7 @@ docker-push: ## Push the image IMG with Docker.
 	docker push $(IMG)
 
 .PHONY: image ko-image
-ko-image: image
+ko-image: image ## The same as `make image`.
 image: ## Build the image IMG with cargo and buildah, without a Docker engine, into the file target/image/outrider.tar.
 	@command -v buildah >/dev/null || { echo "buildah is not there: apt-get install buildah, or use \`make docker-build\`" >&2; exit 1; }
 	$(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) -- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,--icf=all
