@@ -142,10 +142,11 @@ test: ## All tests: the quick ones first, then those on a real API server, which
 	@echo "==> cluster tools (built once per machine and version)" && $(CARGO) run --quiet --locked -p cluster -- tools
 	@echo "==> tests on a real API server" && $(MAKE) --no-print-directory test-cluster
 
+# The same packages as in test-unit: with fewer, cargo would build their dependencies anew with fewer features.
 .PHONY: test-cluster
 test-cluster: ## Tests on a real API server.
 	$(CARGO) test --locked -p cluster
-	$(CARGO) test --locked -p outrider -- --ignored
+	$(CARGO) test --locked --workspace --exclude cluster --exclude node -- --ignored
 
 .PHONY: soak
 soak: ## Availability at full length: a minute and 3,000 creates for each disturbance; prints the figures.

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::sync::{Mutex, Once};
 
 use serde_json::{Value, json};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::harness::{TestServer, review};
 use crate::toys::path;
@@ -29,10 +31,12 @@ impl Write for Captured {
 pub fn capture() {
     BEGIN.call_once(|| {
         tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new("outrider=debug"))
+            .with_max_level(LevelFilter::TRACE)
             .json()
             .flatten_event(true)
             .with_writer(|| Captured)
+            .finish()
+            .with(Targets::new().with_target("outrider", LevelFilter::DEBUG))
             .init();
     });
 }
