@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use admission::Operation;
+use admission::registry::{MatchPolicy, Rule, Scope};
 use admission::review::null_as_default;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -28,6 +30,20 @@ pub trait Spec: Part {
 
     /// What the controller saw.
     type Status: Part;
+}
+
+/// When the API server calls a webhook of the kind: in these operations, by an entry of this name.
+pub const fn rule<S: Spec>(operations: &'static [Operation], name: &'static str) -> Rule {
+    Rule {
+        group: S::GROUP,
+        version: S::VERSION,
+        kind: S::KIND,
+        resource: S::PLURAL,
+        scope: Scope::Namespaced,
+        operations,
+        match_policy: MatchPolicy::Equivalent,
+        name,
+    }
 }
 
 /// An object of the namespaced kind with this spec.

@@ -2,27 +2,19 @@
 
 use admission::field::{Error, ErrorList, Path};
 use admission::format::names::dns1123_subdomain;
-use admission::registry::{MatchPolicy, Rule, Scope};
+use admission::registry::Rule;
 use admission::review::null_as_default;
 use admission::{Findings, Operation, Reason, Request, Validating};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::api::{CollectorSpec, DEPLOYMENT, GROUP, KIND, MOST_IPS, PLURAL, RESET_MAX_BYTES, Target, VERSION};
+use super::api::{CollectorSpec, DEPLOYMENT, MOST_IPS, RESET_MAX_BYTES, Target};
+use crate::workshop::object::rule;
 use crate::world::Snapshot;
 
 /// New objects and changes.
 pub const fn validating_rule() -> Rule {
-    Rule {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        resource: PLURAL,
-        scope: Scope::Namespaced,
-        operations: &[Operation::Create, Operation::Update],
-        match_policy: MatchPolicy::Equivalent,
-        name: concat!("collector.collector.ip.", api_domain!()),
-    }
+    rule::<CollectorSpec>(&[Operation::Create, Operation::Update], concat!("collector.collector.ip.", api_domain!()))
 }
 
 /// Refuses a Collector of which nobody could say which pods it means.
@@ -111,6 +103,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::workshop::collector::api::{GROUP, KIND, VERSION};
 
     fn answer(operation: &str, object: &Value, old: &Value) -> Value {
         let registry = Registry::default().validating(validating_rule(), CollectorValidation);

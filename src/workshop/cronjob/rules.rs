@@ -1,25 +1,17 @@
 //! When the API server calls the webhooks of a `CronJob`.
 
 use admission::Operation;
-use admission::registry::{MatchPolicy, Rule, Scope};
+use admission::registry::Rule;
 
-use super::api::{GROUP, KIND, PLURAL, VERSION};
+use super::api::CronJobSpec;
+use crate::workshop::object::rule;
 
 /// For [`CronJobDefaults`](super::defaults::CronJobDefaults).
 ///
 /// v1 alone, and `Equivalent`: the API server turns a v2 object into v1 before it asks, and back afterwards. With a rule for
 /// v2 as well it would turn every v1 object into v2.
 pub const fn mutating_rule() -> Rule {
-    Rule {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        resource: PLURAL,
-        scope: Scope::Namespaced,
-        operations: &[Operation::Create, Operation::Update],
-        match_policy: MatchPolicy::Equivalent,
-        name: concat!("cronjob.batch.", api_domain!()),
-    }
+    rule::<CronJobSpec>(&[Operation::Create, Operation::Update], concat!("cronjob.batch.", api_domain!()))
 }
 
 /// For [`CronJobValidation`](super::validation::CronJobValidation). What is checked is what is defaulted.

@@ -2,25 +2,17 @@
 
 use admission::field::{Error, Path};
 use admission::format::names::label_value;
-use admission::registry::{MatchPolicy, Rule, Scope};
+use admission::registry::Rule;
 use admission::{Findings, Operation, Request, Validating};
 use serde::Deserialize;
 
-use super::api::{GROUP, KIND, PLURAL, VERSION};
+use super::api::SimpleDeploymentSpec;
+use crate::workshop::object::rule;
 use crate::world::Snapshot;
 
 /// Only new objects are looked at: a name never changes, and the schema says all else.
 pub const fn validating_rule() -> Rule {
-    Rule {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        resource: PLURAL,
-        scope: Scope::Namespaced,
-        operations: &[Operation::Create],
-        match_policy: MatchPolicy::Equivalent,
-        name: concat!("simpledeployment.apps.", api_domain!()),
-    }
+    rule::<SimpleDeploymentSpec>(&[Operation::Create], concat!("simpledeployment.apps.", api_domain!()))
 }
 
 /// Refuses a name that the label of the pods could not hold.

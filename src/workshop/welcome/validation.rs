@@ -2,25 +2,17 @@
 
 use admission::field::{Error, Path};
 use admission::format::names::dns1035_label;
-use admission::registry::{MatchPolicy, Rule, Scope};
+use admission::registry::Rule;
 use admission::{Findings, Operation, Request, Validating};
 use serde::Deserialize;
 
-use super::api::{GROUP, KIND, PLURAL, VERSION};
+use super::api::WelcomeSpec;
+use crate::workshop::object::rule;
 use crate::world::Snapshot;
 
 /// Only new objects are looked at: a name never changes, and the schema says all else.
 pub const fn validating_rule() -> Rule {
-    Rule {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        resource: PLURAL,
-        scope: Scope::Namespaced,
-        operations: &[Operation::Create],
-        match_policy: MatchPolicy::Equivalent,
-        name: concat!("welcome.webapp.", api_domain!()),
-    }
+    rule::<WelcomeSpec>(&[Operation::Create], concat!("welcome.webapp.", api_domain!()))
 }
 
 /// Refuses a name that the Service could not have.
