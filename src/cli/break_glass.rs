@@ -48,12 +48,6 @@ Examples:
 
 Exit codes: 0 done, or nothing to do, 2 not done.";
 
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Client(#[from] client::Error),
-}
-
 /// Runs the command in the process.
 pub fn execute(args: &BreakGlassArgs) -> ExitCode {
     run(async {
@@ -69,7 +63,7 @@ pub fn execute(args: &BreakGlassArgs) -> ExitCode {
             (MUTATING, carry_out::<MutatingWebhookConfiguration>(&client, &order, args.dry_run).await),
             (VALIDATING, carry_out::<ValidatingWebhookConfiguration>(&client, &order, args.dry_run).await),
         ];
-        Ok::<_, Failure>(told(&steps, args))
+        Ok::<_, client::Error>(told(&steps, args))
     })
 }
 

@@ -14,7 +14,7 @@ use crate::manager::registration;
 use crate::manager::retire::{self, Retirement};
 use crate::manager::uninstall::{self, remove};
 use crate::manifests::webhooks::{MUTATING, VALIDATING};
-use crate::server::deadline::parse_go_duration;
+use crate::server::deadline::duration;
 use crate::workshop::Kinds;
 
 /// Arguments of `outrider uninstall`.
@@ -59,16 +59,6 @@ Examples:
 
 Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Client(#[from] client::Error),
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_go_duration(text).ok_or_else(|| "write a duration such as 10s, 1m30s or 500ms".to_owned())
-}
-
 /// Runs the command in the process.
 pub fn execute(args: &UninstallArgs) -> ExitCode {
     run(async {
@@ -82,7 +72,7 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
             let outcome = kind.carry_out(&client, args.timeout, args.dry_run).await;
             tell_of_retirement(&mut told, &kind.definition, &outcome, args.dry_run);
         }
-        Ok::<_, Failure>(told)
+        Ok::<_, client::Error>(told)
     })
 }
 

@@ -10,7 +10,7 @@ use super::cluster::{ClusterArgs, Told, run};
 use super::streams::Outcome;
 use crate::manager::client;
 use crate::manager::verify::verify;
-use crate::server::deadline::parse_go_duration;
+use crate::server::deadline::duration;
 
 /// Arguments of `outrider verify`.
 #[derive(Debug, Args)]
@@ -40,16 +40,6 @@ Examples:
 
 Exit codes: 0 injected, 1 not injected, 2 cannot tell: no API server.";
 
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Client(#[from] client::Error),
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_go_duration(text).ok_or_else(|| "write a duration such as 10s, 1m30s or 500ms".to_owned())
-}
-
 /// Runs the command in the process.
 pub fn execute(args: &VerifyArgs) -> ExitCode {
     run(async {
@@ -66,6 +56,6 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
                 told.outcome = Outcome::Refused;
             }
         }
-        Ok::<_, Failure>(told)
+        Ok::<_, client::Error>(told)
     })
 }

@@ -7,9 +7,9 @@ use admission::field::{Error, Path};
 use admission::format::names::{dns1123_label, dns1123_subdomain};
 use serde_json::{Map, Value};
 
-use super::duration::{GoDuration, HOW_TO_WRITE, StopBudget};
+use super::duration::{GoDuration, StopBudget};
 use super::field::{FIELDS, Form};
-use crate::server::{BindAddress, address};
+use crate::server::{BindAddress, address, deadline};
 
 /// The only lock that client-go still has (`k8s.io/client-go/tools/leaderelection/resourcelock`).
 const LOCKS: [&str; 1] = ["leases"];
@@ -195,7 +195,7 @@ fn text_fault(form: Form, text: &str) -> Option<TextFault> {
         Form::Budget => text
             .parse::<StopBudget>()
             .err()
-            .and_then(|_| invalid(&format!("{HOW_TO_WRITE}; negative is without limit"))),
+            .and_then(|_| invalid(&format!("{}; negative is without limit", deadline::HOW_TO_WRITE))),
         // Go's zero values: as if the field were not there.
         _ if text.is_empty() => None,
         Form::Address => text.parse::<BindAddress>().err().and_then(|_| invalid(address::HOW_TO_WRITE)),

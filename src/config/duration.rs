@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::server::deadline::parse_go_duration;
-
-/// What a text that is no duration is answered.
-pub(super) const HOW_TO_WRITE: &str = "write a duration such as 10s, 1m30s or 500ms";
+use crate::server::deadline::duration;
 
 /// A duration that is read and written as Go does: `1m30s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +16,7 @@ impl FromStr for GoDuration {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse_go_duration(text).map(Self).ok_or(HOW_TO_WRITE)
+        duration(text).map(Self)
     }
 }
 
@@ -56,8 +53,8 @@ impl FromStr for StopBudget {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_prefix('-') {
-            Some(text) => parse_go_duration(text).map(|_| Self::Unlimited).ok_or(HOW_TO_WRITE),
-            None => parse_go_duration(text).map(Self::AtMost).ok_or(HOW_TO_WRITE),
+            Some(text) => duration(text).map(|_| Self::Unlimited),
+            None => duration(text).map(Self::AtMost),
         }
     }
 }
@@ -93,6 +90,7 @@ as_text!(StopBudget);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::deadline::HOW_TO_WRITE;
 
     #[test]
     fn durations_are_written_as_go_writes_them_and_read_back() {

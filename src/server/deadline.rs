@@ -22,6 +22,17 @@ fn timeout_parameter(query: &str) -> Option<&str> {
     query.split('&').find_map(|pair| pair.strip_prefix("timeout="))
 }
 
+/// What a text that is no duration is answered.
+pub const HOW_TO_WRITE: &str = "write a duration such as 10s, 1m30s or 500ms";
+
+/// Reads a duration that somebody wrote.
+///
+/// # Errors
+/// [`HOW_TO_WRITE`].
+pub fn duration(text: &str) -> Result<Duration, &'static str> {
+    parse_go_duration(text).ok_or(HOW_TO_WRITE)
+}
+
 /// Reads what Go's `time.ParseDuration` reads, without signs: numbers with an optional fraction, each with a unit.
 ///
 /// ```

@@ -11,7 +11,7 @@ use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::config::ProjectConfig;
 use crate::logging;
-use crate::server::deadline::parse_go_duration;
+use crate::server::deadline::duration;
 use crate::server::{BindAddress, Limits, Options, memory};
 
 /// Where the serving certificate comes from.
@@ -226,10 +226,6 @@ Examples:
     outrider serve --standalone --manifests sidecarsets/ --webhook-bind-address 127.0.0.1:9443
 
 Exit codes: 0 ended in order after SIGTERM or SIGINT, 1 ended at once by a second signal, 2 could not start.";
-
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_go_duration(text).ok_or_else(|| "write a duration such as 10s, 1m30s or 500ms".to_owned())
-}
 
 impl ServeArgs {
     /// Where the certificate comes from, with the default resolved.
