@@ -12,6 +12,15 @@ mod workloads;
 use node::{Image, Node, isolated};
 use release::Release;
 
+/// What people do with it once it is installed; no create fails while it is changed.
+fn used_while(node: &Node, change: impl FnOnce()) {
+    workloads::apply_sets(node);
+    workloads::deployment_runs_with_its_companion(node);
+    creates::none_fails_while(node, change);
+    workloads::job_completes_beside_a_native_sidecar(node);
+    serving::show_memory();
+}
+
 #[test]
 #[ignore = "needs root: make test-node"]
 fn the_chart_works_from_install_to_uninstall() {
@@ -20,14 +29,10 @@ fn the_chart_works_from_install_to_uninstall() {
         let release = Release::new(&node);
         release.install(&[]);
         release.test();
-        workloads::apply_sets(&node);
-        workloads::deployment_runs_with_its_companion(&node);
-        creates::none_fails_while(&node, || {
+        used_while(&node, || {
             release.upgrade(&["--set=log.level=debug"]);
             serving::renew_certificate(&node);
         });
-        workloads::job_completes_beside_a_native_sidecar(&node);
-        serving::show_memory();
         release.uninstall();
         workloads::pod_is_left_alone(&node);
     });
@@ -41,11 +46,7 @@ fn certificates_of_its_own_in_a_restricted_namespace() {
         let release = Release::new(&node);
         release.enforce("restricted");
         release.install(&["--set=certManager.enabled=false"]);
-        workloads::apply_sets(&node);
-        workloads::deployment_runs_with_its_companion(&node);
-        creates::none_fails_while(&node, || release.upgrade(&["--set=certManager.enabled=false,log.level=debug"]));
-        workloads::job_completes_beside_a_native_sidecar(&node);
-        serving::show_memory();
+        used_while(&node, || release.upgrade(&["--set=certManager.enabled=false,log.level=debug"]));
         release.uninstall();
         workloads::pod_is_left_alone(&node);
     });
@@ -57,11 +58,7 @@ fn the_kustomize_tree_works_from_deploy_to_undeploy() {
     isolated("the_kustomize_tree_works_from_deploy_to_undeploy", || {
         let node = Node::start(&[Image::outrider()]);
         kustomize::deploy(&node);
-        workloads::apply_sets(&node);
-        workloads::deployment_runs_with_its_companion(&node);
-        creates::none_fails_while(&node, || serving::renew_certificate(&node));
-        workloads::job_completes_beside_a_native_sidecar(&node);
-        serving::show_memory();
+        used_while(&node, || serving::renew_certificate(&node));
         kustomize::undeploy(&node);
         workloads::pod_is_left_alone(&node);
     });
