@@ -40,8 +40,10 @@ pub fn check(object: &Value) -> Checked {
 }
 
 fn below(parent: Option<&Path>, key: &str) -> Path {
-    let key = key.to_owned();
-    parent.map_or_else(|| Path::new(key.clone()), |parent| parent.child(key.clone()))
+    match parent {
+        Some(parent) => parent.child(key.to_owned()),
+        None => Path::new(key.to_owned()),
+    }
 }
 
 impl Checked {
@@ -154,7 +156,7 @@ fn faults(form: Form, path: &Path, value: &Value) -> Vec<Error> {
             None => wrong_type("a map of Kind.group to a number"),
         },
         _ => match value.as_str() {
-            Some(text) => text_fault(form, text).into_iter().map(|fault| fault.at(path, text)).collect(),
+            Some(text) => text_fault(form, path, text).into_iter().collect(),
             None => wrong_type("text"),
         },
     }
@@ -168,23 +170,9 @@ fn workers(path: &Path, count: &Value) -> Option<Error> {
     }
 }
 
-enum TextFault {
-    Invalid(String),
-    NotALock,
-}
-
-impl TextFault {
-    fn at(self, path: &Path, text: &str) -> Error {
-        match self {
-            Self::Invalid(why) => Error::invalid(path, text, why),
-            Self::NotALock => Error::not_supported(path, text, &LOCKS),
-        }
-    }
-}
-
-fn text_fault(form: Form, text: &str) -> Option<TextFault> {
-    let invalid = |why: &str| Some(TextFault::Invalid(why.to_owned()));
-    let named = |faults: Vec<String>| faults.into_iter().next().map(TextFault::Invalid);
+fn text_fault(form: Form, path: &Path, text: &str) -> Option<Error> {
+    let invalid = |why: &str| Some(Error::invalid(path, text, why));
+    let named = |faults: Vec<String>| faults.into_iter().next().map(|why| Error::invalid(path, text, why));
     match form {
         Form::Duration => text.parse::<GoDuration>().err().and_then(invalid),
         Form::Period => match text.parse() {
@@ -207,7 +195,7 @@ fn text_fault(form: Form, text: &str) -> Option<TextFault> {
         }
         Form::Namespace => named(dns1123_label(text)),
         Form::ObjectName => named(dns1123_subdomain(text)),
-        Form::Lock if !LOCKS.contains(&text) => Some(TextFault::NotALock),
+        Form::Lock if !LOCKS.contains(&text) => Some(Error::not_supported(path, text, &LOCKS)),
         _ => None,
     }
 }
