@@ -149,8 +149,7 @@ pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run
 /// # Errors
 /// In words, when an annotation that is to be undone cannot be read.
 fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
-    let annotation = found.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION)).and_then(Value::as_str);
-    let record = annotation.map(serde_json::from_str::<Record>);
+    let record = annotation(found, ANNOTATION).and_then(Value::as_str).map(serde_json::from_str::<Record>);
     let (wanted, record) = match (order, record) {
         (Order::Undo, None) => return Ok((Step::Nothing(None), None)),
         (Order::Undo, Some(Err(error))) => return Err(error.to_string()),
@@ -178,16 +177,28 @@ fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
         Some(record) => Value::String(json!(record).to_string()),
         None => Value::Null,
     };
-    let patch = json!({
-        "metadata": {"resourceVersion": found.pointer("/metadata/resourceVersion"), "annotations": {ANNOTATION: note}},
+    Ok((Step::Change(changes), Some(patch(found, ANNOTATION, &note, &webhooks))))
+}
+
+/// The strategic merge patch with this annotation, which null takes away, and these entries, bound to the version that was read.
+pub fn patch(found: &Value, annotation: &str, note: &Value, webhooks: &[Value]) -> Value {
+    json!({
+        "metadata": {
+            "resourceVersion": found.pointer("/metadata/resourceVersion"),
+            "annotations": {(annotation): note},
+        },
         "webhooks": webhooks,
-    });
-    Ok((Step::Change(changes), Some(patch)))
+    })
+}
+
+/// An annotation of a configuration.
+pub fn annotation<'a>(configuration: &'a Value, name: &str) -> Option<&'a Value> {
+    configuration.pointer("/metadata/annotations")?.get(name)
 }
 
 /// Whether break-glass is in force for a configuration.
 pub fn is_in_force(configuration: &Value) -> bool {
-    configuration.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION)).is_some()
+    annotation(configuration, ANNOTATION).is_some()
 }
 
 /// Name and policy of each entry.

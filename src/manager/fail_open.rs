@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::break_glass::{IGNORE, is_in_force, policies};
+use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
 use crate::manager::registration::Configuration;
 
 /// Annotation of a webhook configuration that was turned to Ignore: a [`Record`] as JSON.
@@ -209,7 +209,7 @@ fn state(deployment: &Deployment) -> State {
 }
 
 fn record(configuration: &Value) -> Option<Result<Record, String>> {
-    let text = configuration.pointer("/metadata/annotations")?.get(ANNOTATION)?.as_str()?;
+    let text = annotation(configuration, ANNOTATION)?.as_str()?;
     Some(serde_json::from_str(text).map_err(|error| error.to_string()))
 }
 
@@ -227,7 +227,7 @@ fn open(found: &Value, now: Timestamp) -> Option<Value> {
         return None;
     }
     let record = json!(Record { at: now.to_string(), was }).to_string();
-    Some(patch(found, &json!(record), &webhooks))
+    Some(patch(found, ANNOTATION, &json!(record), &webhooks))
 }
 
 /// The patch that puts back what was; nothing where nothing is recorded, or while break-glass is in force.
@@ -241,18 +241,7 @@ fn close(found: &Value) -> Option<Value> {
     let turned = policies(found).filter(|(_, policy)| *policy == IGNORE);
     let webhooks: Vec<Value> =
         turned.filter_map(|(entry, _)| Some(json!({"name": entry, "failurePolicy": was.get(entry)?}))).collect();
-    Some(patch(found, &Value::Null, &webhooks))
-}
-
-/// Bound to the version that was read.
-fn patch(found: &Value, annotation: &Value, webhooks: &[Value]) -> Value {
-    json!({
-        "metadata": {
-            "resourceVersion": found.pointer("/metadata/resourceVersion"),
-            "annotations": {ANNOTATION: annotation},
-        },
-        "webhooks": webhooks,
-    })
+    Some(patch(found, ANNOTATION, &Value::Null, &webhooks))
 }
 
 #[cfg(test)]
