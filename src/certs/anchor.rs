@@ -11,6 +11,13 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// Characters of a line in PEM (RFC 7468).
 const PEM_LINE: usize = 64;
 
+/// When a certificate begins and ends; in words, when such a time cannot be written.
+pub(super) fn validity(certificate: &X509Certificate<'_>) -> Result<(Timestamp, Timestamp), String> {
+    let moment = |seconds| Timestamp::from_second(seconds).map_err(|error| error.to_string());
+    let validity = certificate.validity();
+    Ok((moment(validity.not_before.timestamp())?, moment(validity.not_after.timestamp())?))
+}
+
 /// A certificate that clients are to trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
@@ -29,15 +36,14 @@ impl Anchor {
     /// In words, when it is not one.
     pub fn read(der: &[u8]) -> Result<Self, String> {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
-        let moment = |seconds| Timestamp::from_second(seconds).map_err(|error| error.to_string());
-        let validity = certificate.validity();
+        let (not_before, not_after) = validity(&certificate)?;
         let digest = ring::digest::digest(&ring::digest::SHA256, der);
         let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
         Ok(Self {
             der: der.to_vec(),
             fingerprint: format!("{:016x}", u64::from_be_bytes(first)),
-            not_before: moment(validity.not_before.timestamp())?,
-            not_after: moment(validity.not_after.timestamp())?,
+            not_before,
+            not_after,
             public_key: certificate.public_key().raw.to_vec(),
             is_authority: certificate.is_ca(),
         })

@@ -53,8 +53,7 @@ impl Authority {
     /// # Errors
     /// [`AuthorityError`] when there is no randomness or the time does not fit.
     pub fn create(common_name: &str, lifetime: Duration, now: Timestamp) -> Result<Self, AuthorityError> {
-        let begin = now.checked_sub(CLOCK_SKEW).map_err(|_| AuthorityError::Time(now))?;
-        let end = now.checked_add(lifetime).map_err(|_| AuthorityError::Time(now))?;
+        let (begin, end) = life(lifetime, now)?;
         let mut params = params(Vec::new(), common_name, begin, end)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -129,8 +128,7 @@ impl Authority {
         now: Timestamp,
     ) -> Result<(rcgen::Certificate, KeyPair), AuthorityError> {
         let common_name = names.first().cloned().unwrap_or_default();
-        let begin = now.checked_sub(CLOCK_SKEW).map_err(|_| AuthorityError::Time(now))?;
-        let end = now.checked_add(lifetime).map_err(|_| AuthorityError::Time(now))?;
+        let (begin, end) = life(lifetime, now)?;
         let (begin, end) = (begin.max(self.anchor.not_before()), end.min(self.anchor.not_after()));
         let mut params = params(names, &common_name, begin, end)?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -140,6 +138,13 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok((certificate, key))
     }
+}
+
+/// Begin and end of a certificate that is made now.
+fn life(lifetime: Duration, now: Timestamp) -> Result<(Timestamp, Timestamp), AuthorityError> {
+    let begin = now.checked_sub(CLOCK_SKEW).map_err(|_| AuthorityError::Time(now))?;
+    let end = now.checked_add(lifetime).map_err(|_| AuthorityError::Time(now))?;
+    Ok((begin, end))
 }
 
 fn params(

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::Resolver;
 use super::authority::CLOCK_SKEW;
 use super::warnings::Warnings;
 
@@ -39,6 +40,13 @@ impl Alarm {
         tracing::warn!("Ending: {text}");
         if let Some(warnings) = &self.warnings {
             warnings.warn("CertificateEnds", &text).await;
+        }
+    }
+
+    /// The same, of the certificate that is served.
+    pub async fn look_at_served(&mut self, resolver: &Resolver, now: Timestamp) {
+        if let Some(pair) = resolver.current() {
+            self.look("the serving certificate", pair.not_before(), pair.not_after(), now).await;
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 /// Nothing is looked at more often than this.
 const SHORTEST_CHECK: Duration = Duration::from_millis(200);
 
@@ -9,6 +11,11 @@ const SHORTEST_CHECK: Duration = Duration::from_millis(200);
 const LONGEST_CHECK: Duration = Duration::from_secs(15);
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// For sums with timestamps; what does not fit is as good as for ever.
+pub(super) fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}
 
 /// Durations of certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

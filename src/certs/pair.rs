@@ -14,7 +14,7 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::anchor::Anchor;
+use super::anchor::{Anchor, validity};
 
 /// Why a pair cannot serve.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -132,18 +132,13 @@ struct Facts {
 fn facts(leaf: &CertificateDer<'_>) -> Result<Facts, PairError> {
     let unreadable = |error: &dyn std::fmt::Display| PairError::Certificate(error.to_string());
     let (_, certificate) = X509Certificate::from_der(leaf).map_err(|error| unreadable(&error))?;
-    let moment = |seconds: i64| Timestamp::from_second(seconds).map_err(|error| unreadable(&error));
-    let validity = certificate.validity();
     let names = certificate
         .subject_alternative_name()
         .map_err(|error| unreadable(&error))?
         .map(|extension| extension.value.general_names.iter().filter_map(name).collect())
         .unwrap_or_default();
-    Ok(Facts {
-        not_before: moment(validity.not_before.timestamp())?,
-        not_after: moment(validity.not_after.timestamp())?,
-        names,
-    })
+    let (not_before, not_after) = validity(&certificate).map_err(PairError::Certificate)?;
+    Ok(Facts { not_before, not_after, names })
 }
 
 fn name(general: &GeneralName<'_>) -> Option<String> {

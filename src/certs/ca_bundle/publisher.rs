@@ -11,7 +11,7 @@ use super::object::Trust;
 use super::sightings::Sightings;
 use super::{CaBundles, Error, Found};
 use crate::certs::anchor::Anchor;
-use crate::certs::lives::Lives;
+use crate::certs::lives::{Lives, signed};
 
 /// A replica that the leader has left out for this long helps itself: the leader may run in another mode.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ impl Publisher {
             bundles,
             writer,
             sightings: Sightings::new(lives.settle),
-            overlap: SignedDuration::try_from(lives.overlap).unwrap_or(SignedDuration::MAX),
+            overlap: signed(lives.overlap),
             check: lives.check(),
             settle: lives.settle,
             started: Instant::now(),
@@ -62,7 +62,7 @@ impl Publisher {
     pub async fn publish(&mut self, wanted: &[Anchor], is_trusted: bool) -> Result<(), Error> {
         let pass = self.bundles.pass(wanted, self.duty(is_trusted), self.check);
         self.found = timeout(REQUEST_TIMEOUT, pass).await.map_err(|_| Error::Timeout(REQUEST_TIMEOUT))??;
-        let trusts: Vec<Trust> = self.found.iter().map(|found| found.trust.clone()).collect();
+        let trusts: Vec<&Trust> = self.found.iter().map(|found| &found.trust).collect();
         self.sightings.note(wanted, &trusts, Timestamp::now(), Instant::now());
         Ok(())
     }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::object::Trust;
 use crate::certs::anchor::Anchor;
+use crate::certs::lives::signed;
 
 /// What this process has seen of the caBundles.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl Sightings {
     }
 
     /// Takes note of a look at every object with caBundles. Of `anchors`, those that are not looked for any more are forgotten.
-    pub fn note(&mut self, anchors: &[Anchor], found: &[Trust], wall: Timestamp, now: Instant) {
+    pub fn note(&mut self, anchors: &[Anchor], found: &[&Trust], wall: Timestamp, now: Instant) {
         self.seen.retain(|fingerprint, _| anchors.iter().any(|anchor| anchor.fingerprint() == fingerprint));
         for anchor in anchors {
             let alone = || found.iter().all(|trust| is_alone(trust, anchor, self.settle, wall));
@@ -58,7 +59,7 @@ impl Sightings {
 
 /// Whether the object trusts nobody else, or only those whose successor must have been known for long enough.
 fn is_alone(trust: &Trust, anchor: &Anchor, settle: Duration, wall: Timestamp) -> bool {
-    let settle = SignedDuration::try_from(settle).unwrap_or(SignedDuration::MAX);
+    let settle = signed(settle);
     trust.anchors().into_iter().filter(|other| *other != anchor && other.not_after() > wall).all(|other| {
         let since = trust.retiring.get(other.fingerprint());
         since.is_some_and(|since| wall.duration_since(*since) >= settle)
@@ -68,6 +69,8 @@ fn is_alone(trust: &Trust, anchor: &Anchor, settle: Duration, wall: Timestamp) -
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use jiff::SignedDuration;
 
     use super::*;
     use crate::certs::Authority;
@@ -91,7 +94,7 @@ mod tests {
         let (mut sightings, start, mut now) = (Sightings::new(SETTLE), Instant::now(), Instant::now());
         for (seconds, found) in looks {
             now = start + Duration::from_secs(*seconds);
-            sightings.note(std::slice::from_ref(anchor), found, wall(), now);
+            sightings.note(std::slice::from_ref(anchor), &found.iter().collect::<Vec<_>>(), wall(), now);
         }
         sightings.is_settled(anchor, now)
     }
@@ -136,7 +139,8 @@ mod tests {
     fn what_is_looked_for_anew_has_to_be_seen_anew() {
         let (a, b) = (anchor("a"), anchor("b"));
         let (mut sightings, now) = (Sightings::new(SETTLE), Instant::now());
-        let found = [trust(&[&a, &b])];
+        let found = trust(&[&a, &b]);
+        let found = [&found];
         sightings.note(std::slice::from_ref(&a), &found, wall(), now);
         sightings.note(std::slice::from_ref(&b), &found, wall(), now);
         sightings.note(&[a.clone(), b.clone()], &found, wall(), now + SETTLE);

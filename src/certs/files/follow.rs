@@ -159,9 +159,7 @@ impl FollowFiles {
         if let Some(authority) = first {
             alarm.look("the authority in ca.crt", authority.not_before(), authority.not_after(), now).await;
         }
-        if let Some(pair) = self.resolver.current() {
-            alarm.look("the serving certificate", pair.not_before(), pair.not_after(), now).await;
-        }
+        alarm.look_at_served(&self.resolver, now).await;
     }
 }
 

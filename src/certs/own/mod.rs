@@ -193,8 +193,6 @@ impl OwnCertificates {
         metrics.ca_not_after.set(newest.not_after().as_second());
         metrics.certificate_checked.set(now.as_second());
         alarm.look("the certificate authority of Outrider", newest.not_before(), newest.not_after(), now).await;
-        if let Some(pair) = resolver.current() {
-            alarm.look("the serving certificate", pair.not_before(), pair.not_after(), now).await;
-        }
+        alarm.look_at_served(resolver, now).await;
     }
 }

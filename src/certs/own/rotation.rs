@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::certs::anchor::Anchor;
 use crate::certs::authority::CLOCK_SKEW;
-use crate::certs::lives::Lives;
+use crate::certs::lives::{Lives, signed};
 
 /// What is known of the authorities.
 #[derive(Debug, Clone, Copy)]
@@ -85,12 +85,10 @@ pub fn signer(known: &Known<'_>, leaf: Option<Leaf<'_>>, lives: &Lives, now: Tim
     if fits { Signer::Nobody } else { signer }
 }
 
-fn signed(duration: Duration) -> SignedDuration {
-    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
     use crate::certs::Authority;
 
