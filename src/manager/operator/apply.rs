@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Patch, PatchParams};
+use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde_json::Value;
@@ -71,6 +72,20 @@ pub enum Error {
     /// The object cannot be written as JSON: a mistake in the controller.
     #[error("an object cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+impl Error {
+    /// What the API server answered, if it is that which failed.
+    pub fn answer(&self) -> Option<&Status> {
+        let Self::Request { source, .. } = self else { return None };
+        let kube::Error::Api(status) = &**source else { return None };
+        Some(status)
+    }
+
+    /// The HTTP status code of that answer.
+    pub fn code(&self) -> Option<u16> {
+        self.answer().map(|answer| answer.code)
+    }
 }
 
 impl Error {

@@ -16,19 +16,23 @@ pub struct Statement {
     pub message: String,
 }
 
+/// As it is written: with a fraction it would differ from what is read back.
+pub fn whole_seconds(now: Timestamp) -> Time {
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
 impl Statement {
     /// The condition. The time stays as it was in `old` unless the status of this type changed.
     pub fn condition(self, old: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
         let status = if self.holds { "True" } else { "False" };
         let before = old.iter().find(|condition| condition.type_ == self.type_ && condition.status == status);
-        // Written in whole seconds; with a fraction it would differ from what is read back.
-        let now = || Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
         Condition {
             type_: self.type_.to_owned(),
             status: status.to_owned(),
             reason: self.reason.to_owned(),
             message: self.message,
-            last_transition_time: before.map_or_else(now, |before| before.last_transition_time.clone()),
+            last_transition_time: before
+                .map_or_else(|| whole_seconds(now), |before| before.last_transition_time.clone()),
             observed_generation: generation,
         }
     }

@@ -30,9 +30,7 @@ where
     let api = Api::<K>::namespaced(client, &key.namespace);
     let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
     match request::<K, _>(&key, api.patch_status(&key.name, &params, &patch)).await {
-        Err(Error::Request { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {
-            Ok(())
-        }
+        Err(error) if error.code() == Some(404) => Ok(()),
         written => written.map(drop),
     }
 }

@@ -18,13 +18,13 @@ use super::tally::{Event, Tally};
 use super::validation::faults;
 use super::watched::{WatchedDeployment, WatchedPod};
 use crate::manager::operator::apply::{Error, request};
-use crate::manager::operator::conditions::Statement;
+use crate::manager::operator::conditions::{Statement, whole_seconds};
 use crate::manager::operator::{Again, Context, Key, Operator, Store, status};
 
 /// How long events that were missed are waited for, in seconds. The API server sends them at once.
 const CATCH_UP_SECONDS: u32 = 5;
 
-/// Runs the controller until cancelled.
+/// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let client = context.client.clone();
     let mut operator = Operator::<Collector>::new(NAME, context);
@@ -44,10 +44,8 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
     operator.run(reconcile).boxed()
 }
 
-/// Written in whole seconds; with a fraction it would differ from what is read back.
 fn now() -> Time {
-    let now = Timestamp::now();
-    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+    whole_seconds(Timestamp::now())
 }
 
 #[derive(Clone)]
@@ -92,7 +90,8 @@ impl Controller {
         let api = Api::<WatchedDeployment>::namespaced(self.client.clone(), &key.namespace);
         let params = WatchParams::default().fields(&format!("metadata.name={}", key.name)).timeout(CATCH_UP_SECONDS);
         let events = match request::<WatchedDeployment, _>(&key, api.watch(&params, &since)).await {
-            Err(error) if !is_too_old(&error) => return Err(error),
+            // 410: it is too long ago.
+            Err(error) if error.code() != Some(410) => return Err(error),
             watch => watch.ok(),
         };
         let mut events = pin!(futures::stream::iter(events).flatten());
@@ -123,10 +122,6 @@ impl Controller {
         self.ledger.go_on_after_gap(collector, tally, &self.deployments, now());
         Ok(())
     }
-}
-
-fn is_too_old(error: &Error) -> bool {
-    matches!(error, Error::Request { source, .. } if matches!(&**source, kube::Error::Api(status) if status.code == 410))
 }
 
 fn status_of(

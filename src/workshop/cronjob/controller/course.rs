@@ -5,7 +5,6 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::Status;
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -122,7 +121,7 @@ impl<'a> Course<'a> {
                 self.version = cronjob.resource_version();
                 Ok(Taken::Done)
             }
-            Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(Taken::Overtaken),
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Taken::Overtaken),
             Err(error) => Err(error),
         }
     }
@@ -134,7 +133,7 @@ impl<'a> Course<'a> {
         match request::<WatchedJob, _>(&self.job_key(name), api.delete(name, &params)).await {
             Ok(_) => Ok(Taken::Done),
             // Gone, or another one by now.
-            Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(Taken::Moot),
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Taken::Moot),
             Err(error) => Err(error),
         }
     }
@@ -149,7 +148,7 @@ impl<'a> Course<'a> {
         let params = PostParams { field_manager: Some(APP.to_owned()), ..PostParams::default() };
         let created = request::<WatchedJob, _>(&self.job_key(&name), api.create(&params, &job)).await;
         let Err(error) = created else { return Ok(Taken::Done) };
-        match answer(&error) {
+        match error.answer() {
             Some(answer) if answer.code == 409 => self.look_at_the_other(&name, error).await,
             // What will be otherwise in a moment is no refusal.
             Some(answer) if (400..500).contains(&answer.code) && !matches!(answer.code, 401 | 408 | 429) => {
@@ -225,21 +224,6 @@ impl<'a> Course<'a> {
 
 fn earlier(again: Again, wait: Duration) -> Duration {
     again.map_or(wait, |again| again.min(wait))
-}
-
-/// What the API server answered, if it is that which failed.
-fn answer(error: &Error) -> Option<&Status> {
-    match error {
-        Error::Request { source, .. } => match &**source {
-            kube::Error::Api(status) => Some(status),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn code(error: &Error) -> Option<u16> {
-    answer(error).map(|answer| answer.code)
 }
 
 fn shortened(text: &str) -> &str {
