@@ -172,7 +172,6 @@ fn object(object: &impl Serialize) -> Result<Value, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::WebhookClientConfig;
 
     use super::*;
     use crate::workshop::{KINDS, Kinds};
@@ -230,7 +229,7 @@ mod tests {
     #[test]
     fn a_kind_that_is_off_leaves_nothing_and_one_that_is_on_is_everywhere() {
         for kind in KINDS {
-            let crd = (kind.crd)(&WebhookClientConfig::default());
+            let crd = kind.definition();
             let (group, plural) = (crd.spec.group, crd.spec.names.plural);
             let mentioned = |kinds: &Kinds| -> Vec<String> {
                 let objects = printed_with(None, kinds).into_iter().filter(|object| {

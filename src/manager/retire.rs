@@ -4,9 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, WebhookClientConfig,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
     ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams, Request,
 };
@@ -53,7 +51,7 @@ impl Retirement {
     /// Of a kind that has something to let go of: objects that are converted, or that its controller may have put a finalizer
     /// on, as it may write them.
     pub fn of(kind: &Kind) -> Option<Self> {
-        let spec = (kind.crd)(&WebhookClientConfig::default()).spec;
+        let spec = kind.definition().spec;
         let (group, names) = (spec.group, spec.names);
         let is_own = |list: Option<Vec<String>>, own: &str| list.iter().flatten().any(|found| found == own);
         let writes = (kind.rules)().into_iter().any(|rule| {

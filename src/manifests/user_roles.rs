@@ -1,14 +1,12 @@
 //! What people may do with objects of our kinds: a role to look, a role to edit, for each kind.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, WebhookClientConfig,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use crate::manifests::rbac::rule;
 use crate::manifests::{APP, metadata};
 use crate::sidecarset::crd;
-use crate::workshop::Kinds;
+use crate::workshop::{Kind, Kinds};
 
 const LOOK: &[&str] = &["get", "list", "watch"];
 const EDIT: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
@@ -24,7 +22,7 @@ const TO_EDIT: &str = "rbac.authorization.k8s.io/aggregate-to-edit";
 /// objects that it keeps. The editor of a set runs code in every pod that it selects, in all namespaces, so that role is given to
 /// somebody by name or not at all.
 pub fn user_roles(kinds: &Kinds) -> Vec<ClusterRole> {
-    let workshop = kinds.iter().map(|kind| (kind.crd)(&WebhookClientConfig::default()));
+    let workshop = kinds.iter().map(Kind::definition);
     let workshop = workshop.flat_map(|crd| [viewer(&crd), editor(&crd, Some(TO_EDIT))]);
     let sets = crd::sidecarset();
     [viewer(&sets), editor(&sets, None)].into_iter().chain(workshop).collect()

@@ -27,3 +27,10 @@ pub struct Kind {
     /// The controller, if the kind has one.
     pub controller: Option<Start>,
 }
+
+impl Kind {
+    /// The definition, for whom it does not matter where objects are converted.
+    pub fn definition(&self) -> CustomResourceDefinition {
+        (self.crd)(&WebhookClientConfig::default())
+    }
+}

@@ -2,8 +2,6 @@
 
 use std::str::FromStr;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::WebhookClientConfig;
-
 use crate::choice::{Unknown, choose};
 use crate::workshop::{KINDS, Kind};
 
@@ -24,7 +22,7 @@ impl Kinds {
 
     /// Names of the definitions with several versions, which the API server has this process convert.
     pub fn converted(&self) -> Vec<String> {
-        let definitions = self.iter().map(|kind| (kind.crd)(&WebhookClientConfig::default()));
+        let definitions = self.iter().map(Kind::definition);
         definitions.filter(|crd| crd.spec.conversion.is_some()).filter_map(|crd| crd.metadata.name).collect()
     }
 
@@ -66,7 +64,7 @@ mod tests {
         let mut names = HashSet::new();
         for kind in Kinds::all().iter() {
             assert!(names.insert(kind.name), "{} is there twice", kind.name);
-            let crd = (kind.crd)(&WebhookClientConfig::default());
+            let crd = kind.definition();
             assert_eq!(Some(kind.name), crd.spec.names.singular.as_deref());
             assert_eq!(crd.metadata.name.unwrap(), format!("{}.{}", crd.spec.names.plural, crd.spec.group));
             assert_eq!(crd.spec.versions.iter().filter(|version| version.storage).count(), 1);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
+use serde_json::Value;
 
 /// The name of a field and its schema.
 pub type Field = (&'static str, JSONSchemaProps);
@@ -63,6 +64,11 @@ pub fn between(least: i64, most: i64, schema: JSONSchemaProps) -> JSONSchemaProp
     #[allow(clippy::cast_precision_loss)]
     let (minimum, maximum) = (Some(least as f64), (most < i64::MAX).then_some(most as f64));
     JSONSchemaProps { minimum, maximum, ..schema }
+}
+
+/// The same schema with a value that the API server writes where there is none.
+pub fn default(value: Value, schema: JSONSchemaProps) -> JSONSchemaProps {
+    JSONSchemaProps { default: Some(JSON(value)), ..schema }
 }
 
 /// A map with known fields.

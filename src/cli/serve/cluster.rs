@@ -89,7 +89,7 @@ async fn end_in_time(managing: JoinHandle<()>, shutdown: Shutdown, finish: Durat
 /// A number of workers for a kind that is mistyped, or off, would have no effect without a word.
 fn warn_of_kinds_without_controller(args: &ServeArgs) {
     let crds =
-        args.kinds.enable_kinds.iter().filter(|kind| kind.controller.is_some()).map(|kind| (kind.crd)(&<_>::default()));
+        args.kinds.enable_kinds.iter().filter(|kind| kind.controller.is_some()).map(crate::workshop::Kind::definition);
     let specs: Vec<_> = crds.map(|crd| crd.spec).collect();
     let mut known = vec![(sidecarset::KIND, sidecarset::GROUP)];
     known.extend(specs.iter().map(|spec| (spec.names.kind.as_str(), spec.group.as_str())));

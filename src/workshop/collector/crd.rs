@@ -1,15 +1,14 @@
 //! The `CustomResourceDefinition`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSON, JSONSchemaProps, WebhookClientConfig,
+    CustomResourceDefinition, JSONSchemaProps, WebhookClientConfig,
 };
-use serde_json::Value;
 
 use super::api::{DEFAULT_MAX_IPS, DEPLOYMENT, GROUP, KIND, MOST_IPS, PLURAL, RESET_MAX_BYTES, VERSION};
 use crate::workshop::crd::Definition;
 use crate::workshop::schema::{
-    atomic_list, between, column, conditions, flag, int32, int64, not_negative, object, requiring, root, short_text,
-    text, text_map, time, word,
+    atomic_list, between, column, conditions, default, flag, int32, int64, not_negative, object, requiring, root,
+    short_text, text, text_map, time, word,
 };
 
 const DESCRIPTION: &str = "Collector reports where pods are, and counts the events of their Deployment.";
@@ -58,10 +57,6 @@ fn spec() -> JSONSchemaProps {
             ("reset", short_text(RESET_MAX_BYTES, "Any text; another one makes the counters begin at zero.")),
         ],
     )
-}
-
-fn default(value: Value, schema: JSONSchemaProps) -> JSONSchemaProps {
-    JSONSchemaProps { default: Some(JSON(value)), ..schema }
 }
 
 fn label_selector() -> JSONSchemaProps {

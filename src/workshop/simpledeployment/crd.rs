@@ -1,13 +1,13 @@
 //! The `CustomResourceDefinition`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceSubresourceScale, JSON, JSONSchemaProps, WebhookClientConfig,
+    CustomResourceDefinition, CustomResourceSubresourceScale, JSONSchemaProps, WebhookClientConfig,
 };
 use serde_json::json;
 
 use super::api::{DEFAULT_REPLICAS, GROUP, KIND, PLURAL, VERSION};
 use crate::workshop::crd::Definition;
-use crate::workshop::schema::{column, conditions, int32, int64, not_negative, object, root, text};
+use crate::workshop::schema::{between, column, conditions, default, int32, int64, object, root, text};
 
 /// The definition of the resource `simpledeployments`.
 pub fn simpledeployment(_: &WebhookClientConfig) -> CustomResourceDefinition {
@@ -37,14 +37,10 @@ pub fn simpledeployment(_: &WebhookClientConfig) -> CustomResourceDefinition {
 
 /// The defaults are here and not in a webhook, so that `scale` finds the field also while no webhook is served.
 fn spec() -> JSONSchemaProps {
-    let replicas = not_negative(int32("Replicas of the Deployment. Default: 1."));
-    let replicas = JSONSchemaProps {
-        default: Some(JSON(DEFAULT_REPLICAS.into())),
-        // The format alone does not keep a larger number out.
-        maximum: Some(f64::from(i32::MAX)),
-        ..replicas
-    };
-    JSONSchemaProps { default: Some(JSON(json!({}))), ..object("How many replicas to keep.", [("replicas", replicas)]) }
+    // The format alone does not keep a larger number out.
+    let replicas = between(0, i32::MAX.into(), int32("Replicas of the Deployment. Default: 1."));
+    let replicas = default(DEFAULT_REPLICAS.into(), replicas);
+    default(json!({}), object("How many replicas to keep.", [("replicas", replicas)]))
 }
 
 fn status() -> JSONSchemaProps {
