@@ -141,23 +141,26 @@ async fn scrape(
 
 /// Serves one connection to its end, over TLS if there is an acceptor.
 pub async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, place: Place, router: Router) {
-    let Some(acceptor) = acceptor else { return serve_http(stream, place, router).await };
-    match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => serve_http(stream, place, router).await,
-        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => tracing::debug!("TLS handshake took too long"),
+    let serving = async {
+        let Some(acceptor) = acceptor else { return serve_http(stream, router).await };
+        match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => serve_http(stream, router).await,
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake took too long"),
+        }
+    };
+    tokio::select! {
+        () = serving => {}
+        () = place.activity.given_up() => {}
     }
 }
 
-async fn serve_http(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, place: Place, router: Router) {
+async fn serve_http(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    tokio::select! {
-        ended = serving => if let Err(error) = ended {
-            tracing::debug!(%error, "Connection ended");
-        },
-        () = place.activity.given_up() => {}
+    if let Err(error) = serving.await {
+        tracing::debug!(%error, "Connection ended");
     }
 }
