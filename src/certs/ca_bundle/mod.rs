@@ -116,12 +116,12 @@ impl CaBundles {
 impl Target {
     async fn pass(&mut self, wanted: &[Anchor], duty: Duty, check: Duration) -> Result<Option<Found>, Error> {
         let Some(found) = self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))? else {
-            self.tell(Some(Obstacle::Missing));
+            self.tell(Some(Obstacle::Missing), duty);
             return Ok(None);
         };
         let mut found = json!(found);
         let is_injected = object::is_injected(&found);
-        self.tell((is_injected && duty != Duty::Look).then_some(Obstacle::Injected));
+        self.tell((is_injected && duty != Duty::Look).then_some(Obstacle::Injected), duty);
         let mut trust = Trust::of(&found, self.place);
         let bundle = merge(&trust, wanted, duty, Timestamp::now()).filter(|_| !is_injected);
         let lost = self.contest.look(&trust, Instant::now());
@@ -159,9 +159,9 @@ impl Target {
         Error::Api { object: self.object.clone(), source: Box::new(source) }
     }
 
-    /// Says once what stands in the way.
-    fn tell(&mut self, obstacle: Option<Obstacle>) {
-        let news = obstacle.filter(|_| self.told != obstacle);
+    /// Says once what stands in the way, if it is this process that writes: one that registers itself makes what is missing.
+    fn tell(&mut self, obstacle: Option<Obstacle>, duty: Duty) {
+        let news = obstacle.filter(|_| self.told != obstacle && duty != Duty::Look);
         self.told = obstacle;
         match (news, self.place) {
             (Some(Obstacle::Missing), Place::Webhooks) => tracing::warn!(
