@@ -5,6 +5,7 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
+OUTRIDER ?= $(CARGO) run --quiet --
 # Where `make run` and `make install` find a cluster; `make cluster` prints a line that sets KUBECONFIG.
 KUBECTL ?= $(shell command -v kubectl || $(CARGO) run --quiet -p cluster -- tools | awk '$$1 == "kubectl" { print $$2 }')
 ENABLE_WEBHOOKS ?= true
@@ -48,8 +49,10 @@ install: ## Install the CRDs into the cluster of KUBECONFIG.
 INSTALL = $(KUBECTL) apply --server-side --force-conflicts -f config/crd/bases
 UNCONVERTED = $(KUBECTL) patch crd cronjobs.batch.outrider.dev --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
 
+# First what asks, converts and finalizes: nobody may be there to answer any more.
 .PHONY: uninstall
 uninstall: ## Remove the CRDs, and with them every object of ours.
+	$(OUTRIDER) uninstall
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
 
 .PHONY: deploy

@@ -33,6 +33,9 @@ struct Stage {
     cluster: Cluster,
 }
 
+/// As cargo would build it once more for make.
+const OUTRIDER: &str = concat!("OUTRIDER=", env!("CARGO_BIN_EXE_outrider"));
+
 /// Runs a target of the Makefile against the cluster.
 pub fn make(cluster: &Cluster, arguments: &[&str]) -> Output {
     let kubectl = Tools::locate(&progress_on_stderr).unwrap().program("kubectl").display().to_string();
@@ -249,10 +252,10 @@ fn make_uninstall_leaves_nothing(stage: &Stage) {
     let held: Value = serde_json::from_str(&stage.kubectl(&["get", CRONJOBS, "-A", "-o", "json"])).unwrap();
     let held = held["items"].as_array().unwrap();
     assert!(held.len() == 2 && held.iter().all(|object| object["metadata"]["finalizers"][0].is_string()), "{held:?}");
-    let removed = make(&stage.cluster, &["uninstall"]);
+    let removed = make(&stage.cluster, &["uninstall", OUTRIDER]);
     assert!(removed.success(), "{}{}", removed.stdout, removed.stderr);
     assert_eq!(stage.kubectl(&["get", "crd", "-o", "name"]), "");
-    let again = make(&stage.cluster, &["uninstall", "ignore-not-found=true"]);
+    let again = make(&stage.cluster, &["uninstall", OUTRIDER, "ignore-not-found=true"]);
     assert!(again.success(), "{}{}", again.stdout, again.stderr);
 }
 

@@ -113,7 +113,7 @@ pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Ou
         let server = demo.server(&process).await?;
         let addresses = server.addresses();
         let serving = tokio::spawn(server.run(process.shutdown.clone()));
-        stdout.write_all(demo.play(addresses, coloured).await?.as_bytes())?;
+        stdout.write_all(demo.play(addresses, args.once, coloured).await?.as_bytes())?;
         stdout.flush()?;
         if !args.once {
             ending.told().await;
@@ -202,7 +202,7 @@ impl Demo {
     }
 
     /// Sends the pod and tells what came back.
-    async fn play(&self, addresses: Addresses, coloured: bool) -> Result<String, DemoError> {
+    async fn play(&self, addresses: Addresses, once: bool, coloured: bool) -> Result<String, DemoError> {
         let address = addresses.webhook.ok_or(DemoError::Missing("the port of the webhooks"))?;
         let ca_pem = std::fs::read_to_string(self.ca_file())?;
         let (status, body) = client::post(address, &ca_pem, &self.path, self.body.clone()).await?;
@@ -221,6 +221,7 @@ impl Demo {
             url: &format!("https://{address}{}", self.path),
             addresses,
             before: &self.pod,
+            once,
             after: &injected,
             reply: &reply,
         };

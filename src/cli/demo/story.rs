@@ -27,6 +27,8 @@ pub struct Story<'a> {
     pub addresses: Addresses,
     /// The pod that was sent.
     pub before: &'a Value,
+    /// Whether the demo ends once this is told.
+    pub once: bool,
     /// The pod that would be stored.
     pub after: &'a Value,
     /// What the server said.
@@ -67,7 +69,15 @@ impl Story<'_> {
                 writeln!(text, "{what} http://{address}/{path}")?;
             }
         }
-        writeln!(text, "Ctrl-C ends the demo and removes its files.")
+        writeln!(
+            text,
+            "{}",
+            if self.once {
+                "With --once the demo has ended and its files are gone; without it, it stays for all this until Ctrl-C."
+            } else {
+                "Ctrl-C ends the demo and removes its files."
+            }
+        )
     }
 
     fn verdict(&self, text: &mut String) -> std::fmt::Result {
