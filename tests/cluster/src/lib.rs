@@ -30,5 +30,5 @@ pub use control_plane::{Cluster, Options};
 pub use error::Error;
 pub use kubectl::Output;
 pub use namespace::Namespace;
-pub use network::in_own_network;
+pub use network::{in_own_network, one_passed};
 pub use tools::{Progress, Tools, progress_on_stderr};

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -31,7 +31,7 @@ pub fn in_own_network(test: &str, body: impl FnOnce()) -> Result<(), Error> {
         thread::spawn(|| {
             thread::sleep(LONGEST);
             // Past the capturing of test output, since this is the end.
-            drop(writeln!(std::io::stderr(), "not done after {} s", LONGEST.as_secs()));
+            drop(writeln!(io::stderr(), "not done after {} s", LONGEST.as_secs()));
             std::process::abort();
         });
         body();
@@ -53,17 +53,38 @@ fn run_inside(test: &str) -> Result<(), Error> {
     command.args(["sh", "-c", SET_UP, test]).arg(env::current_exe().map_err(failed)?);
     command.args([test, "--exact", "--include-ignored", "--nocapture"]).env(INSIDE, "1").stdout(Stdio::piped());
     let mut child = spawn(command)?;
-    let mut passed = false;
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line.map_err(failed)?;
-            passed |= line.starts_with("test result: ok. 1 passed");
-            println!("{line}");
-        }
-    }
+    let passed = child.stdout.take().map_or(Ok(false), one_passed).map_err(failed)?;
     let status = child.wait().map_err(failed)?;
     if passed && status.success() {
         return Ok(());
     }
     Err(Error::InNetwork { test: test.to_owned(), status: status.to_string() })
+}
+
+/// Prints what a test binary prints, and tells whether it says at the end that one test passed: its exit code is 0 also when it
+/// has no test of the name that it was asked for.
+///
+/// # Errors
+/// If the output cannot be read, or is no text.
+pub fn one_passed(output: impl Read) -> io::Result<bool> {
+    let mut passed = false;
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        passed |= line.starts_with("test result: ok. 1 passed");
+        println!("{line}");
+    }
+    Ok(passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_passed;
+
+    #[test]
+    fn a_test_binary_that_ran_no_test_has_not_passed() {
+        let line = "test result: ok. N passed; 0 failed; 0 ignored; 0 measured; 7 filtered out; finished in 0.00s\n";
+        for (count, passed) in [("0", false), ("1", true), ("10", false)] {
+            assert_eq!(one_passed(line.replace('N', count).as_bytes()).ok(), Some(passed), "{count}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Tools, progress_on_stderr};
+use cluster::{Tools, one_passed, progress_on_stderr};
 
 use crate::REQUIRED;
 use crate::host;
@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// alone. The namespaces end with the test, and everything in them, also when this process is killed.
 ///
 /// # Panics
-/// If the machine lacks something, and if the test fails.
+/// If the machine lacks something, if the test fails, and if there is none of this name.
 pub fn isolated(name: &str, test: impl FnOnce()) {
     if env::var_os(INSIDE).is_some() {
         end_when_the_outer_process_does();
@@ -38,14 +38,17 @@ pub fn isolated(name: &str, test: impl FnOnce()) {
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
     command.arg(env::current_exe().unwrap_or_else(|error| panic!("cannot find this program: {error}")));
-    command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
-    command.env(INSIDE, &cgroup).env("TMPDIR", "/run").env("PATH", path_with(&tools)).stdin(Stdio::piped());
+    command.args(["--exact", name, "--include-ignored", "--nocapture", "--test-threads=1"]);
+    command.env(INSIDE, &cgroup).env("TMPDIR", "/run").env("PATH", path_with(&tools));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot run unshare: {error}"));
     let outer_end = child.stdin.take();
+    let passed = child.stdout.take().map_or(Ok(false), one_passed);
     let status = child.wait().unwrap_or_else(|error| panic!("cannot wait for unshare: {error}"));
     drop(outer_end);
     remove_cgroups(&cgroup);
-    assert!(status.success(), "{name} failed inside its namespaces ({status}): see above");
+    let passed = passed.unwrap_or_else(|error| panic!("cannot read what {name} prints: {error}"));
+    assert!(passed && status.success(), "{name} did not pass inside its namespaces ({status}): see above");
 }
 
 /// The cgroup, from the root of every hierarchy, that pods of this test belong into.
