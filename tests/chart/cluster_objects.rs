@@ -19,7 +19,7 @@ pub fn install_definitions(cluster: &Cluster, group: &str, kinds: &[(&str, &str)
         });
         cluster.kubectl_ok(&["apply", "-f", "-"], Some(&definition.to_string())).unwrap();
     }
-    cluster.kubectl_ok(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], None).unwrap();
+    cluster.wait_for_definitions().unwrap();
 }
 
 /// cert-manager's kinds.

@@ -11,7 +11,7 @@ use cluster::{Cluster, Namespace, Options, Output, Tools, progress_on_stderr};
 use outrider::yaml;
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, established, eventually, outrider, service_account_of};
+use crate::process::{Outrider, eventually, outrider, service_account_of};
 use crate::room::{REGISTERING, USER};
 use crate::toy_webhook::ToyWebhook;
 
@@ -93,7 +93,7 @@ fn it_is_not_ready_before_it_knows_the_cluster(stage: &Stage) {
 fn make_install_defines_every_kind(stage: &Stage) {
     let installed = make(&stage.cluster, &["install"]);
     assert!(installed.success(), "{}", installed.stderr);
-    established(&stage.cluster);
+    stage.cluster.wait_for_definitions().unwrap();
     let printed = yaml::read(&outrider(&["manifests", "crds", KINDS])).unwrap();
     let table = stage.kubectl(&["api-resources", "--no-headers"]);
     let ours: Vec<Vec<&str>> = table

@@ -11,7 +11,7 @@ use cluster::{Cluster, Namespace, Options};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, established, eventually, outrider, service_account_of};
+use crate::process::{Outrider, eventually, outrider, service_account_of};
 use crate::room::REGISTERING;
 use crate::toy_webhook::{Begun, post};
 
@@ -45,7 +45,7 @@ pub fn bare_cluster() -> Cluster {
     let cluster = Cluster::start_with(&options).unwrap();
     let crds = outrider(&["manifests", "crds", KINDS]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-    established(&cluster);
+    cluster.wait_for_definitions().unwrap();
     cluster
 }
 

@@ -48,13 +48,7 @@ pub fn outrider_on(kubeconfig: &Path, args: &[&str]) -> Output {
 pub fn install(cluster: &Cluster) {
     let crds = outrider(&["manifests", "crds"]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-    established(cluster);
-}
-
-/// Waits until every definition is served. kubectl does not wait for one that has no status yet.
-pub fn established(cluster: &Cluster) {
-    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
-    eventually("every definition is established", || cluster.kubectl(&wait, None).unwrap().success());
+    cluster.wait_for_definitions().unwrap();
 }
 
 /// Makes the namespace and the roles of a deployment; the kubeconfig has these rights and no others.

@@ -5,7 +5,7 @@ use std::fs;
 use cluster::{Cluster, Options};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, established, eventually, outrider};
+use crate::process::{Outrider, eventually, outrider};
 
 const KINDS: &str = "--enable-kinds=projectconfig,welcome";
 
@@ -28,7 +28,7 @@ fn start() -> (Cluster, Outrider) {
     let cluster = Cluster::start_with(&options).unwrap();
     let crds = outrider(&["manifests", "crds", KINDS]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-    established(&cluster);
+    cluster.wait_for_definitions().unwrap();
     for namespace in ["shop", "elsewhere", "locks"] {
         cluster.kubectl_ok(&["create", "namespace", namespace], None).unwrap();
     }

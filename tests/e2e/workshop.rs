@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use cluster::{Cluster, Namespace, Options};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, established, eventually, outrider, service_account_of};
+use crate::process::{Outrider, eventually, outrider, service_account_of};
 use crate::room::{REGISTERING, USER};
 use crate::toy_webhook::{Begun, ToyWebhook};
 
@@ -29,7 +29,7 @@ impl Stage {
         let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
         let crds = outrider(&["manifests", "crds", kinds]);
         cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-        established(&cluster);
+        cluster.wait_for_definitions().unwrap();
         let account = service_account_of(&cluster, &[kinds]);
         cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
         let outrider = Outrider::registered_as(&cluster, &account, &[kinds, "--leader-elect"]);

@@ -126,9 +126,8 @@ fn cert_manager(cluster: &mut Cluster) {
     for file in &files {
         apply.extend(["-f", file]);
     }
-    for args in [&apply[..], &["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]] {
-        cluster.kubectl_ok(args, None).unwrap_or_else(|error| panic!("{error}"));
-    }
+    let applied = cluster.kubectl_ok(&apply, None).and_then(|_| cluster.wait_for_definitions());
+    applied.unwrap_or_else(|error| panic!("{error}"));
     let kubeconfig = cluster.kubeconfig().display().to_string();
     run(cluster, "cert-manager", &[kubeconfig]);
 }

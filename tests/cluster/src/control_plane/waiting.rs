@@ -18,6 +18,19 @@ impl Cluster {
         self.wait_for_kubectl("the default service account", &get, "serviceaccount/default")
     }
 
+    /// Waits until every `CustomResourceDefinition` is served.
+    ///
+    /// # Errors
+    /// As [`Cluster::wait_for`].
+    pub fn wait_for_definitions(&self) -> Result<(), Error> {
+        let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
+        self.wait_for("every definition to be established", || {
+            let output = self.kubectl(&wait, None)?;
+            // kubectl does not wait for one that has no status yet: it fails at once.
+            Ok((!output.success()).then(|| format!("{}{}", output.stdout, output.stderr)))
+        })
+    }
+
     /// Asks kubectl until it prints `wanted`.
     ///
     /// # Errors
