@@ -1,13 +1,12 @@
 //! Every kind at once, as `make run` serves them: installed by make, with the samples, with the printed roles and no others.
 
 use std::fs;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cluster::{Cluster, Namespace, Options, Output, Tools, progress_on_stderr};
+use cluster::{Cluster, Namespace, Options, Output};
 use outrider::yaml;
 use serde_json::{Value, json};
 
@@ -38,11 +37,10 @@ const OUTRIDER: &str = concat!("OUTRIDER=", env!("CARGO_BIN_EXE_outrider"));
 
 /// Runs a target of the Makefile against the cluster.
 pub fn make(cluster: &Cluster, arguments: &[&str]) -> Output {
-    let kubectl = Tools::locate(&progress_on_stderr).unwrap().program("kubectl").display().to_string();
-    let mut command = Command::new("make");
-    command.args(["--no-print-directory", &format!("KUBECTL={kubectl}")]).args(arguments);
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).env("KUBECONFIG", cluster.kubeconfig());
-    command.env("KUBECACHEDIR", cluster.dir().join("kubectl-cache")).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    let kubectl = format!("KUBECTL={}", cluster.tools().program("kubectl").display());
+    let mut command = cluster.command("make");
+    command.args(["--no-print-directory", &kubectl]).args(arguments);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     let output = command.output().unwrap();
     Output {
         code: output.status.code(),

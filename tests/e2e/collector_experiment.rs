@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use cluster::{Cluster, Namespace, Tools, progress_on_stderr};
+use cluster::{Cluster, Namespace};
 
 use crate::collector::{collector, deployment, stage, status, target};
 use crate::process::eventually;
@@ -22,12 +22,10 @@ struct KubectlWatch {
 
 impl KubectlWatch {
     fn start(cluster: &Cluster, namespace: &Namespace<'_>) -> Self {
-        let tools = Tools::locate(&progress_on_stderr).unwrap();
         let lines = cluster.dir().join(format!("logs/{}-watch", namespace.name()));
-        let kubectl = Command::new(tools.program("kubectl"))
+        let kubectl = cluster
+            .command(cluster.tools().program("kubectl"))
             .args(["get", "deployment", "web", "-w", "--no-headers", "-n", namespace.name()])
-            .env("KUBECONFIG", cluster.kubeconfig())
-            .env("KUBECACHEDIR", cluster.dir().join("kubectl-cache"))
             .stdin(Stdio::null())
             .stdout(File::create(&lines).unwrap())
             .spawn()

@@ -1,8 +1,10 @@
 //! Starting, watching and ending the control plane.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -221,8 +223,19 @@ impl Cluster {
     /// # Errors
     /// Only if it cannot be run: its own failure is in the [`Output`].
     pub fn kubectl(&self, args: &[&str], stdin: Option<&str>) -> Result<Output, Error> {
-        let cache = self.dir.join("kubectl-cache");
-        kubectl::run(self.tools.program("kubectl"), &self.kubeconfig(), &cache, args, stdin)
+        let program = self.tools.program("kubectl");
+        let mut command = self.command(program);
+        command.args(args);
+        kubectl::run(command, stdin).map_err(|error| Error::io("run", program, error))
+    }
+
+    /// A program that uses the cluster as `admin`: kubectl, or what runs it. kubectl keeps its discovery cache with the
+    /// cluster; it would otherwise keep it under the home directory by host and port, where a later cluster on the same port
+    /// would find another cluster's API.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env("KUBECONFIG", self.kubeconfig()).env("KUBECACHEDIR", self.dir.join("kubectl-cache"));
+        command
     }
 
     /// Runs kubectl as `admin` and gives its standard output.

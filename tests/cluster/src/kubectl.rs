@@ -1,7 +1,6 @@
 //! Running kubectl, the way most tests talk to the cluster.
 
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -25,28 +24,16 @@ impl Output {
     }
 }
 
-/// Runs kubectl as the user of `kubeconfig`. `cache` holds its discovery cache, which it would otherwise keep under the
-/// home directory by host and port, where a later cluster on the same port would find another cluster's API.
+/// Runs `kubectl` with this standard input.
 ///
 /// # Errors
-/// Only if kubectl cannot be run: its own failure is in the [`Output`].
-pub(crate) fn run(
-    kubectl: &Path,
-    kubeconfig: &Path,
-    cache: &Path,
-    args: &[&str],
-    stdin: Option<&str>,
-) -> Result<Output, Error> {
-    let failed = |e| Error::io("run", kubectl, e);
-    let mut child = Command::new(kubectl)
-        .args(args)
-        .env("KUBECONFIG", kubeconfig)
-        .env("KUBECACHEDIR", cache)
+/// Only if it cannot be run: its own failure is in the [`Output`].
+pub(crate) fn run(mut kubectl: Command, stdin: Option<&str>) -> io::Result<Output> {
+    let mut child = kubectl
         .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
+        .spawn()?;
     let pipe = child.stdin.take();
     let output = thread::scope(|scope| {
         if let (Some(mut pipe), Some(text)) = (pipe, stdin) {
@@ -54,8 +41,7 @@ pub(crate) fn run(
             scope.spawn(move || drop(pipe.write_all(text.as_bytes())));
         }
         child.wait_with_output()
-    });
-    let output = output.map_err(failed)?;
+    })?;
     Ok(Output {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

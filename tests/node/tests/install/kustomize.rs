@@ -1,7 +1,5 @@
 //! Outrider from the kustomize tree, as `make deploy` installs it.
 
-use std::process::Command;
-
 use node::Node;
 
 use crate::serving::kubectl;
@@ -28,11 +26,12 @@ pub fn undeploy(node: &Node) {
 }
 
 fn make(node: &Node, target: &str) {
-    let kubectl = format!("KUBECTL={}", node.cluster().tools().program("kubectl").display());
-    let mut make = Command::new("make");
+    let cluster = node.cluster();
+    let kubectl = format!("KUBECTL={}", cluster.tools().program("kubectl").display());
+    let mut make = cluster.command("make");
     make.args(["--no-print-directory", "-C", ROOT, target, "IMG=localhost/outrider:test", &kubectl]);
     // Not those of the `make` that runs this test.
-    make.env_remove("MAKEFLAGS").env_remove("MAKEOVERRIDES").env("KUBECONFIG", node.cluster().kubeconfig());
+    make.env_remove("MAKEFLAGS").env_remove("MAKEOVERRIDES");
     let output = make.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "make {target}: {}{printed}", String::from_utf8_lossy(&output.stdout));
