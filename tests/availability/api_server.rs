@@ -10,7 +10,7 @@ use std::time::Duration;
 use cluster::in_own_network;
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, get};
+use crate::process::{Outrider, eventually};
 use crate::proxy::{Proxy, Way};
 use crate::stage::{Replica, Stage};
 use crate::toy_webhook::post;
@@ -120,7 +120,7 @@ fn cut_off(stage: &Stage, proxy: &Proxy, replica: &Replica) {
     proxy.set(Way::Cut);
     eventually("the lease is lost", || !replica.process.leads());
     eventually("the snapshot gets older", || age(&replica.process) > before + 2.0);
-    let told = get(replica.process.health(), "/readyz?verbose").unwrap();
+    let told = replica.process.checks();
     assert!(told.contains(" 200 ") && told.contains("snapshot: generation"), "{told}");
     println!("cut off: {}", told.lines().find(|line| line.starts_with("snapshot")).unwrap());
     let reconciles = replica.process.reconciles("sidecarset");

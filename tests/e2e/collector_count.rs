@@ -4,7 +4,7 @@ use cluster::{Cluster, Namespace, Options};
 use serde_json::{Value, json};
 
 use crate::collector::{KINDS, collector, deployment, status, target};
-use crate::process::{Outrider, eventually, outrider, service_account_of};
+use crate::process::{Outrider, eventually, install_of, service_account_of};
 use crate::workshop::{get, resync, writes};
 
 /// Writes to the Deployment as a person and as its controller would.
@@ -114,9 +114,7 @@ fn another_reset_begins_at_zero(script: &Script<'_>) {
 fn every_version_of_a_deployment_is_counted_once() {
     let options = Options { audit: true, kwok: false, controller_manager: false, ..Options::default() };
     let cluster = Cluster::start_with(&options).unwrap();
-    let crds = outrider(&["manifests", "crds", KINDS]);
-    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-    cluster.wait_for_definitions().unwrap();
+    install_of(&cluster, &[KINDS]);
     let account = service_account_of(&cluster, &[KINDS]);
     let start = || Outrider::start(&cluster, &account, &["--enable-webhooks=false", KINDS]);
     let namespace = cluster.namespace("count").unwrap();

@@ -11,7 +11,7 @@ use cluster::{Cluster, Namespace, Options};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, outrider, service_account_of};
+use crate::process::{Outrider, eventually, install_of, service_account_of};
 use crate::room::REGISTERING;
 use crate::toy_webhook::{Begun, post};
 
@@ -43,9 +43,7 @@ fn stage() -> &'static Stage {
 pub fn bare_cluster() -> Cluster {
     let options = Options { kwok: false, controller_manager: false, ..Options::default() };
     let cluster = Cluster::start_with(&options).unwrap();
-    let crds = outrider(&["manifests", "crds", KINDS]);
-    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-    cluster.wait_for_definitions().unwrap();
+    install_of(&cluster, &[KINDS]);
     cluster
 }
 

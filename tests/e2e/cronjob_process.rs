@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::all_kinds::make;
 use crate::cronjob::{KINDS, bare_cluster, cronjob, registered};
-use crate::process::{Outrider, eventually, outrider, outrider_on, service_account_of};
-use crate::replicas::CONFIGURATIONS;
+use crate::process::{Outrider, eventually, install_of, outrider, outrider_on, service_account_of};
+use crate::replicas::{CONFIGURATIONS, get};
 
 const DEFINITION: &str = "cronjobs.batch.outrider.dev";
 const ODD: [&str; 10] = [
@@ -21,10 +21,6 @@ const ODD: [&str; 10] = [
     " ",
     "\t1 1\t1 1 *",
 ];
-
-fn get(cluster: &Cluster, args: &[&str]) -> Value {
-    serde_json::from_str(&cluster.kubectl_ok(&[&["get", "-o", "json"], args].concat(), None).unwrap()).unwrap()
-}
 
 /// The upstream test T22: what a webhook would refuse can be stored, read, labelled and deleted while there is none.
 fn a_set_that_says_nothing_is_stored(cluster: &Cluster) {
@@ -106,8 +102,7 @@ fn the_definition_gets_the_ca_bundle_and_a_killed_process_starts_no_run_twice() 
     let mut definition = get(&cluster, &["crd", DEFINITION]);
     definition["spec"]["conversion"]["webhook"]["clientConfig"].as_object_mut().unwrap().remove("caBundle");
     is_as_printed(&definition);
-    let crds = outrider(&["manifests", "crds", KINDS]);
-    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
+    install_of(&cluster, &[KINDS]);
     assert_eq!(client_config()["caBundle"], secret(), "applying the manifests again leaves the caBundle");
 
     let namespace = cluster.namespace("killed").unwrap();

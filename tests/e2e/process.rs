@@ -46,7 +46,12 @@ pub fn outrider_on(kubeconfig: &Path, args: &[&str]) -> Output {
 
 /// Installs the CRDs.
 pub fn install(cluster: &Cluster) {
-    let crds = outrider(&["manifests", "crds"]);
+    install_of(cluster, &[]);
+}
+
+/// The same for a deployment with these flags.
+pub fn install_of(cluster: &Cluster, flags: &[&str]) {
+    let crds = outrider(&[&["manifests", "crds"], flags].concat());
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
     cluster.wait_for_definitions().unwrap();
 }
@@ -140,9 +145,8 @@ impl Outrider {
 
     /// When the certificate that it serves ends, in seconds since 1970.
     pub fn certificate_ends(&self) -> u64 {
-        let reply = get(self.metrics, "/metrics").unwrap_or_default();
-        let value = |line: &str| line.strip_prefix("outrider_certificate_not_after_timestamp_seconds ")?.parse().ok();
-        reply.lines().find_map(value).unwrap_or_default()
+        let end = self.metric("outrider_certificate_not_after_timestamp_seconds");
+        end.and_then(|seconds| seconds.parse().ok()).unwrap_or_default()
     }
 
     /// Whether it holds the lease.
@@ -225,6 +229,11 @@ impl Outrider {
     /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Lines of its log that say that it may not do what it tried.
+    pub fn forbidden(&self) -> Vec<String> {
+        self.log().lines().filter(|line| line.contains("forbidden")).map(str::to_owned).collect()
     }
 
     /// The end of its log, for a test that fails.

@@ -5,7 +5,7 @@ use std::fs;
 use cluster::{Cluster, Options};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, outrider};
+use crate::process::{Outrider, eventually, install_of};
 
 const KINDS: &str = "--enable-kinds=projectconfig,welcome";
 
@@ -26,9 +26,7 @@ leaderElection: {leaderElect: true, resourceName: dc61ccc6.outrider.dev, resourc
 fn start() -> (Cluster, Outrider) {
     let options = Options { kwok: false, audit: true, ..Options::default() };
     let cluster = Cluster::start_with(&options).unwrap();
-    let crds = outrider(&["manifests", "crds", KINDS]);
-    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-    cluster.wait_for_definitions().unwrap();
+    install_of(&cluster, &[KINDS]);
     for namespace in ["shop", "elsewhere", "locks"] {
         cluster.kubectl_ok(&["create", "namespace", namespace], None).unwrap();
     }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use cluster::{Cluster, Namespace, Options};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, outrider, service_account_of};
+use crate::process::{Outrider, eventually, install_of, service_account_of};
 use crate::room::{REGISTERING, USER};
 use crate::toy_webhook::{Begun, ToyWebhook};
 
@@ -27,9 +27,7 @@ impl Stage {
     /// With this flag that enables kinds.
     pub fn set_up(kinds: &str) -> Self {
         let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
-        let crds = outrider(&["manifests", "crds", kinds]);
-        cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&crds)).unwrap();
-        cluster.wait_for_definitions().unwrap();
+        install_of(&cluster, &[kinds]);
         let account = service_account_of(&cluster, &[kinds]);
         cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
         let outrider = Outrider::registered_as(&cluster, &account, &[kinds, "--leader-elect"]);
@@ -322,9 +320,7 @@ fn welcome_and_simpledeployment_keep_what_they_own_and_nothing_else() {
         let file = format!("{}/config/samples/{sample}", env!("CARGO_MANIFEST_DIR"));
         stage.cluster.kubectl_ok(&["apply", "-f", &file], None).unwrap();
     }
-    let log = stage.outrider.log();
-    let forbidden: Vec<&str> = log.lines().filter(|line| line.contains("forbidden")).collect();
-    assert_eq!(forbidden, [""; 0], "the printed roles are not enough");
+    assert_eq!(stage.outrider.forbidden(), [""; 0], "the printed roles are not enough");
     kinds_that_are_off_leave_nothing(&stage);
     what_runs_is_finished_before_the_process_ends(stage);
 }
