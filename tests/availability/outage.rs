@@ -44,6 +44,11 @@ fn a_killed_replica_costs_few_creates_and_without_any_the_cluster_lives() {
         println!("{}", report(&tallies));
         let failed: Vec<usize> = tallies.iter().map(Tally::failed).collect();
         assert_eq!((failed[0], failed[3]), (0, 0), "{}", report(&tallies));
+        assert!(tallies[0].created > 0 && tallies[3].created > 0, "{}", report(&tallies));
+        // Of two replicas one is dead, and docs/availability.md says that fewer calls fail than half of the window's.
+        let refused = failed[1] + failed[2];
+        let asked = refused + tallies[1].created + tallies[2].created;
+        assert!(refused * 2 < asked, "{}", report(&tallies));
 
         let address = last.address;
         last.process.kill();
