@@ -2,9 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -16,7 +14,7 @@ use outrider::certs::anchor::Anchor;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually};
-use crate::replicas::{CONFIGURATIONS, create_pods, get, has_ca_bundles, service, small_cluster, webhooks_at};
+use crate::replicas::{CONFIGURATIONS, creating_pods, get, has_ca_bundles, service, small_cluster, webhooks_at};
 use crate::room::SET;
 
 /// A new authority after 20 s.
@@ -160,19 +158,11 @@ fn no_pod_is_refused_while_authorities_and_modes_change() {
     eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
 
-    let end = AtomicBool::new(false);
-    let (last, (created, failed)) = thread::scope(|scope| {
-        let creating = scope.spawn(|| create_pods(&cluster, &end));
-        let changes = scope.spawn(|| {
-            rotation(&cluster);
-            loss(&cluster);
-            modes(&rollout, replicas)
-        });
-        let last = changes.join();
-        end.store(true, Ordering::Relaxed);
-        (last, creating.join().unwrap())
+    let (last, created, failed) = creating_pods(&cluster, || {
+        rotation(&cluster);
+        loss(&cluster);
+        modes(&rollout, replicas)
     });
-    let last = last.unwrap();
     assert_eq!(failed, Vec::<String>::new());
     assert!(created > 20, "{created} pods were created");
     eventually("only what is needed is trusted", || {

@@ -75,8 +75,31 @@ fn review() -> Value {
     })
 }
 
-/// Creates pods one after the other until told to end; gives how many, and what kubectl said of those that failed.
-pub fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
+/// Creates pods while something happens; gives what comes of that, how many were created, and what kubectl said of those that
+/// failed.
+pub fn creating_pods<T>(cluster: &Cluster, disturb: impl FnOnce() -> T) -> (T, usize, Vec<String>) {
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let creating = scope.spawn(|| create_pods(cluster, &end));
+        // Also when it panics, or the scope would wait for ever.
+        let ending = EndWhenDropped(&end);
+        let outcome = disturb();
+        drop(ending);
+        let (created, failed) = creating.join().unwrap();
+        (outcome, created, failed)
+    })
+}
+
+struct EndWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for EndWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One after the other, until told to end.
+fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
     let (mut created, mut failed) = (0, Vec::new());
     while !end.load(Ordering::Relaxed) {
         let name = format!("web-{}", created + failed.len());
@@ -149,16 +172,12 @@ fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
     };
     let first_holder = holder();
 
-    let end = AtomicBool::new(false);
-    let (created, failed) = thread::scope(|scope| {
-        let creating = scope.spawn(|| create_pods(&cluster, &end));
+    let ((), created, failed) = creating_pods(&cluster, || {
         eventually("pods are counted", || status()["matchedPods"].as_i64() > Some(2));
         leader.end();
         eventually("the other one leads", || other.leads());
         let before = status()["matchedPods"].as_i64();
         eventually("the other one counts", || status()["matchedPods"].as_i64() > before);
-        end.store(true, Ordering::Relaxed);
-        creating.join().unwrap()
     });
     assert_eq!(failed, Vec::<String>::new());
     assert_ne!(holder(), first_holder);
