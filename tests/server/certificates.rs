@@ -13,7 +13,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::task::JoinHandle;
 
-use crate::client::Client;
+use crate::client::{Client, PATIENCE};
 use crate::harness::{DAY, TestServer, any_review, authority};
 use crate::toys::path;
 
@@ -159,6 +159,16 @@ async fn a_secret_that_the_kubelet_swaps_is_picked_up_at_once() {
     follower.another_than(&first).await;
 }
 
+/// Waits until it holds.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "in {PATIENCE:?} it did not happen that {what}");
+}
+
 /// A directory that is followed.
 struct Follower {
     resolver: Arc<Resolver>,
@@ -185,17 +195,14 @@ impl Follower {
 
     /// Waits until another leaf is served.
     async fn another_than(&self, leaf: &[u8]) -> Vec<u8> {
-        while self.resolver.current().is_none() || leaf_of(&self.resolver) == leaf {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let served = || self.resolver.current().is_some() && leaf_of(&self.resolver) != leaf;
+        until("another leaf is served", served).await;
         leaf_of(&self.resolver)
     }
 
     /// Waits until readiness says so.
     async fn says(&self, expected: &str) {
-        while !self.detail().contains(expected) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until(&format!("readiness says: {expected}"), || self.detail().contains(expected)).await;
     }
 
     fn detail(&self) -> String {
@@ -279,9 +286,7 @@ async fn a_directory_that_comes_late_is_found() {
     let (certificate, key) = pem_pair(&authority());
     write(&mount, &certificate, &key);
     follower.another_than(&[]).await;
-    while !readiness.is_ready() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("it is ready", || readiness.is_ready()).await;
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
@@ -162,13 +163,16 @@ async fn ask_for(clients: &mut [Client], review: &str, time: Duration) -> Replie
 }
 
 /// A process runs a twentieth of the time until this is dropped, as in a container that has used up its share.
-struct Throttled(Arc<AtomicBool>);
+struct Throttled {
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Throttled {
     fn start(process: &Process) -> Self {
         let (end, pid) = (Arc::<AtomicBool>::default(), process.pid());
         let ended = Arc::clone(&end);
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
                 for (signal, time) in [(Signal::STOP, 190), (Signal::CONT, 10)] {
                     kill_process(pid, signal).unwrap();
@@ -176,13 +180,19 @@ impl Throttled {
                 }
             }
         });
-        Self(end)
+        Self { end, thread: Some(thread) }
     }
 }
 
 impl Drop for Throttled {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.end.store(true, Ordering::Relaxed);
+        // It may be about to stop the process once more.
+        let joined = self.thread.take().map(JoinHandle::join);
+        assert!(
+            std::thread::panicking() || !matches!(joined, Some(Err(_))),
+            "the process was not throttled to the end"
+        );
     }
 }
 
@@ -200,8 +210,6 @@ async fn a_process_that_is_short_of_time_answers_late_but_answers() {
     let throttled = Throttled::start(&server.process);
     let mut meanwhile = ask_for(&mut clients, &review, second * 3).await;
     drop(throttled);
-    // The thread may be about to stop it once more.
-    sleep(second).await;
     let mut after = ask_for(&mut clients, &review, second).await;
     for (replies, what) in [
         (&mut before, "400 clients for a second"),
