@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
@@ -63,14 +63,14 @@ impl Asking {
         let (end, address) = (Arc::<AtomicBool>::default(), replica.process.webhooks);
         let ended = Arc::clone(&end);
         let thread = thread::spawn(move || {
-            let (answered, injected) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let (mut answered, mut injected) = (0, 0);
             while !ended.load(Ordering::Relaxed) {
                 let reply = post(address, ca.as_bytes(), "/mutate--v1-pod?timeout=10s", &review());
-                answered.fetch_add(1, Ordering::Relaxed);
-                injected.fetch_add(usize::from(reply["response"]["patch"].is_string()), Ordering::Relaxed);
+                answered += 1;
+                injected += usize::from(reply["response"]["patch"].is_string());
                 sleep(Duration::from_millis(50));
             }
-            (answered.into_inner(), injected.into_inner())
+            (answered, injected)
         });
         Self { end, thread }
     }

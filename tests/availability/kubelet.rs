@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Patch, PatchParams};
@@ -38,7 +38,8 @@ enum Probe {
 pub struct Kubelets {
     pods: Arc<Mutex<Vec<Pod>>>,
     slices: Api<EndpointSlice>,
-    written: Arc<Mutex<Vec<(Ipv4Addr, Instant)>>>,
+    /// The slice as it was written last; null before.
+    written: Arc<Mutex<Value>>,
 }
 
 impl Kubelets {
@@ -69,22 +70,18 @@ impl Kubelets {
 
     /// Whether the slice names this address as ready.
     pub fn is_endpoint(&self, address: Ipv4Addr) -> bool {
-        self.endpoint_since(address).is_some()
-    }
-
-    /// Since when the slice has had no ready endpoint but these others.
-    fn endpoint_since(&self, address: Ipv4Addr) -> Option<Instant> {
-        self.written.lock().unwrap().iter().find(|(ready, _)| *ready == address).map(|(_, since)| *since)
+        let (written, addresses) = (self.written.lock().unwrap(), json!([address]));
+        let is_ready = |endpoint: &Value| endpoint["addresses"] == addresses && endpoint["conditions"]["ready"] == true;
+        written["endpoints"].as_array().is_some_and(|endpoints| endpoints.iter().any(is_ready))
     }
 
     /// Probes and writes until it is dropped.
     pub async fn run(self) {
-        let mut written = Value::Null;
         loop {
             self.probe_all().await;
             let slice = self.slice();
-            if slice != written && self.write(&slice).await {
-                written = slice;
+            if *self.written.lock().unwrap() != slice {
+                self.write(slice).await;
             }
             tokio::time::sleep(PERIOD).await;
         }
@@ -100,22 +97,12 @@ impl Kubelets {
         }
     }
 
-    async fn write(&self, slice: &Value) -> bool {
+    async fn write(&self, slice: Value) {
         let parameters = PatchParams::apply("endpointslice-controller").force();
-        if let Err(error) = self.slices.patch("outrider-webhook-1", &parameters, &Patch::Apply(slice)).await {
-            eprintln!("the EndpointSlice was not written: {error}");
-            return false;
+        match self.slices.patch("outrider-webhook-1", &parameters, &Patch::Apply(&slice)).await {
+            Ok(_) => *self.written.lock().unwrap() = slice,
+            Err(error) => eprintln!("the EndpointSlice was not written: {error}"),
         }
-        let mut written = self.written.lock().unwrap();
-        let ready: Vec<Ipv4Addr> =
-            self.pods.lock().unwrap().iter().filter(|pod| pod.is_ready).map(|pod| pod.address).collect();
-        written.retain(|(address, _)| ready.contains(address));
-        for address in ready {
-            if !written.iter().any(|(known, _)| *known == address) {
-                written.push((address, Instant::now()));
-            }
-        }
-        true
     }
 
     fn slice(&self) -> Value {

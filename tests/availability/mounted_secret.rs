@@ -11,10 +11,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use outrider::certs::local::service_names;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use rustls::crypto::ring::default_provider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
+
+use crate::toy_webhook::client_config;
 
 const DAY: i64 = 24 * 60 * 60;
 
@@ -101,15 +101,8 @@ impl Mount {
 
 /// Whether what is served at the address is for the webhook's Service and signed by this authority.
 pub fn is_trusted(address: SocketAddr, ca: &str) -> bool {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
     let name = ServerName::try_from("outrider-webhook.outrider-system.svc").unwrap();
-    let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut connection = ClientConnection::new(Arc::new(client_config(ca.as_bytes())), name).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     while connection.is_handshaking() {
         if connection.complete_io(&mut stream).is_err() {

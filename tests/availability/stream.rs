@@ -97,11 +97,7 @@ impl Show {
             }
             show.roll(Self::start_with_files);
         });
-        let tallies = pods.end(show.stage.runtime.handle());
-        for Running { replica, .. } in show.running {
-            replica.process.kill();
-        }
-        tallies
+        pods.end(show.stage.runtime.handle())
     }
 
     /// Names what is going on, and lets it happen for as long as it takes to show.

@@ -91,6 +91,17 @@ fn read_head_and_body(stream: &mut BufReader<impl Read>) -> std::io::Result<(Str
     Ok((first, body))
 }
 
+/// Trusts `ca` (PEM).
+pub fn client_config(ca: &[u8]) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca).unwrap()).unwrap();
+    ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
 /// A request whose last byte has not been sent.
 pub struct Begun {
     stream: StreamOwned<ClientConnection, TcpStream>,
@@ -100,15 +111,8 @@ pub struct Begun {
 impl Begun {
     /// Begins to post, trusting `ca` (PEM).
     pub fn post(address: SocketAddr, ca: &[u8], path: &str, body: &str) -> Self {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(ca).unwrap()).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
         let name = ServerName::try_from("localhost").unwrap();
-        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let connection = ClientConnection::new(Arc::new(client_config(ca)), name).unwrap();
         let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close");
