@@ -7,10 +7,7 @@ ARG TARGET=x86_64-unknown-linux-gnu
 ARG COMMIT=
 WORKDIR /outrider
 COPY . .
-# The flag after `--` concerns the binary alone: procedural macros cannot be linked statically.
-RUN OUTRIDER_COMMIT="$COMMIT" cargo rustc --locked --release --bin outrider --target "$TARGET" \
-      -- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,--icf=all \
- && cp "target/$TARGET/release/outrider" /static
+RUN OUTRIDER_COMMIT="$COMMIT" make static TARGET="$TARGET" && cp "target/$TARGET/release/outrider" /static
 
 FROM scratch
 COPY --from=build /static /outrider

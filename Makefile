@@ -106,6 +106,13 @@ IMAGE_DIR := $(TARGET_DIR)/image
 # Bytes of an image in release, unpacked: what it has, and a little more. The aim is 20 MB.
 IMAGE_LIMIT := 22000000
 
+# The flags after `--` concern the binary alone: procedural macros cannot be linked statically. Rust links with LLVM's linker on
+# x86-64 alone, and only that linker folds equal functions into one.
+.PHONY: static
+static: ## Build the static binary of the image; TARGET=triple for another platform.
+	$(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) $(if $(TARGET),--target $(TARGET)) -- \
+	  -C target-feature=+crt-static -C strip=symbols $(if $(filter-out x86_64-%,$(TARGET)),,-C link-arg=-Wl,--icf=all)
+
 .PHONY: docker-build
 docker-build: ## Build the image IMG with Docker.
 	docker build --build-arg COMMIT="$$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)" -t $(IMG) .
@@ -118,7 +125,7 @@ docker-push: ## Push the image IMG with Docker.
 ko-image: image ## The same as `make image`.
 image: ## Build the image IMG with cargo and buildah, without a Docker engine, into the file target/image/outrider.tar.
 	@command -v buildah >/dev/null || { echo "buildah is not there: apt-get install buildah, or use \`make docker-build\`" >&2; exit 1; }
-	$(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) -- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,--icf=all
+	@$(MAKE) --no-print-directory static
 	@rm -rf $(IMAGE_DIR) && mkdir -p $(IMAGE_DIR)/build
 	@cp $(TARGET_DIR)/$(IMAGE_PROFILE:dev=debug)/outrider $(IMAGE_DIR)/build/static
 	$(BUILDAH) build --quiet --isolation chroot --build-context build=$(IMAGE_DIR)/build --timestamp 0 --tag $(IMG) . >/dev/null
