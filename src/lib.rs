@@ -15,6 +15,7 @@ pub mod certs;
 mod choice;
 pub mod cli;
 pub mod config;
+pub mod crd;
 pub mod doctor;
 pub mod logging;
 pub mod manager;

@@ -4,7 +4,6 @@
 //! rule, no watch, no webhook, no metric. To add a kind, write its folder and add its line to [`KINDS`].
 
 pub mod collector;
-mod crd;
 pub mod cronjob;
 mod kind;
 mod kinds;
@@ -12,7 +11,6 @@ pub mod object;
 mod owned;
 pub mod projectconfig;
 mod readiness;
-mod schema;
 pub mod simpledeployment;
 pub mod welcome;
 

@@ -2,32 +2,37 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::schema::{atomic_list, object, object_requiring, open, text, word};
+use crate::crd::schema::{atomic_list, object, open, requiring, text, word};
 use crate::sidecarset::vocabulary as words;
 
 /// A container or init container. `side` says where it goes by default.
 pub fn container(description: &str, side: &str) -> JSONSchemaProps {
-    open(object_requiring(
+    open(requiring(
         &["name"],
-        &format!(
-            "{description} Every field of a pod's container can be used; see `kubectl explain pod.spec.containers`."
-        ),
-        [
-            ("name", text("Name of the container in the pod: a DNS label, unique within the set and within the pod.")),
-            ("image", text("Container image.")),
-            (
-                "podInjectPolicy",
-                word(
-                    &words::INJECT_POLICIES,
-                    &format!("On which side of the pod's own containers it is put. Default: {side}."),
-                ),
+        object(
+            &format!(
+                "{description} Every field of a pod's container can be used; see `kubectl explain pod.spec.containers`."
             ),
-            ("upgradeStrategy", upgrade_strategy()),
-            ("shareVolumePolicy", share_policy("volume mounts")),
-            ("shareVolumeDevicePolicy", share_policy("volume devices")),
-            ("transferEnv", transfer_env()),
-            ("resourcesPolicy", resources_policy()),
-        ],
+            [
+                (
+                    "name",
+                    text("Name of the container in the pod: a DNS label, unique within the set and within the pod."),
+                ),
+                ("image", text("Container image.")),
+                (
+                    "podInjectPolicy",
+                    word(
+                        &words::INJECT_POLICIES,
+                        &format!("On which side of the pod's own containers it is put. Default: {side}."),
+                    ),
+                ),
+                ("upgradeStrategy", upgrade_strategy()),
+                ("shareVolumePolicy", share_policy("volume mounts")),
+                ("shareVolumeDevicePolicy", share_policy("volume devices")),
+                ("transferEnv", transfer_env()),
+                ("resourcesPolicy", resources_policy()),
+            ],
+        ),
     ))
 }
 

@@ -1,93 +1,41 @@
 //! The `CustomResourceDefinition`, written from code so that it cannot lag behind the types.
 
 mod container;
-mod schema;
 mod strategy;
 #[cfg(test)]
 mod tests;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionNames,
-    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, CustomResourceSubresourceStatus,
-    CustomResourceSubresources, CustomResourceValidation, JSONSchemaProps,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 
 use self::container::container;
-use self::schema::{
-    atomic_list, int32, int64, keyed_list, label_selector, moment, named_list, object, object_requiring, open, text,
+use self::strategy::{injection_strategy, update_strategy};
+use crate::crd::schema::{
+    atomic_list, column, conditions, int32, int64, keyed_list, label_selector, object, open, requiring, root, text,
     text_map, word,
 };
-use self::strategy::{injection_strategy, update_strategy};
+use crate::crd::{Definition, Scope};
 use crate::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
 use crate::sidecarset::vocabulary as words;
 
+const DESCRIPTION: &str = "SidecarSet puts containers beside the pods that it selects, when they are created.";
+
 /// The definition of the resource `sidecarsets`.
 pub fn sidecarset() -> CustomResourceDefinition {
-    CustomResourceDefinition {
-        metadata: ObjectMeta { name: Some(format!("{PLURAL}.{GROUP}")), ..ObjectMeta::default() },
-        spec: CustomResourceDefinitionSpec {
-            group: GROUP.to_owned(),
-            scope: "Cluster".to_owned(),
-            names: CustomResourceDefinitionNames {
-                kind: KIND.to_owned(),
-                list_kind: Some(format!("{KIND}List")),
-                plural: PLURAL.to_owned(),
-                singular: Some(KIND.to_lowercase()),
-                ..CustomResourceDefinitionNames::default()
-            },
-            versions: vec![version()],
-            ..CustomResourceDefinitionSpec::default()
-        },
-        ..CustomResourceDefinition::default()
-    }
-}
-
-fn version() -> CustomResourceDefinitionVersion {
-    CustomResourceDefinitionVersion {
-        name: VERSION.to_owned(),
-        served: true,
-        storage: true,
-        schema: Some(CustomResourceValidation { open_api_v3_schema: Some(root()) }),
-        subresources: Some(CustomResourceSubresources {
-            status: Some(CustomResourceSubresourceStatus(serde_json::Value::Object(serde_json::Map::new()))),
-            ..CustomResourceSubresources::default()
-        }),
-        additional_printer_columns: Some(vec![
+    let definition = Definition {
+        group: GROUP,
+        version: VERSION,
+        kind: KIND,
+        plural: PLURAL,
+        scope: Scope::Cluster,
+        schema: root(DESCRIPTION, spec_schema(), status()),
+        columns: vec![
             column("Matched", "integer", ".status.matchedPods", "Pods that the set selects and that carry it."),
             column("Updated", "integer", ".status.updatedPods", "Matched pods that carry the current revision."),
             column("Ready", "integer", ".status.readyPods", "Matched pods that are ready."),
-            column("Age", "date", ".metadata.creationTimestamp", "Time since the set was created."),
-        ]),
-        ..CustomResourceDefinitionVersion::default()
-    }
-}
-
-fn column(name: &str, type_: &str, json_path: &str, description: &str) -> CustomResourceColumnDefinition {
-    CustomResourceColumnDefinition {
-        name: name.to_owned(),
-        type_: type_.to_owned(),
-        json_path: json_path.to_owned(),
-        description: Some(description.to_owned()),
-        ..CustomResourceColumnDefinition::default()
-    }
-}
-
-fn root() -> JSONSchemaProps {
-    object(
-        "SidecarSet puts containers beside the pods that it selects, when they are created.",
-        [
-            ("apiVersion", text("Version of the API that the object is written in.")),
-            ("kind", text("Kind of the object.")),
-            (
-                "metadata",
-                // The API server knows the rest, and refuses any other schema here.
-                JSONSchemaProps { type_: Some("object".to_owned()), ..JSONSchemaProps::default() },
-            ),
-            ("spec", spec_schema()),
-            ("status", status()),
         ],
-    )
+        scale: None,
+    };
+    definition.into_crd()
 }
 
 /// The schema of `spec`.
@@ -110,7 +58,8 @@ pub fn spec_schema() -> JSONSchemaProps {
             ("namespaceSelector", label_selector("Namespaces to inject in, by their labels. Default: all.")),
             (
                 "initContainers",
-                named_list(
+                keyed_list(
+                    "name",
                     container(
                         "An init container to add; with restartPolicy Always it is a native sidecar.",
                         words::AFTER_APP_CONTAINER,
@@ -120,18 +69,19 @@ pub fn spec_schema() -> JSONSchemaProps {
             ),
             (
                 "containers",
-                named_list(
+                keyed_list(
+                    "name",
                     container("A container to add.", words::BEFORE_APP_CONTAINER),
                     "Containers to add when a pod is created.",
                 ),
             ),
             (
                 "volumes",
-                named_list(volume(), "Volumes that the added containers may mount. Unused ones are not added."),
+                keyed_list("name", volume(), "Volumes that the added containers may mount. Unused ones are not added."),
             ),
             ("updateStrategy", update_strategy()),
             ("injectionStrategy", injection_strategy()),
-            ("imagePullSecrets", named_list(pull_secret(), "Pull secrets to add to the pod.")),
+            ("imagePullSecrets", keyed_list("name", pull_secret(), "Pull secrets to add to the pod.")),
             ("revisionHistoryLimit", int32("How many old revisions of the set are kept. Default: 10.")),
             ("patchPodMetadata", atomic_list(pod_metadata(), "Annotations to put on the pod.")),
             ("customVersion", text("Your own name for this revision of the set; a label value.")),
@@ -156,19 +106,20 @@ pub fn spec_schema() -> JSONSchemaProps {
 }
 
 fn volume() -> JSONSchemaProps {
-    open(object_requiring(
+    open(requiring(
         &["name"],
-        "A volume. Every field of a pod's volume can be used; see `kubectl explain pod.spec.volumes`. \
+        object(
+            "A volume. Every field of a pod's volume can be used; see `kubectl explain pod.spec.volumes`. \
          Without a source it is an emptyDir.",
-        [("name", text("Name of the volume, which volumeMounts refer to: a DNS label."))],
+            [("name", text("Name of the volume, which volumeMounts refer to: a DNS label."))],
+        ),
     ))
 }
 
 fn pull_secret() -> JSONSchemaProps {
-    object_requiring(
+    requiring(
         &["name"],
-        "A pull secret.",
-        [("name", text("Name of the Secret. It must exist in the pod's namespace."))],
+        object("A pull secret.", [("name", text("Name of the Secret. It must exist in the pod's namespace."))]),
     )
 }
 
@@ -189,25 +140,6 @@ fn pod_metadata() -> JSONSchemaProps {
     )
 }
 
-fn conditions() -> JSONSchemaProps {
-    let condition = object_requiring(
-        &["type", "status", "lastTransitionTime", "reason", "message"],
-        "Something that is the case with the set, or is not.",
-        [
-            (
-                "type",
-                text("What. Programmed: the API server asks about the pods of the set; only with --narrow-webhooks."),
-            ),
-            ("status", word(&["True", "False", "Unknown"], "Whether it is the case.")),
-            ("observedGeneration", int64("The generation of the set that it is about.")),
-            ("lastTransitionTime", moment("When status last changed.")),
-            ("reason", text("Why, in one word.")),
-            ("message", text("Why, for people.")),
-        ],
-    );
-    keyed_list("type", condition, "What is the case with the set.")
-}
-
 fn status() -> JSONSchemaProps {
     object(
         "What the controller counted.",
@@ -219,7 +151,12 @@ fn status() -> JSONSchemaProps {
             ("updatedReadyPods", int32("Matched pods that are ready and carry the current revision.")),
             ("latestRevision", text("Name of the newest ControllerRevision.")),
             ("collisionCount", int32("How often the name of a new revision was taken already.")),
-            ("conditions", conditions()),
+            (
+                "conditions",
+                conditions(
+                    "What is the case with the set. Programmed: the API server asks about its pods; only with --narrow-webhooks.",
+                ),
+            ),
         ],
     )
 }

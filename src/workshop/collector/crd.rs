@@ -5,11 +5,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::api::{DEFAULT_MAX_IPS, DEPLOYMENT, GROUP, KIND, MOST_IPS, PLURAL, RESET_MAX_BYTES, VERSION};
-use crate::workshop::crd::Definition;
-use crate::workshop::schema::{
-    atomic_list, between, column, conditions, default, flag, int32, int64, not_negative, object, requiring, root,
-    short_text, text, text_map, time, word,
+use crate::crd::schema::{
+    atomic_list, between, column, conditions, default, flag, int32, int64, label_selector, not_negative, object,
+    requiring, root, short_text, text, time, word,
 };
+use crate::crd::{Definition, Scope};
 
 const DESCRIPTION: &str = "Collector reports where pods are, and counts the events of their Deployment.";
 
@@ -20,6 +20,7 @@ pub fn collector(_: &WebhookClientConfig) -> CustomResourceDefinition {
         version: VERSION,
         kind: KIND,
         plural: PLURAL,
+        scope: Scope::Namespaced,
         schema: requiring(&["spec"], root(DESCRIPTION, spec(), status())),
         columns: vec![
             column("Target", "string", ".spec.target.name", "The Deployment whose pods are meant."),
@@ -50,37 +51,13 @@ fn spec() -> JSONSchemaProps {
     object(
         "Which pods to report on: those of a selector or those of a target.",
         [
-            ("selector", label_selector()),
+            ("selector", label_selector("Pods of the Collector's namespace, by their labels.")),
             ("target", requiring(&["name"], target)),
             ("includeIPv6", default(true.into(), flag("Whether IPv6 addresses are listed. Default: true."))),
             ("maxIPs", default(DEFAULT_MAX_IPS.into(), max_ips)),
             ("reset", short_text(RESET_MAX_BYTES, "Any text; another one makes the counters begin at zero.")),
         ],
     )
-}
-
-fn label_selector() -> JSONSchemaProps {
-    let values = atomic_list(text("A label value."), "Values for In and NotIn; none for Exists and DoesNotExist.");
-    let term = object(
-        "A condition on one label.",
-        [
-            ("key", text("Key of the label.")),
-            ("operator", text("In, NotIn, Exists or DoesNotExist.")),
-            ("values", values),
-        ],
-    );
-    let terms = atomic_list(requiring(&["key", "operator"], term), "Further conditions; all must hold.");
-    JSONSchemaProps {
-        // As in the API's own types: half a selector from one manager and half from another means neither.
-        x_kubernetes_map_type: Some("atomic".to_owned()),
-        ..object(
-            "Pods of the Collector's namespace, by their labels.",
-            [
-                ("matchLabels", text_map("Labels that must be there with exactly these values.")),
-                ("matchExpressions", terms),
-            ],
-        )
-    }
 }
 
 fn status() -> JSONSchemaProps {

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::api::{GROUP, KIND, PLURAL, VERSION};
 use super::v2;
 use super::vocabulary as words;
-use crate::workshop::schema::{
+use crate::crd::schema::{
     atomic_list, column, conditions, flag, int32, int64, not_negative, object, open, requiring, root, short_text, text,
     text_map, time, word,
 };

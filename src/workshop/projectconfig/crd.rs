@@ -5,8 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use crate::config::{FIELDS, Form, GROUP, KIND, MOST_WORKERS, PLURAL, VERSION};
-use crate::workshop::crd::Definition;
-use crate::workshop::schema::{Field, between, column, flag, int32, int64, map_of, object, root, text};
+use crate::crd::schema::{Field, between, column, flag, int32, int64, map_of, object, root, text};
+use crate::crd::{Definition, Scope};
 
 const SECTIONS: [(&str, &str); 5] = [
     ("controller", "The controllers."),
@@ -29,6 +29,7 @@ pub fn projectconfig(_: &WebhookClientConfig) -> CustomResourceDefinition {
         version: VERSION,
         kind: KIND,
         plural: PLURAL,
+        scope: Scope::Namespaced,
         schema,
         columns: vec![column("Cluster", "string", ".clusterName", "Name of the cluster.")],
         scale: None,

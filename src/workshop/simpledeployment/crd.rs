@@ -6,8 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::json;
 
 use super::api::{DEFAULT_REPLICAS, GROUP, KIND, PLURAL, VERSION};
-use crate::workshop::crd::Definition;
-use crate::workshop::schema::{between, column, conditions, default, int32, int64, object, root, text};
+use crate::crd::schema::{between, column, conditions, default, int32, int64, object, root, text};
+use crate::crd::{Definition, Scope};
 
 /// The definition of the resource `simpledeployments`.
 pub fn simpledeployment(_: &WebhookClientConfig) -> CustomResourceDefinition {
@@ -16,6 +16,7 @@ pub fn simpledeployment(_: &WebhookClientConfig) -> CustomResourceDefinition {
         version: VERSION,
         kind: KIND,
         plural: PLURAL,
+        scope: Scope::Namespaced,
         schema: root(
             "SimpleDeployment keeps a Deployment that always has the number of replicas asked for.",
             spec(),

@@ -5,8 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::api::{GROUP, KIND, PLURAL, VERSION};
-use crate::workshop::crd::Definition;
-use crate::workshop::schema::{column, conditions, flag, int64, object, root, text};
+use crate::crd::schema::{column, conditions, flag, int64, object, root, text};
+use crate::crd::{Definition, Scope};
 
 /// The definition of the resource `welcomes`.
 pub fn welcome(_: &WebhookClientConfig) -> CustomResourceDefinition {
@@ -26,6 +26,7 @@ pub fn welcome(_: &WebhookClientConfig) -> CustomResourceDefinition {
         version: VERSION,
         kind: KIND,
         plural: PLURAL,
+        scope: Scope::Namespaced,
         schema: root("Welcome runs a web server that greets somebody: a Deployment and a Service.", spec, status),
         columns: vec![
             column("Name to greet", "string", ".spec.name", "Who is greeted; world when empty."),

@@ -71,6 +71,15 @@ pub fn default(value: Value, schema: JSONSchemaProps) -> JSONSchemaProps {
     JSONSchemaProps { default: Some(JSON(value)), ..schema }
 }
 
+/// A number or a string, such as a percentage.
+pub fn int_or_string(description: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        description: Some(description.to_owned()),
+        x_kubernetes_int_or_string: Some(true),
+        ..JSONSchemaProps::default()
+    }
+}
+
 /// A map with known fields.
 pub fn object(description: &str, fields: impl IntoIterator<Item = Field>) -> JSONSchemaProps {
     let properties = fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<BTreeMap<_, _>>();
@@ -114,6 +123,26 @@ pub fn keyed_list(key: &str, items: JSONSchemaProps, description: &str) -> JSONS
 /// The same schema, which keeps fields that it does not name.
 pub fn open(schema: JSONSchemaProps) -> JSONSchemaProps {
     JSONSchemaProps { x_kubernetes_preserve_unknown_fields: Some(true), ..schema }
+}
+
+/// A label selector.
+pub fn label_selector(description: &str) -> JSONSchemaProps {
+    let values = atomic_list(text("A label value."), "Values for In and NotIn; none for Exists and DoesNotExist.");
+    let term = object(
+        "A condition on one label.",
+        [
+            ("key", text("Key of the label.")),
+            ("operator", text("In, NotIn, Exists or DoesNotExist.")),
+            ("values", values),
+        ],
+    );
+    let terms = atomic_list(requiring(&["key", "operator"], term), "Further conditions; all must hold.");
+    let fields = [
+        ("matchLabels", text_map("Labels that must be there with exactly these values.")),
+        ("matchExpressions", terms),
+    ];
+    // As in the API's own types: half a selector from one manager and half from another means neither.
+    JSONSchemaProps { x_kubernetes_map_type: Some("atomic".to_owned()), ..object(description, fields) }
 }
 
 /// The conditions of a status.

@@ -1,4 +1,6 @@
-//! A `CustomResourceDefinition` of one version.
+//! A `CustomResourceDefinition` of one version, written from code so that it cannot lag behind the types.
+
+pub mod schema;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionNames,
@@ -7,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// What a namespaced resource of one version consists of.
+/// What a resource of one version consists of.
 pub struct Definition {
     /// API group.
     pub group: &'static str,
@@ -17,6 +19,8 @@ pub struct Definition {
     pub kind: &'static str,
     /// The plural in URLs.
     pub plural: &'static str,
+    /// Whether its objects lie in namespaces.
+    pub scope: Scope,
     /// The whole object.
     pub schema: JSONSchemaProps,
     /// Columns of `kubectl get` between the name and the age.
@@ -25,10 +29,19 @@ pub struct Definition {
     pub scale: Option<CustomResourceSubresourceScale>,
 }
 
+/// Where the objects of a resource lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In namespaces.
+    Namespaced,
+    /// In the cluster.
+    Cluster,
+}
+
 impl Definition {
     /// The definition, with the sub-resource `status` and a column for the age.
     pub fn into_crd(mut self) -> CustomResourceDefinition {
-        self.columns.push(super::schema::column(
+        self.columns.push(schema::column(
             "Age",
             "date",
             ".metadata.creationTimestamp",
@@ -48,7 +61,7 @@ impl Definition {
             metadata: ObjectMeta { name: Some(format!("{}.{}", self.plural, self.group)), ..ObjectMeta::default() },
             spec: CustomResourceDefinitionSpec {
                 group: self.group.to_owned(),
-                scope: "Namespaced".to_owned(),
+                scope: format!("{:?}", self.scope),
                 names: CustomResourceDefinitionNames {
                     kind: self.kind.to_owned(),
                     list_kind: Some(format!("{}List", self.kind)),
