@@ -153,11 +153,26 @@ test: ## All tests: the quick ones first, then those on a real API server, which
 	@echo "==> tests on a real API server" && $(MAKE) --no-print-directory test-cluster
 
 # The same packages as in test-unit: with fewer, cargo would build their dependencies anew with fewer features.
-# promtool takes longer to build than everything else here: who has it names it, and runs that test alone.
+# promtool takes longer to build than everything else here: who has it names it, and runs that test alone. Another version of
+# Outrider is there in `make test-skew` only.
 .PHONY: test-cluster
 test-cluster: ## Tests on a real API server.
 	$(CARGO) test --locked -p cluster
-	$(CARGO) test --locked --workspace --exclude cluster --exclude node -- --ignored --skip alerts_fire_when_promtool
+	$(CARGO) test --locked --workspace --exclude cluster --exclude node -- --ignored \
+	  --skip alerts_fire_when_promtool --skip version_skew::
+
+# Each commit has a folder of its own: what cargo built of one is never taken for another.
+.PHONY: test-skew
+test-skew: ## Replicas of this version beside replicas of the git ref PREVIOUS, as while a rollout lasts.
+	@[[ -n "$(PREVIOUS)" ]] || { echo "PREVIOUS is the git ref of the other version: make test-skew PREVIOUS=v0.1.0" >&2; exit 1; }
+	@commit=$$(git rev-parse --verify --short=12 "$(PREVIOUS)^{commit}") && previous=$(TARGET_DIR)/skew/$$commit && \
+	if [[ ! -x $$previous/outrider ]]; then \
+	  echo "==> building $(PREVIOUS) ($$commit)" && mkdir -p $$previous && git archive $$commit | tar --extract --directory $$previous && \
+	  OUTRIDER_COMMIT=$$commit $(CARGO) build --locked --manifest-path $$previous/Cargo.toml --target-dir $(TARGET_DIR) --bin outrider && \
+	  cp $(TARGET_DIR)/debug/outrider $$previous/outrider; \
+	fi && \
+	OUTRIDER_PREVIOUS=$$previous/outrider $(CARGO) test --locked --workspace --exclude cluster --exclude node --test e2e -- --ignored \
+	  version_skew::
 
 .PHONY: soak
 soak: ## Availability at full length: a minute and 3,000 creates for each disturbance; prints the figures.

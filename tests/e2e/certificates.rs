@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -14,7 +14,9 @@ use outrider::certs::anchor::Anchor;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually};
-use crate::replicas::{CONFIGURATIONS, creating_pods, get, has_ca_bundles, service, small_cluster, webhooks_at};
+use crate::replicas::{
+    CONFIGURATIONS, Endpoints, creating_pods, get, has_ca_bundles, service, small_cluster, webhooks_at,
+};
 use crate::room::SET;
 
 /// A new authority after 20 s.
@@ -73,7 +75,7 @@ fn made(name: &str) -> Authority {
 struct Rollout<'a> {
     cluster: &'a Cluster,
     account: &'a Path,
-    endpoints: Arc<Mutex<Vec<(std::net::SocketAddr, std::net::SocketAddr)>>>,
+    endpoints: Arc<Endpoints>,
 }
 
 impl Rollout<'_> {
@@ -87,7 +89,7 @@ impl Rollout<'_> {
         ];
         let short = ["--leader-elect-retry-period=1s"];
         let replica = Outrider::start(self.cluster, self.account, &[&common[..], &short, lives, flags].concat());
-        self.endpoints.lock().unwrap().push((replica.webhooks, replica.health()));
+        self.endpoints.add(&replica);
         replica.ready();
         replica
     }

@@ -26,5 +26,6 @@ mod scrapers;
 mod sets;
 mod toy_webhook;
 mod verify;
+mod version_skew;
 mod ways_out;
 mod workshop;

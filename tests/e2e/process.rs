@@ -26,16 +26,24 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// The binary of this version.
+pub const OUTRIDER: &str = env!("CARGO_BIN_EXE_outrider");
+
 /// What the command prints.
 pub fn outrider(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_outrider")).args(args).output().unwrap();
+    printed_by(Path::new(OUTRIDER), args)
+}
+
+/// What the command of another version prints.
+pub fn printed_by(binary: &Path, args: &[&str]) -> String {
+    let output = Command::new(binary).args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Runs a command against a cluster.
 pub fn outrider_on(kubeconfig: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    let mut command = Command::new(OUTRIDER);
     let output = command.args(args).arg("--kubeconfig").arg(kubeconfig).env_remove("POD_NAMESPACE").output().unwrap();
     Output {
         code: output.status.code(),
@@ -96,13 +104,18 @@ impl Outrider {
 
     /// With this kubeconfig and these flags. Its log is with those of the cluster.
     pub fn start(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
+        Self::start_binary(Path::new(OUTRIDER), cluster, kubeconfig, flags)
+    }
+
+    /// The same for the binary of another version.
+    pub fn start_binary(binary: &Path, cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
         let (health, metrics) = (free_address(), free_address());
         let given = |name: &str| flags.iter().find_map(|flag| flag.strip_prefix(name));
         let webhooks = given("--webhook-bind-address=").map_or_else(free_address, |text| text.parse().unwrap());
         let log = cluster.dir().join(format!("logs/outrider-{}.log", health.port()));
         let file = File::create(&log).unwrap();
         let mut command = Command::new("sh");
-        command.args(["-c", SUPERVISOR, "supervisor", env!("CARGO_BIN_EXE_outrider"), "serve"]);
+        command.args(["-c", SUPERVISOR, "supervisor"]).arg(binary).arg("serve");
         command.args(["--log-level=info,outrider=debug", "--log-format=text"]);
         command.arg("--kubeconfig").arg(kubeconfig);
         command.arg(format!("--health-probe-bind-address={health}"));

@@ -1,7 +1,7 @@
 //! Two replicas behind one address, as a Service has it.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,18 +17,42 @@ use crate::process::{Outrider, eventually, install, is_ready, outrider, service_
 use crate::room::{POD, SET, USER, containers};
 use crate::toy_webhook::post;
 
-/// Each connection goes to one of the replicas that say they are ready, in turn. `replicas` holds where each serves webhooks
-/// and its probes.
-pub fn service(replicas: Arc<Mutex<Vec<(SocketAddr, SocketAddr)>>>) -> SocketAddr {
+/// Where a Service leads to.
+#[derive(Default)]
+pub struct Endpoints {
+    /// Where each replica serves webhooks and its probes.
+    replicas: Mutex<Vec<(SocketAddr, SocketAddr)>>,
+    connections: Mutex<Vec<TcpStream>>,
+}
+
+impl Endpoints {
+    pub fn add(&self, replica: &Outrider) {
+        self.replicas.lock().unwrap().push((replica.webhooks, replica.health()));
+    }
+
+    /// These and no others from now on, also for who is connected already. Nobody may be asking meanwhile.
+    pub fn set(&self, replicas: &[&Outrider]) {
+        self.replicas.lock().unwrap().clear();
+        replicas.iter().for_each(|replica| self.add(replica));
+        for connection in self.connections.lock().unwrap().drain(..) {
+            // It may be closed already.
+            drop(connection.shutdown(Shutdown::Both));
+        }
+    }
+}
+
+/// Each connection goes to one of the replicas that say they are ready, in turn.
+pub fn service(endpoints: Arc<Endpoints>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for (turn, client) in listener.incoming().flatten().enumerate() {
-            let replicas = replicas.lock().unwrap().clone();
+            let replicas = endpoints.replicas.lock().unwrap().clone();
             let in_turn = (0..replicas.len()).map(|step| replicas[(turn + step) % replicas.len()]);
             let ready = in_turn.filter(|(_, health)| is_ready(*health));
             if let Some(server) = ready.map(|(webhooks, _)| TcpStream::connect(webhooks)).find_map(Result::ok) {
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                endpoints.connections.lock().unwrap().push(server.try_clone().unwrap());
                 thread::spawn(move || pass(from, to));
                 thread::spawn(move || pass(server, client));
             }
@@ -41,13 +65,17 @@ pub fn service(replicas: Arc<Mutex<Vec<(SocketAddr, SocketAddr)>>>) -> SocketAdd
 fn pass(mut from: TcpStream, mut to: TcpStream) {
     // However it ends, the other side learns that it has.
     drop(io::copy(&mut from, &mut to));
-    drop(to.shutdown(std::net::Shutdown::Write));
+    drop(to.shutdown(Shutdown::Write));
 }
 
 /// The printed webhook configurations, with an address in place of the Service.
 pub fn webhooks_at(address: SocketAddr) -> String {
-    let printed = yaml::read(&outrider(&["manifests", "webhooks"])).unwrap();
-    let configurations = printed.into_iter().map(|document| {
+    at_address(&outrider(&["manifests", "webhooks"]), address)
+}
+
+/// The same for what another version printed.
+pub fn at_address(configurations: &str, address: SocketAddr) -> String {
+    let configurations = yaml::read(configurations).unwrap().into_iter().map(|document| {
         let mut configuration = document.value;
         for webhook in configuration["webhooks"].as_array_mut().unwrap() {
             let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
@@ -116,6 +144,12 @@ fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
 
 pub const CONFIGURATIONS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
 
+/// The certificate of the authority in the Secret.
+pub fn own_authority(cluster: &Cluster) -> Vec<u8> {
+    let secret = get(cluster, &["secret", "-n", "outrider-system", "outrider-ca"]);
+    STANDARD.decode(secret["data"]["tls.crt"].as_str().unwrap()).unwrap()
+}
+
 pub fn has_ca_bundles(cluster: &Cluster) -> bool {
     let list = get(cluster, &[CONFIGURATIONS]);
     let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
@@ -145,16 +179,16 @@ fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
     let other = Outrider::start(&cluster, &account, &flags);
     other.ready();
     leader.ready();
-    let replicas = vec![(leader.webhooks, leader.health()), (other.webhooks, other.health())];
-    let address = service(Arc::new(Mutex::new(replicas)));
+    let endpoints = Arc::new(Endpoints::default());
+    endpoints.set(&[&leader, &other]);
+    let address = service(endpoints);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
     eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
     let status = || get(&cluster, &["sidecarset", "replicated"])["status"].clone();
     eventually("the set is observed", || status()["observedGeneration"] == 1);
 
-    let secret = get(&cluster, &["secret", "-n", "outrider-system", "outrider-ca"]);
-    let ca = STANDARD.decode(secret["data"]["tls.crt"].as_str().unwrap()).unwrap();
+    let ca = own_authority(&cluster);
     let mut patches = Vec::new();
     for replica in [&leader, &other] {
         let mut patch = Value::Null;
