@@ -179,9 +179,9 @@ soak: ## Availability at full length: a minute and 3,000 creates for each distur
 	OUTRIDER_SOAK=1 $(CARGO) test --locked -p outrider --test availability -- --ignored --nocapture --test-threads=1
 
 # The chart's default is a released image; tests bring theirs in.
-test-node test-node-all: IMG := localhost/outrider:test
+test-node test-node-all node: IMG := localhost/outrider:test
 # `make test` has built it already.
-test-node: IMAGE_PROFILE := dev
+test-node node: IMAGE_PROFILE := dev
 
 .PHONY: test-node
 test-node: image ## One install of the chart on a real node: kubelet, containerd, cert-manager. Needs root and Linux.
@@ -191,6 +191,10 @@ test-node: image ## One install of the chart on a real node: kubelet, containerd
 .PHONY: test-node-all
 test-node-all: image ## All ways to install on a real node, one after the other, with the image as it is released.
 	OUTRIDER_IMAGE=$(IMAGE_DIR)/outrider.tar $(CARGO) test --locked -p node --test install -- --ignored --nocapture --test-threads=1
+
+.PHONY: node
+node: image ## A real node to play with, until Ctrl-C; prints how to run commands beside it. Needs root and Linux.
+	@OUTRIDER_IMAGE=$(IMAGE_DIR)/outrider.tar $(CARGO) run --quiet --locked -p node
 
 .PHONY: collector-experiment
 collector-experiment: ## Count the events of a Deployment that is scaled, switched and loses pods; starts its own cluster.

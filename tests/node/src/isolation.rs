@@ -1,23 +1,25 @@
-//! Running a test in namespaces of its own.
+//! Running a test, or a program, in namespaces of its own.
 
 use std::env;
 use std::fs;
-use std::io::Read;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use cluster::{Tools, one_passed, progress_on_stderr};
 
-use crate::REQUIRED;
-use crate::host;
+use crate::{REQUIRED, Visit, host};
 
-/// Tells the test that it is inside, and which cgroup its pods belong into.
+/// Tells what runs there that it is inside, and which cgroup its pods belong into.
 const INSIDE: &str = "OUTRIDER_NODE_CGROUP";
 
 /// A test that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(600);
+
+/// What a cgroup is called before the id of the process that made it.
+const CGROUP: &str = "outrider-node-";
 
 /// Runs `test` inside network, mount and process namespaces: this process runs itself again there, for the test `name`
 /// alone. The namespaces end with the test, and everything in them, also when this process is killed.
@@ -26,29 +28,59 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// If the machine lacks something, if the test fails, and if there is none of this name.
 pub fn isolated(name: &str, test: impl FnOnce()) {
     if env::var_os(INSIDE).is_some() {
-        end_when_the_outer_process_does();
-        host::prepare();
-        test();
+        end_after(LIMIT);
+        inside(test);
         return;
     }
+    let mut passed = Ok(false);
+    let status = run_again(&["--exact", name, "--include-ignored", "--nocapture", "--test-threads=1"], |stdout| {
+        passed = one_passed(stdout);
+    });
+    let passed = passed.unwrap_or_else(|error| panic!("cannot read what {name} prints: {error}"));
+    assert!(passed && status.success(), "{name} did not pass inside its namespaces ({status}): see above");
+}
+
+/// Runs `program`, which is all that this executable does, in such namespaces until one of the two is ended.
+///
+/// # Panics
+/// If the machine lacks something, or the program ends by itself.
+pub fn isolated_program(program: impl FnOnce(&Visit)) {
+    if env::var_os(INSIDE).is_some() {
+        let visit = Visit::here();
+        inside(|| program(&visit));
+        return;
+    }
+    let status = run_again(&[], |mut stdout| {
+        // If nobody reads any more, the program goes on.
+        drop(io::copy(&mut stdout, &mut io::stdout()));
+    });
+    panic!("what ran in the namespaces has ended ({status}): see above");
+}
+
+fn inside(run: impl FnOnce()) {
+    end_when_the_outer_process_does();
+    host::prepare();
+    run();
+}
+
+fn run_again(args: &[&str], read: impl FnOnce(ChildStdout)) -> ExitStatus {
     require();
     // The network is not there any more when the node starts.
     let tools = Tools::locate_for_node(&progress_on_stderr).unwrap_or_else(|error| panic!("{error}"));
-    let cgroup = format!("outrider-node-{}", std::process::id());
+    remove_cgroups_left_behind();
+    let cgroup = format!("{CGROUP}{}", std::process::id());
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
-    command.arg(env::current_exe().unwrap_or_else(|error| panic!("cannot find this program: {error}")));
-    command.args(["--exact", name, "--include-ignored", "--nocapture", "--test-threads=1"]);
+    command.arg(env::current_exe().unwrap_or_else(|error| panic!("cannot find this program: {error}"))).args(args);
     command.env(INSIDE, &cgroup).env("TMPDIR", "/run").env("PATH", path_with(&tools));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot run unshare: {error}"));
     let outer_end = child.stdin.take();
-    let passed = child.stdout.take().map_or(Ok(false), one_passed);
+    child.stdout.take().map(read);
     let status = child.wait().unwrap_or_else(|error| panic!("cannot wait for unshare: {error}"));
     drop(outer_end);
     remove_cgroups(&cgroup);
-    let passed = passed.unwrap_or_else(|error| panic!("cannot read what {name} prints: {error}"));
-    assert!(passed && status.success(), "{name} did not pass inside its namespaces ({status}): see above");
+    status
 }
 
 /// The cgroup, from the root of every hierarchy, that pods of this test belong into.
@@ -60,12 +92,15 @@ pub(crate) fn cgroup() -> String {
 /// the outer process alone.
 fn end_when_the_outer_process_does() {
     thread::spawn(|| {
-        drop(std::io::stdin().read_to_end(&mut Vec::new()));
+        drop(io::stdin().read_to_end(&mut Vec::new()));
         std::process::exit(1);
     });
-    thread::spawn(|| {
-        thread::sleep(LIMIT);
-        eprintln!("the test has not ended in {} s", LIMIT.as_secs());
+}
+
+fn end_after(limit: Duration) {
+    thread::spawn(move || {
+        thread::sleep(limit);
+        eprintln!("the test has not ended in {} s", limit.as_secs());
         std::process::exit(1);
     });
 }
@@ -89,10 +124,24 @@ fn require() {
     assert!(missing.is_empty(), "a node needs packages that are not there: apt-get install {}", missing.join(" "));
 }
 
+/// Of processes that were killed before they could remove theirs.
+fn remove_cgroups_left_behind() {
+    let names = hierarchies().flat_map(|hierarchy| fs::read_dir(hierarchy).into_iter().flatten().flatten());
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let ended = |name: &String| name.strip_prefix(CGROUP).is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+    names.filter(ended).for_each(|name| remove_cgroups(&name));
+}
+
+/// Each directory in which there may be a cgroup of ours: of the first version there are many.
+fn hierarchies() -> impl Iterator<Item = PathBuf> {
+    let root = Path::new("/sys/fs/cgroup");
+    let children = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    children.chain([root.to_owned()])
+}
+
 /// Killed containers leave their groups behind, empty.
 fn remove_cgroups(name: &str) {
-    let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten().map(|entry| entry.path());
-    for top in hierarchies.chain([Path::new("/sys/fs/cgroup").to_owned()]).map(|root| root.join(name)) {
+    for top in hierarchies().map(|hierarchy| hierarchy.join(name)) {
         for child in fs::read_dir(&top).into_iter().flatten().flatten() {
             drop(fs::remove_dir(child.path()));
         }

@@ -1,4 +1,4 @@
-//! A whole Kubernetes node on this machine, for tests that install Outrider as a user would.
+//! A whole Kubernetes node on this machine, for tests that install Outrider as a user would, and for people (`make node`).
 //!
 //! The control plane is that of the crate `cluster`; beside it run kubelet, containerd, kube-proxy and cert-manager's
 //! controllers, and pods are real processes with addresses of their own. [`isolated`] gives all of it network, mount and
@@ -14,10 +14,12 @@ mod images;
 mod isolation;
 mod node;
 mod settings;
+mod visit;
 
 pub use images::{APP, Image};
-pub use isolation::isolated;
+pub use isolation::{isolated, isolated_program};
 pub use node::Node;
+pub use visit::Visit;
 
 /// Programs that must be in `PATH`, and the Debian packages that bring them.
 pub const REQUIRED: [(&str, &str); 8] = [

@@ -6,6 +6,7 @@
 mod creates;
 mod kustomize;
 mod release;
+mod scaled_to_zero;
 mod serving;
 mod workloads;
 
@@ -60,6 +61,23 @@ fn the_kustomize_tree_works_from_deploy_to_undeploy() {
         kustomize::deploy(&node);
         used_while(&node, || serving::renew_certificate(&node));
         kustomize::undeploy(&node);
+        workloads::pod_is_left_alone(&node);
+    });
+}
+
+/// Values that are off by default, of which the leader writes the webhook configurations.
+#[test]
+#[ignore = "needs root: make test-node-all"]
+fn outrider_writes_ca_bundle_and_lets_pods_pass_while_it_is_scaled_to_zero() {
+    isolated("outrider_writes_ca_bundle_and_lets_pods_pass_while_it_is_scaled_to_zero", || {
+        let node = Node::start(&[Image::outrider()]);
+        let release = Release::new(&node);
+        release.install(&["--set=webhook.writeCaBundle=true,webhook.failOpenWhenScaledToZero=true"]);
+        serving::ca_bundle_is_of_the_secret(&node);
+        used_while(&node, || serving::renew_certificate(&node));
+        scaled_to_zero::pods_pass_without_a_companion_while_nobody_serves(&node);
+        serving::ca_bundle_is_of_the_secret(&node);
+        release.uninstall();
         workloads::pod_is_left_alone(&node);
     });
 }

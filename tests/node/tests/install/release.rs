@@ -2,7 +2,7 @@
 
 use node::Node;
 
-use crate::serving::{NAMESPACE, kubectl};
+use crate::serving::{CONFIGURATIONS, NAMESPACE, kubectl};
 use crate::workloads::step;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/outrider");
@@ -60,8 +60,7 @@ impl<'a> Release<'a> {
         let list = ["get", &resources.join(","), "--all-namespaces", LABEL, "--output=name", "--ignore-not-found"];
         let definition = "customresourcedefinition.apiextensions.k8s.io/sidecarsets.apps.outrider.dev";
         self.0.cluster().wait_for_kubectl("the release to be gone", &list, definition).unwrap();
-        let configurations = ["get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=name"];
-        assert_eq!(kubectl(self.0, &configurations), "");
+        assert_eq!(kubectl(self.0, &["get", CONFIGURATIONS, "--output=name"]), "");
         step("its namespace deleted", || kubectl(self.0, &["delete", "namespace", NAMESPACE, "--timeout=90s"]));
     }
 }

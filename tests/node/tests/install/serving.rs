@@ -10,6 +10,8 @@ use crate::workloads::step;
 
 /// Where they run.
 pub const NAMESPACE: &str = "outrider-system";
+/// What has the API server ask them.
+pub const CONFIGURATIONS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
 
 /// Asks cert-manager for a new certificate as `cmctl renew` does, and waits until every replica serves it.
 pub fn renew_certificate(node: &Node) {
@@ -40,6 +42,21 @@ fn certificates_end(node: &Node) -> Vec<f64> {
     let ends: Vec<f64> = addresses.split_whitespace().map(end).collect();
     assert_eq!(ends.len(), 2, "two replicas: {addresses}");
     ends
+}
+
+/// Every webhook trusts the authority of the certificate in the Secret, and Outrider wrote so.
+pub fn ca_bundle_is_of_the_secret(node: &Node) {
+    let authority = kubectl(node, &["get", "secret", "outrider-webhook-cert", r"-o=jsonpath={.data.ca\.crt}"]);
+    let bundles = "-o=jsonpath={.items[*].webhooks[*].clientConfig.caBundle}";
+    let bundles = kubectl(node, &["get", CONFIGURATIONS, bundles]);
+    let bundles: Vec<&str> = bundles.split_whitespace().collect();
+    assert!(
+        !authority.is_empty() && bundles.len() > 1 && bundles.iter().all(|bundle| *bundle == authority),
+        "{bundles:?}"
+    );
+    let managers = "-o=jsonpath={.items[*].metadata.managedFields[*].manager}";
+    let managers = kubectl(node, &["get", CONFIGURATIONS, "--show-managed-fields", managers]);
+    assert!(managers.contains("outrider-ca-bundle") && !managers.contains("cainjector"), "{managers}");
 }
 
 /// Resident memory of all processes of Outrider, now and at most, as the kernel counts it.
