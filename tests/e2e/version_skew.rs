@@ -17,7 +17,9 @@ use crate::room::SET;
 use crate::toy_webhook::Begun;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
-const FLAGS: [&str; 3] = ["--certificates=self", "--leader-elect", "--drain-delay=2s"];
+/// Whose definition has a caBundle too.
+const KIND: &str = "--enable-kinds=cronjob";
+const FLAGS: [&str; 4] = [KIND, "--certificates=self", "--leader-elect", "--drain-delay=2s"];
 const MUTATE_SETS: &str = "/mutate-apps-outrider-dev-v1alpha1-sidecarset";
 /// What both versions serve, whatever kinds a later one adds.
 const PATHS: [&str; 4] =
@@ -53,9 +55,7 @@ impl Pair {
     /// Definitions, roles and webhook configurations are those of `manifests`.
     fn start(manifests: &Path, binaries: [PathBuf; 2]) -> Self {
         let (cluster, account) = small_cluster();
-        if manifests != Path::new(OUTRIDER) {
-            replace_manifests(&cluster, manifests);
-        }
+        apply_manifests(&cluster, manifests);
         let first = Outrider::start_binary(&binaries[0], &cluster, &account, &FLAGS);
         eventually("the first leads", || first.leads());
         let second = Outrider::start_binary(&binaries[1], &cluster, &account, &FLAGS);
@@ -64,9 +64,11 @@ impl Pair {
         let endpoints = Arc::new(Endpoints::default());
         endpoints.set(&[&first, &second]);
         let configurations =
-            at_address(&printed_by(manifests, &["manifests", "webhooks"]), service(Arc::clone(&endpoints)));
+            at_address(&printed_by(manifests, &["manifests", "webhooks", KIND]), service(Arc::clone(&endpoints)));
         cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&configurations)).unwrap();
-        eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
+        eventually("the leader has written the caBundles", || {
+            has_ca_bundles(&cluster) && conversion_has_ca_bundle(&cluster)
+        });
         Self { first, second, binaries, endpoints, cluster: Arc::new(cluster), account }
     }
 
@@ -123,15 +125,23 @@ impl Pair {
     }
 }
 
-/// In place of those of this version.
-fn replace_manifests(cluster: &Cluster, binary: &Path) {
+/// Definitions and roles, in place of those that are there.
+fn apply_manifests(cluster: &Cluster, binary: &Path) {
     for what in ["rbac", "crds"] {
-        let ours = printed_by(Path::new(OUTRIDER), &["manifests", what]);
-        cluster.kubectl_ok(&["delete", "--wait", "-f", "-"], Some(&ours)).unwrap();
-        let theirs = printed_by(binary, &["manifests", what]);
+        if binary != Path::new(OUTRIDER) {
+            let ours = printed_by(Path::new(OUTRIDER), &["manifests", what]);
+            cluster.kubectl_ok(&["delete", "-f", "-"], Some(&ours)).unwrap();
+        }
+        let theirs = printed_by(binary, &["manifests", what, KIND]);
         cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&theirs)).unwrap();
     }
     cluster.wait_for_definitions().unwrap();
+}
+
+/// The definition of a kind that is converted trusts the authority too.
+fn conversion_has_ca_bundle(cluster: &Cluster) -> bool {
+    let definition = get(cluster, &["customresourcedefinition", "cronjobs.batch.outrider.dev"]);
+    definition["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"].is_string()
 }
 
 /// The same manifests are stored as the same sets, through either version; so is a change.
@@ -242,7 +252,7 @@ fn serve_side_by_side(manifests: &Path, binaries: [PathBuf; 2]) {
     for replica in [&pair.first, &pair.second] {
         assert_eq!(replica.forbidden(), [""; 0]);
     }
-    eprintln!("{created} pods were created meanwhile");
+    eprintln!("{created} pods were created while the leader changed");
 }
 
 /// Name and version of the webhook configurations and definitions.
