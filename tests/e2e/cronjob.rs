@@ -127,10 +127,17 @@ impl Room {
             json!({"type": type_, "status": "True", "reason": "Test", "message": "", "lastProbeTime": time,
                 "lastTransitionTime": time})
         };
-        let before = if outcome == "Complete" { "SuccessCriteriaMet" } else { "FailureTarget" };
-        let mut status = json!({"startTime": time, "conditions": [condition(before)], "uncountedTerminatedPods": {}});
+        // API servers before 1.31 refuse this one of a Job without a success policy; newer ones insist on it.
+        let before = match outcome {
+            "Complete" if stage().cluster.minor_version() < 31 => None,
+            "Complete" => Some("SuccessCriteriaMet"),
+            _ => Some("FailureTarget"),
+        };
+        let mut conditions: Vec<Value> = before.into_iter().map(condition).collect();
+        let mut status = json!({"startTime": time, "conditions": conditions, "uncountedTerminatedPods": {}});
         self.patch(&["--subresource=status", "job", name], &json!({"status": status}));
-        status["conditions"] = json!([condition(before), condition(outcome)]);
+        conditions.push(condition(outcome));
+        status["conditions"] = json!(conditions);
         if outcome == "Complete" {
             status["completionTime"] = json!(time);
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::all_kinds::make;
 use crate::cronjob::{KINDS, bare_cluster, cronjob, registered};
 use crate::process::{Outrider, eventually, install_of, outrider, outrider_on, service_account_of};
-use crate::replicas::{CONFIGURATIONS, get};
+use crate::replicas::{CONFIGURATIONS, get, list};
 
 const DEFINITION: &str = "cronjobs.batch.outrider.dev";
 const ODD: [&str; 10] = [
@@ -46,8 +46,7 @@ fn a_thousand_odd_schedules_are_listed_in_both_versions_and_then_all_is_quiet() 
             cronjob(&format!("odd-{number}"), &json!({"schedule": schedule, "suspend": true}))
         })
         .collect();
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    namespace.kubectl_ok(&["create", "-f", "-"], Some(&list.to_string())).unwrap();
+    namespace.kubectl_ok(&["create", "-f", "-"], Some(&list(&objects))).unwrap();
     let outrider = Outrider::registered_as(&cluster, &cluster.kubeconfig(), &[KINDS]);
     registered(&cluster, &outrider);
     for version in ["v1", "v2"] {

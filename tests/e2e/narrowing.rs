@@ -4,7 +4,7 @@ use cluster::Cluster;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually};
-use crate::replicas::{CONFIGURATIONS, get, has_ca_bundles, small_cluster, webhooks_at};
+use crate::replicas::{CONFIGURATIONS, get, has_ca_bundles, list, small_cluster, webhooks_at};
 use crate::room::containers;
 
 /// The condition in each entry for pods; null where there is none.
@@ -23,15 +23,14 @@ fn expressions(cluster: &Cluster) -> Vec<Value> {
         .collect()
 }
 
-fn set(name: &str, spec: Value) -> String {
+fn set(name: &str, spec: Value) -> Value {
     let mut spec = spec;
     spec["containers"] = json!([{"name": name, "image": "proxy:1"}]);
     json!({"apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "metadata": {"name": name}, "spec": spec})
-        .to_string()
 }
 
 /// The sets, and a table of pods: namespace, labels, containers afterwards.
-fn sets() -> Vec<String> {
+fn sets() -> Vec<Value> {
     let app = |value: &str| json!({"matchLabels": {"app": value}});
     let expression =
         |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
@@ -104,7 +103,7 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
     eventually("the caBundles are written", || has_ca_bundles(&cluster));
     eventually("without sets nothing is asked", || expressions(&cluster) == ["false", "false"]);
 
-    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&sets().join("\n---\n"))).unwrap();
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&list(&sets()))).unwrap();
     let wait = ["wait", "--for=condition=Programmed", "sidecarset", "--all", "--timeout=60s"];
     cluster.kubectl_ok(&wait, None).unwrap();
     for (namespace, labels, expected) in PODS {
@@ -122,7 +121,7 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
     // Another selector: widened at once, narrowed later.
     cluster.kubectl_ok(&["delete", "sidecarset", "by-terms", "elsewhere", "by-namespace-label"], None).unwrap();
     let changed = set("by-label", json!({"selector": {"matchLabels": {"app": "new"}}}));
-    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&changed)).unwrap();
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&changed.to_string())).unwrap();
     eventually("the changed set is programmed", || programmed(&cluster, "by-label"));
     let text =
         |expressions: &[Value]| expressions.iter().map(|text| text.as_str().unwrap().to_owned()).collect::<Vec<_>>();

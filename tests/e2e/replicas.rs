@@ -68,6 +68,11 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
     drop(to.shutdown(Shutdown::Write));
 }
 
+/// Objects in one document: kubectl before 1.31 reads no stream of JSON that `---` parts.
+pub fn list(objects: &[Value]) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
+}
+
 /// The printed webhook configurations, with an address in place of the Service.
 pub fn webhooks_at(address: SocketAddr) -> String {
     at_address(&outrider(&["manifests", "webhooks"]), address)
@@ -81,9 +86,9 @@ pub fn at_address(configurations: &str, address: SocketAddr) -> String {
             let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
             webhook["clientConfig"] = json!({"url": format!("https://{address}{path}")});
         }
-        configuration.to_string()
+        configuration
     });
-    configurations.collect::<Vec<_>>().join("\n---\n")
+    list(&configurations.collect::<Vec<_>>())
 }
 
 pub fn get(cluster: &Cluster, args: &[&str]) -> Value {
