@@ -6,10 +6,15 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
 use serde_json::Value;
 
+/// The first minor version that knows every field used here.
+const NEWEST_FIELD: u32 = 36;
+
 /// An API server that knows nothing of us.
 pub struct ApiServer {
     client: Client,
     namespace: String,
+    /// What it does about fields that it does not know.
+    field_validation: &'static str,
 }
 
 /// What the API server says about a pod: the pod as it would be stored, or why not.
@@ -19,7 +24,10 @@ impl ApiServer {
     pub async fn connect(cluster: &Cluster, namespace: &Namespace<'_>) -> Self {
         let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        Self { client: Client::try_from(config).unwrap(), namespace: namespace.name().to_owned() }
+        // A field that is misspelt here must not pass. Where fields are too new for it, the API server drops them from what a
+        // webhook answers, so it must here.
+        let field_validation = if cluster.minor_version() >= NEWEST_FIELD { "Strict" } else { "Ignore" };
+        Self { client: Client::try_from(config).unwrap(), namespace: namespace.name().to_owned(), field_validation }
     }
 
     pub fn namespace(&self) -> &str {
@@ -28,7 +36,8 @@ impl ApiServer {
 
     /// Whether it would take the pod.
     pub async fn judge(&self, pod: &Value) -> Judgement {
-        let url = format!("/api/v1/namespaces/{}/pods?dryRun=All&fieldValidation=Strict", self.namespace);
+        let Self { namespace, field_validation, .. } = self;
+        let url = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldValidation={field_validation}");
         let request = Request::post(url).header("Content-Type", "application/json").body(pod.to_string().into_bytes());
         match self.client.request::<Value>(request.unwrap()).await {
             Ok(stored) => Ok(stored),

@@ -2,7 +2,7 @@
 //!
 //! Five hundred pairs of a pod and its sets, each changed at random and towards one of the rules of `docs/legality.md`, are
 //! judged by us and by a real API server. A pod that we let in must be legal. A pod that we refuse must be illegal with the
-//! set in it, save for what [`POLICIES`] lists.
+//! set in it, save for what [`POLICIES`] lists, and for what an older API server does not know ([`versions`]).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod api_server;
@@ -14,10 +14,11 @@ mod pair;
 mod random;
 mod report;
 mod resources;
+mod versions;
 
 use std::sync::OnceLock;
 
-use cluster::{Cluster, Options};
+use cluster::{Cluster, Options, Tools, progress_on_stderr};
 use futures::StreamExt as _;
 
 use crate::api_server::ApiServer;
@@ -72,7 +73,8 @@ fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
         // The gate is off by default, and adds a rule.
-        let feature_gates = vec!["ContainerStopSignals=true".to_owned()];
+        let knows_gate = Tools::locate(&progress_on_stderr).unwrap().minor_version() >= 33;
+        let feature_gates = knows_gate.then(|| "ContainerStopSignals=true".to_owned()).into_iter().collect();
         Cluster::start_with(&Options { kwok: false, feature_gates, ..Options::default() }).unwrap()
     })
 }
@@ -86,7 +88,7 @@ async fn report(questions: impl Iterator<Item = (String, Pair)>) -> Report {
         async move { (question, judge(api_server, &pair).await) }
     });
     let mut judged = judged.buffered(8);
-    let mut report = Report::new(POLICIES);
+    let mut report = Report::new(cluster().minor_version(), POLICIES);
     while let Some((question, outcomes)) = judged.next().await {
         for outcome in outcomes {
             report.take(&question, outcome);

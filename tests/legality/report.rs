@@ -6,12 +6,15 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::judge::Outcome;
+use crate::versions::{FIELDS, Newer, VALUES, missing};
 
 /// Why we may refuse what the API server takes, and when: our words, and the pod that it takes.
 pub type Policy = (&'static str, fn(&str, &Value) -> bool);
 
 /// What came of all questions.
 pub struct Report {
+    /// Of the API server.
+    minor: u32,
     policies: &'static [Policy],
     counts: BTreeMap<String, usize>,
     agreed: Vec<String>,
@@ -20,9 +23,9 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(policies: &'static [Policy]) -> Self {
+    pub fn new(minor: u32, policies: &'static [Policy]) -> Self {
         let (counts, agreed) = (BTreeMap::new(), Vec::new());
-        Self { policies, counts, agreed, broken: String::new(), over_refused: String::new() }
+        Self { minor, policies, counts, agreed, broken: String::new(), over_refused: String::new() }
     }
 
     pub fn take(&mut self, question: &str, outcome: Outcome) {
@@ -36,12 +39,18 @@ impl Report {
                 format!("refused by both: {reason}")
             }
             Outcome::Broken(theirs, pod) => {
-                list(&mut self.broken, question, &theirs, &pod);
-                "INJECTED, AND ILLEGAL".to_owned()
+                if let Some(Newer { since, words }) = missing(VALUES, self.minor, &theirs) {
+                    format!("injected, and illegal before 1.{since}: {words}")
+                } else {
+                    list(&mut self.broken, question, &theirs, &pod);
+                    "INJECTED, AND ILLEGAL".to_owned()
+                }
             }
             Outcome::OverRefusal(ours, pod) => {
                 if let Some((why, _)) = self.policies.iter().find(|(_, covers)| covers(&ours, &pod)) {
                     format!("refused by us alone: {why}")
+                } else if let Some(Newer { since, words }) = missing(FIELDS, self.minor, &ours) {
+                    format!("refused by us alone, as the field is dropped before 1.{since}: {words}")
                 } else {
                     list(&mut self.over_refused, question, &ours, &pod);
                     "REFUSED BY US ALONE".to_owned()
@@ -72,9 +81,11 @@ impl Report {
         );
     }
 
-    /// Those of the words that no refusal which both agree on has said.
+    /// Those of the words that no refusal which both agree on has said, although the API server knows what they are about.
     pub fn unheard(&self, words: &[&'static str]) -> Vec<&'static str> {
-        words.iter().filter(|words| !self.agreed.iter().any(|said| said.contains(*words))).copied().collect()
+        let is_known = |words: &&&str| missing(FIELDS, self.minor, words).is_none();
+        let is_unheard = |words: &&&str| !self.agreed.iter().any(|said| said.contains(**words));
+        words.iter().filter(is_known).filter(is_unheard).copied().collect()
     }
 }
 

@@ -178,9 +178,9 @@ impl Cluster {
         &self.tools.version
     }
 
-    /// The minor version of the API server: 36 for `v1.36.3`. 0 if its version is none.
+    /// As [`Tools::minor_version`].
     pub fn minor_version(&self) -> u32 {
-        self.version().split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or_default()
+        self.tools.minor_version()
     }
 
     /// The API server's address, `https://127.0.0.1:<port>`.

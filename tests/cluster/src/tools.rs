@@ -182,6 +182,11 @@ impl Tools {
         Ok(Self { version, programs, files })
     }
 
+    /// The API server's minor version: 36 for `v1.36.3`. 0 if its version is none.
+    pub fn minor_version(&self) -> u32 {
+        self.version.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or_default()
+    }
+
     /// kwok's own stages for nodes and pods.
     pub fn kwok_stages(&self) -> &[PathBuf] {
         self.files.get("kwok").map_or(&[], Vec::as_slice)
