@@ -29,8 +29,9 @@ impl Mutating<Snapshot> for PodMutation {
         }
         let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
         let mut report = Report::default();
+        let skip = pod.metadata.annotation(SKIP_ANNOTATION);
         for (set, selection) in selected {
-            if !set.may_opt_out && asks_to_opt_out(set, pod) {
+            if !set.may_opt_out && asks_to_opt_out(set, skip) {
                 report.ignored_opt_outs.push(&set.name);
             }
             match selection {

@@ -48,13 +48,19 @@ pub fn select<'s>(
     Ok(selected)
 }
 
-enum Reach {
+/// Whether a set reaches into a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// It does.
     Yes,
+    /// It does not.
     No,
+    /// That depends on labels of the namespace that are not known.
     Unknown,
 }
 
-fn reaches(set: &CompiledSet, namespace: &str, labels: Option<&BTreeMap<String, String>>) -> Reach {
+/// Whether the set reaches into the namespace with these labels, which may not be known.
+pub fn reaches(set: &CompiledSet, namespace: &str, labels: Option<&BTreeMap<String, String>>) -> Reach {
     let matches = match (&set.scope, labels) {
         (NamespaceScope::All, _) => true,
         (NamespaceScope::Named(name), _) => name == namespace,
@@ -70,30 +76,50 @@ fn reaches(set: &CompiledSet, namespace: &str, labels: Option<&BTreeMap<String, 
 
 fn selection(set: &CompiledSet, pod: &PodView<'_>) -> Selection {
     let name = &set.name;
-    if set.paused {
-        return Selection::Skipped(Reason::SetPaused, format!("injection by SidecarSet {name:?} is paused"));
-    }
     let platform = platform(pod);
-    if platform != set.platform {
-        return Selection::Skipped(
+    match holds_back(set, platform, pod.metadata.annotation(SKIP_ANNOTATION)) {
+        None => Selection::Selected,
+        Some(Hold::Paused) => {
+            Selection::Skipped(Reason::SetPaused, format!("injection by SidecarSet {name:?} is paused"))
+        }
+        Some(Hold::Platform) => Selection::Skipped(
             Reason::WrongPlatform,
             format!("the pod runs on {platform:?}, the containers of SidecarSet {name:?} on {:?}", set.platform),
-        );
-    }
-    if set.may_opt_out && asks_to_opt_out(set, pod) {
-        return Selection::Skipped(
+        ),
+        Some(Hold::OptedOut) => Selection::Skipped(
             Reason::OptedOut,
             format!("the pod opted out of SidecarSet {name:?} by its annotation {SKIP_ANNOTATION}"),
-        );
+        ),
     }
-    Selection::Selected
 }
 
-/// Whether the pod's annotation asks to go without the set, whether or not the set allows it.
-pub fn asks_to_opt_out(set: &CompiledSet, pod: &PodView<'_>) -> bool {
-    pod.metadata
-        .annotation(SKIP_ANNOTATION)
-        .is_some_and(|value| value.trim() == "true" || value.split(',').any(|name| name.trim() == set.name))
+/// What keeps a set from a pod that it selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Injection by the set is paused.
+    Paused,
+    /// The pod runs on another operating system.
+    Platform,
+    /// The pod asks to go without, and the set allows it.
+    OptedOut,
+}
+
+/// What keeps the set from a pod that it selects, which runs on `platform` and has `skip` as [`SKIP_ANNOTATION`].
+pub fn holds_back(set: &CompiledSet, platform: Platform, skip: Option<&str>) -> Option<Hold> {
+    if set.paused {
+        Some(Hold::Paused)
+    } else if platform != set.platform {
+        Some(Hold::Platform)
+    } else if set.may_opt_out && asks_to_opt_out(set, skip) {
+        Some(Hold::OptedOut)
+    } else {
+        None
+    }
+}
+
+/// Whether a pod with this [`SKIP_ANNOTATION`] asks to go without the set, whether or not the set allows it.
+pub fn asks_to_opt_out(set: &CompiledSet, skip: Option<&str>) -> bool {
+    skip.is_some_and(|value| value.trim() == "true" || value.split(',').any(|name| name.trim() == set.name))
 }
 
 fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
@@ -107,10 +133,6 @@ fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
     )
 }
 
-/// The pod's operating system, where it names one; the scheduler goes by the node labels.
 fn platform(pod: &PodView<'_>) -> Platform {
-    let nodes = &pod.spec.node_selector;
-    let named = pod.spec.os.as_ref().map(|os| os.name.as_str()).filter(|name| !name.is_empty());
-    let named = named.or_else(|| nodes.get("kubernetes.io/os")).or_else(|| nodes.get("beta.kubernetes.io/os"));
-    if named == Some("windows") { Platform::Windows } else { Platform::Linux }
+    Platform::of_pod(pod.spec.os.as_ref().map(|os| os.name.as_str()), |label| pod.spec.node_selector.get(label))
 }

@@ -6,7 +6,7 @@ use crate::pod::view::PodView;
 use crate::world::Snapshot;
 
 /// On a pod that the kubelet made for a static pod; changing its API object changes nothing on the node.
-const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// Why the request is answered without looking at the sets, if it is.
 pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<Reason> {

@@ -47,6 +47,11 @@ struct ReconcileLabels {
     result: ReconcileResult,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
 /// How a reconciliation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub enum ReconcileResult {
@@ -68,6 +73,7 @@ pub struct Metrics {
     reconciles: Family<ReconcileLabels, Counter>,
     reconcile_duration: Family<ControllerLabels, Histogram, fn() -> Histogram>,
     queue_depth: Family<ControllerLabels, Gauge>,
+    sidecarset_pods: Family<StateLabels, Gauge>,
     snapshot_generation: Gauge,
     snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
     /// Reviews between the head of the request and the reply.
@@ -99,6 +105,7 @@ impl Metrics {
             reconciles: Family::default(),
             reconcile_duration: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
             queue_depth: Family::default(),
+            sidecarset_pods: Family::default(),
             snapshot_generation: Gauge::default(),
             snapshot_age: Gauge::default(),
             in_flight: Gauge::default(),
@@ -137,7 +144,7 @@ impl Metrics {
         );
         all.register_with_unit(
             "snapshot_age",
-            "Time since the read model was last replaced",
+            "Time since the API server last confirmed the read model",
             Unit::Seconds,
             self.snapshot_age.clone(),
         );
@@ -150,6 +157,11 @@ impl Metrics {
             self.reconcile_duration.clone(),
         );
         all.register("workqueue_depth", "Objects that wait for their reconciliation", self.queue_depth.clone());
+        all.register(
+            "sidecarset_pods",
+            "Pods that a SidecarSet selects, summed over the sets, by what they carry of it; only the leader tells",
+            self.sidecarset_pods.clone(),
+        );
         all.register("leader", "1 while this process holds the lease", self.leader.clone());
         all.register("ready", "1 while this process is ready to answer", self.ready.clone());
         all.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
@@ -209,6 +221,16 @@ impl Metrics {
             duration: self.reconcile_duration.get_or_create_owned(&labels),
             queue_depth: self.queue_depth.get_or_create_owned(&labels),
         }
+    }
+
+    /// Tells how many pods that a set selects stand to it in this way, summed over the sets.
+    pub fn sidecarset_pods(&self, state: &'static str, pods: u32) {
+        self.sidecarset_pods.get_or_create(&StateLabels { state }).set(pods.into());
+    }
+
+    /// Tells no such number any more: another replica does.
+    pub fn no_sidecarset_pods(&self) {
+        self.sidecarset_pods.clear();
     }
 
     /// The text that Prometheus scrapes (`OpenMetrics` 1.0).

@@ -98,6 +98,16 @@ pub enum Platform {
     Windows,
 }
 
+impl Platform {
+    /// That of a pod: `spec.os.name`, else what its node selector names, which is what the scheduler goes by.
+    pub fn of_pod<'p>(os: Option<&'p str>, node_selector: impl Fn(&str) -> Option<&'p str>) -> Self {
+        let named = os.filter(|name| !name.is_empty());
+        let named = named.or_else(|| node_selector("kubernetes.io/os"));
+        let named = named.or_else(|| node_selector("beta.kubernetes.io/os"));
+        if named == Some("windows") { Self::Windows } else { Self::Linux }
+    }
+}
+
 /// Containers by the side of the pod's own that they go to.
 #[derive(Debug, Clone, Default)]
 pub struct Pieces {

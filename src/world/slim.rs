@@ -14,10 +14,12 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// Annotations that are kept while decoding; others, such as kubectl's last applied configuration, may be large.
-const KEPT_ANNOTATIONS: [&str; 3] = [
+const KEPT_ANNOTATIONS: [&str; 5] = [
     crate::sidecarset::injection::INJECTED_ANNOTATION,
     "kruise.io/sidecarset-hash",
     "kruise.io/sidecarset-injected-list",
+    crate::pod::select::SKIP_ANNOTATION,
+    crate::pod::skip::MIRROR_ANNOTATION,
 ];
 
 /// An object of kind `K` of which only `Spec` and `Status` are decoded, and the metadata that a read model needs: name,

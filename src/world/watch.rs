@@ -123,6 +123,11 @@ impl World {
         wait_for(&self.generation, |generation| *generation > 0).await;
     }
 
+    /// The generation of the snapshot, and every later one.
+    pub fn publications(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
+    }
+
     fn publish(&self, feed: &mut Feed) {
         feed.publish(&self.snapshot);
         self.generation.send_replace(self.snapshot.load().generation);

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::process::eventually;
 use crate::room::{DEPLOYMENT, POD, Room, SET, USER, containers};
 
 #[test]
@@ -44,6 +45,31 @@ fn relabelled_deleted_and_finished_pods_leave_the_count() {
     room.eventually_counts("a finished pod is not active", ["1", "1", "1"]);
     room.kubectl_ok(&["label", "--overwrite", "pod/relabelled", &format!("app={}", room.name())], None);
     room.eventually_counts("a pod that is selected again is counted again", ["2", "2", "2"]);
+}
+
+/// Pods of one test. The metric is about the whole cluster, and all other tests together leave fewer without a set.
+const MANY: u64 = 50;
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn pods_that_are_older_than_their_set_are_told_by_the_metric_until_they_opt_out_or_go() {
+    let room = Room::new("older");
+    let told = |state: &str| -> u64 {
+        let series = format!("outrider_sidecarset_pods{{state=\"{state}\"}} ");
+        let metrics = room.stage.outrider.metrics();
+        metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse().ok()).unwrap_or_default()
+    };
+    let pods = (0..MANY).map(|number| POD.replace("name: web", &format!("name: web-{number}")));
+    room.apply(&pods.collect::<Vec<_>>().join("\n---\n"));
+    assert!(told("missing") < MANY, "no set selects them");
+    room.apply_set(SET);
+    eventually("all are without the set", || told("missing") >= MANY);
+    assert_eq!(room.row(), ["0", "0", "0"]);
+
+    room.kubectl_ok(&["annotate", "pods", "--all", "outrider.dev/skip=true"], None);
+    eventually("all have opted out", || told("missing") < MANY && told("exempt") >= MANY);
+    room.kubectl_ok(&["delete", "pods", "--all", "--wait=false"], None);
+    eventually("all are gone", || told("exempt") < MANY);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! The numbers in a set's status.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
+use crate::pod::select::{Reach, reaches};
 use crate::sidecarset::api::SidecarSetStatus;
-use crate::sidecarset::compiled::{CompiledSet, NamespaceScope};
+use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::controller::pods::PodIndex;
 use crate::world::Snapshot;
 
@@ -32,7 +31,7 @@ impl Counts {
             let labels = snapshot.namespaces.labels(namespace);
             if !pod.active
                 || !set.selector.matches(&pod.labels)
-                || !reaches(&set.scope, namespace, labels)
+                || reaches(set, namespace, labels) != Reach::Yes
                 || snapshot.exclusion.covers(namespace, labels)
             {
                 continue;
@@ -56,14 +55,6 @@ impl Counts {
             };
             stored != *self
         })
-    }
-}
-
-fn reaches(scope: &NamespaceScope, namespace: &str, labels: Option<&BTreeMap<String, String>>) -> bool {
-    match scope {
-        NamespaceScope::All => true,
-        NamespaceScope::Named(name) => name == namespace,
-        NamespaceScope::Selected { selector, .. } => labels.is_some_and(|labels| selector.matches(labels)),
     }
 }
 

@@ -1,10 +1,12 @@
-//! Counts the pods of each SidecarSet into its status. Only the leader does.
+//! Counts the pods of each SidecarSet into its status, and those of all into a metric. Only the leader does.
 
 pub mod carried;
+pub mod census;
 pub mod count;
 pub mod packed;
 pub mod pods;
 pub mod programmed;
+pub mod standing;
 mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +25,7 @@ use crate::manager::tuning::Tuning;
 use crate::server::Metrics;
 use crate::sidecarset::api::{GROUP, KIND, SidecarSet};
 use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::pods::PodIndex;
 use crate::sidecarset::controller::programmed::Coverage;
@@ -60,7 +63,9 @@ pub async fn run(
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
-    let events = watch::run(tuning.api(client.clone()), &world, &pods, coverage.clone(), &queue, listed.clone());
+    let census = Census::new(metrics.clone());
+    let api = tuning.api(client.clone());
+    let events = watch::run(api, &world, &pods, coverage.clone(), &queue, census, listed.clone());
     let resync = tuning.resync(|| add_all(&queue, watch::all_sets(&world)));
     let reconciles = async {
         // Counting half of the pods, or by half of the namespaces, would write numbers that are wrong.

@@ -1,12 +1,16 @@
-//! The controller's read model of pods: only those that carry a set, and of these only what is counted.
+//! The controller's read model of pods: those that carry a set or could, and of these only what is counted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
 
+use crate::pod::select::SKIP_ANNOTATION;
+use crate::pod::skip::MIRROR_ANNOTATION;
+use crate::sidecarset::compiled::Platform;
 use crate::sidecarset::controller::carried::carried;
 use crate::sidecarset::controller::packed::Packed;
 use crate::world::slim::Slim;
@@ -14,12 +18,20 @@ use crate::world::slim::Slim;
 /// A pod as it is watched.
 pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;
 
-/// The names of a pod's containers.
+/// The names of a pod's containers, and what tells its operating system.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     containers: Option<Vec<Container>>,
     init_containers: Option<Vec<Container>>,
+    os: Option<Os>,
+    node_selector: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Os {
+    name: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -71,35 +83,46 @@ pub struct PodRecord {
     pub ready: bool,
     /// The sets in the pod, each with the hash that was recorded.
     pub carried: Packed,
+    /// Where it runs.
+    pub platform: Platform,
+    /// Its annotation about sets that it goes without.
+    pub skip: Option<Box<str>>,
 }
 
 impl PodRecord {
-    /// The record of a pod that carries a set, nothing for one that carries none.
+    /// The record of a pod. Nothing for one that carries no set and never will: it has finished, is on its way out, or is the
+    /// kubelet's mirror of a static pod.
     pub fn of(pod: &WatchedPod) -> Option<Self> {
         let spec = pod.spec.as_ref();
         let containers =
             spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
         let names: BTreeSet<&str> = containers.map(|container| container.name.as_str()).collect();
         let carried = carried(pod.annotations(), &names);
-        if carried.is_empty() {
-            return None;
-        }
         let status = pod.status.clone().unwrap_or_default();
         let phase = status.phase.as_deref().unwrap_or_default();
         let ready = status.conditions.iter().flatten().any(|it| it.kind == "Ready" && it.status == "True");
         let terminating = pod.meta().deletion_timestamp.is_some();
+        let active = !terminating && !matches!(phase, "Succeeded" | "Failed");
+        let annotation = |key: &str| pod.annotations().get(key);
+        if carried.is_empty() && (!active || annotation(MIRROR_ANNOTATION).is_some()) {
+            return None;
+        }
+        let os = spec.and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
+        let nodes = spec.and_then(|spec| spec.node_selector.as_ref());
         Some(Self {
             labels: Packed::of(pod.labels().iter().map(|(key, value)| (key.as_str(), value.as_str()))),
-            active: !terminating && !matches!(phase, "Succeeded" | "Failed"),
+            active,
             ready: phase == "Running" && ready,
             carried,
+            platform: Platform::of_pod(os, |label| nodes?.get(label).map(String::as_str)),
+            skip: annotation(SKIP_ANNOTATION).map(|value| value.as_str().into()),
         })
     }
 }
 
-/// Pods that carry a set, by set and by namespace.
+/// Pods by name, and by the sets that they carry.
 ///
-/// What a change touches follows from the records alone: a set counts only pods that carry it, so the sets named in a
+/// What a change touches follows from the records alone: the status of a set counts only pods that carry it, so the sets named in a
 /// pod's old and new record are all that a change of the pod, its labels included, can concern.
 #[derive(Debug, Default)]
 pub struct PodIndex {
@@ -163,6 +186,12 @@ impl PodIndex {
         keys.filter_map(|key| self.pods.get_key_value(key))
     }
 
+    /// Pods in the order of their keys, those after `last`.
+    pub fn after(&self, last: Option<&PodKey>) -> impl Iterator<Item = (&PodKey, &PodRecord)> {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.pods.range((from, Bound::Unbounded))
+    }
+
     /// The sets that pods of a namespace carry.
     pub fn sets_in(&self, namespace: &str) -> BTreeSet<Arc<str>> {
         let carried = self.in_namespace(namespace).flat_map(|(_, record)| record.carried.iter());
@@ -217,7 +246,7 @@ pub(super) mod tests {
         for (case, pod, expected) in steps {
             assert_eq!(touched(&mut index, &pod), expected, "{case}");
         }
-        assert!(index.pods.is_empty() && index.by_set.is_empty());
+        assert!(index.by_set.is_empty());
     }
 
     #[test]
@@ -256,6 +285,21 @@ pub(super) mod tests {
             assert_eq!((record.active, record.ready), (active, ready), "{case}");
             pod.meta_mut().deletion_timestamp = Some(serde_json::from_value(json!("2030-01-01T00:00:00Z")).unwrap());
             assert!(!PodRecord::of(&pod).unwrap().active, "{case}, terminating");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_carries_nothing_is_kept_only_while_it_could_carry_something() {
+        let mirror = json!({"metadata": {"annotations": {crate::pod::skip::MIRROR_ANNOTATION: "x"}}});
+        let cases = [
+            ("running", json!({}), true),
+            ("no status yet", json!({"status": null}), true),
+            ("finished", json!({"status": {"phase": "Succeeded"}}), false),
+            ("on its way out", json!({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}}), false),
+            ("a mirror", mirror, false),
+        ];
+        for (case, pod, kept) in cases {
+            assert_eq!(PodRecord::of(&serde_json::from_value(pod).unwrap()).is_some(), kept, "{case}");
         }
     }
 

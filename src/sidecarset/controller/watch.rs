@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -14,33 +15,45 @@ use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::manager::queue::{Queue, add_all};
+use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord, WatchedPod};
 use crate::sidecarset::controller::programmed::Coverage;
+use crate::world::Snapshot;
 use crate::world::patience::Patience;
 use crate::world::relist::Relist;
 use crate::world::watch::{Change, World, report, watch_config};
 
 type Sets = BTreeSet<Arc<str>>;
 
-/// Keeps the index of the pods of `api` and adds to the queue every set that an event concerns. `listed` is cancelled when all pods are
-/// known. Does not end.
+/// Keeps the index of the pods of `api` and the census, and adds to the queue every set that an event concerns. `listed` is cancelled
+/// when all pods are known. Does not end.
 pub async fn run(
     api: Api<WatchedPod>,
     world: &World,
     pods: &Mutex<PodIndex>,
     mut coverage: Receiver<Coverage>,
     queue: &Queue<Arc<str>>,
+    census: Census,
     listed: CancellationToken,
 ) {
-    let mut changes = world.changes();
+    let (mut changes, mut publications) = (world.changes(), world.publications());
     add_all(queue, all_sets(world));
     let events = watcher(api, watch_config());
     let mut events = pin!(events.backoff(Patience::default()));
-    let mut intake = Intake { pods, relist: Relist::default(), all_listed: false };
+    let mut intake = Intake { pods, relist: Relist::default(), all_listed: false, census, snapshot: &world.snapshot };
     loop {
+        let is_countable = intake.all_listed && world.is_published();
         let touched = tokio::select! {
             Some(event) = events.next() => intake.pod(event),
             Ok(()) = coverage.changed() => all_sets(world),
+            Ok(()) = publications.changed() => {
+                intake.census.sets_changed();
+                Sets::new()
+            }
+            () = intake.census.due(), if is_countable => {
+                intake.census.take(pods, &world.snapshot.load_full()).await;
+                Sets::new()
+            }
             change = changes.recv() => match change {
                 Ok(Change::Set(name)) => Sets::from([name]),
                 Ok(Change::Namespace(name)) => intake.index().sets_in(&name),
@@ -65,6 +78,8 @@ struct Intake<'a> {
     pods: &'a Mutex<PodIndex>,
     relist: Relist<PodKey>,
     all_listed: bool,
+    census: Census,
+    snapshot: &'a ArcSwap<Snapshot>,
 }
 
 impl Intake<'_> {
@@ -84,7 +99,7 @@ impl Intake<'_> {
             Ok(Event::InitDone) => {
                 self.all_listed = true;
                 let gone = self.relist.finish();
-                gone.iter().flat_map(|key| self.index().update(key, None)).collect()
+                gone.iter().flat_map(|key| self.update(key, None)).collect()
             }
             Err(error) => {
                 report::<Pod>(&error);
@@ -101,19 +116,30 @@ impl Intake<'_> {
         } else {
             self.relist.gone(&key);
         }
-        self.index().update(&key, record)
+        self.update(&key, record)
     }
 
     fn gone(&mut self, key: &PodKey) -> Sets {
         self.relist.gone(key);
-        self.index().update(key, None)
+        self.update(key, None)
+    }
+
+    fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> Sets {
+        self.census.pod(key, record.as_ref(), &self.snapshot.load());
+        self.index().update(key, record)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::{Freshness, Metrics};
     use crate::sidecarset::controller::pods::tests::pod;
+
+    fn intake<'a>(pods: &'a Mutex<PodIndex>, snapshot: &'a ArcSwap<Snapshot>) -> Intake<'a> {
+        let census = Census::new(Metrics::new(Freshness::default()));
+        Intake { pods, relist: Relist::default(), all_listed: false, census, snapshot }
+    }
 
     fn sets(sets: &Sets) -> Vec<&str> {
         sets.iter().map(AsRef::as_ref).collect()
@@ -121,8 +147,8 @@ mod tests {
 
     #[test]
     fn pods_that_vanished_while_the_watch_was_away_touch_their_sets() {
-        let pods = Mutex::default();
-        let mut intake = Intake { pods: &pods, relist: Relist::default(), all_listed: false };
+        let (pods, snapshot) = (Mutex::default(), ArcSwap::default());
+        let mut intake = intake(&pods, &snapshot);
         let first = pod("p", "web", &[("a", "1")], true);
         let second = pod("q", "web", &[("b", "1")], true);
         intake.pod(Ok(Event::Init));
@@ -140,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn pods_without_a_set_are_not_kept() {
-        let pods = Mutex::default();
-        let mut intake = Intake { pods: &pods, relist: Relist::default(), all_listed: false };
+    fn pods_without_a_set_touch_none() {
+        let (pods, snapshot) = (Mutex::default(), ArcSwap::default());
+        let mut intake = intake(&pods, &snapshot);
         assert!(intake.pod(Ok(Event::Apply(pod("p", "web", &[], true)))).is_empty());
         assert_eq!(intake.pod(Ok(Event::Delete(pod("p", "web", &[], true)))), Sets::new());
     }

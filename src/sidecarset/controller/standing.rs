@@ -1,0 +1,181 @@
+//! How a pod stands to the sets that select it.
+
+use crate::pod::select::{Reach, holds_back, reaches};
+use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::controller::pods::PodRecord;
+use crate::world::Snapshot;
+
+/// How often a pod, or many, stand one way or the other to a set that selects them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Carries what the set injects now.
+    pub updated: u32,
+    /// Carries the set as it was once.
+    pub outdated: u32,
+    /// Carries nothing of the set, and would if it were created now.
+    pub missing: u32,
+    /// Carries nothing of the set, and would not if it were created now.
+    pub exempt: u32,
+}
+
+impl Standing {
+    /// That of a pod in this namespace to all sets. All zero where no pod is touched, and for one that has finished.
+    pub fn of(namespace: &str, pod: &PodRecord, snapshot: &Snapshot) -> Self {
+        let mut standing = Self::default();
+        let labels = snapshot.namespaces.labels(namespace);
+        if !pod.active || snapshot.exclusion.covers(namespace, labels) {
+            return standing;
+        }
+        for set in snapshot.sets.candidates(pod.labels.iter(), namespace, labels) {
+            if set.selector.matches(&pod.labels) && reaches(set, namespace, labels) == Reach::Yes {
+                let state = standing.state(set, pod);
+                *state = state.saturating_add(1);
+            }
+        }
+        standing
+    }
+
+    fn state(&mut self, set: &CompiledSet, pod: &PodRecord) -> &mut u32 {
+        match pod.carried.iter().find(|(name, _)| *name == set.name) {
+            Some((_, hash)) if hash == set.hash => &mut self.updated,
+            Some(_) => &mut self.outdated,
+            None if holds_back(set, pod.platform, pod.skip.as_deref()).is_some() => &mut self.exempt,
+            None => &mut self.missing,
+        }
+    }
+
+    /// The numbers by their names.
+    pub const fn by_state(self) -> [(&'static str, u32); 4] {
+        [("updated", self.updated), ("outdated", self.outdated), ("missing", self.missing), ("exempt", self.exempt)]
+    }
+
+    /// With those of further pods.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            updated: self.updated.saturating_add(other.updated),
+            outdated: self.outdated.saturating_add(other.outdated),
+            missing: self.missing.saturating_add(other.missing),
+            exempt: self.exempt.saturating_add(other.exempt),
+        }
+    }
+
+    /// Without those of some of the pods.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            updated: self.updated.saturating_sub(other.updated),
+            outdated: self.outdated.saturating_sub(other.outdated),
+            missing: self.missing.saturating_sub(other.missing),
+            exempt: self.exempt.saturating_sub(other.exempt),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use kube::Resource as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::pod::select::SKIP_ANNOTATION;
+    use crate::sidecarset::controller::pods::tests::pod;
+    use crate::sidecarset::index::SetIndex;
+    use crate::world::Exclusion;
+    use crate::world::namespace::Namespaces;
+
+    /// A set `a` of pods labelled `app=web`, with this beside it in the spec.
+    pub fn set(more: &Value) -> CompiledSet {
+        let mut spec = json!({
+            "selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "a-c", "image": "proxy:1"}],
+        });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let set = json!({"metadata": {"name": "a"}, "spec": spec});
+        CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap()
+    }
+
+    /// What is decided from with these sets, where the namespace `default` has these labels.
+    pub fn snapshot(sets: impl IntoIterator<Item = CompiledSet>, labels: &Value) -> Snapshot {
+        let mut namespaces = Namespaces::default();
+        namespaces.insert("default".to_owned(), serde_json::from_value(labels.clone()).unwrap());
+        Snapshot {
+            sets: Arc::new(SetIndex::build(sets.into_iter().map(Arc::new))),
+            namespaces: Arc::new(namespaces),
+            exclusion: Arc::new(Exclusion::new("outrider-system", [])),
+            ..Snapshot::default()
+        }
+    }
+
+    const UPDATED: Standing = Standing { updated: 1, outdated: 0, missing: 0, exempt: 0 };
+    const OUTDATED: Standing = Standing { updated: 0, outdated: 1, missing: 0, exempt: 0 };
+    const MISSING: Standing = Standing { updated: 0, outdated: 0, missing: 1, exempt: 0 };
+    const EXEMPT: Standing = Standing { updated: 0, outdated: 0, missing: 0, exempt: 1 };
+    const NONE: Standing = Standing { updated: 0, outdated: 0, missing: 0, exempt: 0 };
+
+    #[test]
+    fn what_the_pod_carries_decides_then_what_the_set_would_do_now() {
+        let (open, paused) = (json!({}), json!({"injectionStrategy": {"paused": true}}));
+        let denied = json!({"optOut": "Denied"});
+        let hash = set(&open).hash;
+        let carrying = |hash: &str| pod("p", "web", &[("a", hash)], true);
+        let skipping = |skip: &str| {
+            let mut pod = pod("p", "web", &[], true);
+            pod.meta_mut().annotations.get_or_insert_default().insert(SKIP_ANNOTATION.to_owned(), skip.to_owned());
+            pod
+        };
+        let mut windows = pod("p", "web", &[], true);
+        windows.spec = serde_json::from_value(json!({"nodeSelector": {"kubernetes.io/os": "windows"}})).unwrap();
+        let cases = [
+            ("as it is now", &open, carrying(&hash), UPDATED),
+            ("as it was", &open, carrying("v1:old"), OUTDATED),
+            ("as it was, paused", &paused, carrying("v1:old"), OUTDATED),
+            ("not at all", &open, pod("p", "web", &[], true), MISSING),
+            ("another set", &open, pod("p", "web", &[("b", &hash)], true), MISSING),
+            ("not at all, paused", &paused, pod("p", "web", &[], true), EXEMPT),
+            ("opted out", &open, skipping("true"), EXEMPT),
+            ("opted out of it", &open, skipping("b, a"), EXEMPT),
+            ("opted out of another", &open, skipping("b"), MISSING),
+            ("opted out in vain", &denied, skipping("true"), MISSING),
+            ("on Windows", &open, windows, EXEMPT),
+            ("not selected", &open, pod("p", "other", &[], true), NONE),
+        ];
+        for (case, spec, pod, expected) in cases {
+            let snapshot = snapshot([set(spec)], &json!({}));
+            assert_eq!(Standing::of("default", &PodRecord::of(&pod).unwrap(), &snapshot), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn the_namespace_decides_as_it_does_at_injection() {
+        let prod = json!({"namespaceSelector": {"matchLabels": {"env": "prod"}}});
+        let by_name = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "elsewhere"}}});
+        let cases = [
+            ("every namespace", json!({}), "default", json!({}), MISSING),
+            ("an excluded one", json!({}), "kube-system", json!({}), NONE),
+            ("one excluded by its label", json!({}), "default", json!({"outrider.dev/exclude": ""}), NONE),
+            ("by name", json!({"namespace": "default"}), "default", json!({}), MISSING),
+            ("another name", json!({"namespace": "other"}), "default", json!({}), NONE),
+            ("by label", prod.clone(), "default", json!({"env": "prod"}), MISSING),
+            ("another label", prod.clone(), "default", json!({"env": "test"}), NONE),
+            ("by label, not known", prod, "elsewhere", json!({}), NONE),
+            ("by name, not known", by_name, "elsewhere", json!({}), MISSING),
+        ];
+        for (case, spec, namespace, labels, expected) in cases {
+            let record = PodRecord::of(&pod("p", "web", &[], true)).unwrap();
+            let snapshot = snapshot([set(&spec)], &labels);
+            assert_eq!(Standing::of(namespace, &record, &snapshot), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_two_sets_select_counts_for_both() {
+        let (first, mut second) = (set(&json!({})), set(&json!({})));
+        second.name = "b".to_owned();
+        let pod = pod("p", "web", &[("a", &first.hash)], true);
+        let standing = Standing::of("default", &PodRecord::of(&pod).unwrap(), &snapshot([first, second], &json!({})));
+        assert_eq!(standing, UPDATED.plus(MISSING));
+        assert_eq!(standing.minus(MISSING), UPDATED);
+    }
+}
