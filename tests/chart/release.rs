@@ -96,9 +96,26 @@ fn a_release_is_installed_upgraded_and_uninstalled_without_a_trace() {
     let webhook = &release.get(WATCHED[0])["webhooks"][0];
     assert_eq!((&webhook["timeoutSeconds"], &webhook["clientConfig"]["caBundle"]), (&json!(7), &json!("Y2E=")));
 
+    an_upgrade_leaves_failure_policy_to_outrider_where_that_may_turn_it(&release);
     definitions_follow_the_chart(&release);
     retired(&release);
     uninstalled_and_back(&release);
+}
+
+fn an_upgrade_leaves_failure_policy_to_outrider_where_that_may_turn_it(release: &Release) {
+    let policies =
+        || WATCHED[..2].iter().map(|it| release.get(it)["webhooks"][0]["failurePolicy"].clone()).collect::<Vec<_>>();
+    let flag = "--set=webhook.failOpenWhenScaledToZero=true,replicas=0";
+    release.upgrade(&[flag]);
+    assert_eq!(policies(), ["Fail"; 2]);
+    let open = json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]).to_string();
+    for object in &WATCHED[..2] {
+        release.cluster.kubectl_ok(&["patch", object, "--type=json", "-p", &open], None).unwrap();
+    }
+    release.upgrade(&[flag, "--set=log.level=debug"]);
+    assert_eq!(policies(), ["Ignore"; 2]);
+    release.upgrade(&[]);
+    assert_eq!(policies(), ["Fail"; 2], "without the flag it is the chart's again");
 }
 
 /// To a version that does not know a field, and back to the one that does.

@@ -112,6 +112,10 @@ cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/outrider-webhook
 {{- $_ := set $webhook "matchConditions" . }}
 {{- end }}
 {{- end }}
+{{- /* Fail is the API server's default. An upgrade puts back what the chart says, also what Outrider turned to Ignore. */}}
+{{- if and $values.failOpenWhenScaledToZero (eq $webhook.failurePolicy "Fail") }}
+{{- $_ := unset $webhook "failurePolicy" }}
+{{- end }}
 {{- list $webhook | toYaml }}
 {{- end }}
 

@@ -72,10 +72,13 @@ fn outrider_writes_ca_bundle_and_lets_pods_pass_while_it_is_scaled_to_zero() {
     isolated("outrider_writes_ca_bundle_and_lets_pods_pass_while_it_is_scaled_to_zero", || {
         let node = Node::start(&[Image::outrider()]);
         let release = Release::new(&node);
-        release.install(&["--set=webhook.writeCaBundle=true,webhook.failOpenWhenScaledToZero=true"]);
+        let values = "--set=webhook.writeCaBundle=true,webhook.failOpenWhenScaledToZero=true";
+        release.install(&[values]);
         serving::ca_bundle_is_of_the_secret(&node);
         used_while(&node, || serving::renew_certificate(&node));
-        scaled_to_zero::pods_pass_without_a_companion_while_nobody_serves(&node);
+        scaled_to_zero::pods_pass_without_a_companion_while_nobody_serves(&node, || {
+            release.upgrade(&[values, "--set=replicas=0,log.level=debug"]);
+        });
         serving::ca_bundle_is_of_the_secret(&node);
         release.uninstall();
         workloads::pod_is_left_alone(&node);

@@ -6,8 +6,8 @@ use crate::creates;
 use crate::serving::{CONFIGURATIONS, kubectl};
 use crate::workloads::{step, try_create};
 
-/// Nothing is refused, neither on the way down nor on the way up.
-pub fn pods_pass_without_a_companion_while_nobody_serves(node: &Node) {
+/// Nothing is refused, neither on the way down nor on the way up. `upgrade` is done meanwhile.
+pub fn pods_pass_without_a_companion_while_nobody_serves(node: &Node, upgrade: impl FnOnce()) {
     let replicas = kubectl(node, &["get", "deployment/outrider", "-o=jsonpath={.spec.replicas}"]);
     creates::all_are_while(node, &["companion web", "web"], || {
         step("scaled to zero: no pod of Outrider is left", || {
@@ -20,6 +20,8 @@ pub fn pods_pass_without_a_companion_while_nobody_serves(node: &Node) {
                 })
                 .unwrap();
         });
+        assert_eq!(policies(node), "Ignore");
+        upgrade();
         assert_eq!(policies(node), "Ignore");
         assert_eq!(try_create(node).as_deref(), Ok("web"));
         step("scaled up again: failurePolicy is as it was", || {

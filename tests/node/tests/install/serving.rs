@@ -67,7 +67,10 @@ pub fn show_memory() {
         let status = fs::read_to_string(process.join("status")).unwrap_or_default();
         let lines = status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM"));
         let lines: Vec<String> = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        eprintln!("          memory of a replica: {}", lines.join(", "));
+        // One that has ended and was not waited for yet has none.
+        if !lines.is_empty() {
+            eprintln!("          memory of a replica: {}", lines.join(", "));
+        }
     }
 }
 
