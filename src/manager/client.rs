@@ -6,7 +6,8 @@ use std::time::Duration;
 use kube::client::ClientBuilder;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use tower::util::MapResponseLayer;
+use tower::BoxError;
+use tower::util::{MapErrLayer, MapResponseLayer};
 
 use crate::world::contact::{Contact, Heard};
 use crate::world::watch::{Clients, World};
@@ -89,7 +90,7 @@ impl Connection {
     /// # Errors
     /// [`Error::Client`] for credentials that cannot be used.
     pub fn client(&self) -> Result<Client, Error> {
-        Ok(Client::try_from(self.config.clone())?)
+        Ok(ClientBuilder::try_from(self.config.clone())?.with_layer(&MapErrLayer::new(with_causes)).build())
     }
 
     /// The clients of a world's watches.
@@ -109,13 +110,36 @@ impl Connection {
         config.default_retry = false;
         let contact = contact.clone();
         let listen = MapResponseLayer::new(move |response| Heard::response(response, &contact));
-        Ok(ClientBuilder::try_from(config)?.with_layer(&listen).build())
+        Ok(ClientBuilder::try_from(config)?.with_layer(&listen).with_layer(&MapErrLayer::new(with_causes)).build())
     }
+}
+
+/// The HTTP client's own words for whatever keeps it from the API server are `client error (Connect)`; the causes tell more.
+fn with_causes(error: BoxError) -> BoxError {
+    // It has words of its own.
+    if error.is::<kube::Error>() {
+        return error;
+    }
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}")).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn why_the_api_server_cannot_be_reached_is_told() {
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut config = Config::new(format!("http://{nobody}").parse().unwrap());
+        config.default_retry = false;
+        let connection = Connection { config };
+        let contact = Contact::default();
+        for client in [connection.client(), connection.listening(&contact)] {
+            let error = client.unwrap().apiserver_version().await.unwrap_err().to_string();
+            assert!(error.ends_with("Connection refused (os error 111)"), "{error}");
+        }
+    }
 
     #[tokio::test]
     async fn a_missing_kubeconfig_is_named() {
