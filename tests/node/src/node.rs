@@ -35,10 +35,12 @@ impl Node {
         }
         kubelet(&mut cluster, &dir, &socket);
         let kubeconfig = cluster.kubeconfig_for("system:kube-proxy", &[]).expect("a kubeconfig");
-        run(&mut cluster, "kube-proxy", &settings::kube_proxy(&kubeconfig));
+        let minor = cluster.version().split('.').nth(1).and_then(|minor| minor.parse().ok()).expect("a release");
+        run(&mut cluster, "kube-proxy", &settings::kube_proxy(&kubeconfig, minor));
         cert_manager(&mut cluster);
         let ready = ["get", "node", NAME, "-o=jsonpath={.status.conditions[?(@.type=='Ready')].status}"];
-        cluster.wait_for_kubectl("the node to be Ready", &ready, "True").unwrap_or_else(|error| panic!("{error}"));
+        let ready = cluster.wait_for_kubectl("the node to be Ready", &ready, "True");
+        ready.and_then(|()| cluster.check()).unwrap_or_else(|error| panic!("{error}"));
         Self { cluster }
     }
 

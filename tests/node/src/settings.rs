@@ -82,7 +82,8 @@ pub(crate) fn kubelet(ca: &Path, socket: &Path, cgroup: &str) -> String {
     .to_string()
 }
 
-pub(crate) fn kube_proxy(kubeconfig: &Path) -> Vec<String> {
+/// `minor` is that of the Kubernetes release, as in 36 of v1.36.3.
+pub(crate) fn kube_proxy(kubeconfig: &Path, minor: u32) -> Vec<String> {
     let mut args: Vec<String> = ["--proxy-mode=nftables", "--conntrack-max-per-core=0", "--cluster-cidr=10.1.0.0/16"]
         .iter()
         .map(ToString::to_string)
@@ -92,5 +93,9 @@ pub(crate) fn kube_proxy(kubeconfig: &Path) -> Vec<String> {
         format!("--hostname-override={}", crate::node::NAME),
         format!("--bind-address={ADDRESS}"),
     ]);
+    // On by default from then on, and unknown to releases in which nobody can switch it off any more.
+    if minor < 31 {
+        args.push("--feature-gates=NFTablesProxyMode=true".to_owned());
+    }
     args
 }

@@ -98,8 +98,13 @@ fn web_pod() -> String {
 
 /// Asks for a pod and gives the names of its containers, or why it was refused.
 pub fn try_create(node: &Node) -> Result<String, String> {
+    // Not all within braces: the kubectl of 1.30 takes that for JSON.
     let pod = format!(
-        "{{apiVersion: v1, kind: Pod, metadata: {{generateName: web-, namespace: {NAMESPACE}, labels: {{app: web}}}}, spec: {}}}",
+        "apiVersion: v1
+kind: Pod
+metadata: {{generateName: web-, namespace: {NAMESPACE}, labels: {{app: web}}}}
+spec: {}
+",
         web_pod()
     );
     let names = "-o=jsonpath={.spec.containers[*].name}";
