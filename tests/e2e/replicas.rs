@@ -33,7 +33,9 @@ impl Endpoints {
     /// These and no others from now on, also for who is connected already. Nobody may be asking meanwhile.
     pub fn set(&self, replicas: &[&Outrider]) {
         self.replicas.lock().unwrap().clear();
-        replicas.iter().for_each(|replica| self.add(replica));
+        for replica in replicas {
+            self.add(replica);
+        }
         for connection in self.connections.lock().unwrap().drain(..) {
             // It may be closed already.
             drop(connection.shutdown(Shutdown::Both));
