@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Endpoints;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
@@ -16,6 +17,10 @@ use tokio::time::timeout;
 const PERIOD: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(1);
 const FAILURE_THRESHOLD: u32 = 3;
+
+/// The first minor version whose API server looks for the endpoints of a webhook's Service in `EndpointSlices`
+/// (`NewEndpointServiceResolver` in k8s.io/kube-aggregator).
+const READS_SLICES: u32 = 34;
 
 /// One replica as its kubelet knows it.
 struct Pod {
@@ -38,15 +43,18 @@ enum Probe {
 pub struct Kubelets {
     pods: Arc<Mutex<Vec<Pod>>>,
     slices: Api<EndpointSlice>,
+    /// Where the API server reads these instead.
+    endpoints: Option<Api<Endpoints>>,
     /// The slice as it was written last; null before.
     written: Arc<Mutex<Value>>,
 }
 
 impl Kubelets {
     /// Without pods. Works for as long as [`Kubelets::run`] is polled.
-    pub fn new(client: Client) -> Self {
-        let slices = Api::namespaced(client, "outrider-system");
-        Self { pods: Arc::default(), slices, written: Arc::default() }
+    pub fn new(client: Client, minor_version: u32) -> Self {
+        let slices = Api::namespaced(client.clone(), "outrider-system");
+        let endpoints = (minor_version < READS_SLICES).then(|| Api::namespaced(client, "outrider-system"));
+        Self { pods: Arc::default(), slices, endpoints, written: Arc::default() }
     }
 
     /// A pod whose container was started.
@@ -99,9 +107,14 @@ impl Kubelets {
 
     async fn write(&self, slice: Value) {
         let parameters = PatchParams::apply("endpointslice-controller").force();
-        match self.slices.patch("outrider-webhook-1", &parameters, &Patch::Apply(&slice)).await {
-            Ok(_) => *self.written.lock().unwrap() = slice,
-            Err(error) => eprintln!("the EndpointSlice was not written: {error}"),
+        let mut written = self.slices.patch("outrider-webhook-1", &parameters, &Patch::Apply(&slice)).await.map(drop);
+        if let Some(endpoints) = self.endpoints.as_ref().filter(|_| written.is_ok()) {
+            let same = Patch::Apply(endpoints_of(&slice));
+            written = endpoints.patch("outrider-webhook", &parameters, &same).await.map(drop);
+        }
+        match written {
+            Ok(()) => *self.written.lock().unwrap() = slice,
+            Err(error) => eprintln!("the endpoints were not written: {error}"),
         }
     }
 
@@ -121,6 +134,18 @@ impl Kubelets {
             "endpoints": endpoints,
         })
     }
+}
+
+/// The same as older API servers read it.
+fn endpoints_of(slice: &Value) -> Value {
+    let ready =
+        slice["endpoints"].as_array().unwrap().iter().filter(|endpoint| endpoint["conditions"]["ready"] == true);
+    let addresses: Vec<Value> = ready.map(|endpoint| json!({"ip": endpoint["addresses"][0]})).collect();
+    let subset = json!({"addresses": addresses, "ports": slice["ports"]});
+    json!({
+        "apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "outrider-webhook"},
+        "subsets": if addresses.is_empty() { json!([]) } else { json!([subset]) },
+    })
 }
 
 impl Pod {

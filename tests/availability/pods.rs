@@ -84,8 +84,13 @@ async fn creating(pods: Api<Pod>, pod: Pod, per_second: u32, so_far: Arc<Mutex<V
     let mut turn = interval(Duration::from_secs(1) / per_second);
     turn.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut running = JoinSet::new();
+    let mut number = 0_u32;
     while end.run_until_cancelled(turn.tick()).await.is_some() {
-        let (pods, pod, so_far) = (pods.clone(), pod.clone(), Arc::clone(&so_far));
+        number += 1;
+        let (pods, mut pod, so_far) = (pods.clone(), pod.clone(), Arc::clone(&so_far));
+        // A prefix of its own: of thousands, two are given the same name, and an API server before 1.31 does not try another
+        // (RetryGenerateName).
+        pod.metadata.generate_name = Some(format!("web-{number}-"));
         running.spawn(async move {
             let begun = Instant::now();
             let failure = create(&pods, &pod).await.err();

@@ -77,7 +77,7 @@ impl Stage {
         cluster.kubectl_ok(&["apply", "-f", "-"], Some(SERVICE)).unwrap();
         let runtime = Runtime::new().unwrap();
         let client = runtime.block_on(client(&cluster));
-        let kubelets = Kubelets::new(client.clone());
+        let kubelets = Kubelets::new(client.clone(), cluster.minor_version());
         runtime.spawn(kubelets.clone().run());
         Self { cluster, client, runtime, kubelets, account, addresses: 10 }
     }

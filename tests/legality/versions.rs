@@ -20,6 +20,8 @@ pub const VALUES: &[Newer] = &[
     // ContainerRestartRules
     newer(35, "restartPolicy: Forbidden: may not be set for non-init containers"),
     newer(35, "restartPolicy: Unsupported value: \"OnFailure\": supported values: \"Always\""),
+    // RestartAllContainersOnContainerExits
+    newer(36, "action: Unsupported value: \"RestartAllContainers\""),
     // EnvFiles: `fileKeyRef` is dropped.
     newer(35, "valueFrom: Invalid value: \"\": must specify one of: `fieldRef`"),
 ];
