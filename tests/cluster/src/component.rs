@@ -32,6 +32,14 @@ tries=0
 until rm -rf -- "$1" 2>/dev/null || [ "$tries" -ge 20 ]; do tries=$((tries + 1)); sleep 1; done
 "#;
 
+/// Collects garbage less often (`runtime` of Go): a tenth to a fifth less processor time, for some 80 MB more in an API server.
+/// Whoever has set it is heard.
+pub(crate) fn spare_the_processor(command: &mut Command) {
+    if std::env::var_os("GOGC").is_none() {
+        command.env("GOGC", "400");
+    }
+}
+
 /// The lines of a log that are shown when something fails.
 const LOG_TAIL_LINES: usize = 20;
 /// Enough bytes for those lines, whatever the size of the log.
@@ -109,6 +117,7 @@ fn supervise(name: &str, program: &Path, args: &[String], dir: &Path, log: &Path
     let mut command = Command::new("sh");
     command.args(["-c", SUPERVISOR, name]).arg(program).args(args).current_dir(dir).env("HOME", dir);
     command.env_remove("KUBECONFIG").stdout(output).stderr(errors);
+    spare_the_processor(&mut command);
     spawn(command)
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use crate::certificates::{self, Authority, Credentials};
-use crate::component::{Component, Janitor};
+use crate::component::{self, Component, Janitor};
 use crate::kubectl::{self, Output};
 use crate::{Error, Namespace, Tools, progress_on_stderr};
 
@@ -240,6 +240,7 @@ impl Cluster {
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env("KUBECONFIG", self.kubeconfig()).env("KUBECACHEDIR", self.dir.join("kubectl-cache"));
+        component::spare_the_processor(&mut command);
         command
     }
 
