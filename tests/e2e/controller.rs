@@ -136,7 +136,9 @@ fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
     let configuration = || get(&cluster, &["mutatingwebhookconfiguration", "outrider-mutating"]);
     let before = configuration();
 
-    let outrider = Outrider::start(&cluster, &account, &["--certificates=self"]);
+    // It looks at the caBundles twice in this time.
+    let flags = ["--certificates=self", "--ca-bundle-settle=2s"];
+    let outrider = Outrider::start(&cluster, &account, &flags);
     outrider.ready();
     let secret = || get(&cluster, &["secret", "-n", "outrider-system", "outrider-ca"])["data"]["tls.crt"].clone();
     let bundles = |configuration: &Value| -> Vec<Value> {
@@ -164,7 +166,7 @@ fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
 
     let ca = secret();
     outrider.end();
-    let next = Outrider::start(&cluster, &account, &["--certificates=self"]);
+    let next = Outrider::start(&cluster, &account, &flags);
     next.ready();
     assert_eq!(secret(), ca, "the authority outlives the process");
     next.end();

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,12 +18,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Lines of a process's log that are shown when a test fails.
 const LOG_TAIL: usize = 25;
 
+/// Pauses between two looks at a condition, which often start a process: the longer it takes, the longer.
+const POLLS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_millis(300);
+
 /// Waits until the condition holds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "in {PATIENCE:?} it did not happen that {what}");
-        sleep(Duration::from_millis(100));
+        let waited = start.elapsed();
+        assert!(waited < PATIENCE, "in {PATIENCE:?} it did not happen that {what}");
+        sleep((waited / 8).clamp(*POLLS.start(), *POLLS.end()));
+    }
+}
+
+/// Waits until the count is so high; each step may take as long as anything else.
+pub fn eventually_counts(what: &str, goal: u64, count: impl Fn() -> u64) {
+    let mut reached = count();
+    while reached < goal {
+        let before = reached;
+        eventually(&format!("{what}: {goal}, of which {before} were there"), || {
+            reached = count();
+            reached > before
+        });
     }
 }
 

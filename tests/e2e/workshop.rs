@@ -170,6 +170,16 @@ fn a_welcome_keeps_its_deployment_and_service(stage: &Stage) {
     assert_eq!(after, [before[0] + 1, before[1]], "ten reconciles of what is in order wrote something");
 }
 
+/// Of both kinds at the same time: that a name is free is seen after 15 seconds.
+fn foreign_objects_are_left_alone(stage: &Stage) {
+    let welcome = welcome("taken", &json!({}));
+    let simple = simple("taken", &json!({}));
+    std::thread::scope(|scope| {
+        scope.spawn(|| a_foreign_object_is_left_alone(stage, "welcome", &welcome));
+        a_foreign_object_is_left_alone(stage, "simpledeployment", &simple);
+    });
+}
+
 /// An object that was there first stays what it is, and comes under control when it was given up.
 fn a_foreign_object_is_left_alone(stage: &Stage, resource: &str, object: &str) {
     let namespace = stage.cluster.namespace("foreign").unwrap();
@@ -314,8 +324,7 @@ fn welcome_and_simpledeployment_keep_what_they_own_and_nothing_else() {
     let stage = Stage::set_up(KINDS);
     a_welcome_keeps_its_deployment_and_service(&stage);
     a_simpledeployment_keeps_its_replicas(&stage);
-    a_foreign_object_is_left_alone(&stage, "welcome", &welcome("taken", &json!({})));
-    a_foreign_object_is_left_alone(&stage, "simpledeployment", &simple("taken", &json!({})));
+    foreign_objects_are_left_alone(&stage);
     for sample in ["webapp_v1_welcome.yaml", "apps_v1_simpledeployment.yaml"] {
         let file = format!("{}/config/samples/{sample}", env!("CARGO_MANIFEST_DIR"));
         stage.cluster.kubectl_ok(&["apply", "-f", &file], None).unwrap();
