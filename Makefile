@@ -156,6 +156,8 @@ test: ## All tests: the quick ones first, then those on a real API server, which
 # promtool takes longer to build than everything else here: who has it names it, and runs that test alone. Another version of
 # Outrider is there in `make test-skew` only.
 .PHONY: test-cluster
+# Most of them wait, most of the time: for a minute to pass, for a lease to end.
+test-cluster: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 test-cluster: ## Tests on a real API server.
 	$(CARGO) test --locked -p cluster
 	$(CARGO) test --locked --workspace --exclude cluster --exclude node -- --ignored \
