@@ -1,11 +1,14 @@
-//! What the templates of the Helm chart cannot know by themselves: definitions, rules and webhooks, one file for what is always
-//! there and one for each kind that can be off.
+//! What the templates of the Helm chart cannot know by themselves: definitions, rules, roles of people and webhooks, one file for
+//! what is always there and one for each kind that can be off.
 
 use std::iter;
 
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
 
+use crate::manifests::APP;
 use crate::manifests::rbac::Rbac;
+use crate::manifests::user_roles::user_roles;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
 use crate::registry::registry;
 use crate::sidecarset::crd;
@@ -35,17 +38,23 @@ pub fn files() -> Vec<(String, Value)> {
 /// What a deployment needs.
 struct Part {
     rules: Vec<Value>,
+    roles: Vec<ClusterRole>,
     hooks: Vec<Hook>,
 }
 
 impl Part {
     fn of(kinds: &Kinds) -> Self {
         let rules = Rbac::of(NAMESPACE, kinds, None).cluster_role.rules.unwrap_or_default();
-        Self { rules: rules.iter().map(|rule| json!(rule)).collect(), hooks: Hook::all(&registry(kinds)) }
+        Self {
+            rules: rules.iter().map(|rule| json!(rule)).collect(),
+            roles: user_roles(kinds),
+            hooks: Hook::all(&registry(kinds)),
+        }
     }
 
     fn without(mut self, other: &Self) -> Self {
         self.rules.retain(|rule| !other.rules.contains(rule));
+        self.roles.retain(|role| !other.roles.contains(role));
         self.hooks.retain(|hook| !other.hooks.contains(hook));
         self
     }
@@ -54,8 +63,21 @@ impl Part {
         json!({
             "definitions": [definition],
             "rules": self.rules,
+            "userRoles": self.roles.iter().map(user_role).collect::<Vec<_>>(),
             "mutating": mutating(&self.hooks, settings).webhooks,
             "validating": validating(&self.hooks, settings).webhooks,
         })
     }
+}
+
+/// A role without what the release gives it: the beginning of its name, and the labels that all its objects have.
+fn user_role(role: &ClusterRole) -> Value {
+    let name = role.metadata.name.as_deref().unwrap_or_default();
+    let labels = role.metadata.labels.iter().flatten();
+    let own: serde_json::Map<String, Value> = labels
+        .filter(|(label, _)| label.starts_with("rbac.authorization.k8s.io/"))
+        .map(|(label, value)| (label.clone(), json!(value)))
+        .collect();
+    let suffix = name.strip_prefix(APP).unwrap_or(name).trim_start_matches('-');
+    json!({"name": suffix, "labels": own, "rules": role.rules})
 }
