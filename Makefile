@@ -153,15 +153,13 @@ test: ## All tests: the quick ones first, then those on a real API server, which
 	@echo "==> tests on a real API server" && $(MAKE) --no-print-directory test-cluster
 
 # The same packages as in test-unit: with fewer, cargo would build their dependencies anew with fewer features.
-# promtool takes longer to build than everything else here: who has it names it, and runs that test alone. Another version of
-# Outrider is there in `make test-skew` only.
+# Another version of Outrider is there in `make test-skew` only.
 .PHONY: test-cluster
 # Most of them wait, most of the time: for a minute to pass, for a lease to end.
 test-cluster: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 test-cluster: ## Tests on a real API server.
 	$(CARGO) test --locked -p cluster
-	$(CARGO) test --locked --workspace --exclude cluster --exclude node -- --ignored \
-	  --skip alerts_fire_when_promtool --skip version_skew::
+	$(CARGO) test --locked --workspace --exclude cluster --exclude node -- --ignored --skip version_skew::
 
 # Each commit has a folder of its own: what cargo built of one is never taken for another.
 .PHONY: test-skew

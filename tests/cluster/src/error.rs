@@ -22,7 +22,7 @@ pub enum Error {
     #[error(
         "cannot run `go`, which builds the cluster's programs ({0}): install Go (https://go.dev/doc/install), \
          or set KUBEBUILDER_ASSETS to a folder that holds etcd, kube-apiserver, kubectl, kube-controller-manager, \
-         kube-scheduler, kwok and helm"
+         kube-scheduler, kwok, helm and promtool"
     )]
     NoGo(io::Error),
     /// `go` ran and failed.

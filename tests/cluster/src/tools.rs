@@ -11,7 +11,7 @@ use crate::Error;
 mod build;
 mod module;
 
-use module::{CERT_MANAGER, CONTAINERD, HELM, KUBERNETES, Module, Pinned};
+use module::{CERT_MANAGER, CONTAINERD, HELM, KUBERNETES, Module, PROMTOOL, Pinned};
 
 /// Takes one line of progress at a time.
 pub type Progress<'a> = &'a dyn Fn(&str);
@@ -82,10 +82,11 @@ const CERT_MANAGER_CRDS: Files = Files {
 };
 
 /// The order in which they are built: small ones first, so that trouble with the toolchain shows early.
-static TOOLS: [Tool; 13] = [
+static TOOLS: [Tool; 14] = [
     tool("etcd", "go.etcd.io/etcd/server/v3", &KUBERNETES),
     Tool { files: Some(KWOK_STAGES), ..tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", &KUBERNETES) },
     tool("helm", "helm.sh/helm/v3/cmd/helm", &HELM),
+    tool("promtool", "github.com/prometheus/prometheus/cmd/promtool", &PROMTOOL),
     kubernetes("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     kubernetes("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
     kubernetes("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),

@@ -105,17 +105,17 @@ fn everything_is_built_once_with_progress_and_then_found() {
     let machine = Machine::new();
     let (code, stdout, stderr) = machine.tools(&[]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(machine.builds().len(), 7);
+    assert_eq!(machine.builds().len(), 8);
     assert_eq!(machine.builds()[0], "0 -mod=readonly go.etcd.io/etcd/server/v3");
-    assert!(stderr.contains("cluster: building etcd v1.36.3 (1 of 7)\n"), "{stderr}");
-    assert!(stderr.contains("(7 of 7): done in "), "{stderr}");
+    assert!(stderr.contains("cluster: building etcd v1.36.3 (1 of 8)\n"), "{stderr}");
+    assert!(stderr.contains("(8 of 8): done in "), "{stderr}");
     let kwok = path_of("kwok", &stdout);
     assert!(kwok.starts_with(machine.path().join(".cache/outrider/cluster-tools")));
     let ready = fs::read_to_string(kwok.with_file_name("kwok-stages").join("pod-ready.yaml"));
     assert_eq!(ready.unwrap(), "pod/fast/pod-ready.yaml");
 
     assert_eq!(machine.tools(&[]), (Some(0), stdout, String::new()));
-    assert_eq!(machine.builds().len(), 7);
+    assert_eq!(machine.builds().len(), 8);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn what_only_a_node_needs_is_built_when_asked_for() {
     let output = machine.command(&[]).arg("--node").output().unwrap();
     let (code, stdout, stderr) = told(output);
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(machine.builds().len(), 13);
+    assert_eq!(machine.builds().len(), 14);
     let crds = path_of("cert-manager", &stdout).with_file_name("cert-manager-crds");
     assert_eq!(fs::read_dir(crds).unwrap().count(), CRDS.len());
     assert!(fs::read_to_string(machine.path().join("main.go")).unwrap().contains("package main"));
@@ -138,7 +138,7 @@ fn two_at_once_build_once() {
     let second = told(second.wait_with_output().unwrap());
     assert_eq!((first.0, second.0), (Some(0), Some(0)), "{}{}", first.2, second.2);
     assert_eq!(first.1, second.1);
-    assert_eq!(machine.builds().len(), 7);
+    assert_eq!(machine.builds().len(), 8);
 }
 
 #[test]
@@ -147,9 +147,9 @@ fn a_failed_build_tells_what_go_said_and_the_next_goes_on_from_there() {
     let (code, _, stderr) = machine.tools(&[("GO_FAILS_FOR", "k8s.io/kubernetes/cmd/kubectl")]);
     assert_eq!(code, Some(2));
     assert!(stderr.ends_with("failed with exit status: 1:\nno network\n"), "{stderr}");
-    assert_eq!(machine.builds().len(), 3);
+    assert_eq!(machine.builds().len(), 4);
     assert_eq!(machine.tools(&[]).0, Some(0));
-    assert_eq!(machine.builds().len(), 7);
+    assert_eq!(machine.builds().len(), 8);
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn another_release_is_built_in_a_module_of_its_own() {
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(path_of("etcd", &stdout), path_of("etcd", &pinned));
     assert_ne!(path_of("kubectl", &stdout), path_of("kubectl", &pinned));
-    assert_eq!(machine.builds().len(), 11);
-    assert_eq!(machine.builds()[7], "0 -mod=mod k8s.io/kubernetes/cmd/kubectl");
+    assert_eq!(machine.builds().len(), 12);
+    assert_eq!(machine.builds()[8], "0 -mod=mod k8s.io/kubernetes/cmd/kubectl");
     let expected = "module outrider.dev/cluster-tools\n\ngo 1.25.0\n\nrequire k8s.io/kubernetes v1.35.2\n\n\
                     replace k8s.io/api => k8s.io/api v0.35.2\n";
     assert_eq!(fs::read_to_string(machine.path().join("go.mod")).unwrap(), expected);

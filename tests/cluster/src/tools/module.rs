@@ -61,6 +61,13 @@ pub(super) static HELM: Pinned = Pinned {
     ..pinned!("helm")
 };
 
+pub(super) static PROMTOOL: Pinned = Pinned {
+    versioned_by: "github.com/prometheus/prometheus",
+    // Finding targets in clouds, which takes longer to build than everything else here together.
+    tags: "remove_all_sd",
+    ..pinned!("promtool")
+};
+
 pub(super) static CONTAINERD: Pinned = Pinned {
     versioned_by: "github.com/containerd/containerd/v2",
     // Snapshotters that want C libraries or are of no use here.
@@ -190,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_pinned_modules_know_their_versions() {
-        for of in [&KUBERNETES, &HELM, &CONTAINERD, &CERT_MANAGER] {
+        for of in [&KUBERNETES, &HELM, &PROMTOOL, &CONTAINERD, &CERT_MANAGER] {
             let line = format!("\t{} {}", of.versioned_by, of.version());
             assert!(of.go_mod.contains(&line) && of.version() != "v0.0.0", "{line}");
         }
