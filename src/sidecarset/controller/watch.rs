@@ -40,23 +40,20 @@ pub async fn run(
     add_all(queue, all_sets(world));
     let events = watcher(api, watch_config());
     let mut events = pin!(events.backoff(Patience::default()));
-    let mut intake = Intake { pods, relist: Relist::default(), all_listed: false, census, snapshot: &world.snapshot };
+    let mut intake = Intake::new(pods, census, &world.snapshot);
     loop {
         let is_countable = intake.all_listed && world.is_published();
         let touched = tokio::select! {
             Some(event) = events.next() => intake.pod(event),
             Ok(()) = coverage.changed() => all_sets(world),
-            Ok(()) = publications.changed() => {
-                intake.census.sets_changed();
-                Sets::new()
-            }
+            Ok(()) = publications.changed() => intake.published(),
             () = intake.census.due(), if is_countable => {
                 intake.census.take(pods, &world.snapshot.load_full()).await;
                 Sets::new()
             }
             change = changes.recv() => match change {
                 Ok(Change::Set(name)) => Sets::from([name]),
-                Ok(Change::Namespace(name)) => intake.index().sets_in(&name),
+                Ok(Change::Namespace(name)) => intake.namespace(&name),
                 Err(RecvError::Lagged(_)) => all_sets(world),
                 // The world is gone with the process.
                 Err(RecvError::Closed) => return,
@@ -80,11 +77,33 @@ struct Intake<'a> {
     all_listed: bool,
     census: Census,
     snapshot: &'a ArcSwap<Snapshot>,
+    // Sets to count again when the snapshot has the namespaces that concern them.
+    counted_early: Sets,
+}
+
+impl<'a> Intake<'a> {
+    fn new(pods: &'a Mutex<PodIndex>, census: Census, snapshot: &'a ArcSwap<Snapshot>) -> Self {
+        let (relist, counted_early) = (Relist::default(), Sets::new());
+        Self { pods, relist, all_listed: false, census, snapshot, counted_early }
+    }
 }
 
 impl Intake<'_> {
     fn index(&self) -> MutexGuard<'_, PodIndex> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sets that a change of a namespace concerns. It is told before the snapshot has it, or after that.
+    fn namespace(&mut self, name: &str) -> Sets {
+        let sets = self.index().sets_in(name);
+        self.counted_early.extend(sets.iter().cloned());
+        sets
+    }
+
+    /// There is a new snapshot; returns the sets that it concerns.
+    fn published(&mut self) -> Sets {
+        self.census.sets_changed();
+        std::mem::take(&mut self.counted_early)
     }
 
     /// Takes in an event; returns the sets that it concerns.
@@ -137,8 +156,7 @@ mod tests {
     use crate::sidecarset::controller::pods::tests::pod;
 
     fn intake<'a>(pods: &'a Mutex<PodIndex>, snapshot: &'a ArcSwap<Snapshot>) -> Intake<'a> {
-        let census = Census::new(Metrics::new(Freshness::default()));
-        Intake { pods, relist: Relist::default(), all_listed: false, census, snapshot }
+        Intake::new(pods, Census::new(Metrics::new(Freshness::default())), snapshot)
     }
 
     fn sets(sets: &Sets) -> Vec<&str> {
@@ -163,6 +181,17 @@ mod tests {
         assert_eq!(sets(&intake.pod(Ok(Event::InitDone))), ["a"]);
         assert_eq!(intake.index().carrying("a").count(), 0);
         assert_eq!(intake.index().carrying("b").count(), 1);
+    }
+
+    /// The change is told before it is in the snapshot that sets are counted by.
+    #[test]
+    fn a_change_of_a_namespace_touches_its_sets_again_once_it_is_in_the_snapshot() {
+        let (pods, snapshot) = (Mutex::default(), ArcSwap::default());
+        let mut intake = intake(&pods, &snapshot);
+        intake.pod(Ok(Event::Apply(pod("p", "web", &[("a", "1")], true))));
+        assert_eq!(sets(&intake.namespace("default")), ["a"]);
+        assert_eq!(sets(&intake.published()), ["a"]);
+        assert!(intake.published().is_empty());
     }
 
     #[test]
