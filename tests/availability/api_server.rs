@@ -14,10 +14,12 @@ use crate::process::{Outrider, eventually};
 use crate::proxy::{Proxy, Way};
 use crate::stage::{Replica, Stage};
 use crate::toy_webhook::post;
+use crate::turn;
 
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn reviews_are_answered_whatever_becomes_of_the_api_server() {
+    let _turn = turn();
     let body = || {
         let mut stage = Stage::set_up();
         let proxy =

@@ -19,3 +19,11 @@ mod stream;
 #[path = "../e2e/toy_webhook.rs"]
 #[allow(dead_code, reason = "shared with the tests in e2e, which use all of it")]
 mod toy_webhook;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One outage at a time beside the stream: three control planes at once leave a machine of two processors no time to answer in.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURNS: Mutex<()> = Mutex::new(());
+    TURNS.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::pods::{Tally, report};
 use crate::process::{eventually, outrider_on};
 use crate::stage::Stage;
+use crate::turn;
 
 const FLAGS: [&str; 2] = ["--certificates=self", "--narrow-webhooks"];
 
@@ -18,6 +19,7 @@ const NEWS: Duration = Duration::from_secs(1);
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn a_killed_replica_costs_few_creates_and_without_any_the_cluster_lives() {
+    let _turn = turn();
     let body = || {
         let mut stage = Stage::set_up();
         let replicas = [stage.replica(&FLAGS), stage.replica(&FLAGS)];
