@@ -36,6 +36,8 @@ pub const FIELDS: &[Newer] = &[
     // InPlacePodVerticalScaling
     newer(33, "resizePolicy["),
     newer(33, "restarts on resize"),
+    // `validateInitContainers` looks at it since then.
+    newer(35, "must not be set to 'RestartContainer' for non-sidecar initContainers"),
     // ProcMountType
     newer(33, "procMount"),
     // UserNamespacesSupport: `hostUsers` of the pod
@@ -48,6 +50,8 @@ pub const FIELDS: &[Newer] = &[
     newer(34, "above the pod's own limit"),
     // ContainerRestartRules
     newer(35, "restartPolicyRules"),
+    // Refused by 1.33 and dropped by 1.34.
+    newer(35, "restartPolicy: Unsupported value: \"Sometimes\""),
     newer(35, "must specify restartPolicy when restart rules are used"),
     // ImageVolume
     newer(35, ".image.reference: "),
