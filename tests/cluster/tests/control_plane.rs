@@ -27,11 +27,8 @@ fn a_deployment_with_two_replicas_becomes_available() {
 #[test]
 fn the_nodes_renew_leases_so_that_their_pods_stay_ready() {
     let cluster = Cluster::shared().unwrap();
-    for node in ["lease/kwok-0", "lease/kwok-1"] {
-        cluster
-            .kubectl_ok(&["wait", "--for=create", node, "--namespace=kube-node-lease", "--timeout=60s"], None)
-            .unwrap();
-    }
+    let leases = ["get", "leases", "--namespace=kube-node-lease", "-o=jsonpath={.items[*].metadata.name}"];
+    cluster.wait_for_kubectl("the leases of both nodes", &leases, "kwok-0 kwok-1").unwrap();
 }
 
 #[test]
