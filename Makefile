@@ -125,7 +125,7 @@ docker-push: ## Push the image IMG with Docker.
 ko-image: image ## The same as `make image`.
 image: ## Build the image IMG with cargo and buildah, without a Docker engine, into the file target/image/outrider.tar.
 	@command -v buildah >/dev/null || { echo "buildah is not there: apt-get install buildah, or use \`make docker-build\`" >&2; exit 1; }
-	@$(MAKE) --no-print-directory static
+	@$(MAKE) --no-print-directory static IMAGE_PROFILE=$(IMAGE_PROFILE)
 	@rm -rf $(IMAGE_DIR) && mkdir -p $(IMAGE_DIR)/build
 	@cp $(TARGET_DIR)/$(IMAGE_PROFILE:dev=debug)/outrider $(IMAGE_DIR)/build/static
 	$(BUILDAH) build --quiet --isolation chroot --build-context build=$(IMAGE_DIR)/build --timestamp 0 --tag $(IMG) . >/dev/null
