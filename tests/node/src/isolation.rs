@@ -1,25 +1,22 @@
 //! Running a test, or a program, in namespaces of its own.
 
 use std::env;
-use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use cluster::{Tools, one_passed, progress_on_stderr};
 
+use crate::groups::Groups;
 use crate::{REQUIRED, Visit, host};
 
-/// Tells what runs there that it is inside, and which cgroup its pods belong into.
-const INSIDE: &str = "OUTRIDER_NODE_CGROUP";
+/// Tells what runs there that it is inside.
+const INSIDE: &str = "OUTRIDER_NODE_INSIDE";
 
 /// A test that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(600);
-
-/// What a cgroup is called before the id of the process that made it.
-const CGROUP: &str = "outrider-node-";
 
 /// Runs `test` inside network, mount and process namespaces: this process runs itself again there, for the test `name`
 /// alone. The namespaces end with the test, and everything in them, also when this process is killed.
@@ -58,41 +55,36 @@ pub fn isolated_program(program: impl FnOnce(&Visit)) {
 }
 
 fn inside(run: impl FnOnce()) {
-    end_when_the_outer_process_does();
+    let groups = Groups::before();
+    end_when_the_outer_process_does(groups.clone());
     host::prepare();
     run();
+    drop(groups);
 }
 
 fn run_again(args: &[&str], read: impl FnOnce(ChildStdout)) -> ExitStatus {
     require();
     // The network is not there any more when the node starts.
     let tools = Tools::locate_for_node(&progress_on_stderr).unwrap_or_else(|error| panic!("{error}"));
-    remove_cgroups_left_behind();
-    let cgroup = format!("{CGROUP}{}", std::process::id());
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
     command.arg(env::current_exe().unwrap_or_else(|error| panic!("cannot find this program: {error}"))).args(args);
-    command.env(INSIDE, &cgroup).env("TMPDIR", "/run").env("PATH", path_with(&tools));
+    command.env(INSIDE, "yes").env("TMPDIR", "/run").env("PATH", path_with(&tools));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot run unshare: {error}"));
     let outer_end = child.stdin.take();
     child.stdout.take().map(read);
     let status = child.wait().unwrap_or_else(|error| panic!("cannot wait for unshare: {error}"));
     drop(outer_end);
-    remove_cgroups(&cgroup);
     status
-}
-
-/// The cgroup, from the root of every hierarchy, that pods of this test belong into.
-pub(crate) fn cgroup() -> String {
-    env::var(INSIDE).unwrap_or_default()
 }
 
 /// We are the first process of the namespace: when we end, the kernel kills all others. The other end of stdin is held by
 /// the outer process alone.
-fn end_when_the_outer_process_does() {
-    thread::spawn(|| {
+fn end_when_the_outer_process_does(groups: Groups) {
+    thread::spawn(move || {
         drop(io::stdin().read_to_end(&mut Vec::new()));
+        drop(groups);
         std::process::exit(1);
     });
 }
@@ -122,29 +114,4 @@ fn require() {
     let missing: Vec<&str> =
         REQUIRED.iter().filter(|(program, _)| !found(program)).map(|(_, package)| *package).collect();
     assert!(missing.is_empty(), "a node needs packages that are not there: apt-get install {}", missing.join(" "));
-}
-
-/// Of processes that were killed before they could remove theirs.
-fn remove_cgroups_left_behind() {
-    let names = hierarchies().flat_map(|hierarchy| fs::read_dir(hierarchy).into_iter().flatten().flatten());
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let ended = |name: &String| name.strip_prefix(CGROUP).is_some_and(|pid| !Path::new("/proc").join(pid).exists());
-    names.filter(ended).for_each(|name| remove_cgroups(&name));
-}
-
-/// Each directory in which there may be a cgroup of ours: of the first version there are many.
-fn hierarchies() -> impl Iterator<Item = PathBuf> {
-    let root = Path::new("/sys/fs/cgroup");
-    let children = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    children.chain([root.to_owned()])
-}
-
-/// Killed containers leave their groups behind, empty.
-fn remove_cgroups(name: &str) {
-    for top in hierarchies().map(|hierarchy| hierarchy.join(name)) {
-        for child in fs::read_dir(&top).into_iter().flatten().flatten() {
-            drop(fs::remove_dir(child.path()));
-        }
-        drop(fs::remove_dir(&top));
-    }
 }

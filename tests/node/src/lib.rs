@@ -9,6 +9,7 @@
 // This is test code; who calls it can do nothing but fail.
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod groups;
 mod host;
 mod images;
 mod isolation;

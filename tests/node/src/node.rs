@@ -8,7 +8,7 @@ use std::thread;
 use cluster::{Cluster, Options};
 
 use crate::host::ADDRESS;
-use crate::{Image, isolation, settings};
+use crate::{Image, settings};
 
 /// The node's name.
 pub(crate) const NAME: &str = "node-0";
@@ -110,7 +110,7 @@ fn kubelet(cluster: &mut Cluster, dir: &Path, socket: &Path) {
     let user = format!("system:node:{NAME}");
     let kubeconfig = cluster.kubeconfig_for(&user, &["system:nodes"]).unwrap_or_else(|error| panic!("{error}"));
     let config = dir.join("kubelet.json");
-    write(&config, &settings::kubelet(&dir.join("ca.crt"), socket, &isolation::cgroup()));
+    write(&config, &settings::kubelet(&dir.join("ca.crt"), socket));
     let args = [
         format!("--config={}", config.display()),
         format!("--kubeconfig={}", kubeconfig.display()),

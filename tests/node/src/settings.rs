@@ -54,8 +54,8 @@ pub(crate) fn cni() -> String {
     json!({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, portmap]}).to_string()
 }
 
-/// `cgroup` is where pods go. Limits that a kubelet sets on the node are off: it shares the machine with others.
-pub(crate) fn kubelet(ca: &Path, socket: &Path, cgroup: &str) -> String {
+/// Limits that a kubelet sets on the node are off: it shares the machine with others.
+pub(crate) fn kubelet(ca: &Path, socket: &Path) -> String {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -67,7 +67,6 @@ pub(crate) fn kubelet(ca: &Path, socket: &Path, cgroup: &str) -> String {
         "authorization": {"mode": "AlwaysAllow"},
         "containerRuntimeEndpoint": format!("unix://{}", socket.display()),
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": format!("/{cgroup}"),
         "cgroupsPerQOS": false,
         "enforceNodeAllocatable": [],
         "failCgroupV1": false,
