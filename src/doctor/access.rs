@@ -1,10 +1,12 @@
 //! What the process may do, beside what it needs.
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde::Deserialize;
 
 use crate::doctor::report::{Check, Finding, Severity};
+use crate::manager::lease;
 use crate::manifests::rbac::Rbac;
 use crate::workshop::Kinds;
 
@@ -56,12 +58,40 @@ impl Right {
     }
 }
 
-/// All that `outrider serve` in this namespace needs, as `outrider manifests rbac` grants it.
-pub fn needed(namespace: &str) -> Vec<Right> {
+/// What `outrider serve` in this namespace needs, as `outrider manifests rbac` grants it: all of it, or as much as these pods use by
+/// their arguments. The chart grants no more than that.
+pub fn needed(namespace: &str, pods: &[Pod]) -> Vec<Right> {
     let rbac = Rbac::of(namespace, &Kinds::default(), None);
     let cluster = rbac.cluster_role.rules.iter().flatten().flat_map(|rule| expand(rule, ""));
     let own = rbac.role.rules.iter().flatten().flat_map(|rule| expand(rule, namespace));
-    cluster.chain(own).collect()
+    let mut rights: Vec<Right> = cluster.chain(own).collect();
+    let commands = commands(pods);
+    if commands.is_empty() {
+        return rights;
+    }
+    let given = |flag: &str| commands.iter().find_map(|args| value(args, flag));
+    let signs = commands.iter().any(|args| value(args, "--certificates") == Some("self"));
+    let lease = given("--leader-elect-resource-name").unwrap_or(lease::NAME);
+    rights.retain(|right| right.resource != "secrets" || signs);
+    for right in rights.iter_mut().filter(|right| right.name == lease::NAME) {
+        lease.clone_into(&mut right.name);
+    }
+    rights
+}
+
+/// Arguments of each container that runs `outrider serve`.
+fn commands(pods: &[Pod]) -> Vec<&[String]> {
+    let containers = pods.iter().filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| &spec.containers);
+    let args = containers.filter_map(|container| container.args.as_deref());
+    args.filter(|args| args.first().is_some_and(|command| command == "serve")).collect()
+}
+
+/// The value of a flag, written `--flag=value` or `--flag value`.
+fn value<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
+    args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix(flag)? {
+        "" => args.get(at.checked_add(1)?).map(String::as_str),
+        rest => rest.strip_prefix('='),
+    })
 }
 
 fn expand(rule: &PolicyRule, namespace: &str) -> Vec<Right> {
@@ -99,7 +129,10 @@ pub fn examine(rights: &[Right]) -> Vec<Finding> {
         let words: Vec<String> = here.iter().map(|right| right.words()).collect();
         let who = here.first().map(|right| right.who.as_str()).unwrap_or_default();
         let (who, remedy) = match who.strip_prefix("system:serviceaccount:") {
-            Some(_) => (who, "apply the roles: outrider manifests rbac | kubectl apply --server-side -f -"),
+            Some(_) => (
+                who,
+                "have the chart make the roles (rbac.create=true), or apply them: outrider manifests rbac | kubectl apply --server-side -f -",
+            ),
             None => ("whoever asks", "this is about you; name the account that serves with --service-account"),
         };
         let place = if place.is_empty() { "in the cluster".to_owned() } else { format!("in namespace {place}") };
@@ -117,11 +150,13 @@ pub fn examine(rights: &[Right]) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
     fn everything_that_the_roles_grant_is_asked_for_once() {
-        let needed = needed("outrider-system");
+        let needed = needed("outrider-system", &[]);
         let has = |verb: &str, resource: &str, name: &str, namespace: &str| {
             let fits = |right: &&Right| {
                 (right.verb.as_str(), right.resource.as_str(), right.name.as_str(), right.namespace.as_str())
@@ -134,6 +169,26 @@ mod tests {
         assert_eq!(has("patch", "mutatingwebhookconfigurations", "outrider-mutating", ""), 1);
         assert_eq!(has("update", "secrets", "outrider-ca", "outrider-system"), 1);
         assert_eq!(has("create", "leases", "", "outrider-system"), 1);
+    }
+
+    fn names_with(args: &[&str]) -> Vec<String> {
+        let pod = serde_json::json!({"spec": {"containers": [
+            {"name": "outrider", "args": args}, {"name": "proxy", "args": ["--certificates=self"]},
+        ]}});
+        let needed = needed("outrider-system", &[serde_json::from_value(pod).unwrap()]);
+        let here = needed.into_iter().filter(|right| right.namespace == "outrider-system");
+        let mut names: Vec<String> = here.map(|right| right.name).filter(|name| !name.is_empty()).collect();
+        names.dedup();
+        names
+    }
+
+    #[test]
+    fn no_more_is_asked_for_than_running_pods_use() {
+        let (lease, secret) = ("outrider.outrider.dev".to_owned(), "outrider-ca".to_owned());
+        assert_eq!(names_with(&["serve", "--certificates=files"]), [lease.clone()]);
+        assert_eq!(names_with(&["serve", "--certificates=self"]), [lease.clone(), secret.clone()]);
+        assert_eq!(names_with(&["serve", "--certificates", "self"]), [lease, secret]);
+        assert_eq!(names_with(&["serve", "--leader-elect-resource-name=mine"]), ["mine"]);
     }
 
     #[test]

@@ -85,7 +85,7 @@ async fn services(client: &Client, facts: &mut Facts) -> Result<(), Error> {
 async fn rights(client: &Client, account: Option<&str>, facts: &mut Facts) -> Result<(), Error> {
     let of_pods = || facts.pods.iter().find_map(|pod| pod.spec.as_ref()?.service_account_name.clone());
     let account = account.map(str::to_owned).or_else(of_pods);
-    for mut right in access::needed(&facts.namespace) {
+    for mut right in access::needed(&facts.namespace, &facts.pods) {
         let asked = match &account {
             Some(account) => may(client, &mut right, &facts.namespace, account).await,
             None => may_i(client, &mut right).await,

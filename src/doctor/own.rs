@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
 
 use crate::certs::own::CA_SECRET;
 use crate::doctor::certificates::{days_until, read_bundle, soon};
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity, counted};
-use crate::manager::break_glass::{ANNOTATION, Record};
+use crate::manager::break_glass::{ANNOTATION, IGNORE, Record, policies};
 use crate::manifests::webhooks::{MUTATING, VALIDATING};
 use crate::sidecarset::crd;
 
@@ -28,27 +29,24 @@ fn finding(check: Check, object: String, found: String, remedy: &str) -> Finding
 }
 
 fn configurations(facts: &Facts) -> Vec<Finding> {
-    let find = |metadata: &[&ObjectMeta], name: &str| {
-        metadata.iter().find(|metadata| metadata.name.as_deref() == Some(name)).map(|metadata| (*metadata).clone())
-    };
-    let mutating: Vec<&ObjectMeta> = facts.mutating.iter().map(|configuration| &configuration.metadata).collect();
-    let validating: Vec<&ObjectMeta> = facts.validating.iter().map(|configuration| &configuration.metadata).collect();
+    let mutating = facts.mutating.iter().map(|found| (&found.metadata, refusing(found)));
+    let validating = facts.validating.iter().map(|found| (&found.metadata, refusing(found)));
     let ours = [
         (
             format!("mutatingwebhookconfiguration/{MUTATING}"),
             "mutatingwebhookconfigurations",
-            find(&mutating, MUTATING),
+            named(mutating, MUTATING),
         ),
         (
             format!("validatingwebhookconfiguration/{VALIDATING}"),
             "validatingwebhookconfigurations",
-            find(&validating, VALIDATING),
+            named(validating, VALIDATING),
         ),
     ];
     let mut findings = Vec::new();
-    for (object, resource, metadata) in ours {
-        match metadata {
-            Some(metadata) => findings.extend(break_glass(object, &metadata)),
+    for (object, resource, found) in ours {
+        match found {
+            Some((metadata, refusing)) => findings.extend(break_glass(object, metadata, &refusing)),
             None if facts.lacks(resource) => {}
             None => findings.push(finding(
                 Check::Missing,
@@ -61,17 +59,44 @@ fn configurations(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-fn break_glass(object: String, metadata: &ObjectMeta) -> Option<Finding> {
+fn named<'a>(
+    mut configurations: impl Iterator<Item = (&'a ObjectMeta, Vec<String>)>,
+    name: &str,
+) -> Option<(&'a ObjectMeta, Vec<String>)> {
+    configurations.find(|(metadata, _)| metadata.name.as_deref() == Some(name))
+}
+
+/// Webhooks of a configuration that refuse while nobody answers.
+fn refusing<C: Serialize>(configuration: &C) -> Vec<String> {
+    let configuration = serde_json::json!(configuration);
+    policies(&configuration).filter(|(_, policy)| *policy != IGNORE).map(|(name, _)| name.to_owned()).collect()
+}
+
+fn break_glass(object: String, metadata: &ObjectMeta, refusing: &[String]) -> Option<Finding> {
     let text = metadata.annotations.as_ref()?.get(ANNOTATION)?;
-    let found = match serde_json::from_str::<Record>(text) {
-        Ok(Record { by, at, .. }) => {
+    let (found, remedy) = match serde_json::from_str::<Record>(text) {
+        Ok(Record { by, at, .. }) if refusing.is_empty() => (
             format!(
                 "break-glass is in force since {at}, by {by}: while nobody answers, pods are created without their sets"
-            )
-        }
-        Err(error) => format!("the annotation {ANNOTATION} is there but cannot be read: {error}"),
+            ),
+            "when Outrider answers again: outrider break-glass --undo",
+        ),
+        Ok(Record { by, at, .. }) => (
+            format!(
+                "break-glass is in force since {at}, by {by}, but {} put back to Fail meanwhile, as an upgrade does",
+                match refusing {
+                    [one] => format!("webhook {one} was"),
+                    more => format!("webhooks {} were", more.join(", ")),
+                }
+            ),
+            "while nobody answers, break the glass again: outrider break-glass; when Outrider answers: outrider break-glass --undo",
+        ),
+        Err(error) => (
+            format!("the annotation {ANNOTATION} is there but cannot be read: {error}"),
+            "when Outrider answers again: outrider break-glass --undo",
+        ),
     };
-    Some(finding(Check::BreakGlass, object, found, "when Outrider answers again: outrider break-glass --undo"))
+    Some(finding(Check::BreakGlass, object, found, remedy))
 }
 
 fn definition(facts: &Facts) -> Option<Finding> {

@@ -87,6 +87,22 @@ fn the_worst_comes_first() {
 }
 
 #[test]
+fn an_upgrade_that_put_fail_back_is_told_beside_the_record_of_break_glass() {
+    for (policy, told) in [("Ignore", "pods are created without their sets"), ("Fail", "put back to Fail meanwhile")] {
+        let mut facts = recorded("healthy");
+        let record =
+            json!({"by": "jane", "at": "2026-02-28T01:02:03Z", "was": {"pod.outrider.dev": "Fail"}}).to_string();
+        facts.mutating[0].metadata.annotations = Some([("outrider.dev/break-glass".to_owned(), record)].into());
+        for webhook in facts.mutating[0].webhooks.iter_mut().flatten() {
+            webhook.failure_policy = Some(policy.to_owned());
+        }
+        let report = examine(&facts, now());
+        let [finding] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
+        assert!(finding.found.contains(told), "{policy}: {}", finding.found);
+    }
+}
+
+#[test]
 fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
     let mut facts = recorded("healthy");
     let printed =
