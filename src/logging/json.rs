@@ -1,12 +1,14 @@
 //! One JSON object a line.
 //!
 //! The format is tracing-subscriber's, and what comes from the `log` crate is left to it. The plain event, as every review is
-//! one, is written here with the same result at a fraction of the cost: no serializer, no string in between. Fields of the spans
-//! that an event stands in are members like its own, so that one look finds the lines of an object.
+//! one, is written here with the same result at a fraction of the cost: no serializer, no string in between. Only lists differ,
+//! which are lists here and text there. Fields of the spans that an event stands in are members like its own, so that one look
+//! finds the lines of an object.
 
 use std::fmt::{self, Write as _};
 
 use admission::patch::write_escaped;
+use serde::de::IgnoredAny;
 use serde_json::Number;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -17,6 +19,9 @@ use tracing_subscriber::registry::{LookupSpan, Scope};
 
 /// Target of events that tracing-log makes of records of the `log` crate; their true target is in a field.
 const LOG_CRATE_TARGET: &str = "log";
+
+/// The field that holds the text of an event.
+const MESSAGE: &str = "message";
 
 /// Writes events as JSON.
 pub struct JsonLines(Format<Json>);
@@ -115,9 +120,16 @@ impl Visit for Members<'_, '_> {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.record(field, |members| {
-            members.writer.write_char('"')?;
-            write!(Escaped(members.writer), "{value:?}")?;
-            members.writer.write_char('"')
+            if field.name() == MESSAGE {
+                // Every line has one: no string in between.
+                members.writer.write_char('"')?;
+                write!(Escaped(members.writer), "{value:?}")?;
+                return members.writer.write_char('"');
+            }
+            let text = format!("{value:?}");
+            // A list of strings or numbers: its `Debug` writes what JSON has for it.
+            let is_list = text.starts_with('[') && serde_json::from_str::<IgnoredAny>(&text).is_ok();
+            if is_list { members.writer.write_str(&text) } else { members.quoted(&text) }
         });
     }
 }
@@ -212,6 +224,21 @@ mod tests {
         let ours = ours(log);
         assert_eq!(ours, lines_of(library, log));
         assert_eq!(ours.len(), 15);
+    }
+
+    #[test]
+    fn lists_are_lists() {
+        let lines = ours(|| {
+            let none: [&str; 0] = [];
+            tracing::info!(names = ?["a", "b \"c\""], ?none, numbers = ?[1, 2], nested = ?[["a"]], "[1]");
+            // No list in JSON, whatever they begin with.
+            tracing::info!(some = ?[Some("a")], escaped = ?["\u{7f}"], shown = %"[a]", range = ?(0..1), "{{}}");
+        });
+        let start = r#"{"timestamp":"","level":"INFO","message":"#;
+        let end = r#","target":"outrider::logging::json::tests"}"#;
+        let lists = r#""[1]","names":["a", "b \"c\""],"none":[],"numbers":[1, 2],"nested":[["a"]]"#;
+        let texts = r#""{}","some":"[Some(\"a\")]","escaped":"[\"\\u{7f}\"]","shown":"[a]","range":"0..1""#;
+        assert_eq!(lines, [format!("{start}{lists}{end}"), format!("{start}{texts}{end}")]);
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Target {
             tracing::warn!(
                 object = self.object,
                 writer,
-                next_try_in = ?pause,
+                next_try_in = pause.as_secs_f64(),
                 "Somebody else puts another caBundle back again and again; have it leave the field out"
             );
         }

@@ -61,7 +61,7 @@ impl Controller {
     async fn reconcile(&self, known: &CronJob, jobs: &[ChildJob]) -> Result<Again, Error> {
         let Some((cronjob, plan)) = self.decide(known, jobs).await? else { return Ok(None) };
         let key = Key::of(cronjob.as_ref());
-        tracing::debug!(decision = ?plan.decision, again = ?plan.requeue_after, "Decided");
+        tracing::debug!(decision = ?plan.decision, again = plan.requeue_after.map(|pause| pause.as_secs_f64()), "Decided");
         Course::of(self, &cronjob, key).take(&plan).await
     }
 

@@ -44,8 +44,8 @@ impl ChildJob {
         let scheduled_at = annotation.and_then(|text| {
             let time = text.parse();
             if let Err(error) = &time {
-                let (name, namespace) = (&metadata.name, &metadata.namespace);
-                tracing::warn!(job = ?name, ?namespace, annotation = SCHEDULED_AT, %error, "The time of a Job cannot be read");
+                let (name, namespace) = (metadata.name.as_deref(), metadata.namespace.as_deref());
+                tracing::warn!(job = name, namespace, annotation = SCHEDULED_AT, %error, "The time of a Job cannot be read");
             }
             time.ok()
         });
