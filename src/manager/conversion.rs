@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use super::registration::{Error, FIELD_MANAGER};
 
-/// Has the definition named converted there.
+/// Has the definition named converted there. Tells whether that had to be written.
 ///
 /// # Errors
 /// What the API server says, and that there is no such definition.
-pub async fn point(client: &Client, name: &str, there: &WebhookClientConfig) -> Result<(), Error> {
+pub async fn point(client: &Client, name: &str, there: &WebhookClientConfig) -> Result<bool, Error> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     if converter(&definition(&api, name).await?) == Some(there) {
-        return Ok(());
+        return Ok(false);
     }
     let (params, patch) =
         (PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..<_>::default() }, pointing(there));
     api.patch(name, &params, &Patch::Merge(&patch)).await.map_err(|source| failed(name, source))?;
     tracing::info!(definition = name, url = there.url, "Wrote where objects are converted");
-    Ok(())
+    Ok(true)
 }
 
 /// By merge and not by apply: a Service and a URL may not stand side by side, whoever wrote the other.

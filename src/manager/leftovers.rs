@@ -55,7 +55,7 @@ impl Leftovers {
             return Ok(());
         }
         let printed = Target::Service { namespace: self.namespace.clone() }.converter(None);
-        point(client, definition, &printed).await
+        point(client, definition, &printed).await.map(drop)
     }
 }
 

@@ -146,7 +146,7 @@ impl Manager {
             let fail_open = FailOpen::new(&client, &options.namespace, deployment);
             tasks.spawn(fail_open.at_the_end(draining.clone()));
         }
-        let leader = Leader { options, client, world, shared, hooks, bundle, leading };
+        let leader = Leader { options, client, world, shared, hooks, bundle, leading, shutdown: shutdown.clone() };
         let cancel = draining.clone();
         tasks.spawn(async move { leader.run(cancel).await });
         tasks.close();
@@ -197,6 +197,7 @@ struct Leader {
     bundle: watch::Sender<Option<String>>,
     /// True while this replica leads.
     leading: watch::Sender<bool>,
+    shutdown: Shutdown,
 }
 
 impl Leader {
@@ -263,9 +264,10 @@ impl Leader {
         let client = self.client.clone();
         if let Some(registration) = self.registration() {
             let (readiness, bundle, term) = (self.shared.readiness.clone(), self.bundle.subscribe(), term.clone());
+            let answering = self.shutdown.hold();
             tasks.spawn(async move {
                 if term.until_ending(ready(readiness)).await.is_some() {
-                    registration.run(client, bundle, term).await;
+                    registration.run(client, bundle, term, answering).await;
                 }
             });
             return;

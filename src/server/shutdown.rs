@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::readiness::Readiness;
 
@@ -12,21 +14,29 @@ pub struct Shutdown {
     readiness: Readiness,
     draining: CancellationToken,
     stopping: CancellationToken,
+    holds: TaskTracker,
 }
 
 impl Shutdown {
     /// A process that runs.
     pub fn new(readiness: Readiness) -> Self {
-        Self { readiness, draining: CancellationToken::new(), stopping: CancellationToken::new() }
+        let (draining, stopping) = (CancellationToken::new(), CancellationToken::new());
+        Self { readiness, draining, stopping, holds: TaskTracker::new() }
     }
 
     /// Ends the process in order: `/readyz` turns false now; after `drain_delay`, in which every reply says
-    /// `Connection: close`, the listeners close.
+    /// `Connection: close`, and not before the last [`hold`](Self::hold) is dropped, the listeners close.
     pub async fn begin(&self, drain_delay: Duration) {
         self.readiness.drain();
         self.draining.cancel();
-        tokio::time::sleep(drain_delay).await;
+        self.holds.close();
+        tokio::join!(tokio::time::sleep(drain_delay), self.holds.wait());
         self.stopping.cancel();
+    }
+
+    /// Keeps the listeners open until it is dropped, for whoever first has to see to it that nobody asks any more.
+    pub fn hold(&self) -> TaskTrackerToken {
+        self.holds.token()
     }
 
     /// Waits until the process is to end: the time to give up a lease and to take on nothing new.

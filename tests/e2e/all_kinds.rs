@@ -66,12 +66,11 @@ impl Stage {
         self.cluster.kubectl_ok(args, None).unwrap()
     }
 
-    /// What the controllers wrote so far. Outside the cluster, the webhook configurations are applied anew every 15 s.
+    /// What Outrider wrote so far.
     fn writes(&self) -> Vec<String> {
         let events = self.cluster.audit_events().unwrap();
         let written = events.iter().filter(|event| {
             event["user"]["username"] == USER
-                && event["objectRef"]["apiGroup"] != "admissionregistration.k8s.io"
                 && ["create", "update", "patch", "delete"].iter().any(|verb| event["verb"] == *verb)
         });
         written
@@ -173,6 +172,27 @@ fn ten_looks_at_every_object_write_nothing(stage: &Stage) {
         !after.is_empty()
     });
     assert_eq!(after[0], r#""patch" "deployments" "welcome-sample""#, "{after:?}");
+    for kind in ["mutating", "validating"] {
+        let written = format!(r#""patch" "{kind}webhookconfigurations" "outrider-{kind}""#);
+        assert_eq!(before.iter().filter(|write| **write == written).count(), 1, "{before:?}");
+    }
+}
+
+/// Who applies the definitions anew, as `make install` does beside `make run`, takes away the address of the conversion.
+fn a_definition_that_is_installed_again_is_put_right_at_once(stage: &Stage) {
+    let url = "jsonpath={.spec.conversion.webhook.clientConfig.url}";
+    let url = || stage.kubectl(&["get", "crd", "cronjobs.batch.outrider.dev", "-o", url]);
+    let (before, told) = (url(), stage.outrider.log().len());
+    assert!(before.starts_with("https://"), "{before}");
+    let installed = make(&stage.cluster, &["install"]);
+    assert!(installed.success(), "{}{}", installed.stdout, installed.stderr);
+    let mut log = String::new();
+    eventually("the address is put back", || {
+        log = stage.outrider.log().split_off(told);
+        log.contains("Wrote where objects are converted") && url() == before
+    });
+    let (seen, _) = log.split_once("Wrote where objects are converted").unwrap();
+    assert!(seen.contains("Changed; looking whether it is in order"), "it waited for its look at the clock: {log}");
 }
 
 /// Acceptance check 41, first half: who only reads, or may not write, is nothing that a webhook hears of.
@@ -273,6 +293,7 @@ fn all_kinds_are_installed_served_and_removed_again() {
     make_install_defines_every_kind(&stage);
     every_sample_is_accepted(&stage);
     ten_looks_at_every_object_write_nothing(&stage);
+    a_definition_that_is_installed_again_is_put_right_at_once(&stage);
     reads_and_refusals_never_reach_the_webhooks(&stage);
     one_of_three_webhooks_is_enough_to_refuse(&stage);
     make_uninstall_leaves_nothing(&stage);

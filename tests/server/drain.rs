@@ -49,6 +49,22 @@ async fn draining_does_not_touch_idle_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_listener_stays_while_somebody_holds_it() {
+    let server = TestServer::start().await;
+    let hold = server.shutdown.hold();
+    let shutdown = server.shutdown.clone();
+    let begun = tokio::spawn(async move { shutdown.begin(Duration::ZERO).await });
+    server.shutdown.draining().await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(server.client().await.post(&path("allow"), &any_review()).await.status, 200);
+    drop(hold);
+    begun.await.unwrap();
+    while TcpStream::connect(server.webhook).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_connected_before_the_listener_closed_is_answered() {
     let server = TestServer::start().await;
     let mut connected = server.client().await;

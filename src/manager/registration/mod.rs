@@ -1,5 +1,7 @@
 //! Webhook configurations of a process outside the cluster, which are all its own.
 
+mod changes;
+
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -11,10 +13,12 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use self::changes::Changes;
 use crate::manager::term::Term;
 use crate::manager::{break_glass, conversion};
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
@@ -23,9 +27,11 @@ use crate::world::Exclusion;
 /// Owner of the fields that are applied, in managedFields.
 pub(super) const FIELD_MANAGER: &str = "outrider";
 
-/// How often the configurations are compared with what they should say. Somebody may have applied the manifests anew or changed
-/// them, and a wrong caBundle is an outage.
+/// How often the configurations are compared with what they should say, if no change of them was told: a wrong caBundle is an
+/// outage.
 const CHECK: Duration = Duration::from_secs(15);
+/// API servers hear by a watch that they are to ask nobody any more.
+const HEARD: Duration = Duration::from_millis(500);
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -84,16 +90,6 @@ impl Configuration for ValidatingWebhookConfiguration {
     }
 }
 
-async fn settled(work: impl Future<Output = Result<(), Error>>) -> Duration {
-    match tokio::time::timeout(REQUEST_TIMEOUT, work).await.unwrap_or(Err(Error::Timeout)) {
-        Ok(()) => CHECK,
-        Err(error) => {
-            tracing::warn!(%error, "The webhook configurations are not in order, trying again");
-            RETRY
-        }
-    }
-}
-
 /// The host in a URL, without the brackets of an IPv6 address.
 pub fn host(url: &str) -> Option<String> {
     let uri: http::Uri = url.parse().ok()?;
@@ -126,22 +122,16 @@ impl SelfRegistration {
     }
 
     /// Keeps the configurations applied until the term ends, then removes them, and has definitions as they are printed: nobody
-    /// answers at the URL any more, and a cluster that is told to ask there would refuse every pod.
-    pub async fn run(self, client: Client, mut bundle: watch::Receiver<Option<String>>, term: Term) {
-        let kept = async {
-            loop {
-                let wanted = bundle.borrow_and_update().clone();
-                let pause = match &wanted {
-                    None => CHECK,
-                    Some(wanted) => settled(self.apply(&client, wanted)).await,
-                };
-                tokio::select! {
-                    () = sleep(pause) => {}
-                    Ok(()) = bundle.changed() => {}
-                }
-            }
-        };
-        term.until_ending(kept).await;
+    /// answers at the URL any more, and a cluster that is told to ask there would refuse every pod. `answering` keeps the
+    /// listeners open until then.
+    pub async fn run(
+        self,
+        client: Client,
+        bundle: watch::Receiver<Option<String>>,
+        term: Term,
+        answering: TaskTrackerToken,
+    ) {
+        term.until_ending(self.keep(&client, bundle)).await;
         let removed = async {
             remove(&client, |found: &MutatingWebhookConfiguration| self.is_here(found)).await?;
             remove(&client, |found: &ValidatingWebhookConfiguration| self.is_here(found)).await?;
@@ -154,22 +144,51 @@ impl SelfRegistration {
                  validatingwebhookconfiguration/{VALIDATING}`"
             );
         }
+        sleep(HEARD).await;
+        drop(answering);
     }
 
-    async fn apply(&self, client: &Client, ca_bundle: &str) -> Result<(), Error> {
+    /// Does not end.
+    async fn keep(&self, client: &Client, mut bundle: watch::Receiver<Option<String>>) {
+        let mut changes = Changes::of(client, &self.converted);
+        loop {
+            let wanted = bundle.borrow_and_update().clone();
+            let mut pause = CHECK;
+            if let Some(wanted) = wanted {
+                let applied = tokio::time::timeout(REQUEST_TIMEOUT, self.apply(client, &wanted, &mut changes)).await;
+                if let Err(error) = applied.unwrap_or(Err(Error::Timeout)) {
+                    tracing::warn!(%error, "The webhook configurations are not in order, trying again");
+                    pause = RETRY;
+                }
+            }
+            tokio::select! {
+                () = sleep(pause) => changes.quiet(),
+                Ok(()) = bundle.changed() => {}
+                () = changes.next(CHECK) => {}
+            }
+        }
+    }
+
+    async fn apply(&self, client: &Client, ca_bundle: &str, changes: &mut Changes) -> Result<(), Error> {
         let settings = self.settings(ca_bundle);
         // First of all: the webhooks of a kind see v2 objects only as v1.
-        self.point(client, &settings.converter()).await?;
+        let mut has_written = self.point(client, &settings.converter()).await?;
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
-        apply(client, &webhooks::validating(&self.hooks, &settings)).await?;
-        apply(client, &webhooks::mutating(&self.hooks, &settings)).await
-    }
-
-    async fn point(&self, client: &Client, there: &Converter) -> Result<(), Error> {
-        for definition in &self.converted {
-            conversion::point(client, definition, there).await?;
+        has_written |= apply(client, &webhooks::validating(&self.hooks, &settings)).await?;
+        has_written |= apply(client, &webhooks::mutating(&self.hooks, &settings)).await?;
+        if has_written {
+            changes.wrote();
         }
         Ok(())
+    }
+
+    /// Whether anything had to be written.
+    async fn point(&self, client: &Client, there: &Converter) -> Result<bool, Error> {
+        let mut has_written = false;
+        for definition in &self.converted {
+            has_written |= conversion::point(client, definition, there).await?;
+        }
+        Ok(has_written)
     }
 
     /// Whether the API server is told to ask this process.
@@ -198,24 +217,68 @@ pub(super) async fn remove<C: Configuration>(client: &Client, is_such: impl Fn(&
     }
 }
 
-async fn apply<C: Configuration>(client: &Client, wanted: &C) -> Result<(), Error> {
+/// Whether anything had to be written.
+async fn apply<C: Configuration>(client: &Client, wanted: &C) -> Result<bool, Error> {
     let api = Api::<C>::all(client.clone());
     let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
     let mut object = json!(wanted);
     if let Some(stored) = api.get_opt(C::NAME).await.map_err(failed)? {
-        break_glass::keep_policies(&mut object, &json!(stored));
+        let stored = json!(stored);
+        break_glass::keep_policies(&mut object, &stored);
+        if says(&stored, &object) {
+            return Ok(false);
+        }
     }
     object["apiVersion"] = C::api_version(&()).into();
     object["kind"] = C::kind(&()).into();
     let params = PatchParams::apply(FIELD_MANAGER).force();
     api.patch(C::NAME, &params, &Patch::Apply(&object)).await.map_err(failed)?;
-    tracing::debug!(configuration = C::NAME, "Applied");
-    Ok(())
+    tracing::info!(configuration = C::NAME, "Wrote the webhook configuration");
+    Ok(true)
+}
+
+/// Whether `stored` says all that `wanted` says. It may have further fields, such as those that others own; but not further
+/// entries in a list, as an entry of ours that is not wanted any more must go.
+fn says(stored: &Value, wanted: &Value) -> bool {
+    match (stored, wanted) {
+        (Value::Object(stored), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| stored.get(key).is_some_and(|stored| says(stored, wanted)))
+        }
+        (Value::Array(stored), Value::Array(wanted)) => {
+            stored.len() == wanted.len() && stored.iter().zip(wanted).all(|(stored, wanted)| says(stored, wanted))
+        }
+        _ => stored == wanted,
+    }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_stored_is_written_again_only_if_it_lacks_something_or_has_an_entry_too_many() {
+        let wanted = json!({"metadata": {"name": "a"}, "webhooks": [{"name": "x", "rules": [{"apiGroups": [""]}]}]});
+        let stored = |of: &dyn Fn(&mut Value)| {
+            let mut stored = wanted.clone();
+            stored["metadata"]["resourceVersion"] = "7".into();
+            stored["webhooks"][0]["matchConditions"] = json!([{"name": "theirs"}]);
+            of(&mut stored);
+            stored
+        };
+        assert!(says(&stored(&|_| {}), &wanted));
+        let changes: [&dyn Fn(&mut Value); 5] = [
+            &|stored| stored["webhooks"][0]["name"] = "y".into(),
+            &|stored| stored["webhooks"][0]["rules"] = Value::Null,
+            &|stored| stored["webhooks"][0]["rules"][0]["apiGroups"] = json!(["", "apps"]),
+            &|stored| stored["webhooks"] = json!([]),
+            &|stored| stored["webhooks"].as_array_mut().unwrap().push(json!({"name": "y"})),
+        ];
+        for change in changes {
+            let stored = stored(change);
+            assert!(!says(&stored, &wanted), "{stored}");
+        }
+    }
 
     #[test]
     fn the_host_of_a_url_is_what_the_certificate_is_for() {

@@ -1,0 +1,107 @@
+//! Changes that others make to what is kept in order, as they happen.
+
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::stream::{BoxStream, SelectAll, select_all};
+use futures::{FutureExt as _, StreamExt as _};
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{Event, watcher};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::sleep;
+
+use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::world::patience::Patience;
+use crate::world::watch::watch_config;
+
+/// Who applies manifests changes several objects, and some of them twice.
+const GATHERING: Duration = Duration::from_millis(500);
+
+/// Tells that one of the objects has changed.
+pub struct Changes {
+    told: SelectAll<BoxStream<'static, ()>>,
+    /// How often we have written since it was quiet: two processes that each want their own address must not make the API server
+    /// busy.
+    written: u32,
+}
+
+impl Changes {
+    /// Of the two webhook configurations, and of these definitions. Who may not watch them is told nothing.
+    pub fn of(client: &Client, definitions: &[String]) -> Self {
+        let mut told = vec![
+            watch::<MutatingWebhookConfiguration>(client, MUTATING),
+            watch::<ValidatingWebhookConfiguration>(client, VALIDATING),
+        ];
+        told.extend(definitions.iter().map(|name| watch::<CustomResourceDefinition>(client, name)));
+        Self { told: select_all(told), written: 0 }
+    }
+
+    /// Waits for a change, and until no other follows at once.
+    pub async fn next(&mut self, longest: Duration) {
+        if self.told.next().await.is_none() {
+            return std::future::pending().await;
+        }
+        sleep(pause(self.written).min(longest)).await;
+        while Pin::new(&mut self.told).next().now_or_never().flatten().is_some() {}
+    }
+
+    /// We have written.
+    pub const fn wrote(&mut self) {
+        self.written = self.written.saturating_add(1);
+    }
+
+    /// Nobody has changed anything for long.
+    pub const fn quiet(&mut self) {
+        self.written = 0;
+    }
+}
+
+/// How long to gather after so many writes.
+const fn pause(written: u32) -> Duration {
+    GATHERING.saturating_mul(2_u32.saturating_pow(written.saturating_sub(1)))
+}
+
+fn watch<K>(client: &Client, name: &str) -> BoxStream<'static, ()>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>,
+    K: Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let config = watch_config().fields(&format!("metadata.name={name}"));
+    let name = name.to_owned();
+    let events = watcher(Api::<PartialObjectMeta<K>>::all(client.clone()), config).backoff(Patience::default());
+    let changes = events.filter_map(move |event| {
+        let is_change = match &event {
+            Ok(event) => {
+                let is_change = matches!(event, Event::Apply(_) | Event::Delete(_));
+                if is_change {
+                    tracing::debug!(object = name, "Changed; looking whether it is in order");
+                }
+                // What happened while nothing was watched is not told.
+                is_change || matches!(event, Event::InitDone)
+            }
+            Err(error) => {
+                tracing::debug!(object = name, %error, "Cannot watch; changes are seen by a look from time to time");
+                false
+            }
+        };
+        std::future::ready(is_change.then_some(()))
+    });
+    changes.boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_answer_comes_soon_and_those_to_somebody_who_answers_back_ever_later() {
+        let pauses: Vec<u128> = [0, 1, 2, 3, 6, u32::MAX].map(|written| pause(written).as_millis()).to_vec();
+        assert_eq!(pauses[..5], [500, 500, 1000, 2000, 16000]);
+        assert!(pauses[5] > 16000);
+    }
+}
