@@ -119,6 +119,26 @@ fn a_second_signal_ends_the_process_at_once() {
 }
 
 #[test]
+fn a_person_at_a_terminal_waits_for_no_drain_delay_that_was_not_asked_for() {
+    let table: [(&str, &[&str], f64); 4] = [
+        ("INT", &[], 0.0),
+        ("INT", &["--drain-delay", "1h"], 3600.0),
+        ("TERM", &[], 10.0),
+        ("TERM", &["--drain-delay", "1h"], 3600.0),
+    ];
+    for (signal, flags, delay) in table {
+        let dir = tempfile::tempdir().unwrap();
+        let mut process = Process::standalone(&dir.path().join("ca.crt"), flags);
+        process.line("Listening");
+        process.signal(signal);
+        assert_eq!(process.line("Ending; not ready from now on")["drain_delay"], delay, "{signal} {flags:?}");
+        if delay == 0.0 {
+            process.line("Ended in order");
+        }
+    }
+}
+
+#[test]
 fn a_process_that_cannot_start_says_why_with_exit_code_2() {
     let dir = tempfile::tempdir().unwrap();
     let ca_file = dir.path().join("ca.crt");

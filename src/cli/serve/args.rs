@@ -61,9 +61,10 @@ pub struct ServeArgs {
     /// Namespaces that Outrider never touches, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
-    /// How long to serve on after SIGTERM, while the news spreads that this replica ends
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
-    pub drain_delay: Duration,
+    /// How long to serve on after SIGTERM, while the news spreads that this replica ends; after Ctrl-C only if it is given
+    /// [default: 10s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub drain_delay: Option<Duration>,
     /// What --config says; what a flag says as well has gone there
     #[arg(skip)]
     pub file: ProjectConfig,

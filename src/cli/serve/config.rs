@@ -29,11 +29,16 @@ impl Given<'_> {
     }
 }
 
+/// How long to serve on after SIGTERM where nothing else is said.
+const DRAIN_DELAY: Duration = Duration::from_secs(10);
+
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
-    /// How long to serve on after the signal.
+    /// How long to serve on after SIGTERM.
     pub drain_delay: Duration,
+    /// How long to serve on after SIGINT. It comes from a person at a terminal, who waits.
+    pub interrupted_drain_delay: Duration,
     /// How long what runs may go on after that.
     pub finish: Duration,
 }
@@ -103,14 +108,16 @@ impl ServeArgs {
 
     /// How the process ends: the file's budget covers the drain delay too.
     pub fn ending(&self) -> Ending {
-        let drain_delay = self.drain_delay;
-        match self.file.graceful_shut_down {
-            None => Ending { drain_delay, finish: Limits::default().finish },
-            Some(StopBudget::Unlimited) => Ending { drain_delay, finish: Duration::MAX },
-            Some(StopBudget::AtMost(budget)) => {
-                let drain_delay = drain_delay.min(budget);
-                Ending { drain_delay, finish: budget.saturating_sub(drain_delay) }
-            }
+        let wanted = self.drain_delay.unwrap_or(DRAIN_DELAY);
+        let (drain_delay, finish) = match self.file.graceful_shut_down {
+            None => (wanted, Limits::default().finish),
+            Some(StopBudget::Unlimited) => (wanted, Duration::MAX),
+            Some(StopBudget::AtMost(budget)) => (wanted.min(budget), budget.saturating_sub(wanted.min(budget))),
+        };
+        Ending {
+            drain_delay,
+            interrupted_drain_delay: self.drain_delay.map_or(Duration::ZERO, |_| drain_delay),
+            finish,
         }
     }
 

@@ -113,7 +113,7 @@ fn start(mut args: ServeArgs, given: Given<'_>) -> Result<(), ServeError> {
         tracing::info!(file, cluster_name = loaded.config.cluster_name, "Configuration read");
         args.configure(loaded.config, given);
     }
-    if args.ending().drain_delay < args.drain_delay {
+    if args.drain_delay.is_some_and(|wanted| args.ending().drain_delay < wanted) {
         tracing::warn!(
             "gracefulShutDown ends the process before --drain-delay is over; requests may be refused meanwhile"
         );
@@ -153,7 +153,7 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     world: Arc<ArcSwap<W>>,
     listening: impl FnOnce(Addresses),
 ) -> Result<(), ServeError> {
-    signals::follow(process.shutdown.clone(), args.ending().drain_delay)?;
+    signals::follow(process.shutdown.clone(), args.ending())?;
     let feeds = Feeds {
         registry: Arc::new(registry),
         world,

@@ -1,10 +1,10 @@
 //! SIGTERM and SIGINT.
 
 use std::io;
-use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::Ending;
 use crate::logging;
 use crate::server::Shutdown;
 
@@ -15,20 +15,20 @@ const AT_ONCE: i32 = 1;
 ///
 /// # Errors
 /// What the system says when a handler cannot be set.
-pub fn follow(shutdown: Shutdown, drain_delay: Duration) -> io::Result<()> {
+pub fn follow(shutdown: Shutdown, ending: Ending) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {
         let mut next = async || {
             tokio::select! {
-                _ = terminate.recv() => "SIGTERM",
-                _ = interrupt.recv() => "SIGINT",
+                _ = terminate.recv() => ("SIGTERM", ending.drain_delay),
+                _ = interrupt.recv() => ("SIGINT", ending.interrupted_drain_delay),
             }
         };
-        let signal = next().await;
+        let (signal, drain_delay) = next().await;
         tracing::info!(signal, drain_delay = drain_delay.as_secs_f64(), "Ending; not ready from now on");
         let ending = tokio::spawn(async move { shutdown.begin(drain_delay).await });
-        let signal = next().await;
+        let (signal, _) = next().await;
         tracing::warn!(signal, "Ending at once");
         ending.abort();
         logging::flush();

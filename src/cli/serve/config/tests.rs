@@ -157,17 +157,20 @@ fn empty_texts_are_go_zero_values() {
 #[test]
 fn the_budget_for_stopping_covers_the_drain_delay() {
     let seconds = Duration::from_secs;
-    let table: [(&[&str], &str, Duration, Duration); 6] = [
+    let table: [(&[&str], &str, Duration, Duration); 7] = [
         (&[], "", seconds(10), seconds(15)),
         (&[], "gracefulShutDown: 30s", seconds(10), seconds(20)),
         (&["--drain-delay=1s"], "gracefulShutDown: 30s", seconds(1), seconds(29)),
+        (&["--drain-delay=9s"], "gracefulShutDown: 4s", seconds(4), seconds(0)),
         (&[], "gracefulShutDown: 4s", seconds(4), seconds(0)),
         (&[], "gracefulShutDown: 0s", seconds(0), seconds(0)),
         (&[], "gracefulShutDown: -1s", seconds(10), Duration::MAX),
     ];
     for (arguments, fields, drain_delay, finish) in table {
         let args = configured(arguments, fields);
-        assert_eq!(args.ending(), Ending { drain_delay, finish }, "{arguments:?} {fields}");
+        let interrupted_drain_delay = if arguments.is_empty() { Duration::ZERO } else { drain_delay };
+        let ending = Ending { drain_delay, interrupted_drain_delay, finish };
+        assert_eq!(args.ending(), ending, "{arguments:?} {fields}");
         assert_eq!(args.server_options().limits.finish, finish);
     }
 }
