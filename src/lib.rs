@@ -21,9 +21,11 @@ pub mod logging;
 pub mod manager;
 pub mod manifest;
 pub mod manifests;
+mod nearest;
 pub mod pod;
 pub mod registry;
 pub mod server;
+mod shape;
 pub mod sidecarset;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use admission::Registry;
 use clap::Args;
 
+use super::streams::Outcome;
 use crate::registry::registry;
 use crate::workshop::Kinds;
 use crate::world::Snapshot;
 use crate::world::snapshot::Exclusion;
-use crate::world::standalone;
+use crate::world::standalone::{self, Validate};
 
 /// What decides instead of a cluster.
 #[derive(Debug, Clone, Args)]
@@ -23,6 +24,26 @@ pub struct WorldArgs {
     /// always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
+    /// What to do about fields of sets and namespaces that are not known, as kubectl's flag of that name has it
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Validate::Strict)]
+    pub validate: Validate,
+    /// Treat warnings as errors: exit code 1 in place of 0
+    #[arg(long)]
+    pub warnings_as_errors: bool,
+}
+
+impl WorldArgs {
+    /// How a command ends that ended so, but for warnings.
+    ///
+    /// # Errors
+    /// When `stderr` cannot be written.
+    pub fn warned(&self, outcome: Outcome, stderr: &mut dyn Write) -> io::Result<Outcome> {
+        if !self.warnings_as_errors || outcome != Outcome::Fine {
+            return Ok(outcome);
+        }
+        writeln!(stderr, "error: there were warnings, and --warnings-as-errors")?;
+        Ok(Outcome::Refused)
+    }
 }
 
 /// The endpoints, and what they decide from.
@@ -31,6 +52,10 @@ pub struct World {
     pub registry: Registry<Snapshot>,
     /// What the manifests say.
     pub snapshot: Snapshot,
+    /// Says so where they hold no set.
+    pub no_set: Option<String>,
+    /// Whether there was a warning.
+    pub has_warned: bool,
 }
 
 /// The namespace of Outrider in a cluster, where nothing else is said.
@@ -45,16 +70,17 @@ impl World {
         // Whoever has a review at hand names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-        match standalone::load(&args.manifests, &exclusion, &registry) {
+        match standalone::load(&args.manifests, &exclusion, &registry, args.validate) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
                     writeln!(stderr, "warning: {warning}")?;
                 }
-                Ok(Some(Self { registry, snapshot: loaded.snapshot }))
+                let (snapshot, no_set, has_warned) = (loaded.snapshot, loaded.no_set, !loaded.warnings.is_empty());
+                Ok(Some(Self { registry, snapshot, no_set, has_warned }))
             }
-            Err(errors) => {
-                for error in &errors {
-                    writeln!(stderr, "error: {error}")?;
+            Err(unusable) => {
+                for line in unusable.lines() {
+                    writeln!(stderr, "{line}")?;
                 }
                 Ok(None)
             }

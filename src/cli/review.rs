@@ -41,7 +41,8 @@ Examples:
   outrider review --manifests sidecarsets/ --path /validate--v1-pod - < pod-review.json
   outrider review --manifests sidecarsets/ pod-review.json | jq -r .response.patch | base64 -d
 
-Exit codes: 0 allowed, 1 refused, 2 the review or the manifests cannot be read, or nothing serves the path.";
+Exit codes: 0 allowed; 1 refused, or there was a warning and --warnings-as-errors; 2 the review or the manifests cannot be read, a \
+set is not as an API server would take it, a pod is asked about and there is no set, or nothing serves the path.";
 
 /// Runs the command in the process.
 pub fn execute(args: &ReviewArgs) -> ExitCode {
@@ -58,8 +59,11 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
         Ok((path, answer)) => {
             streams.stdout.write_all(&answer.body)?;
             streams.stdout.write_all(b"\n")?;
-            streams.stderr.write_all(summary(&path, &answer).as_bytes())?;
-            Ok(if answer.decision == Decision::Denied { Outcome::Refused } else { Outcome::Fine })
+            let reply = Reply::read(&answer.body).ok();
+            streams.stderr.write_all(summary(&path, &answer, reply.as_ref()).as_bytes())?;
+            let has_warned = world.has_warned || reply.is_some_and(|reply| !reply.warnings.is_empty());
+            let outcome = if answer.decision == Decision::Denied { Outcome::Refused } else { Outcome::Fine };
+            if has_warned { args.world.warned(outcome, streams.stderr) } else { Ok(outcome) }
         }
         Err(error) => {
             writeln!(streams.stderr, "error: {error}")?;
@@ -77,6 +81,10 @@ fn answer(args: &ReviewArgs, world: &World, stdin: &mut dyn Read) -> Result<(Str
         }
         None => default_entry(&world.registry, &name, &body)?,
     };
+    // Any other kind can be judged without a set.
+    if let (Some(no_set), "Pod") = (&world.no_set, entry.rule.kind) {
+        return Err(no_set.clone());
+    }
     match entry.endpoint.answer(&body, &world.snapshot) {
         Ok(answer) => Ok((entry.path.clone(), answer)),
         Err(unserved) => Err(format!("{name}: the server would answer HTTP {}: {unserved}", unserved.status())),
@@ -152,7 +160,7 @@ fn served(registry: &Registry<Snapshot>) -> String {
 }
 
 /// The reply in words.
-fn summary(path: &str, answer: &Answer) -> String {
+fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
     let of = &answer.summary;
     let name = match (of.namespace.as_str(), of.name.as_str()) {
         (namespace, "") if !namespace.is_empty() => format!(" in namespace {namespace}"),
@@ -164,15 +172,16 @@ fn summary(path: &str, answer: &Answer) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{path}: {} {}{}{dry_run}", of.operation, of.kind, name.trim_end());
     let _ = writeln!(text, "{}: {}", answer.decision.as_str(), answer.reason);
-    let Ok(reply) = Reply::read(&answer.body) else { return text };
+    let Some(reply) = reply else { return text };
+    // As kubectl has it, the warnings first: an unknown field tells what else is wrong.
+    for warning in &reply.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
     if let Some(status) = &reply.status {
         let _ = writeln!(text, "message ({} {}): {}", status.code, status.reason, status.message);
         for cause in status.details.causes.iter().filter(|cause| !cause.field.is_empty()) {
             let _ = writeln!(text, "  {}: {}", cause.field, cause.message);
         }
-    }
-    for warning in &reply.warnings {
-        let _ = writeln!(text, "warning: {warning}");
     }
     for (key, value) in &reply.audit {
         let _ = writeln!(text, "audit {key}: {value}");

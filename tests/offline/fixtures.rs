@@ -13,7 +13,7 @@ use outrider::registry::registry;
 use outrider::server::{Freshness, Limits, Metrics, Readiness, Webhooks};
 use outrider::workshop::Kinds;
 use outrider::world::snapshot::Exclusion;
-use outrider::world::standalone;
+use outrider::world::standalone::{self, Validate};
 
 use crate::golden;
 use crate::run::outrider;
@@ -70,7 +70,7 @@ fn every_recording_has_its_sample() {
 #[tokio::test]
 async fn the_router_answers_every_sample_with_the_bytes_that_review_prints() {
     let exclusion = Arc::new(Exclusion::new("outrider-system", []));
-    let loaded = standalone::load(&[MANIFESTS.into()], &exclusion, &registry(&Kinds::all())).unwrap();
+    let loaded = standalone::load(&[MANIFESTS.into()], &exclusion, &registry(&Kinds::all()), Validate::Strict).unwrap();
     let webhooks = Webhooks::new(
         Arc::new(registry(&Kinds::all())),
         Arc::new(ArcSwap::from_pointee(loaded.snapshot)),

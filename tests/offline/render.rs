@@ -36,6 +36,30 @@ fn output_is_as_recorded_in_every_format() {
 }
 
 #[test]
+fn sets_that_no_api_server_would_take_are_not_rendered_by() {
+    let table: [(&str, &[&str]); 4] = [
+        ("misspelt-sets.txt", &["--manifests", "tests/offline/input/misspelt"]),
+        ("misspelt-sets-warn.txt", &["--manifests", "tests/offline/input/misspelt", "--validate=warn"]),
+        ("no-set.txt", &["--manifests", "tests/offline/input/configmap.yaml"]),
+        (
+            "warnings-as-errors.txt",
+            &[
+                "--manifests",
+                "tests/fixtures/manifests",
+                "--warnings-as-errors",
+                "-f",
+                "tests/offline/input/no-template.yaml",
+            ],
+        ),
+    ];
+    for (recording, arguments) in table {
+        let ran = outrider(&[&["render", "-f", ONE], arguments].concat(), "");
+        assert_eq!(ran.stdout, "");
+        golden::assert(&format!("render/{recording}"), &ran.transcript());
+    }
+}
+
+#[test]
 fn rendering_the_output_again_changes_nothing() {
     let first = render(&["-f", WORKLOADS], "");
     let second = render(&["-f", "-"], &first.stdout);

@@ -45,6 +45,35 @@ fn what_cannot_be_answered_is_told_in_words() {
 }
 
 #[test]
+fn without_a_set_pods_cannot_be_judged_and_other_kinds_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let told = outrider(&["review", "--manifests", path, SAMPLE], "").transcript();
+    let expected = format!("error: no apps.outrider.dev/v1alpha1 SidecarSet in {path}\n");
+    assert_eq!(told, format!("exit 2\n---- stdout\n---- stderr\n{expected}"));
+    for (kind, outcome) in [("apps-outrider-dev-v1alpha1-sidecarset", 0), ("webapp-outrider-dev-v1-welcome", 0)] {
+        let sample = format!("tests/fixtures/reviews/validate-{kind}/valid.json");
+        let ran = outrider(&["review", "--manifests", path, "--path", &format!("/validate-{kind}"), &sample], "");
+        assert_eq!(ran.outcome.code(), outcome, "{}", ran.stderr);
+        assert!(!ran.stderr.contains("SidecarSet in"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_warning_can_be_made_an_error() {
+    const WARNED: &str = "tests/fixtures/reviews/validate-apps-outrider-dev-v1alpha1-sidecarset/unknown-field.json";
+    const VALIDATE: &str = "/validate-apps-outrider-dev-v1alpha1-sidecarset";
+    for (sample, path, code) in [(WARNED, VALIDATE, 1), (SAMPLE, "/mutate--v1-pod", 1)] {
+        let arguments = [&SETS[..], &["--path", path, sample]].concat();
+        let (plain, strict) =
+            (outrider(&arguments, ""), outrider(&[&arguments[..], &["--warnings-as-errors"]].concat(), ""));
+        assert_eq!((plain.outcome.code(), strict.outcome.code()), (0, code), "{}", plain.stderr);
+        let error = "error: there were warnings, and --warnings-as-errors\n";
+        assert_eq!((plain.stdout, format!("{}{error}", plain.stderr)), (strict.stdout, strict.stderr));
+    }
+}
+
+#[test]
 fn broken_manifests_are_told_with_file_and_line() {
     let ran = outrider(&["review", "--manifests", "tests/offline/input/broken", SAMPLE], "");
     golden::assert("review/broken-manifests.txt", &ran.transcript());

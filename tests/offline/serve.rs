@@ -10,7 +10,7 @@ use outrider::registry::registry;
 use outrider::workshop::Kinds;
 use outrider::world::Snapshot;
 use outrider::world::snapshot::Exclusion;
-use outrider::world::standalone::Standalone;
+use outrider::world::standalone::{Standalone, Validate};
 
 const SET: &str = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: a}\nspec:\n  \
                    selector: {matchLabels: {app: web}}\n  containers: [{name: a, image: i}]\n";
@@ -27,8 +27,14 @@ async fn a_broken_file_keeps_the_last_good_state_until_it_is_mended() {
     let file = folder.path().join("sets.yaml");
     fs::write(&file, SET).unwrap();
     let (world, process) = (Arc::<ArcSwap<Snapshot>>::default(), Process::default());
-    let manifests =
-        || Standalone::new(vec![folder.path().to_owned()], Exclusion::default(), registry(&Kinds::default()));
+    let manifests = || {
+        Standalone::new(
+            vec![folder.path().to_owned()],
+            Exclusion::default(),
+            registry(&Kinds::default()),
+            Validate::Strict,
+        )
+    };
     feed(manifests(), &world, &process).unwrap();
     assert!(process.readiness.is_ready());
     assert_eq!(world.load().sets.len(), 1);
@@ -49,7 +55,8 @@ async fn a_broken_file_keeps_the_last_good_state_until_it_is_mended() {
 async fn without_a_good_state_the_server_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sets.yaml"), "broken: [").unwrap();
-    let manifests = Standalone::new(vec![folder.path().to_owned()], Exclusion::default(), registry(&Kinds::default()));
+    let paths = vec![folder.path().to_owned()];
+    let manifests = Standalone::new(paths, Exclusion::default(), registry(&Kinds::default()), Validate::Strict);
     let error = feed(manifests, &Arc::default(), &Process::default()).unwrap_err().to_string();
     assert!(error.starts_with("the manifests cannot be used:\n"), "{error}");
     assert!(error.contains("sets.yaml:"), "{error}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outrider::registry::registry;
 use outrider::workshop::Kinds;
 use outrider::world::snapshot::Exclusion;
-use outrider::world::standalone::{Error, Loaded, Standalone, load};
+use outrider::world::standalone::{Loaded, Standalone, Validate, load};
 
 fn set(name: &str, label: &str) -> String {
     format!(
@@ -17,13 +17,23 @@ fn set(name: &str, label: &str) -> String {
 }
 
 fn load_text(text: &str) -> Result<Loaded, Vec<String>> {
+    load_text_as(Validate::Strict, text)
+}
+
+/// Warnings, then errors, without the folder; the errors are marked.
+fn load_text_as(validate: Validate, text: &str) -> Result<Loaded, Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("m.yaml");
     fs::write(&file, text).unwrap();
     let place = format!("{}/", folder.path().display());
-    load(&[file], &Arc::default(), &registry(&Kinds::default()))
-        .map(|loaded| Loaded { warnings: loaded.warnings.iter().map(|w| w.replace(&place, "")).collect(), ..loaded })
-        .map_err(|errors| errors.iter().map(|error: &Error| error.to_string().replace(&place, "")).collect())
+    let relative = |lines: Vec<String>| -> Vec<String> { lines.iter().map(|line| line.replace(&place, "")).collect() };
+    match load(&[file], &Arc::default(), &registry(&Kinds::default()), validate) {
+        Ok(Loaded { snapshot, warnings, no_set }) => {
+            let no_set = no_set.map(|text| text.replace(&place, ""));
+            Ok(Loaded { snapshot, warnings: relative(warnings), no_set })
+        }
+        Err(unusable) => Err(relative(unusable.lines().collect())),
+    }
 }
 
 #[test]
@@ -47,19 +57,19 @@ fn errors_name_file_and_line_and_all_faults() {
     let table = [
         (
             twice.as_str(),
-            "m.yaml:8: SidecarSet \"a\" is there twice, first at m.yaml:1: remove one, or give it another name",
+            "error: m.yaml:8: SidecarSet \"a\" is there twice, first at m.yaml:1: remove one, or give it another name",
         ),
         (
             "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {}\n",
-            "m.yaml:1: SidecarSet has no name: write metadata.name",
+            "error: m.yaml:1: SidecarSet has no name: write metadata.name",
         ),
         (
             "\napiVersion: apps.outrider.dev/v1\nkind: SidecarSet\nmetadata: {name: a}\n",
-            "m.yaml:2: apps.outrider.dev/v1 SidecarSet is not served: write apiVersion: apps.outrider.dev/v1alpha1",
+            "error: m.yaml:2: apps.outrider.dev/v1 SidecarSet is not served: write apiVersion: apps.outrider.dev/v1alpha1",
         ),
         (
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, labels: [x]}\n",
-            "m.yaml:1: Namespace cannot be read: invalid type: sequence, expected a map",
+            "error: m.yaml:1: Namespace cannot be read: invalid type: sequence, expected a map",
         ),
     ];
     for (text, expected) in table {
@@ -68,7 +78,7 @@ fn errors_name_file_and_line_and_all_faults() {
     let faults = load_text(&set("a", "x").replace("image: i", "image: ''").replace("app: x", "app: '?'")).unwrap_err();
     let lines: Vec<&str> = faults[0].lines().collect();
     assert_eq!(faults.len(), 1);
-    assert!(lines[0].starts_with("m.yaml:1: SidecarSet.apps.outrider.dev \"a\" is invalid:"), "{faults:?}");
+    assert!(lines[0].starts_with("error: m.yaml:1: SidecarSet.apps.outrider.dev \"a\" is invalid:"), "{faults:?}");
     assert!(lines.len() > 2 && lines[1..].iter().all(|line| line.starts_with("  spec.")), "{faults:?}");
 }
 
@@ -77,7 +87,7 @@ fn sets_that_clash_with_each_other_are_told_of_both() {
     let clash = format!("{}---\n{}", set("a", "x"), set("b", "x").replace("[{name: b", "[{name: a"));
     let errors = load_text(&clash).unwrap_err();
     assert_eq!(errors.len(), 2, "{errors:?}");
-    assert!(errors[0].starts_with("m.yaml:1: ") && errors[1].starts_with("m.yaml:8: "), "{errors:?}");
+    assert!(errors[0].starts_with("error: m.yaml:1: ") && errors[1].starts_with("error: m.yaml:8: "), "{errors:?}");
 }
 
 #[test]
@@ -89,8 +99,113 @@ fn what_a_newcomer_may_trip_over_is_a_warning() {
         ["m.yaml:1: apps.kruise.io/v1alpha1 SidecarSet \"a\" is left out: to have it injected by Outrider, write \
           apiVersion: apps.outrider.dev/v1alpha1"]
     );
-    let warnings = load_text("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n").unwrap().warnings;
-    assert_eq!(warnings, ["no apps.outrider.dev/v1alpha1 SidecarSet in m.yaml"]);
+}
+
+#[test]
+fn that_there_is_no_set_is_for_the_command_to_judge() {
+    let loaded = load_text("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n").unwrap();
+    assert_eq!(loaded.no_set.as_deref(), Some("no apps.outrider.dev/v1alpha1 SidecarSet in m.yaml"));
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    assert_eq!(load_text(&set("a", "x")).unwrap().no_set, None);
+}
+
+#[test]
+fn what_kubectl_would_not_apply_is_not_passed_over() {
+    let kind = |api_version: &str, kind: &str| {
+        format!("{}---\napiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n", set("b", "x"))
+    };
+    let table = [
+        (
+            kind("apps.outrider.dev/v1alpha1", "SidecarSets"),
+            "there is no SidecarSets in apps.outrider.dev/v1alpha1 (did you mean \"apps.outrider.dev/v1alpha1 SidecarSet\"?)",
+        ),
+        (
+            kind("batch.outrider.dev/v3", "CronJob"),
+            "there is no CronJob in batch.outrider.dev/v3 (did you mean \"batch.outrider.dev/v1 CronJob\"?)",
+        ),
+        (kind("outrider.dev/v1", "Nothing"), "there is no Nothing in outrider.dev/v1"),
+        (
+            kind("apps.outrider.de/v1alpha1", "SidecarSet"),
+            "apps.outrider.de/v1alpha1 SidecarSet is not served: write apiVersion: apps.outrider.dev/v1alpha1",
+        ),
+        (
+            kind("apps.outrider.dev/v1alpha1", "SidecarSet").replace("{name: a}", "{name: 1}"),
+            "metadata.name must be a string, found a number",
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(load_text(&text).unwrap_err(), [format!("error: m.yaml:8: {expected}")], "{text}");
+    }
+    for (api_version, known) in [("batch.outrider.dev/v2", "CronJob"), ("example.com/v1", "Outrider"), ("v1", "Secret")]
+    {
+        assert_eq!(load_text(&kind(api_version, known)).unwrap().warnings, Vec::<String>::new());
+    }
+}
+
+const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {a: b}}\n";
+
+#[test]
+fn an_unknown_field_is_an_error_that_comes_before_what_follows_from_it() {
+    let good = set("a", "x");
+    // What is replaced, by what, what is said of it, and the beginning of what follows.
+    let table = [
+        (
+            "matchLabels",
+            "matchLabel",
+            r#""spec.selector.matchLabel" (did you mean "matchLabels"?)"#,
+            Some("spec.selector"),
+        ),
+        ("image:", "imgae:", r#""spec.containers[0].imgae" (did you mean "image"?)"#, Some("spec.containers[0].image")),
+        ("image: i", "image: i, tyy: true", r#""spec.containers[0].tyy" (did you mean "tty"?)"#, None),
+        ("image: i", "image: i, zzzzzz: true", r#""spec.containers[0].zzzzzz""#, None),
+        ("spec:", "spce:", r#""spce" (did you mean "spec"?)"#, Some("spec.selector")),
+        ("{name: a}", "{name: a, lables: {}}", r#""metadata.lables" (did you mean "labels"?)"#, None),
+    ];
+    for (known, unknown, said, follows) in table {
+        let text = good.replacen(known, unknown, 1);
+        let told = load_text(&text).unwrap_err();
+        assert_eq!(told[0], format!("error: m.yaml:1: SidecarSet \"a\": unknown field {said}"), "{text}");
+        match follows {
+            Some(field) => assert!(told[1].contains(field), "{told:?}"),
+            None => assert_eq!(told.len(), 1, "{told:?}"),
+        }
+    }
+    let told = load_text(&good.replacen("metadata:", "metdata:", 1)).unwrap_err();
+    assert_eq!(
+        told,
+        [
+            r#"error: m.yaml:1: SidecarSet "": unknown field "metdata" (did you mean "metadata"?)"#,
+            "error: m.yaml:1: SidecarSet has no name: write metadata.name"
+        ]
+    );
+    let told = load_text(&NAMESPACE.replace("labels", "label")).unwrap_err();
+    assert_eq!(told, [r#"error: m.yaml:1: Namespace "shop": unknown field "metadata.label" (did you mean "labels"?)"#]);
+    assert_eq!(load_text(&format!("{good}---\n{NAMESPACE}")).unwrap().warnings, Vec::<String>::new());
+}
+
+#[test]
+fn unknown_fields_can_be_let_through_with_a_warning_each() {
+    let text = format!(
+        "{}---\n{}",
+        set("a", "x").replace("image: i", "image: i, tyy: true").replace("spec:", "spec:\n  ordre: 1"),
+        NAMESPACE.replace("labels", "label")
+    );
+    let loaded = load_text_as(Validate::Warn, &text).unwrap();
+    let kept = "it is kept, but an API server that does not know it drops it from the pods";
+    let warnings = [
+        format!(r#"m.yaml:1: SidecarSet "a": unknown field "spec.containers[0].tyy" (did you mean "tty"?); {kept}"#),
+        r#"m.yaml:1: SidecarSet "a": unknown field "spec.ordre" (did you mean "order"?); an API server drops it"#
+            .to_owned(),
+        r#"m.yaml:9: Namespace "shop": unknown field "metadata.label" (did you mean "labels"?); an API server drops it"#
+            .to_owned(),
+    ];
+    assert_eq!(loaded.warnings, warnings);
+    let told = load_text_as(Validate::Warn, &set("a", "x").replace("matchLabels", "matchLabel")).unwrap_err();
+    assert_eq!(
+        told[0],
+        r#"warning: m.yaml:1: SidecarSet "a": unknown field "spec.selector.matchLabel" (did you mean "matchLabels"?); an API server drops it"#
+    );
+    assert!(told.len() == 2 && told[1].starts_with("error: m.yaml:1: "), "{told:?}");
 }
 
 struct Files {
@@ -109,6 +224,7 @@ impl Files {
             vec![Path::new(self.folder.path()).to_owned()],
             Exclusion::default(),
             registry(&Kinds::default()),
+            Validate::Strict,
         )
     }
 }
@@ -126,7 +242,7 @@ fn files_are_read_again_only_when_they_change() {
     assert_eq!((loaded.snapshot.generation, loaded.snapshot.sets.len()), (2, 2));
 
     fs::write(&second, "broken: [").unwrap();
-    assert_eq!(standalone.reload().unwrap().unwrap_err().len(), 1);
+    assert_eq!(standalone.reload().unwrap().unwrap_err().errors.len(), 1);
     assert!(standalone.reload().is_none(), "a broken state is told once");
 
     fs::remove_file(&second).unwrap();

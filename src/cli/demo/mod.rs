@@ -27,7 +27,7 @@ use crate::registry::registry;
 use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, ProbePaths, Server, ServerError};
 use crate::workshop::Kinds;
 use crate::world::snapshot::Exclusion;
-use crate::world::standalone::Standalone;
+use crate::world::standalone::{Standalone, Validate};
 use crate::yaml;
 
 /// Arguments of `outrider demo`.
@@ -174,7 +174,8 @@ impl Demo {
         local::serve(&process.resolver, NAMESPACE, &self.ca_file())?;
         let world = Arc::default();
         let exclusion = Exclusion::new("outrider-system", []);
-        feed(Standalone::new(vec![self.sets.clone()], exclusion, registry(&Kinds::default())), &world, process)?;
+        let paths = vec![self.sets.clone()];
+        feed(Standalone::new(paths, exclusion, registry(&Kinds::default()), Validate::Strict), &world, process)?;
         let feeds = Feeds {
             registry: Arc::new(registry(&Kinds::default())),
             world,

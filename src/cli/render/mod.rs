@@ -55,7 +55,8 @@ Examples:
   outrider render --manifests sidecarsets/ -f app/ -n shop -o diff
   helm template web ./chart | outrider render --manifests sidecarsets/ -f - | kubectl apply -f -
 
-Exit codes: 0 fine, 1 a pod is refused (then nothing is printed), 2 the files cannot be read.";
+Exit codes: 0 fine; 1 a pod is refused, or there was a warning and --warnings-as-errors; 2 a file cannot be read, a set is not \
+as an API server would take it, or there is no set. With 1 and 2 nothing is printed.";
 
 /// Runs the command in the process.
 pub fn execute(args: &RenderArgs) -> ExitCode {
@@ -68,6 +69,10 @@ pub fn execute(args: &RenderArgs) -> ExitCode {
 /// When a stream cannot be written.
 pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let Some(world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
+    if let Some(no_set) = &world.no_set {
+        writeln!(streams.stderr, "error: {no_set}")?;
+        return Ok(Outcome::BadInput);
+    }
     let manifests = match manifest::load_or_stdin(&args.files, streams.stdin) {
         Ok(manifests) => manifests,
         Err(errors) => {
@@ -77,12 +82,13 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
             return Ok(Outcome::BadInput);
         }
     };
-    let mut outcome = Outcome::Fine;
+    let (mut outcome, mut has_warned) = (Outcome::Fine, world.has_warned);
     let mut all = Vec::new();
     for manifest in manifests {
         match render(manifest, &args.namespace, &world) {
             Ok(rendered) => {
                 warn(&rendered, streams.stderr)?;
+                has_warned |= !rendered.warnings.is_empty();
                 all.push(rendered);
             }
             Err(failure) => {
@@ -94,6 +100,9 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
                 outcome = outcome.max(failure.outcome);
             }
         }
+    }
+    if has_warned {
+        outcome = args.world.warned(outcome, streams.stderr)?;
     }
     if outcome == Outcome::Fine {
         streams.stdout.write_all(output::print(&all, args.output).as_bytes())?;

@@ -13,6 +13,7 @@ use crate::config::ProjectConfig;
 use crate::logging;
 use crate::server::deadline::duration;
 use crate::server::{BindAddress, Limits, Options, memory};
+use crate::world::standalone::Validate;
 
 /// Where the serving certificate comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -200,6 +201,9 @@ pub struct StandaloneArgs {
     /// File or folder with manifests (.yaml, .yml, .json); may be repeated; read again on change
     #[arg(long, value_name = "PATH", requires = "standalone")]
     pub manifests: Vec<PathBuf>,
+    /// What to do about fields of sets and namespaces that are not known, as kubectl's flag of that name has it
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Validate::Strict, requires = "standalone")]
+    pub validate: Validate,
     /// Where the certificate of the authority is written, for curl --cacert [default: outrider-ca.crt in the temporary folder]
     #[arg(long, value_name = "FILE", requires = "standalone")]
     pub ca_file: Option<PathBuf>,

@@ -54,11 +54,11 @@ pub enum ServeError {
     Cluster(#[from] cluster::ClusterError),
     /// The manifests of a server without a cluster.
     #[error("the manifests cannot be used:{}", listed(.0))]
-    Manifests(Vec<crate::world::standalone::Error>),
+    Manifests(crate::world::standalone::Unusable),
 }
 
-fn listed(errors: &[crate::world::standalone::Error]) -> String {
-    errors.iter().flat_map(|error| ["\n".to_owned(), error.to_string()]).collect()
+fn listed(unusable: &crate::world::standalone::Unusable) -> String {
+    unusable.lines().flat_map(|line| ["\n".to_owned(), line]).collect()
 }
 
 /// What every part of the process shares: clones are handles of the same things.

@@ -11,7 +11,7 @@ use crate::registry::registry;
 use crate::server::{Freshness, Gate};
 use crate::world::Snapshot;
 use crate::world::snapshot::Exclusion;
-use crate::world::standalone::{Error, Loaded, Standalone};
+use crate::world::standalone::{Loaded, Standalone, Unusable};
 
 /// How often the files are looked at. Their names, times and sizes are read, not their content.
 const POLL: Duration = Duration::from_secs(1);
@@ -21,7 +21,8 @@ pub async fn serve(args: &ServeArgs, process: Process) -> Result<(), ServeError>
     let world = Arc::default();
     let registry = || registry(&args.kinds.enable_kinds);
     let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
-    feed(Standalone::new(args.standalone.manifests.clone(), exclusion, registry()), &world, &process)?;
+    let paths = args.standalone.manifests.clone();
+    feed(Standalone::new(paths, exclusion, registry(), args.standalone.validate), &world, &process)?;
     let review = sample_review(&world.load());
     run_and_tell(args, process, registry(), world, |addresses| {
         if let Some(address) = addresses.webhook {
@@ -86,8 +87,8 @@ struct Feeder {
 }
 
 impl Feeder {
-    fn use_state(&self, Loaded { snapshot, warnings }: Loaded) {
-        for warning in warnings {
+    fn use_state(&self, Loaded { snapshot, warnings, no_set }: Loaded) {
+        for warning in warnings.into_iter().chain(no_set) {
             tracing::warn!("{warning}");
         }
         tracing::info!(generation = snapshot.generation, sidecar_sets = snapshot.sets.len(), "Manifests read");
@@ -96,7 +97,10 @@ impl Feeder {
         self.gate.open();
     }
 
-    fn keep_last(&self, errors: &[Error]) {
+    fn keep_last(&self, Unusable { errors, warnings }: &Unusable) {
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
         for error in errors {
             tracing::error!("{error}");
         }
@@ -118,7 +122,7 @@ impl Feeder {
             manifests = back;
             match read {
                 Some(Ok(loaded)) => self.use_state(loaded),
-                Some(Err(errors)) => self.keep_last(&errors),
+                Some(Err(unusable)) => self.keep_last(&unusable),
                 None => {}
             }
         }

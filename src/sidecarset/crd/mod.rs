@@ -27,7 +27,7 @@ pub fn sidecarset() -> CustomResourceDefinition {
         kind: KIND,
         plural: PLURAL,
         scope: Scope::Cluster,
-        schema: root(DESCRIPTION, spec_schema(), status()),
+        schema: object_schema(),
         columns: vec![
             column("Matched", "integer", ".status.matchedPods", "Pods that the set selects and that carry it."),
             column("Updated", "integer", ".status.updatedPods", "Matched pods that carry the current revision."),
@@ -38,13 +38,18 @@ pub fn sidecarset() -> CustomResourceDefinition {
     definition.into_crd()
 }
 
+/// The schema of the whole object.
+pub fn object_schema() -> JSONSchemaProps {
+    root(DESCRIPTION, spec_schema(), status())
+}
+
 /// The schema of `spec`.
 ///
 /// Nothing is required here: the webhook says what is missing in one reply, and more kindly.
 ///
 /// Containers and volumes are keyed by name, as in a pod: with server-side apply one manager can own one container, or just its
 /// image, beside another's. The price is that the API server itself refuses a name that is there twice.
-pub fn spec_schema() -> JSONSchemaProps {
+fn spec_schema() -> JSONSchemaProps {
     object(
         "What to put beside which pods.",
         [

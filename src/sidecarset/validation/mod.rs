@@ -21,6 +21,7 @@ use admission::{Findings, Reason, Request, Validating};
 use serde_json::Value;
 
 use self::node::Node;
+pub use self::shape::unknown_fields;
 use super::size::{MAX_VALUES, count_values};
 use crate::world::Snapshot;
 

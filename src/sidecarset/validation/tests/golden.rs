@@ -71,8 +71,7 @@ fn every_fault_of_a_set_is_told_at_once_with_code_422() {
                 },
             },
             "warnings": [
-                "unknown field \"spec.comtainers\" (did you mean \"containers\"?); it is kept, but an API server that does not know it \
-                 drops it from the pods"
+                "unknown field \"spec.comtainers\" (did you mean \"containers\"?); an API server drops it"
             ],
         })
     );

@@ -1,0 +1,165 @@
+//! Objects of manifests by what they are.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use k8s_openapi::api::core::v1::Namespace;
+use serde::Deserialize;
+
+use super::error::Error;
+use super::{API_VERSION, Validate};
+use crate::API_DOMAIN;
+use crate::manifest::{self, Identity, Manifest, identity};
+use crate::nearest::nearest;
+use crate::shape::{Shape, UnknownField};
+use crate::sidecarset::api::{GROUP, KIND};
+use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
+use crate::sidecarset::validation;
+use crate::workshop::KINDS;
+
+/// What decides, by name, and what is wrong with it.
+#[derive(Default)]
+pub struct Sorted<'m> {
+    /// With the place that each came from, and its labels.
+    pub namespaces: BTreeMap<String, (String, BTreeMap<String, String>)>,
+    pub sets: BTreeMap<String, &'m Manifest>,
+    pub warnings: Vec<String>,
+    pub errors: Vec<Error>,
+    validate: Validate,
+}
+
+/// Group of the kind of the same name whose fields ours has: its manifests may lie beside ours for as long as people move.
+const OPENKRUISE: &str = "apps.kruise.io";
+
+const NAMESPACE: &str = "Namespace";
+
+static NAMESPACE_SHAPE: LazyLock<Shape> = LazyLock::new(Shape::of_type::<Namespace>);
+
+/// Every `apiVersion` and `kind` of ours, with a space in between.
+static OUR_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut types = vec![format!("{API_VERSION} {KIND}")];
+    for spec in KINDS.iter().map(|kind| kind.definition().spec) {
+        let versions = spec.versions.iter().filter(|version| version.served);
+        types.extend(versions.map(|version| format!("{}/{} {}", spec.group, version.name, spec.names.kind)));
+    }
+    types
+});
+
+fn is_our_group(group: &str) -> bool {
+    group.strip_suffix(API_DOMAIN).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+#[derive(Deserialize)]
+struct LabelledObject {
+    metadata: Labelled,
+}
+
+#[derive(Deserialize)]
+struct Labelled {
+    labels: Option<BTreeMap<String, String>>,
+}
+
+impl<'m> Sorted<'m> {
+    /// Takes all objects; kinds that nothing is decided by are left out.
+    pub fn of(manifests: &'m [Manifest], validate: Validate) -> Self {
+        let mut sorted = Self { validate, ..Self::default() };
+        for manifest in manifests {
+            sorted.sort(manifest);
+        }
+        sorted
+    }
+
+    fn sort(&mut self, manifest: &'m Manifest) {
+        let origin = &manifest.source;
+        let identity = match identity(&manifest.value) {
+            Ok(identity) => identity,
+            Err(error) => {
+                let error = manifest::Error::Unidentified { origin: origin.clone(), error };
+                return self.errors.push(error.into());
+            }
+        };
+        match (identity.group(), identity.kind.as_str()) {
+            ("", NAMESPACE) => self.namespace(manifest, identity),
+            (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
+            (OPENKRUISE, KIND) => self.warnings.push(format!(
+                "{origin}: {} SidecarSet {:?} is left out: to have it injected by Outrider, write apiVersion: {API_VERSION}",
+                identity.api_version, identity.name
+            )),
+            (_, KIND) => {
+                self.errors.push(Error::Version { origin: origin.clone(), api_version: identity.api_version });
+            }
+            (group, _) if is_our_group(group) => self.of_ours(origin, identity),
+            _ => tracing::debug!(origin, kind = identity.kind, name = identity.name, "Left out: not a kind that is read"),
+        }
+    }
+
+    /// A kind of ours that decides nothing here; but one that is mistyped would be missed.
+    fn of_ours(&mut self, origin: &str, identity: Identity) {
+        let written = format!("{} {}", identity.api_version, identity.kind);
+        if OUR_TYPES.contains(&written) {
+            return;
+        }
+        let near = nearest(&written, OUR_TYPES.iter().map(String::as_str)).map(str::to_owned);
+        let (origin, Identity { api_version, kind, .. }) = (origin.to_owned(), identity);
+        self.errors.push(Error::NoSuchKind { origin, api_version, kind, near });
+    }
+
+    /// Takes note of fields that the API server would refuse, or drop.
+    fn unknown(&mut self, origin: &str, kind: &'static str, name: &str, fields: Vec<String>) {
+        match self.validate {
+            Validate::Strict => self.errors.extend(fields.into_iter().map(|field| Error::UnknownField {
+                origin: origin.to_owned(),
+                kind,
+                name: name.to_owned(),
+                field,
+            })),
+            Validate::Warn => {
+                self.warnings.extend(fields.into_iter().map(|field| format!("{origin}: {kind} {name:?}: {field}")));
+            }
+        }
+    }
+
+    /// How an unknown field is told of.
+    fn word(&self) -> fn(&UnknownField<'static>) -> String {
+        match self.validate {
+            Validate::Strict => ToString::to_string,
+            Validate::Warn => UnknownField::warning,
+        }
+    }
+
+    fn set(&mut self, manifest: &'m Manifest, identity: Identity) {
+        let origin = manifest.source.clone();
+        // First: whatever else is wrong may follow from it.
+        let unknown = validation::unknown_fields(&manifest.value, self.word());
+        self.unknown(&origin, KIND, &identity.name, unknown);
+        if identity.name.is_empty() {
+            return self.errors.push(Error::Nameless { origin, kind: KIND });
+        }
+        if let Some(first) = self.sets.get(&identity.name) {
+            let first = first.source.clone();
+            return self.errors.push(Error::Twice { origin, kind: KIND, name: identity.name, first });
+        }
+        self.sets.insert(identity.name, manifest);
+    }
+
+    fn namespace(&mut self, manifest: &Manifest, identity: Identity) {
+        let (origin, name) = (manifest.source.clone(), identity.name);
+        let unknown = NAMESPACE_SHAPE.unknown_fields(&manifest.value);
+        self.unknown(&origin, NAMESPACE, &name, unknown.iter().map(self.word()).collect());
+        if name.is_empty() {
+            return self.errors.push(Error::Nameless { origin, kind: NAMESPACE });
+        }
+        if let Some(first) = self.namespaces.get(&name) {
+            let first = first.0.clone();
+            return self.errors.push(Error::Twice { origin, kind: NAMESPACE, name, first });
+        }
+        match LabelledObject::deserialize(&manifest.value) {
+            Ok(object) => {
+                let mut labels = object.metadata.labels.unwrap_or_default();
+                labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.clone());
+                self.namespaces.insert(name, (origin, labels));
+            }
+            Err(error) => self.errors.push(Error::Undecodable { origin, kind: NAMESPACE, error }),
+        }
+    }
+}
