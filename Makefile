@@ -41,13 +41,11 @@ run: install ## Serve the cluster of KUBECONFIG from this machine, webhooks regi
 	$(CARGO) run --quiet -- serve --certificates self --enable-webhooks=$(ENABLE_WEBHOOKS) --enable-kinds='$(ENABLE_KINDS)' \
 	  $(if $(filter true,$(ENABLE_WEBHOOKS)),--register-webhooks --webhook-url https://127.0.0.1:9443)
 
-# The API server refuses a URL beside a Service: where a process that registered itself was killed, its URL has to go first.
+# The API server refuses a URL beside a Service, and an apply leaves the URL of a process that registered itself. What is replaced
+# keeps nothing, in one step: a process that is still there puts its URL back at once.
 .PHONY: install
 install: ## Install the CRDs into the cluster of KUBECONFIG.
-	$(INSTALL) || { $(UNCONVERTED) && $(INSTALL); }
-
-INSTALL = $(KUBECTL) apply --server-side --force-conflicts -f config/crd/bases
-UNCONVERTED = $(KUBECTL) patch crd cronjobs.batch.outrider.dev --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
+	$(KUBECTL) apply --server-side --force-conflicts -f config/crd/bases || $(KUBECTL) replace -f config/crd/bases
 
 # First what asks, converts and finalizes: nobody may be there to answer any more.
 .PHONY: uninstall
