@@ -151,9 +151,9 @@ test: ## All tests: the quick ones first, then those on a real API server, which
 	@echo "==> tests on a real API server" && $(MAKE) --no-print-directory test-cluster
 
 # The same packages as in test-unit: with fewer, cargo would build their dependencies anew with fewer features.
-# Another version of Outrider is there in `make test-skew` only.
+# Another version of Outrider is there in `make test-skew` only. Most tests wait, most of the time: for a minute to pass, for a
+# lease to end; so more of them run than there are processors.
 .PHONY: test-cluster
-# Most of them wait, most of the time: for a minute to pass, for a lease to end.
 test-cluster: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 test-cluster: ## Tests on a real API server.
 	$(CARGO) test --locked -p cluster
