@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn no_more_is_asked_for_than_running_pods_use() {
         let (lease, secret) = ("outrider.outrider.dev".to_owned(), "outrider-ca".to_owned());
-        assert_eq!(names_with(&["serve", "--certificates=files"]), [lease.clone()]);
+        assert_eq!(names_with(&["serve", "--certificates=files"]), std::slice::from_ref(&lease));
         assert_eq!(names_with(&["serve", "--certificates=self"]), [lease.clone(), secret.clone()]);
         assert_eq!(names_with(&["serve", "--certificates", "self"]), [lease, secret]);
         assert_eq!(names_with(&["serve", "--leader-elect-resource-name=mine"]), ["mine"]);
