@@ -36,11 +36,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- define "outrider.image" -}}
 {{- with .Values.image }}
-{{- /* A real API server lists its kinds. Pods that cannot start leave a cluster that refuses all others. */}}
-{{- if and (not .registry) (not .repository) ($.Capabilities.APIVersions.Has "v1/Pod") }}
-{{- fail "image.repository is empty: no image is published yet. Build one, push it where your nodes can pull it, and name it with --set image.registry=REGISTRY,image.repository=REPOSITORY,image.tag=TAG" }}
-{{- end }}
-{{- $name := list .registry (.repository | default "outrider") | compact | join "/" }}
+{{- $name := list .registry .repository | compact | join "/" }}
 {{- if .digest }}
 {{- printf "%s@%s" $name .digest }}
 {{- else }}
