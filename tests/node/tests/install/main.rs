@@ -22,46 +22,49 @@ fn used_while(node: &Node, change: impl FnOnce()) {
     serving::show_memory();
 }
 
+/// One way to install it on a node of its own, after which nothing of it is left.
+fn on_a_node(test: &str, way: impl FnOnce(&Node)) {
+    isolated(test, || {
+        let node = Node::start(&[Image::outrider()]);
+        way(&node);
+        workloads::pod_is_left_alone(&node);
+    });
+}
+
 #[test]
 #[ignore = "needs root: make test-node"]
 fn the_chart_works_from_install_to_uninstall() {
-    isolated("the_chart_works_from_install_to_uninstall", || {
-        let node = Node::start(&[Image::outrider()]);
-        let release = Release::new(&node);
+    on_a_node("the_chart_works_from_install_to_uninstall", |node| {
+        let release = Release::new(node);
         release.install(&[]);
         release.test();
-        used_while(&node, || {
+        used_while(node, || {
             release.upgrade(&["--set=log.level=debug"]);
-            serving::renew_certificate(&node);
+            serving::renew_certificate(node);
         });
         release.uninstall();
-        workloads::pod_is_left_alone(&node);
     });
 }
 
 #[test]
 #[ignore = "needs root: make test-node-all"]
 fn certificates_of_its_own_in_a_restricted_namespace() {
-    isolated("certificates_of_its_own_in_a_restricted_namespace", || {
-        let node = Node::start(&[Image::outrider()]);
-        let release = Release::new(&node);
+    on_a_node("certificates_of_its_own_in_a_restricted_namespace", |node| {
+        let release = Release::new(node);
         release.enforce("restricted");
         release.install(&["--set=certManager.enabled=false"]);
-        used_while(&node, || release.upgrade(&["--set=certManager.enabled=false,log.level=debug"]));
+        used_while(node, || release.upgrade(&["--set=certManager.enabled=false,log.level=debug"]));
         release.uninstall();
-        workloads::pod_is_left_alone(&node);
     });
 }
 
 #[test]
 #[ignore = "needs root: make test-node-all"]
 fn the_kustomize_tree_works_from_deploy_to_undeploy() {
-    isolated("the_kustomize_tree_works_from_deploy_to_undeploy", || {
-        let node = Node::start(&[Image::outrider()]);
-        kustomize::deploy(&node);
-        used_while(&node, || serving::renew_certificate(&node));
-        kustomize::undeploy(&node);
-        workloads::pod_is_left_alone(&node);
+    on_a_node("the_kustomize_tree_works_from_deploy_to_undeploy", |node| {
+        kustomize::deploy(node);
+        used_while(node, || serving::renew_certificate(node));
+        kustomize::undeploy(node);
     });
 }
 
@@ -69,18 +72,16 @@ fn the_kustomize_tree_works_from_deploy_to_undeploy() {
 #[test]
 #[ignore = "needs root: make test-node-all"]
 fn outrider_writes_ca_bundle_and_lets_pods_pass_while_it_is_scaled_to_zero() {
-    isolated("outrider_writes_ca_bundle_and_lets_pods_pass_while_it_is_scaled_to_zero", || {
-        let node = Node::start(&[Image::outrider()]);
-        let release = Release::new(&node);
+    on_a_node("outrider_writes_ca_bundle_and_lets_pods_pass_while_it_is_scaled_to_zero", |node| {
+        let release = Release::new(node);
         let values = "--set=webhook.writeCaBundle=true,webhook.failOpenWhenScaledToZero=true";
         release.install(&[values]);
-        serving::ca_bundle_is_of_the_secret(&node);
-        used_while(&node, || serving::renew_certificate(&node));
-        scaled_to_zero::pods_pass_without_a_companion_while_nobody_serves(&node, || {
+        serving::ca_bundle_is_of_the_secret(node);
+        used_while(node, || serving::renew_certificate(node));
+        scaled_to_zero::pods_pass_without_a_companion_while_nobody_serves(node, || {
             release.upgrade(&[values, "--set=replicas=0,log.level=debug"]);
         });
-        serving::ca_bundle_is_of_the_secret(&node);
+        serving::ca_bundle_is_of_the_secret(node);
         release.uninstall();
-        workloads::pod_is_left_alone(&node);
     });
 }
