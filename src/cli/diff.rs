@@ -1,10 +1,16 @@
 //! What changes between two texts.
 
-use similar::TextDiff;
+use diffy::DiffOptions;
 
 /// A unified diff with three lines around each change; empty when nothing changes.
 pub fn unified(before: &str, after: &str, before_name: &str, after_name: &str) -> String {
-    TextDiff::from_lines(before, after).unified_diff().context_radius(3).header(before_name, after_name).to_string()
+    if before == after {
+        return String::new();
+    }
+    let (before_name, after_name) = (before_name.to_owned(), after_name.to_owned());
+    let mut options = DiffOptions::new();
+    options.set_context_len(3).set_original_filename(before_name).set_modified_filename(after_name);
+    options.create_patch(before, after).to_string()
 }
 
 const RED: &str = "\x1b[31m";

@@ -7,7 +7,7 @@ pub mod break_glass;
 mod cluster;
 pub mod completion;
 pub mod demo;
-mod diff;
+pub mod diff;
 pub mod doctor;
 pub mod fail_open;
 pub mod kinds;

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use clap::Parser as _;
 use cluster::{Cluster, Options};
+use outrider::cli::diff::unified;
 use outrider::cli::{Cli, Command as Subcommand};
 use outrider::workshop::KINDS;
 use outrider::world::Exclusion;
@@ -220,8 +221,7 @@ fn the_default_release_is_as_recorded() {
         fs::write(&recording, &found).unwrap();
     }
     let expected = fs::read_to_string(&recording).unwrap_or_default();
-    let diff = similar::TextDiff::from_lines(expected.as_str(), found.as_str());
-    assert!(expected == found, "{}", diff.unified_diff().header("recorded", "found"));
+    assert!(expected == found, "{}", unified(&expected, &found, "recorded", "found"));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use outrider::cli::diff::unified;
+
 /// Whether output is recorded instead of compared.
 pub fn updating() -> bool {
     std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1")
@@ -16,10 +18,8 @@ pub fn differs(recording: &Path, found: &str) -> Option<String> {
         return None;
     }
     let expected = fs::read_to_string(recording).unwrap_or_default();
-    (expected != found).then(|| {
-        let diff = similar::TextDiff::from_lines(expected.as_str(), found);
-        format!("{}\n{}", recording.display(), diff.unified_diff().header("recorded", "found"))
-    })
+    let difference = || format!("{}\n{}", recording.display(), unified(&expected, found, "recorded", "found"));
+    (expected != found).then(difference)
 }
 
 /// Panics with the difference when `found` is not what `tests/offline/golden/<name>` holds.
