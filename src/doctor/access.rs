@@ -1,10 +1,10 @@
 //! What the process may do, beside what it needs.
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde::Deserialize;
 
+use crate::doctor::replica::ReplicaPod;
 use crate::doctor::report::{Check, Finding, Severity};
 use crate::manager::lease;
 use crate::manifests::rbac::Rbac;
@@ -60,7 +60,7 @@ impl Right {
 
 /// What `outrider serve` in this namespace needs, as `outrider manifests rbac` grants it: all of it, or as much as these pods use by
 /// their arguments. The chart grants no more than that.
-pub fn needed(namespace: &str, pods: &[Pod]) -> Vec<Right> {
+pub fn needed(namespace: &str, pods: &[ReplicaPod]) -> Vec<Right> {
     let rbac = Rbac::of(namespace, &Kinds::default(), None);
     let cluster = rbac.cluster_role.rules.iter().flatten().flat_map(|rule| expand(rule, ""));
     let own = rbac.role.rules.iter().flatten().flat_map(|rule| expand(rule, namespace));
@@ -80,7 +80,7 @@ pub fn needed(namespace: &str, pods: &[Pod]) -> Vec<Right> {
 }
 
 /// Arguments of each container that runs `outrider serve`.
-fn commands(pods: &[Pod]) -> Vec<&[String]> {
+fn commands(pods: &[ReplicaPod]) -> Vec<&[String]> {
     let containers = pods.iter().filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| &spec.containers);
     let args = containers.filter_map(|container| container.args.as_deref());
     args.filter(|args| args.first().is_some_and(|command| command == "serve")).collect()

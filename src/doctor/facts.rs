@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use crate::doctor::access::Right;
+use crate::doctor::replica::ReplicaPod;
 use crate::manifests::webhooks::{MUTATING, VALIDATING};
 
 /// Objects of a cluster, and what was tried on it.
@@ -32,7 +33,7 @@ pub struct Facts {
     /// Our custom resource definitions, as far as they exist.
     pub crds: Vec<CustomResourceDefinition>,
     /// Our pods.
-    pub pods: Vec<Pod>,
+    pub pods: Vec<ReplicaPod>,
     /// The Secret of our own authority, where there is one.
     pub ca_secret: Option<Secret>,
     /// What a TLS handshake with each webhook gave, by [`Entry::key`](crate::doctor::entries::Entry::key).

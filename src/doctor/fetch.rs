@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::authorization::v1::{
     SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview, SubjectAccessReviewSpec,
 };
-use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, PostParams};
@@ -18,6 +18,7 @@ use crate::certs::own::CA_SECRET;
 use crate::doctor::access::{self, Right};
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, NotChecked};
+use crate::doctor::replica::ReplicaPod;
 use crate::doctor::serving::SERVICE_NAME_LABEL;
 use crate::manifests::APP;
 use crate::sidecarset::crd;
@@ -51,7 +52,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     let definition = crd::sidecarset().metadata.name.unwrap_or_default();
     facts.crds.extend(get(Api::<CustomResourceDefinition>::all(client.clone()), &definition, false, missing).await?);
     let ours = ListParams::default().labels(&format!("app.kubernetes.io/name={APP}"));
-    facts.pods = list(Api::<Pod>::namespaced(client.clone(), namespace), &ours, false, missing).await?;
+    facts.pods = list(Api::<ReplicaPod>::namespaced(client.clone(), namespace), &ours, false, missing).await?;
     facts.ca_secret = get(Api::<Secret>::namespaced(client.clone(), namespace), CA_SECRET, false, missing).await?;
     rights(client, account, &mut facts).await?;
     facts.handshakes = handshake::all(&facts).await;

@@ -7,6 +7,7 @@ pub mod facts;
 pub mod fetch;
 mod own;
 mod reach;
+mod replica;
 pub mod report;
 mod serving;
 

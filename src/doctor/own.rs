@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource as _;
 use serde::Serialize;
 
 use crate::certs::own::CA_SECRET;
@@ -129,7 +130,7 @@ fn schemas(crd: &CustomResourceDefinition) -> BTreeMap<&str, serde_json::Value> 
 /// Replicas that run different images.
 fn replicas(facts: &Facts) -> Option<Finding> {
     let mut images: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let running = facts.pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let running = facts.pods.iter().filter(|pod| pod.meta().deletion_timestamp.is_none());
     for container in running.filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| &spec.containers) {
         images.entry(&container.name).or_default().extend(container.image.as_deref());
     }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
 use crate::manager::registration::Configuration;
+use crate::world::deployment::SlimDeployment;
 
 /// Annotation of a webhook configuration that was turned to Ignore: a [`Record`] as JSON.
 pub const ANNOTATION: &str = concat!(api_domain!(), "/fail-open");
@@ -62,7 +62,7 @@ enum State {
 /// Keeps `failurePolicy` in step with our own Deployment.
 pub struct FailOpen {
     client: Client,
-    deployments: Api<Deployment>,
+    deployments: Api<SlimDeployment>,
     name: String,
 }
 
@@ -196,14 +196,14 @@ async fn answered<T>(what: &str, request: impl Future<Output = kube::Result<T>>)
     answer.map_err(|error| Error::Api(what.to_owned(), Box::new(error)))
 }
 
-fn state(deployment: &Deployment) -> State {
+fn state(deployment: &SlimDeployment) -> State {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
-    if wanted == Some(0) || deployment.metadata.deletion_timestamp.is_some() {
+    if wanted == Some(0) || deployment.meta().deletion_timestamp.is_some() {
         return State::Away;
     }
     let status = deployment.status.as_ref();
     let is_ready = status.is_some_and(|status| {
-        status.ready_replicas.unwrap_or_default() > 0 && status.observed_generation >= deployment.metadata.generation
+        status.ready_replicas.unwrap_or_default() > 0 && status.observed_generation >= deployment.meta().generation
     });
     State::Wanted { is_ready }
 }

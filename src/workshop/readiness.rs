@@ -1,9 +1,11 @@
 //! The condition `Ready` of a kind that keeps a Deployment.
 
 use k8s_openapi::api::apps::v1::Deployment;
+use kube::Resource as _;
 
 use crate::manager::operator::apply::Error;
 use crate::manager::operator::conditions::Statement;
+use crate::manager::operator::owned::Owned;
 
 /// Type of the condition.
 pub const READY: &str = "Ready";
@@ -11,18 +13,22 @@ pub const READY: &str = "Ready";
 pub const NOT_OURS: &str = "NotOurs";
 
 /// Ready when as many pods as wanted are available from the newest template.
-pub fn of_deployment(deployment: &Deployment) -> Statement {
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let status = deployment.status.clone().unwrap_or_default();
-    let observed = status.observed_generation >= deployment.metadata.generation;
-    let available = status.available_replicas.unwrap_or(0);
-    let ready = observed && available >= wanted && status.updated_replicas.unwrap_or(0) >= wanted;
+pub fn of_deployment(deployment: &Owned<Deployment>) -> Statement {
+    let wanted = deployment.integer(["spec", "replicas"]).unwrap_or(1);
+    let observed = deployment.integer(["status", "observedGeneration"]) >= deployment.meta().generation;
+    let [available, updated] = ["availableReplicas", "updatedReplicas"].map(|field| pods(deployment, field));
+    let ready = observed && available >= wanted && updated >= wanted;
     Statement {
         type_: READY,
         holds: ready,
         reason: if ready { "DeploymentAvailable" } else { "DeploymentProgressing" },
         message: format!("{available} of {wanted} replicas are available"),
     }
+}
+
+/// How many pods the field of the status counts.
+pub fn pods(deployment: &Owned<Deployment>, field: &str) -> i32 {
+    deployment.integer(["status", field]).unwrap_or(0)
 }
 
 /// Not ready, as an owned object is not as it should be.

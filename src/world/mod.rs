@@ -1,6 +1,7 @@
 //! The read model: what decisions are taken from, as immutable snapshots.
 
 pub mod contact;
+pub mod deployment;
 pub mod feed;
 pub mod guarded;
 pub mod namespace;

@@ -11,8 +11,9 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::owned::Owned;
 use super::owner::is_controlled_by;
-use super::{Again, Key, REQUEST_TIMEOUT, Store, Watchable};
+use super::{Again, Key, REQUEST_TIMEOUT, Store};
 
 #[cfg(test)]
 mod tests;
@@ -141,12 +142,12 @@ impl Applier {
     ///
     /// # Errors
     /// [`Error::Foreign`] when an object of this name has another controller or none; else what the API server says.
-    pub async fn apply<C>(&self, wanted: &C, store: &Store<C>) -> Result<Arc<C>, Error>
+    pub async fn apply<C>(&self, wanted: &C, store: &Store<Owned<C>>) -> Result<Arc<Owned<C>>, Error>
     where
-        C: Watchable + Serialize + Resource<Scope = NamespaceResourceScope>,
+        C: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize,
     {
         let (key, kind) = (Key::of(wanted), C::kind(&()));
-        let api = Api::<C>::namespaced(self.client.clone(), &key.namespace);
+        let api = Api::<Owned<C>>::namespaced(self.client.clone(), &key.namespace);
         let owner = wanted.owner_references().iter().find(|owner| owner.controller == Some(true));
         let owner = owner.ok_or_else(|| Error::NoOwner { kind: kind.clone(), name: key.name.clone() })?;
         let live = match store.get(&key) {
@@ -159,7 +160,7 @@ impl Applier {
                 return Err(Error::Foreign { kind, name: key.name, owner: owner.kind.clone() });
             }
             // One that is being deleted comes back when it is gone: its end is an event.
-            if live.meta().deletion_timestamp.is_some() || contains(&serde_json::to_value(&*live)?, &document) {
+            if live.meta().deletion_timestamp.is_some() || live.contains(&document) {
                 return Ok(live);
             }
             // Whoever made another object of this name meanwhile keeps it.

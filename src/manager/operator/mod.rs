@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod conditions;
+pub mod owned;
 pub mod owner;
 pub mod status;
 mod store;

@@ -16,10 +16,11 @@ use super::api::{Collector, CollectorStatus, DEPLOYMENT};
 use super::ledger::{Followed, Ledger, deployment_key};
 use super::tally::{Event, Tally};
 use super::validation::faults;
-use super::watched::{WatchedDeployment, WatchedPod};
+use super::watched::WatchedPod;
 use crate::manager::operator::apply::{Error, request};
 use crate::manager::operator::conditions::{Statement, whole_seconds};
 use crate::manager::operator::{Again, Context, Key, Operator, Store, status};
+use crate::world::deployment::SlimDeployment;
 
 /// How long events that were missed are waited for, in seconds. The API server sends them at once.
 const CATCH_UP_SECONDS: u32 = 5;
@@ -53,7 +54,7 @@ struct Controller {
     client: Client,
     ledger: Ledger,
     collectors: Store<Collector>,
-    deployments: Store<WatchedDeployment>,
+    deployments: Store<SlimDeployment>,
     pods: Store<WatchedPod>,
 }
 
@@ -87,16 +88,16 @@ impl Controller {
             return Ok(());
         };
         tracing::debug!(collector = ?Key::of(collector), since, "Counting what was missed");
-        let api = Api::<WatchedDeployment>::namespaced(self.client.clone(), &key.namespace);
+        let api = Api::<SlimDeployment>::namespaced(self.client.clone(), &key.namespace);
         let params = WatchParams::default().fields(&format!("metadata.name={}", key.name)).timeout(CATCH_UP_SECONDS);
-        let events = match request::<WatchedDeployment, _>(&key, api.watch(&params, &since)).await {
+        let events = match request::<SlimDeployment, _>(&key, api.watch(&params, &since)).await {
             // 410: it is too long ago.
             Err(error) if error.code() != Some(410) => return Err(error),
             watch => watch.ok(),
         };
         let mut events = pin!(futures::stream::iter(events).flatten());
-        let mut before: Option<WatchedDeployment> = None;
-        while let Some(told) = request::<WatchedDeployment, _>(&key, events.next().map(Option::transpose)).await? {
+        let mut before: Option<SlimDeployment> = None;
+        while let Some(told) = request::<SlimDeployment, _>(&key, events.next().map(Option::transpose)).await? {
             let event = match &told {
                 WatchEvent::Added(new) => Event::Added(new),
                 WatchEvent::Modified(new) => Event::Modified(before.as_ref(), new),

@@ -9,8 +9,9 @@ use kube::ResourceExt as _;
 
 use super::api::Collector;
 use super::tally::{Event, Tally};
-use super::watched::{WatchedDeployment, WatchedPod};
+use super::watched::WatchedPod;
 use crate::manager::operator::{Key, Store};
+use crate::world::deployment::SlimDeployment;
 
 /// Clones share their content.
 ///
@@ -31,7 +32,7 @@ struct Entry {
 
 impl Entry {
     /// Sees to it that there is a count of what is wanted, or gives the one that was written and is behind.
-    fn begin_count(&mut self, collector: &Collector, deployment: Option<&WatchedDeployment>) -> Option<Tally> {
+    fn begin_count(&mut self, collector: &Collector, deployment: Option<&SlimDeployment>) -> Option<Tally> {
         let spec = &collector.spec;
         let Some(name) = spec.deployment() else {
             self.tally = None;
@@ -58,7 +59,7 @@ impl Entry {
 /// The Deployment of a Collector, and the count of its events.
 pub struct Followed {
     /// As it is now; none while there is none.
-    pub deployment: Option<Arc<WatchedDeployment>>,
+    pub deployment: Option<Arc<SlimDeployment>>,
     /// Selects the pods.
     pub selector: Option<Selector>,
     /// A count that has to be brought up to date, with [`Ledger::go_on`].
@@ -74,7 +75,7 @@ impl Ledger {
     pub fn follow(
         &self,
         collector: &Collector,
-        deployments: &Store<WatchedDeployment>,
+        deployments: &Store<SlimDeployment>,
         collectors: &Store<Collector>,
     ) -> Followed {
         let (key, spec) = (Key::of(collector), &collector.spec);
@@ -97,7 +98,7 @@ impl Ledger {
     }
 
     /// Counts on from here if the count has reached the Deployment as it is. Says whether it has.
-    pub fn go_on(&self, collector: &Collector, tally: &Tally, deployments: &Store<WatchedDeployment>) -> bool {
+    pub fn go_on(&self, collector: &Collector, tally: &Tally, deployments: &Store<SlimDeployment>) -> bool {
         let mut entries = self.entries();
         let deployment = target(collector, deployments);
         let up_to_date = tally.is_up_to(deployment.as_deref());
@@ -112,7 +113,7 @@ impl Ledger {
         &self,
         collector: &Collector,
         mut tally: Tally,
-        deployments: &Store<WatchedDeployment>,
+        deployments: &Store<SlimDeployment>,
         now: Time,
     ) {
         let mut entries = self.entries();
@@ -136,7 +137,7 @@ impl Ledger {
     }
 
     /// Counts an event of a Deployment; gives the Collectors that it concerns.
-    pub fn deployment(&self, old: Option<&WatchedDeployment>, new: Option<&WatchedDeployment>, now: &Time) -> Vec<Key> {
+    pub fn deployment(&self, old: Option<&SlimDeployment>, new: Option<&SlimDeployment>, now: &Time) -> Vec<Key> {
         let (Some(any), event) = (new.or(old), event(old, new)) else { return Vec::new() };
         let key = Key::of(any);
         let mut entries = self.entries();
@@ -163,7 +164,7 @@ impl Ledger {
     }
 }
 
-fn event<'a>(old: Option<&'a WatchedDeployment>, new: Option<&'a WatchedDeployment>) -> Event<'a> {
+fn event<'a>(old: Option<&'a SlimDeployment>, new: Option<&'a SlimDeployment>) -> Event<'a> {
     match (old, new) {
         (_, None) => Event::Deleted,
         (None, Some(new)) => Event::Added(new),
@@ -179,7 +180,7 @@ fn in_namespace<'a>(
     entries.range_mut(first..).take_while(move |(key, _)| key.namespace == namespace)
 }
 
-fn target(collector: &Collector, deployments: &Store<WatchedDeployment>) -> Option<Arc<WatchedDeployment>> {
+fn target(collector: &Collector, deployments: &Store<SlimDeployment>) -> Option<Arc<SlimDeployment>> {
     deployments.get(&deployment_key(collector)?)
 }
 

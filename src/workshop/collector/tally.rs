@@ -4,15 +4,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt};
 
 use super::api::{CollectorSpec, CollectorStatus, EventCount, Operation};
-use super::watched::WatchedDeployment;
+use crate::world::deployment::SlimDeployment;
 
 /// What a watch tells of a Deployment.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// It is there, and was not.
-    Added(&'a WatchedDeployment),
+    Added(&'a SlimDeployment),
     /// It changed. What it was before is not known after a pause of the watch.
-    Modified(Option<&'a WatchedDeployment>, &'a WatchedDeployment),
+    Modified(Option<&'a SlimDeployment>, &'a SlimDeployment),
     /// It is gone.
     Deleted,
 }
@@ -28,7 +28,7 @@ pub struct Tally {
 
 impl Tally {
     /// A count that begins with the Deployment as it is: what it was before is no event.
-    pub fn begin(name: &str, spec: &CollectorSpec, deployment: Option<&WatchedDeployment>) -> Self {
+    pub fn begin(name: &str, spec: &CollectorSpec, deployment: Option<&SlimDeployment>) -> Self {
         let events = EventCount {
             deployment: name.to_owned(),
             reset: spec.reset.clone(),
@@ -44,7 +44,7 @@ impl Tally {
     }
 
     /// Whether all is counted until the Deployment became as it is.
-    pub fn is_up_to(&self, deployment: Option<&WatchedDeployment>) -> bool {
+    pub fn is_up_to(&self, deployment: Option<&SlimDeployment>) -> bool {
         self.events.last_resource_version == version(deployment)
     }
 
@@ -96,20 +96,20 @@ impl Tally {
     }
 }
 
-fn version(deployment: Option<&WatchedDeployment>) -> Option<String> {
+fn version(deployment: Option<&SlimDeployment>) -> Option<String> {
     deployment.and_then(ResourceExt::resource_version)
 }
 
-fn replicas(deployment: &WatchedDeployment) -> i32 {
+fn replicas(deployment: &SlimDeployment) -> i32 {
     deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
 }
 
-fn strategy(deployment: &WatchedDeployment) -> &str {
+fn strategy(deployment: &SlimDeployment) -> &str {
     let strategy = deployment.spec.as_ref().and_then(|spec| spec.strategy.as_ref());
     strategy.and_then(|strategy| strategy.type_.as_deref()).unwrap_or("RollingUpdate")
 }
 
-fn changed(old: &WatchedDeployment, new: &WatchedDeployment) -> String {
+fn changed(old: &SlimDeployment, new: &SlimDeployment) -> String {
     let mut changes = Vec::new();
     if replicas(old) != replicas(new) {
         changes.push(format!("replicas {} -> {}", replicas(old), replicas(new)));
@@ -121,7 +121,7 @@ fn changed(old: &WatchedDeployment, new: &WatchedDeployment) -> String {
 }
 
 /// As `DeploymentComplete` of k8s.io/kubernetes/pkg/controller/deployment/util.
-fn is_complete(deployment: &WatchedDeployment) -> bool {
+fn is_complete(deployment: &SlimDeployment) -> bool {
     let status = deployment.status.clone().unwrap_or_default();
     let wanted = replicas(deployment);
     let counts = [status.replicas, status.updated_replicas, status.available_replicas];
@@ -142,7 +142,7 @@ mod tests {
 
     /// A Deployment of three replicas with this version, generation and number of available replicas, and these fields of its
     /// spec.
-    fn deployment(version: &str, generation: i64, available: i32, spec: &Value) -> WatchedDeployment {
+    fn deployment(version: &str, generation: i64, available: i32, spec: &Value) -> SlimDeployment {
         let status = json!({"observedGeneration": generation, "replicas": 3, "updatedReplicas": 3, "availableReplicas": available});
         let mut object = json!({"metadata": {"name": "web", "resourceVersion": version, "generation": generation},
             "spec": {"replicas": 3}, "status": status});
@@ -150,7 +150,7 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn begin(deployment: Option<&WatchedDeployment>) -> Tally {
+    fn begin(deployment: Option<&SlimDeployment>) -> Tally {
         Tally::begin("web", &CollectorSpec::default(), deployment)
     }
 

@@ -1,7 +1,5 @@
-//! Pods and Deployments as the watches keep them: only what is reported.
+//! Pods as the watch keeps them: only what is reported.
 
-use admission::format::LabelSelector;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Deserializer};
 
@@ -9,9 +7,6 @@ use crate::world::slim::Slim;
 
 /// A pod. Every pod of the cluster is watched, as a Collector may mean any.
 pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;
-
-/// A Deployment.
-pub type WatchedDeployment = Slim<Deployment, DeploymentSpec, DeploymentStatus>;
 
 /// Where a pod runs.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -39,33 +34,6 @@ pub struct PodStatus {
 #[serde(default)]
 pub struct PodIp {
     pub ip: String,
-}
-
-/// What is asked of a Deployment.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct DeploymentSpec {
-    pub replicas: Option<i32>,
-    pub selector: Option<LabelSelector>,
-    pub strategy: Option<Strategy>,
-}
-
-/// How pods are replaced.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct Strategy {
-    #[serde(rename = "type")]
-    pub type_: Option<String>,
-}
-
-/// How far a Deployment is.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DeploymentStatus {
-    pub observed_generation: Option<i64>,
-    pub replicas: Option<i32>,
-    pub updated_replicas: Option<i32>,
-    pub available_replicas: Option<i32>,
 }
 
 fn is_finished<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {

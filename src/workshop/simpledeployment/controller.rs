@@ -11,6 +11,7 @@ use kube::Client;
 use super::api::{SimpleDeployment, SimpleDeploymentStatus};
 use super::{NAME, objects};
 use crate::manager::operator::apply::{Applier, Error};
+use crate::manager::operator::owned::Owned;
 use crate::manager::operator::{Again, Context, Events, Operator, Store, status};
 use crate::workshop::{owned, readiness};
 
@@ -43,7 +44,7 @@ struct Controller {
     client: Client,
     applier: Applier,
     events: Events,
-    deployments: Store<Deployment>,
+    deployments: Store<Owned<Deployment>>,
     image: Arc<str>,
 }
 
@@ -73,18 +74,18 @@ impl Controller {
 /// The numbers are those of our Deployment; where it is not ours there are no pods.
 fn status_of(
     simple: &SimpleDeployment,
-    applied: Result<&Deployment, &Error>,
+    applied: Result<&Owned<Deployment>, &Error>,
     now: Timestamp,
 ) -> SimpleDeploymentStatus {
     let old = simple.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let generation = simple.metadata.generation;
     let ready = applied.map_or_else(readiness::of_error, readiness::of_deployment);
-    let counted = applied.ok().and_then(|deployment| deployment.status.clone()).unwrap_or_default();
+    let counted = |field| applied.map_or(0, |deployment| readiness::pods(deployment, field));
     SimpleDeploymentStatus {
         observed_generation: generation,
-        replicas: counted.replicas.unwrap_or(0),
-        ready_replicas: counted.ready_replicas.unwrap_or(0),
-        available_replicas: counted.available_replicas.unwrap_or(0),
+        replicas: counted("replicas"),
+        ready_replicas: counted("readyReplicas"),
+        available_replicas: counted("availableReplicas"),
         selector: Some(objects::selector(simple)),
         conditions: Some(vec![ready.condition(old, generation, now)]),
     }
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_status_follows_the_deployment_and_is_a_fixed_point() {
-        let deployment: Deployment = serde_json::from_value(json!({
+        let deployment: Owned<Deployment> = serde_json::from_value(json!({
             "metadata": {"name": "s1", "generation": 4},
             "spec": {"replicas": 3, "selector": {}, "template": {}},
             "status": {"observedGeneration": 4, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2, "availableReplicas": 1},

@@ -7,12 +7,13 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
-use kube::Client;
+use kube::{Client, Resource};
 
 use super::api::{Welcome, WelcomeStatus};
 use super::{NAME, objects};
 use crate::manager::operator::apply::{Applier, Error};
 use crate::manager::operator::conditions::Statement;
+use crate::manager::operator::owned::Owned;
 use crate::manager::operator::{Again, Context, Events, Operator, Store, status};
 use crate::workshop::{owned, readiness};
 
@@ -48,15 +49,15 @@ struct Controller {
     client: Client,
     applier: Applier,
     events: Events,
-    deployments: Store<Deployment>,
-    services: Store<Service>,
+    deployments: Store<Owned<Deployment>>,
+    services: Store<Owned<Service>>,
     image: Arc<str>,
 }
 
 /// What became of the owned objects.
 struct Outcome {
-    deployment: Result<Arc<Deployment>, Error>,
-    service: Result<Arc<Service>, Error>,
+    deployment: Result<Arc<Owned<Deployment>>, Error>,
+    service: Result<Arc<Owned<Service>>, Error>,
 }
 
 impl Controller {
@@ -99,8 +100,8 @@ impl Outcome {
         WelcomeStatus {
             observed_generation: generation,
             ready: ready.holds,
-            deployment_name: self.deployment.as_ref().ok().and_then(|deployment| deployment.metadata.name.clone()),
-            service_name: self.service.as_ref().ok().and_then(|service| service.metadata.name.clone()),
+            deployment_name: name(&self.deployment),
+            service_name: name(&self.service),
             conditions: Some(vec![ready.condition(old, generation, now)]),
         }
     }
@@ -117,6 +118,10 @@ impl Outcome {
     }
 }
 
+fn name<K: Resource>(applied: &Result<Arc<Owned<K>>, Error>) -> Option<String> {
+    applied.as_ref().ok().and_then(|object| object.meta().name.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -127,14 +132,14 @@ mod tests {
         Error::Foreign { kind: "Service".into(), name: "w1".to_owned(), owner: "Welcome".to_owned() }
     }
 
-    fn deployment(available: i32) -> Arc<Deployment> {
+    fn deployment(available: i32) -> Arc<Owned<Deployment>> {
         let status = json!({"availableReplicas": available, "updatedReplicas": available});
         let deployment = json!({"metadata": {"name": "w1"}, "status": status,
             "spec": {"replicas": 1, "selector": {}, "template": {}}});
         Arc::new(serde_json::from_value(deployment).unwrap())
     }
 
-    fn service() -> Arc<Service> {
+    fn service() -> Arc<Owned<Service>> {
         Arc::new(serde_json::from_value(json!({"metadata": {"name": "w1"}})).unwrap())
     }
 
