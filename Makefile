@@ -137,8 +137,12 @@ image: ## Build the image IMG with cargo and buildah, without a Docker engine, i
 BUILDAH = buildah --storage-driver vfs --root $(IMAGE_DIR)/storage --runroot $(IMAGE_DIR)/storage-run
 
 .PHONY: sbom
-sbom: ## List what the binary is made of, as CycloneDX, in outrider.cdx.json; needs cargo-cyclonedx.
-	$(CARGO) cyclonedx --format json --no-build-deps --target x86_64-unknown-linux-gnu --manifest-path Cargo.toml
+sbom: ## List what the binary is made of, as CycloneDX, in dist/outrider.cdx.json; needs cargo-cyclonedx.
+	@$(CARGO) cyclonedx --version >/dev/null 2>&1 || { echo "cargo-cyclonedx is not there: cargo install cargo-cyclonedx --locked" >&2; exit 1; }
+	$(CARGO) cyclonedx --format json --spec-version 1.5 --no-build-deps --target x86_64-unknown-linux-gnu --manifest-path Cargo.toml
+	@# It writes a list for every package of the workspace.
+	@mkdir -p dist && mv outrider.cdx.json dist/ && rm crates/*/*.cdx.json benches/*/*.cdx.json tests/*/*.cdx.json
+	@echo dist/outrider.cdx.json
 
 ##@ Test
 
