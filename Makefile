@@ -13,8 +13,8 @@ ENABLE_WEBHOOKS ?= true
 ENABLE_KINDS ?= *
 # The image that is built and deployed.
 IMG ?= outrider:latest
-# true: what is not there is no error when it is removed.
-ignore-not-found ?= false
+# false: what is not there is an error when it is removed.
+ignore-not-found ?= true
 
 .PHONY: help
 help: ## Show this help.
@@ -45,21 +45,25 @@ run: install ## Serve the cluster of KUBECONFIG from this machine, webhooks regi
 # keeps nothing, in one step: a process that is still there puts its URL back at once.
 .PHONY: install
 install: ## Install the CRDs into the cluster of KUBECONFIG.
+	$(REACH_CLUSTER)
 	$(KUBECTL) apply --server-side --force-conflicts -f config/crd/bases || $(KUBECTL) replace -f config/crd/bases
 
 # First what asks, converts and finalizes: nobody may be there to answer any more.
 .PHONY: uninstall
 uninstall: ## Remove the CRDs, and with them every object of ours.
+	$(REACH_CLUSTER)
 	$(OUTRIDER) uninstall
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
 
 .PHONY: deploy
 deploy: ## Deploy config/default with IMG into the cluster of KUBECONFIG; cert-manager must be there.
+	$(REACH_CLUSTER)
 	$(INSTALLER) | $(KUBECTL) apply --server-side -f -
 
 # What asks goes before what answers, and objects go while a controller is there to take its finalizers off them.
 .PHONY: undeploy
 undeploy: ## Remove what `make deploy` made, with the CRDs and every object of ours.
+	$(REACH_CLUSTER)
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/webhook/manifests.yaml
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
 	$(KUBECTL) delete --ignore-not-found -k config/default
@@ -71,6 +75,10 @@ build-installer: ## Write dist/install.yaml: config/default with IMG, for kubect
 
 .PHONY: all
 all: install build image deploy ## CRDs, binary, image, deployment.
+
+# kubectl says in many lines which address did not answer, and not what to do about it.
+REACH_CLUSTER = @$(KUBECTL) get --raw=/version --request-timeout=10s >/dev/null || \
+  { echo 'No cluster answers: let KUBECONFIG name one, or start one to play with: eval "$$(make cluster)"' >&2; exit 1; }
 
 INSTALLER = $(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|'
 

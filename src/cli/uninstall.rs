@@ -80,9 +80,19 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
 fn tell_of_removal(told: &mut Told, name: &str, outcome: &Result<uninstall::Outcome, uninstall::Error>, dry_run: bool) {
     // Writing to a String cannot fail.
     let _ = match outcome {
+        Ok(uninstall::Outcome::Removed { process: Some(process) }) if !dry_run => {
+            let _ = writeln!(
+                told.aside,
+                "outrider: {name}: the process at {process} registered it (--register-webhooks); while that runs, it registers \
+                 whatever has a definition again"
+            );
+            writeln!(told.result, "{name}: removed")
+        }
         Ok(uninstall::Outcome::Absent) => writeln!(told.result, "{name}: it is not there, nothing to do"),
-        Ok(uninstall::Outcome::Removed) if dry_run => writeln!(told.result, "{name}: would be removed (dry run)"),
-        Ok(uninstall::Outcome::Removed) => writeln!(told.result, "{name}: removed"),
+        Ok(uninstall::Outcome::Removed { .. }) if dry_run => {
+            writeln!(told.result, "{name}: would be removed (dry run)")
+        }
+        Ok(uninstall::Outcome::Removed { .. }) => writeln!(told.result, "{name}: removed"),
         Err(error) => stays(told, error),
     };
 }

@@ -2,6 +2,7 @@
 
 mod json;
 mod lines;
+pub mod trouble;
 
 use std::io::{self, IsTerminal};
 use std::panic;

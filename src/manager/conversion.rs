@@ -58,6 +58,9 @@ fn converter(definition: &CustomResourceDefinition) -> Option<&WebhookClientConf
 }
 
 fn failed(name: &str, source: kube::Error) -> Error {
+    if matches!(&source, kube::Error::Api(status) if status.code == 404) {
+        return Error::NoDefinition(name.to_owned());
+    }
     Error::Api { name: name.to_owned(), source: Box::new(source) }
 }
 

@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::conversion::{is_at_a_process, is_written_by_us, point};
 use super::registration::{Configuration, Error, REQUEST_TIMEOUT, RETRY, remove};
+use crate::logging::trouble::Trouble;
 use crate::manifests::webhooks::{MUTATING, Target, VALIDATING};
 
 /// What to look at, for a process that does not register itself. One that does writes over all of it.
@@ -22,6 +23,7 @@ impl Leftovers {
     /// Removes webhook configurations that such a process made, and has definitions as they are printed; tries until that is
     /// done, or not allowed.
     pub async fn put_right(&self, client: &Client) {
+        let mut trouble = Trouble::default();
         loop {
             match timeout(REQUEST_TIMEOUT, self.try_to(client)).await.unwrap_or(Err(Error::Timeout)) {
                 Ok(()) => return,
@@ -32,7 +34,10 @@ impl Leftovers {
                          `kubectl delete mutatingwebhookconfiguration/{MUTATING} validatingwebhookconfiguration/{VALIDATING}`"
                     );
                 }
-                Err(error) => tracing::warn!(%error, "Cannot look for webhooks of a killed process, trying again"),
+                Err(error) if trouble.is_news(&error) => {
+                    tracing::warn!(%error, "Cannot look for webhooks of a killed process, trying again");
+                }
+                Err(_) => {}
             }
             sleep(RETRY).await;
         }

@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 
+use crate::logging::trouble::Trouble;
 use crate::manager::registration::Configuration;
 use crate::manifests::webhooks::Hook;
 use crate::sidecarset::controller::programmed::Coverage;
@@ -68,7 +69,7 @@ impl Narrowing {
     pub async fn run(self) {
         // By a part of the sets, pods of the others would be left out.
         self.world.published().await;
-        let mut changes = self.world.changes();
+        let (mut changes, mut trouble) = (self.world.changes(), Trouble::default());
         let (mut wanted, mut since) = (self.wanted(), Instant::now());
         loop {
             let now = self.wanted();
@@ -89,7 +90,9 @@ impl Narrowing {
                     pause
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "The condition {CONDITION} is not in order, trying again");
+                    if trouble.is_news(&error) {
+                        tracing::warn!(%error, "The condition {CONDITION} is not in order, trying again");
+                    }
                     self.retry()
                 }
             };

@@ -41,12 +41,15 @@ pub enum Error {
 }
 
 /// What became of a configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// There was none.
     Absent,
     /// It is gone; with a dry run, it would be.
-    Removed,
+    Removed {
+        /// Where the process is that registered itself, if one did.
+        process: Option<String>,
+    },
 }
 
 /// Removes a configuration and waits until it is gone, `patience` at most. With `dry_run` the API server checks the request and
@@ -58,6 +61,7 @@ pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_r
     let api = Api::<C>::all(client.clone());
     let Some(found) = get(&api).await? else { return Ok(Outcome::Absent) };
     let uid = found.meta().uid.clone();
+    let process = found.entries().iter().find_map(|(_, config)| origin(config.url.as_deref()?));
     // One that was made meanwhile is another's.
     let preconditions = Some(Preconditions { uid: uid.clone(), resource_version: None });
     let params = DeleteParams { dry_run, preconditions, ..DeleteParams::default() };
@@ -68,7 +72,7 @@ pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_r
         Err(_) => return Err(Error::NoAnswer { name: C::NAME }),
     }
     if dry_run {
-        return Ok(Outcome::Removed);
+        return Ok(Outcome::Removed { process });
     }
     let mut finalizers = Vec::new();
     let gone = async {
@@ -83,9 +87,15 @@ pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_r
         }
     };
     match timeout(patience, gone).await {
-        Ok(gone) => gone.map(|()| Outcome::Removed),
+        Ok(gone) => gone.map(|()| Outcome::Removed { process }),
         Err(_) => Err(Error::Held { name: C::NAME, patience, finalizers: finalizers.join(", ") }),
     }
+}
+
+/// Scheme, host and port of a URL.
+fn origin(url: &str) -> Option<String> {
+    let uri: http::Uri = url.parse().ok()?;
+    Some(format!("{}://{}", uri.scheme_str()?, uri.authority()?))
 }
 
 async fn get<C: Configuration>(api: &Api<C>) -> Result<Option<C>, Error> {

@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use crate::certs::local::SERVICE;
 use crate::manifests::{metadata, texts};
 use crate::server::webhooks::CONVERT_PATH;
+use crate::sidecarset::api::{GROUP, PLURAL};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::world::Exclusion;
 use crate::world::snapshot::EXCLUDE_LABEL;
@@ -45,6 +46,12 @@ impl Hook {
             path: entry.path.clone(),
         };
         registry.entries().iter().map(hook).collect()
+    }
+
+    /// Name of the definition without which there is nothing to ask about: its kind's own, and for pods that of the sets.
+    pub fn definition(&self) -> String {
+        let Rule { group, resource, .. } = &self.rule;
+        if is_core(&self.rule) { format!("{PLURAL}.{GROUP}") } else { format!("{resource}.{group}") }
     }
 }
 
@@ -274,6 +281,12 @@ mod tests {
             json!([{"apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
                 "resources": ["things"], "scope": "Namespaced"}])
         );
+    }
+
+    #[test]
+    fn there_is_nothing_to_ask_about_without_the_definition_of_the_kind_and_for_pods_that_of_the_sets() {
+        let named = ["", "example.com"].map(|group| hook(Phase::Mutating, group).definition());
+        assert_eq!(named, ["sidecarsets.apps.outrider.dev", "things.example.com"]);
     }
 
     #[test]

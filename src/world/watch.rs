@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::logging::trouble::Trouble;
 use crate::sidecarset::api::SidecarSet;
 use crate::world::contact::Contact;
 use crate::world::feed::{Effect, Feed};
@@ -159,7 +160,7 @@ pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: Cancell
     let namespaces = watcher(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config());
     let mut namespaces = pin!(namespaces.backoff(Patience::default()));
 
-    let mut intake = Intake { world: &world, sets: Relist::default(), namespaces: Relist::default() };
+    let mut intake = Intake::of(&world);
     let mut pace = Pace::default();
     loop {
         let publication = pace.next_publication(feed.is_stale() && intake.all_listed());
@@ -204,6 +205,14 @@ struct Intake<'a> {
     world: &'a World,
     sets: Relist<String>,
     namespaces: Relist<String>,
+    /// With the watch of sets, and with that of namespaces.
+    trouble: (Trouble, Trouble),
+}
+
+impl<'a> Intake<'a> {
+    fn of(world: &'a World) -> Self {
+        Self { world, sets: Relist::default(), namespaces: Relist::default(), trouble: <_>::default() }
+    }
 }
 
 impl Intake<'_> {
@@ -245,7 +254,7 @@ impl Intake<'_> {
                 }
                 self.world.sidecarsets.mark_synced();
             }
-            Err(error) => report::<SidecarSet>(&error),
+            Err(error) => report::<SidecarSet>(&error, &mut self.trouble.0),
         }
     }
 
@@ -274,7 +283,7 @@ impl Intake<'_> {
                 }
                 self.world.namespaces.mark_synced();
             }
-            Err(error) => report::<Namespace>(&error),
+            Err(error) => report::<Namespace>(&error, &mut self.trouble.1),
         }
     }
 
@@ -285,8 +294,11 @@ impl Intake<'_> {
 }
 
 /// Says what is wrong with a watch, and what to do where that is known.
-pub fn report<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
+pub fn report<K: Resource<DynamicType = ()>>(error: &watcher::Error, trouble: &mut Trouble) {
     let kind = K::kind(&());
+    if !trouble.is_news(error) {
+        return;
+    }
     match status_code(error) {
         // The usual 410 after a long interruption; the watcher lists again.
         Some(410) => tracing::debug!(%kind, %error, "Watch is too old, listing again"),
@@ -335,7 +347,7 @@ mod tests {
     fn a_relist_removes_sets_that_disappeared_and_keeps_the_unreadable() {
         let mut feed = Feed::new(crate::world::Exclusion::default(), true);
         let world = World::of(&feed);
-        let mut intake = Intake { world: &world, sets: Relist::default(), namespaces: Relist::default() };
+        let mut intake = Intake::of(&world);
         for event in [Event::Init, Event::InitApply(set("a", 1)), Event::InitApply(set("b", 1)), Event::InitDone] {
             intake.set(Ok(event), &mut feed);
         }
@@ -353,7 +365,7 @@ mod tests {
     fn nothing_is_published_before_both_collections_are_complete() {
         let mut feed = Feed::new(crate::world::Exclusion::default(), true);
         let world = World::of(&feed);
-        let mut intake = Intake { world: &world, sets: Relist::default(), namespaces: Relist::default() };
+        let mut intake = Intake::of(&world);
         intake.set(Ok(Event::Init), &mut feed);
         intake.set(Ok(Event::InitDone), &mut feed);
         assert!(!intake.all_listed());

@@ -10,7 +10,8 @@ use cluster::{Cluster, Namespace, Options, Output};
 use outrider::yaml;
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, outrider, service_account_of};
+use crate::process::{Outrider, eventually, outrider, outrider_on, service_account_of};
+use crate::replicas::CONFIGURATIONS;
 use crate::room::{REGISTERING, USER};
 use crate::toy_webhook::ToyWebhook;
 
@@ -273,16 +274,40 @@ fn one_of_three_webhooks_is_enough_to_refuse(stage: &Stage) {
     stage.kubectl(&["delete", "mutatingwebhookconfigurations", "aa-three", "zz-three"]);
 }
 
-/// Acceptance check 42.
+/// Acceptance check 42, beside a process that registers itself, as `make run` does.
 fn make_uninstall_leaves_nothing(stage: &Stage) {
-    let held: Value = serde_json::from_str(&stage.kubectl(&["get", CRONJOBS, "-A", "-o", "json"])).unwrap();
-    let held = held["items"].as_array().unwrap();
-    assert!(held.len() == 2 && held.iter().all(|object| object["metadata"]["finalizers"][0].is_string()), "{held:?}");
+    let configurations = || stage.kubectl(&["get", CONFIGURATIONS, "-o", "name"]);
+    let uninstalled = outrider_on(&stage.cluster.kubeconfig(), &["uninstall"]);
+    let process = format!("outrider-mutating: the process at https://{} registered it", stage.outrider.webhooks);
+    assert!(uninstalled.stderr.contains(&process), "{}{}", uninstalled.stdout, uninstalled.stderr);
+    eventually("it registers itself again while there is something to ask about", || {
+        configurations().lines().count() == 2
+    });
+    make(&stage.cluster, &["install"]);
+    eventually("the CronJobs are held", || {
+        let list: Value = serde_json::from_str(&stage.kubectl(&["get", CRONJOBS, "-A", "-o", "json"])).unwrap();
+        let cronjobs = list["items"].as_array().unwrap();
+        cronjobs.len() == 2 && cronjobs.iter().all(|object| object["metadata"]["finalizers"][0].is_string())
+    });
     let removed = make(&stage.cluster, &["uninstall", OUTRIDER]);
     assert!(removed.success(), "{}{}", removed.stdout, removed.stderr);
     assert_eq!(stage.kubectl(&["get", "crd", "-o", "name"]), "");
-    let again = make(&stage.cluster, &["uninstall", OUTRIDER, "ignore-not-found=true"]);
+    eventually("nobody is asked about what is not there", || configurations().is_empty());
+    let again = make(&stage.cluster, &["uninstall", OUTRIDER]);
     assert!(again.success(), "{}{}", again.stdout, again.stderr);
+    let strict = make(&stage.cluster, &["uninstall", OUTRIDER, "ignore-not-found=false"]);
+    assert!(!strict.success(), "{}{}", strict.stdout, strict.stderr);
+}
+
+/// The watches go on, and fail: of each that is told once a minute.
+fn the_process_ends_without_a_complaint_about_what_was_removed(mut stage: Stage) {
+    let unknown = |log: &str| log.matches("The API server does not know this kind").count();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    stage.outrider.signal("TERM");
+    stage.outrider.ended();
+    let log = stage.outrider.log();
+    assert!((1..=10).contains(&unknown(&log)), "{log}");
+    assert!(!log.contains("configurations stay") && !log.contains("not in order"), "{log}");
 }
 
 #[test]
@@ -299,5 +324,5 @@ fn all_kinds_are_installed_served_and_removed_again() {
     make_uninstall_leaves_nothing(&stage);
     // Acceptance check 39: the printed roles are enough for all of this.
     assert_eq!(stage.outrider.forbidden(), [""; 0]);
-    stage.outrider.end();
+    the_process_ends_without_a_complaint_about_what_was_removed(stage);
 }

@@ -6,6 +6,7 @@ mod demo;
 mod fixtures;
 mod golden;
 mod help;
+mod make;
 mod render;
 mod review;
 mod run;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use crate::logging::trouble::Trouble;
 use crate::manager::lease::campaign::{Campaign, Step};
 pub use crate::manager::lease::record::{Record, identity};
 pub use crate::manager::lease::store::{Error, KubeStore, Store};
@@ -130,13 +131,19 @@ impl<S: Store> Elector<S> {
 
     /// Tries until the lease is ours. Returns the time before the request that got it.
     async fn acquire(&self, campaign: &mut Campaign) -> Instant {
+        let mut trouble = Trouble::default();
         loop {
             let start = Instant::now();
             match timeout_at(start + self.times.renew_deadline, self.step(campaign)).await {
                 Ok(Ok(true)) => return start,
                 Ok(Ok(false) | Err(Error::Conflict)) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "Cannot campaign for the lease, trying again"),
-                Err(_) => tracing::warn!("Cannot campaign for the lease: no answer; trying again"),
+                Ok(Err(error)) if trouble.is_news(&error) => {
+                    tracing::warn!(%error, "Cannot campaign for the lease, trying again");
+                }
+                Err(_) if trouble.is_news(&"no answer") => {
+                    tracing::warn!("Cannot campaign for the lease: no answer; trying again");
+                }
+                Ok(Err(_)) | Err(_) => {}
             }
             sleep(self.times.retry_period).await;
         }

@@ -10,6 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 
 use super::{Key, Store, Watchable};
+use crate::logging::trouble::Trouble;
 use crate::world::guarded::Guarded;
 use crate::world::patience::Patience;
 use crate::world::relist::Relist;
@@ -27,7 +28,7 @@ pub async fn follow<K: Watchable>(
     let mut config = watch_config();
     config.label_selector = labels;
     let mut events = pin!(watcher(api, config).backoff(Patience::default()));
-    let mut intake = Intake { store, relist: Relist::default(), changed };
+    let mut intake = Intake { store, relist: Relist::default(), changed, trouble: Trouble::default() };
     while let Some(event) = events.next().await {
         let complete = matches!(event, Ok(Event::InitDone));
         intake.take_in(event);
@@ -41,6 +42,7 @@ struct Intake<K, F> {
     store: Store<K>,
     relist: Relist<Key>,
     changed: F,
+    trouble: Trouble,
 }
 
 impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> Intake<K, F> {
@@ -54,7 +56,7 @@ impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> Intake<K, F> {
                     self.gone(&key);
                 }
             }
-            Err(error) => report::<K>(&error),
+            Err(error) => report::<K>(&error, &mut self.trouble),
         }
     }
 
@@ -116,6 +118,7 @@ mod tests {
         let mut intake = Intake {
             store: store.clone(),
             relist: Relist::default(),
+            trouble: Trouble::default(),
             changed: |old: Option<&ConfigMap>, new: Option<&ConfigMap>| {
                 told.push(format!("{} {}", describe(old), describe(new)));
             },

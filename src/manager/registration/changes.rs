@@ -1,5 +1,6 @@
 //! Changes that others make to what is kept in order, as they happen.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct Changes {
 
 impl Changes {
     /// Of the two webhook configurations, and of these definitions. Who may not watch them is told nothing.
-    pub fn of(client: &Client, definitions: &[String]) -> Self {
+    pub fn of(client: &Client, definitions: &BTreeSet<String>) -> Self {
         let mut told = vec![
             watch::<MutatingWebhookConfiguration>(client, MUTATING),
             watch::<ValidatingWebhookConfiguration>(client, VALIDATING),

@@ -1,24 +1,26 @@
 //! Webhook configurations of a process outside the cluster, which are all its own.
 
 mod changes;
+mod definitions;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::WebhookClientConfig as Converter;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::changes::Changes;
+use crate::logging::trouble::Trouble;
 use crate::manager::term::Term;
 use crate::manager::{break_glass, conversion};
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
@@ -124,6 +126,8 @@ impl SelfRegistration {
     /// Keeps the configurations applied until the term ends, then removes them, and has definitions as they are printed: nobody
     /// answers at the URL any more, and a cluster that is told to ask there would refuse every pod. `answering` keeps the
     /// listeners open until then.
+    ///
+    /// What has no definition is not asked about: whoever removes the definitions wants to be rid of us.
     pub async fn run(
         self,
         client: Client,
@@ -132,16 +136,18 @@ impl SelfRegistration {
         answering: TaskTrackerToken,
     ) {
         term.until_ending(self.keep(&client, bundle)).await;
-        let removed = async {
-            remove(&client, |found: &MutatingWebhookConfiguration| self.is_here(found)).await?;
-            remove(&client, |found: &ValidatingWebhookConfiguration| self.is_here(found)).await?;
-            self.point(&client, &Target::Service { namespace: self.namespace.clone() }.converter(None)).await
-        };
-        if let Err(error) = tokio::time::timeout(REQUEST_TIMEOUT, removed).await.unwrap_or(Err(Error::Timeout)) {
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        if let Err(error) = by(deadline, self.unregister(&client)).await {
             tracing::error!(
                 %error,
                 "The webhook configurations stay; remove them with `kubectl delete mutatingwebhookconfiguration/{MUTATING} \
                  validatingwebhookconfiguration/{VALIDATING}`"
+            );
+        }
+        if let Err(error) = by(deadline, self.point_back(&client)).await {
+            tracing::error!(
+                %error,
+                "The API server still has objects converted by this process, which ends; `outrider uninstall` puts that right"
             );
         }
         sleep(HEARD).await;
@@ -150,14 +156,21 @@ impl SelfRegistration {
 
     /// Does not end.
     async fn keep(&self, client: &Client, mut bundle: watch::Receiver<Option<String>>) {
-        let mut changes = Changes::of(client, &self.converted);
+        let definitions = self.definitions();
+        let mut changes = Changes::of(client, &definitions);
+        let (mut missing, mut trouble) = (BTreeSet::new(), Trouble::default());
         loop {
             let wanted = bundle.borrow_and_update().clone();
             let mut pause = CHECK;
             if let Some(wanted) = wanted {
-                let applied = tokio::time::timeout(REQUEST_TIMEOUT, self.apply(client, &wanted, &mut changes)).await;
-                if let Err(error) = applied.unwrap_or(Err(Error::Timeout)) {
-                    tracing::warn!(%error, "The webhook configurations are not in order, trying again");
+                let brought = Box::pin(async {
+                    tell(&mut missing, definitions::missing(client, &definitions).await?);
+                    self.apply(client, &wanted, &missing, &mut changes).await
+                });
+                if let Err(error) = by(Instant::now() + REQUEST_TIMEOUT, brought).await {
+                    if trouble.is_news(&error) {
+                        tracing::warn!(%error, "The webhook configurations are not in order, trying again");
+                    }
                     pause = RETRY;
                 }
             }
@@ -169,13 +182,24 @@ impl SelfRegistration {
         }
     }
 
-    async fn apply(&self, client: &Client, ca_bundle: &str, changes: &mut Changes) -> Result<(), Error> {
+    async fn apply(
+        &self,
+        client: &Client,
+        ca_bundle: &str,
+        missing: &BTreeSet<String>,
+        changes: &mut Changes,
+    ) -> Result<(), Error> {
         let settings = self.settings(ca_bundle);
+        let mut has_written = false;
         // First of all: the webhooks of a kind see v2 objects only as v1.
-        let mut has_written = self.point(client, &settings.converter()).await?;
+        for definition in self.converted.iter().filter(|name| !missing.contains(*name)) {
+            has_written |= conversion::point(client, definition, &settings.converter()).await?;
+        }
+        let hooks: Vec<Hook> =
+            self.hooks.iter().filter(|hook| !missing.contains(&hook.definition())).cloned().collect();
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
-        has_written |= apply(client, &webhooks::validating(&self.hooks, &settings)).await?;
-        has_written |= apply(client, &webhooks::mutating(&self.hooks, &settings)).await?;
+        has_written |= self.register(client, &webhooks::validating(&hooks, &settings)).await?;
+        has_written |= self.register(client, &webhooks::mutating(&hooks, &settings)).await?;
         if has_written {
             changes.wrote();
         }
@@ -183,12 +207,32 @@ impl SelfRegistration {
     }
 
     /// Whether anything had to be written.
-    async fn point(&self, client: &Client, there: &Converter) -> Result<bool, Error> {
-        let mut has_written = false;
-        for definition in &self.converted {
-            has_written |= conversion::point(client, definition, there).await?;
+    async fn register<C: Configuration>(&self, client: &Client, wanted: &C) -> Result<bool, Error> {
+        if wanted.entries().is_empty() {
+            return remove(client, |found: &C| self.is_here(found)).await.map(|()| false);
         }
-        Ok(has_written)
+        apply(client, wanted).await
+    }
+
+    async fn unregister(&self, client: &Client) -> Result<(), Error> {
+        remove(client, |found: &MutatingWebhookConfiguration| self.is_here(found)).await?;
+        remove(client, |found: &ValidatingWebhookConfiguration| self.is_here(found)).await
+    }
+
+    async fn point_back(&self, client: &Client) -> Result<(), Error> {
+        let printed = Target::Service { namespace: self.namespace.clone() }.converter(None);
+        for definition in &self.converted {
+            match conversion::point(client, definition, &printed).await {
+                Ok(_) | Err(Error::NoDefinition(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of those without which there is nothing to ask about.
+    fn definitions(&self) -> BTreeSet<String> {
+        self.hooks.iter().map(Hook::definition).chain(self.converted.iter().cloned()).collect()
     }
 
     /// Whether the API server is told to ask this process.
@@ -196,6 +240,27 @@ impl SelfRegistration {
         let here = |config: &WebhookClientConfig| config.url.as_ref().is_some_and(|url| url.starts_with(&self.url));
         found.entries().iter().any(|(_, config)| here(config))
     }
+}
+
+async fn by(deadline: Instant, work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    timeout_at(deadline, work).await.unwrap_or(Err(Error::Timeout))
+}
+
+/// Takes note of the definitions that are missing, and says so when they are others than before.
+fn tell(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
+    if *known == missing {
+        return;
+    }
+    if missing.is_empty() {
+        tracing::info!("Every kind has its CustomResourceDefinition again");
+    } else {
+        tracing::warn!(
+            ?missing,
+            "The API server is not to ask about kinds without a CustomResourceDefinition, nor about pods while there is none of \
+             SidecarSet; apply `outrider manifests crds` with the same --enable-kinds"
+        );
+    }
+    *known = missing;
 }
 
 /// Removes our configuration if there is one, and it is such.

@@ -14,6 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use crate::logging::trouble::Trouble;
 use crate::manager::queue::{Queue, add_all};
 use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord, WatchedPod};
@@ -79,12 +80,13 @@ struct Intake<'a> {
     snapshot: &'a ArcSwap<Snapshot>,
     // Sets to count again when the snapshot has the namespaces that concern them.
     counted_early: Sets,
+    trouble: Trouble,
 }
 
 impl<'a> Intake<'a> {
     fn new(pods: &'a Mutex<PodIndex>, census: Census, snapshot: &'a ArcSwap<Snapshot>) -> Self {
         let (relist, counted_early) = (Relist::default(), Sets::new());
-        Self { pods, relist, all_listed: false, census, snapshot, counted_early }
+        Self { pods, relist, all_listed: false, census, snapshot, counted_early, trouble: Trouble::default() }
     }
 }
 
@@ -121,7 +123,7 @@ impl Intake<'_> {
                 gone.iter().flat_map(|key| self.update(key, None)).collect()
             }
             Err(error) => {
-                report::<Pod>(&error);
+                report::<Pod>(&error, &mut self.trouble);
                 Sets::new()
             }
         }

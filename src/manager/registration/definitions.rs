@@ -1,0 +1,31 @@
+//! Which kinds the API server knows: about one that it does not, there is nothing to ask.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::ListParams;
+use kube::{Api, Client};
+
+use super::Error;
+
+/// Those of the names that no definition has, or one that is being deleted. Where we may not look, there are none.
+///
+/// # Errors
+/// What the API server says.
+pub async fn missing(client: &Client, names: &BTreeSet<String>) -> Result<BTreeSet<String>, Error> {
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    let mut missing = BTreeSet::new();
+    for name in names {
+        // By list and not by get: whoever may watch a definition may list it.
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        match api.list_metadata(&params).await {
+            Ok(found) if found.items.iter().all(|found| found.metadata.deletion_timestamp.is_some()) => {
+                missing.insert(name.clone());
+            }
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 403 => {}
+            Err(source) => return Err(Error::Api { name: name.clone(), source: Box::new(source) }),
+        }
+    }
+    Ok(missing)
+}

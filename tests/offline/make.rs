@@ -1,0 +1,16 @@
+//! What the Makefile says before it needs anything but make.
+
+use std::process::Command;
+
+#[test]
+fn a_target_that_needs_a_cluster_says_how_to_get_one() {
+    for target in ["install", "run", "uninstall", "deploy", "undeploy"] {
+        let mut make = Command::new("make");
+        make.args(["--no-print-directory", target, "KUBECTL=false", "OUTRIDER=false", "CARGO=false"]);
+        let output = make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let told = r#"No cluster answers: let KUBECONFIG name one, or start one to play with: eval "$(make cluster)""#;
+        assert!(!output.status.success() && stderr.starts_with(told), "{target}: {stderr}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "{target} goes on");
+    }
+}
