@@ -50,6 +50,13 @@ fn chart_and_kustomize_tree_make_the_same_certificates_service_and_pods() {
 
 #[test]
 #[ignore = "needs kubectl: make test"]
+fn samples_make_the_set_first_and_the_pods_that_it_selects_last() {
+    let kinds: Vec<Value> = kustomized("config/samples").iter().map(|object| object["kind"].clone()).collect();
+    assert_eq!((kinds.first(), kinds.last()), (Some(&"SidecarSet".into()), Some(&"Deployment".into())), "{kinds:?}");
+}
+
+#[test]
+#[ignore = "needs kubectl: make test"]
 fn cert_manager_is_told_of_everything_that_has_a_ca_bundle() {
     let tree = kustomized("config/default");
     let annotation = |object: &Value| object["metadata"]["annotations"]["cert-manager.io/inject-ca-from"].clone();
