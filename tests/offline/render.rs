@@ -18,7 +18,7 @@ fn render(more: &[&str], stdin: &str) -> Ran {
 
 #[test]
 fn output_is_as_recorded_in_every_format() {
-    let table: [(&str, &[&str]); 10] = [
+    let table: [(&str, &[&str]); 14] = [
         ("workloads-yaml.txt", &["-f", WORKLOADS]),
         ("workloads-diff.txt", &["-f", WORKLOADS, "-o", "diff"]),
         ("workloads-patch.txt", &["-f", WORKLOADS, "-o", "patch"]),
@@ -26,6 +26,10 @@ fn output_is_as_recorded_in_every_format() {
         ("two-json.txt", &["-f", ONE, "tests/offline/input/configmap.yaml", "-o", "json"]),
         ("namespace.txt", &["-f", "tests/offline/input/audited.yaml", "-n", "shop"]),
         ("namespace-unknown.txt", &["-f", "tests/offline/input/audited.yaml", "-n", "elsewhere", "-o", "diff"]),
+        ("unchanged-diff.txt", &["-f", "tests/offline/input/unchanged.yaml", "-n", "bare", "-o", "diff"]),
+        ("unchanged-patch.txt", &["-f", "tests/offline/input/unchanged.yaml", "-n", "bare", "-o", "patch"]),
+        ("unchanged-yaml.txt", &["-f", "tests/offline/input/unchanged.yaml", "-n", "bare"]),
+        ("no-pods.txt", &["-f", "tests/offline/input/configmap.yaml", "-o", "diff"]),
         ("refused.txt", &["-f", ONE, "tests/offline/input/refused.yaml"]),
         ("no-template.txt", &["-f", "tests/offline/input/no-template.yaml"]),
         ("bad-templates.txt", &["-f", ONE, "tests/offline/input/bad-templates.yaml"]),

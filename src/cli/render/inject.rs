@@ -3,6 +3,7 @@
 use admission::Reason;
 use serde_json::{Map, Value, json};
 
+use super::unchanged::why;
 use crate::admit::{self, Admitted, Creation, Patch};
 use crate::cli::offline::World;
 use crate::cli::streams::Outcome;
@@ -24,6 +25,10 @@ pub struct Rendered {
     pub patch: Vec<Value>,
     /// Sentences for the user.
     pub warnings: Vec<String>,
+    /// Whether it has pods, or is one.
+    pub has_pods: bool,
+    /// Why its pods stay as they are, where no warning says so.
+    pub unchanged: Option<String>,
 }
 
 /// An object that keeps anything from being printed.
@@ -67,10 +72,21 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
         Ok(Admitted::Allowed(allowed)) => {
             let patch = in_object(allowed.patch, at, &value);
             let mut after = value.clone();
+            let (warnings, reason) = (allowed.warnings, allowed.reason.filter(|_| patch.is_empty()));
+            let reason = reason.filter(|_| warnings.is_empty());
+            let unchanged = reason.map(|reason| why(reason, &pod, &namespace, &world.snapshot));
             match (Patch { operations: patch.clone() }).apply(&mut after) {
-                Ok(()) => {
-                    Ok(Rendered { source, title, identity, before: value, after, patch, warnings: allowed.warnings })
-                }
+                Ok(()) => Ok(Rendered {
+                    source,
+                    title,
+                    identity,
+                    before: value,
+                    after,
+                    patch,
+                    warnings,
+                    has_pods: true,
+                    unchanged,
+                }),
                 Err(error) => Err(bad_input(source, title, error.to_string())),
             }
         }
@@ -83,7 +99,8 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
 }
 
 fn untouched(source: String, title: String, identity: Identity, value: Value, warnings: Vec<String>) -> Rendered {
-    Rendered { source, title, identity, after: value.clone(), before: value, patch: Vec::new(), warnings }
+    let (after, patch, has_pods, unchanged) = (value.clone(), Vec::new(), !warnings.is_empty(), None);
+    Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, unchanged }
 }
 
 /// A JSON pointer as a field path.

@@ -2,6 +2,7 @@
 
 mod inject;
 mod output;
+mod unchanged;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -87,7 +88,7 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     for manifest in manifests {
         match render(manifest, &args.namespace, &world) {
             Ok(rendered) => {
-                warn(&rendered, streams.stderr)?;
+                tell(&rendered, streams.stderr)?;
                 has_warned |= !rendered.warnings.is_empty();
                 all.push(rendered);
             }
@@ -101,6 +102,9 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
             }
         }
     }
+    if outcome == Outcome::Fine && !all.iter().any(|rendered| rendered.has_pods) {
+        writeln!(streams.stderr, "note: nothing is a pod or has a pod template, so everything stays as it is")?;
+    }
     if has_warned {
         outcome = args.world.warned(outcome, streams.stderr)?;
     }
@@ -110,9 +114,12 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     Ok(outcome)
 }
 
-fn warn(rendered: &Rendered, stderr: &mut dyn Write) -> io::Result<()> {
+fn tell(rendered: &Rendered, stderr: &mut dyn Write) -> io::Result<()> {
     for warning in &rendered.warnings {
         writeln!(stderr, "{}: warning: {}: {warning}", rendered.source, rendered.title)?;
+    }
+    if let Some(why) = &rendered.unchanged {
+        writeln!(stderr, "{}: note: {} stays as it is: {why}", rendered.source, rendered.title)?;
     }
     Ok(())
 }

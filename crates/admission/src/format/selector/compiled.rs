@@ -1,5 +1,7 @@
 //! The form of a selector that decides.
 
+use std::fmt;
+
 use super::Labels;
 
 /// A validated selector, ready to decide. Made by [`LabelSelector::compile`](super::LabelSelector::compile).
@@ -63,6 +65,35 @@ impl Requirement {
             Self::NotIn(_, values) => label.is_none_or(|value| !contains(values, value)),
             Self::Exists(_) => label.is_some(),
             Self::DoesNotExist(_) => label.is_none(),
+        }
+    }
+}
+
+/// As `kubectl get --selector` takes it.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, requirement) in self.requirements.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "," };
+            write!(f, "{separator}{requirement}")?;
+        }
+        Ok(())
+    }
+}
+
+/// As `kubectl get --selector` takes it.
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::In(key, values) => match values.as_slice() {
+                [value] => write!(f, "{key}={value}"),
+                values => write!(f, "{key} in ({})", values.join(",")),
+            },
+            Self::NotIn(key, values) => match values.as_slice() {
+                [value] => write!(f, "{key}!={value}"),
+                values => write!(f, "{key} notin ({})", values.join(",")),
+            },
+            Self::Exists(key) => f.write_str(key),
+            Self::DoesNotExist(key) => write!(f, "!{key}"),
         }
     }
 }

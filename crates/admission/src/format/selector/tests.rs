@@ -143,6 +143,13 @@ fn requirements_are_normalised_for_an_index() {
 }
 
 #[test]
+fn selectors_are_written_as_kubectl_takes_them() {
+    let selector = terms(&["a In h", "b In j,i", "c NotIn h", "d NotIn h,i", "e Exists", "f DoesNotExist"]);
+    assert_eq!(selector.compile().unwrap().to_string(), "a=h,b in (i,j),c!=h,d notin (h,i),e,!f");
+    assert_eq!(compile("{}").to_string(), "");
+}
+
+#[test]
 fn overlap_is_decided_exactly() {
     let cases: &[(&[&str], &[&str], bool)] = &[
         (&["a In h"], &["a In h"], true),
