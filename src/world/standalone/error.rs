@@ -123,7 +123,7 @@ fn meant(near: Option<&str>) -> String {
 /// Manifests that give no read model.
 #[derive(Debug)]
 pub struct Unusable {
-    /// All that is wrong in all files; unknown fields come first, as the rest may follow from them.
+    /// All that is wrong in all files. Of an object with unknown fields only these: the rest may follow from them.
     pub errors: Vec<Error>,
     /// What a user should know beside that.
     pub warnings: Vec<String>,

@@ -104,17 +104,23 @@ impl<'m> Sorted<'m> {
         self.errors.push(Error::NoSuchKind { origin, api_version, kind, near });
     }
 
-    /// Takes note of fields that the API server would refuse, or drop.
-    fn unknown(&mut self, origin: &str, kind: &'static str, name: &str, fields: Vec<String>) {
+    /// Takes note of fields that the API server would refuse, or drop. Returns whether the object is to be looked at further: what
+    /// else is wrong with one that is refused may only follow from it, and kubectl says no more either.
+    fn passes(&mut self, origin: &str, kind: &'static str, name: &str, unknown: Vec<String>) -> bool {
         match self.validate {
-            Validate::Strict => self.errors.extend(fields.into_iter().map(|field| Error::UnknownField {
-                origin: origin.to_owned(),
-                kind,
-                name: name.to_owned(),
-                field,
-            })),
+            Validate::Strict => {
+                let passes = unknown.is_empty();
+                self.errors.extend(unknown.into_iter().map(|field| Error::UnknownField {
+                    origin: origin.to_owned(),
+                    kind,
+                    name: name.to_owned(),
+                    field,
+                }));
+                passes
+            }
             Validate::Warn => {
-                self.warnings.extend(fields.into_iter().map(|field| format!("{origin}: {kind} {name:?}: {field}")));
+                self.warnings.extend(unknown.into_iter().map(|field| format!("{origin}: {kind} {name:?}: {field}")));
+                true
             }
         }
     }
@@ -129,9 +135,10 @@ impl<'m> Sorted<'m> {
 
     fn set(&mut self, manifest: &'m Manifest, identity: Identity) {
         let origin = manifest.source.clone();
-        // First: whatever else is wrong may follow from it.
         let unknown = validation::unknown_fields(&manifest.value, self.word());
-        self.unknown(&origin, KIND, &identity.name, unknown);
+        if !self.passes(&origin, KIND, &identity.name, unknown) {
+            return;
+        }
         if identity.name.is_empty() {
             return self.errors.push(Error::Nameless { origin, kind: KIND });
         }
@@ -145,7 +152,9 @@ impl<'m> Sorted<'m> {
     fn namespace(&mut self, manifest: &Manifest, identity: Identity) {
         let (origin, name) = (manifest.source.clone(), identity.name);
         let unknown = NAMESPACE_SHAPE.unknown_fields(&manifest.value);
-        self.unknown(&origin, NAMESPACE, &name, unknown.iter().map(self.word()).collect());
+        if !self.passes(&origin, NAMESPACE, &name, unknown.iter().map(self.word()).collect()) {
+            return;
+        }
         if name.is_empty() {
             return self.errors.push(Error::Nameless { origin, kind: NAMESPACE });
         }
