@@ -112,6 +112,7 @@ fn as_json(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
         yaml::read(&text).map_err(|error| format!("{name}:{}:{}: {}", error.line, error.column, error.detail()))?;
     match documents.as_slice() {
         [document] => Ok(document.value.to_string().into_bytes()),
+        [] => Err(format!("{name}: it is empty, expected one AdmissionReview in JSON or YAML")),
         other => Err(format!("{name}: one AdmissionReview is expected, found {} documents", other.len())),
     }
 }
@@ -119,13 +120,15 @@ fn as_json(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 #[derive(Deserialize)]
 #[serde(expecting = "an AdmissionReview")]
 struct Kinded {
+    #[serde(default)]
+    kind: String,
     request: Option<RequestKind>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "the request of an AdmissionReview")]
 struct RequestKind {
-    kind: GroupVersionKind,
+    kind: Option<GroupVersionKind>,
 }
 
 #[derive(Deserialize)]
@@ -138,11 +141,22 @@ struct GroupVersionKind {
 }
 
 fn default_entry<'r>(registry: &'r Registry<Snapshot>, name: &str, body: &[u8]) -> Result<&'r Entry<Snapshot>, String> {
-    let review: Kinded = serde_json::from_slice(body)
-        .map_err(|error| format!("{name}: not an AdmissionReview whose kind can be told: {error}"))?;
-    let Some(RequestKind { kind: GroupVersionKind { group, version, kind } }) = review.request else {
+    let review: Kinded =
+        serde_json::from_slice(body).map_err(|error| format!("{name}: not an AdmissionReview: {error}"))?;
+    let request = match review {
+        Kinded { request: Some(request), .. } => request,
+        Kinded { kind, .. } if kind == "AdmissionReview" => return Err(format!("{name}: request is missing")),
+        Kinded { kind, .. } if kind.is_empty() => {
+            return Err(format!("{name}: kind is missing, expected \"AdmissionReview\""));
+        }
+        Kinded { kind, .. } => {
+            let help = "for manifests use `outrider render`";
+            return Err(format!("{name}: kind is {kind:?}, expected \"AdmissionReview\"; {help}"));
+        }
+    };
+    let Some(GroupVersionKind { group, version, kind }) = request.kind else {
         return Err(format!(
-            "{name}: not an AdmissionReview: request is missing (for manifests use `outrider render`)"
+            "{name}: request.kind is missing, by which the webhook is found; choose a path with --path"
         ));
     };
     find(registry, Phase::Mutating, &group, &version, &kind).ok_or_else(|| {

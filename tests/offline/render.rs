@@ -64,6 +64,17 @@ fn sets_that_no_api_server_would_take_are_not_rendered_by() {
 }
 
 #[test]
+fn without_an_object_there_is_nothing_to_render() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    for (arguments, stdin, named) in [(&["-f", path][..], "", path), (&["-f", "-"], "# nothing\n---\n", "stdin")] {
+        let told =
+            format!("exit 2\n---- stdout\n---- stderr\nerror: no object in {named}: there is nothing to render\n");
+        assert_eq!(render(arguments, stdin).transcript(), told);
+    }
+}
+
+#[test]
 fn rendering_the_output_again_changes_nothing() {
     let first = render(&["-f", WORKLOADS], "");
     let second = render(&["-f", "-"], &first.stdout);

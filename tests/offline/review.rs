@@ -23,13 +23,17 @@ fn yaml_and_stdin_and_the_default_path_give_the_same_answer() {
 
 #[test]
 fn what_cannot_be_answered_is_told_in_words() {
-    let table: [(&str, &[&str], &str); 8] = [
+    let table: [(&str, &[&str], &str); 12] = [
         ("no-such-file.txt", &["tests/fixtures/none.json"], ""),
         ("no-such-path.txt", &["--path", "/mutate--v1-node", SAMPLE], ""),
         ("empty.txt", &["-"], ""),
         ("two-documents.txt", &["-"], "a: 1\n---\nb: 2\n"),
         ("broken.txt", &["-"], "request:\n  uid: [\n"),
         ("a-manifest.txt", &["-"], "apiVersion: v1\nkind: Pod\n"),
+        ("without-request.txt", &["-"], r#"{"kind":"AdmissionReview"}"#),
+        ("without-kind.txt", &["-"], "{}"),
+        ("without-kind-at-a-path.txt", &["--path", "/mutate--v1-pod", "-"], "{}"),
+        ("text.txt", &["-"], "hello"),
         ("no-kind.txt", &["-"], r#"{"kind":"AdmissionReview","request":{"uid":"a"}}"#),
         (
             "unserved-kind.txt",

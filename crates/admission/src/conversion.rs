@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::registry::Registry;
-use crate::review::{Text, null_as_default};
+use crate::review::{Text, found, null_as_default, unreadable};
 use crate::unserved::Unserved;
 
 #[cfg(test)]
@@ -198,18 +198,18 @@ fn write<T: Serialize>(object: T) -> Result<Value, String> {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "a ConversionReview")]
 struct ConversionReview<'a> {
     #[serde(borrow, default)]
     kind: Text<'a>,
     #[serde(borrow, default)]
     api_version: Text<'a>,
-    #[serde(borrow)]
-    request: ConversionRequest<'a>,
+    #[serde(borrow, default)]
+    request: Option<ConversionRequest<'a>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "a request")]
 struct ConversionRequest<'a> {
     #[serde(borrow)]
     uid: Text<'a>,
@@ -220,19 +220,21 @@ struct ConversionRequest<'a> {
 }
 
 impl<'a> ConversionReview<'a> {
-    fn parse(body: &'a [u8]) -> Result<Self, String> {
-        let review: Self = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-        let (api_version, kind) = (review.api_version.as_str(), review.kind.as_str());
-        if kind != "ConversionReview" {
-            return Err(format!("kind is {kind:?}, expected \"ConversionReview\""));
+    /// The version that asked, and what for.
+    fn parse(body: &'a [u8]) -> Result<(Text<'a>, ConversionRequest<'a>), String> {
+        let Self { kind, api_version, request } =
+            serde_json::from_slice(body).map_err(|error| unreadable(body, &error, "a ConversionReview"))?;
+        if kind.as_str() != "ConversionReview" {
+            return Err(format!("kind is {}, expected \"ConversionReview\"", found(&kind)));
         }
-        if !matches!(api_version, "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1") {
-            return Err(format!("apiVersion is {api_version:?}, expected \"apiextensions.k8s.io/v1\""));
+        if !matches!(api_version.as_str(), "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1") {
+            return Err(format!("apiVersion is {}, expected \"apiextensions.k8s.io/v1\"", found(&api_version)));
         }
-        if review.request.uid.is_empty() {
+        let request = request.ok_or("request is missing")?;
+        if request.uid.is_empty() {
             return Err("request.uid is missing".to_owned());
         }
-        Ok(review)
+        Ok((api_version, request))
     }
 }
 
@@ -242,17 +244,16 @@ impl<W: 'static> Registry<W> {
     /// # Errors
     /// [`Unserved::Unreadable`] when the body is not a `ConversionReview`.
     pub fn convert(&self, body: &[u8]) -> Result<Vec<u8>, Unserved> {
-        let review = ConversionReview::parse(body).map_err(Unserved::Unreadable)?;
-        let mut response = json!({"uid": review.request.uid.as_str()});
-        match self.convert_all(&review.request.objects, &review.request.desired_api_version) {
+        let (api_version, request) = ConversionReview::parse(body).map_err(Unserved::Unreadable)?;
+        let mut response = json!({"uid": request.uid.as_str()});
+        match self.convert_all(&request.objects, &request.desired_api_version) {
             Ok(objects) => {
                 response["result"] = json!({"status": "Success"});
                 response["convertedObjects"] = Value::Array(objects);
             }
             Err(message) => response["result"] = json!({"status": "Failure", "message": message}),
         }
-        let reply =
-            json!({"apiVersion": review.api_version.as_str(), "kind": "ConversionReview", "response": response});
+        let reply = json!({"apiVersion": api_version.as_str(), "kind": "ConversionReview", "response": response});
         Ok(reply.to_string().into_bytes())
     }
 

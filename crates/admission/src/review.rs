@@ -137,7 +137,7 @@ impl Operation {
 
 /// Group, version and kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "group, version and kind")]
 pub struct GroupVersionKind<'a> {
     /// API group, empty for the core group.
     #[serde(borrow)]
@@ -152,7 +152,7 @@ pub struct GroupVersionKind<'a> {
 
 /// Group, version and resource (the plural in URLs).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "group, version and resource")]
 pub struct GroupVersionResource<'a> {
     /// API group, empty for the core group.
     #[serde(borrow)]
@@ -167,7 +167,7 @@ pub struct GroupVersionResource<'a> {
 
 /// Who asks.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "a user")]
 pub struct UserInfo<'a> {
     /// The name that uniquely identifies the user among active users.
     #[serde(borrow)]
@@ -185,7 +185,7 @@ pub struct UserInfo<'a> {
 
 /// The request of a review. `O` is the type that `object` and `oldObject` are decoded into, in the same pass.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"), expecting = "a request")]
 pub struct Request<'a, O = &'a RawValue> {
     /// Identifies this call; the reply repeats it.
     #[serde(borrow)]
@@ -255,7 +255,7 @@ pub struct Review<'a, O = &'a RawValue> {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"), expecting = "an AdmissionReview")]
 struct Envelope<'a, O> {
     #[serde(borrow, default)]
     api_version: Text<'a>,
@@ -312,12 +312,12 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
 
     fn from_envelope(envelope: Envelope<'a, O>) -> Result<Self, String> {
         if envelope.kind.as_str() != "AdmissionReview" {
-            return Err(format!("kind is {:?}, expected \"AdmissionReview\"", envelope.kind.as_str()));
+            return Err(format!("kind is {}, expected \"AdmissionReview\"", found(&envelope.kind)));
         }
         let Some(version) = ReviewVersion::parse(&envelope.api_version) else {
             return Err(format!(
-                "apiVersion is {:?}, expected \"admission.k8s.io/v1\" or \"admission.k8s.io/v1beta1\"",
-                envelope.api_version.as_str()
+                "apiVersion is {}, expected \"admission.k8s.io/v1\" or \"admission.k8s.io/v1beta1\"",
+                found(&envelope.api_version)
             ));
         };
         let request = envelope.request.ok_or("request is missing")?;
@@ -342,7 +342,23 @@ fn blame<'a, O: Deserialize<'a>>(body: &'a [u8], error: &serde_json::Error) -> P
             ParseError::Object { uid: request.uid.to_string(), version, message }
         }
         Ok(Err(message)) => ParseError::Unreadable(message),
-        Err(raw_error) => ParseError::Unreadable(raw_error.to_string()),
+        Err(raw_error) => ParseError::Unreadable(unreadable(body, &raw_error, "an AdmissionReview")),
+    }
+}
+
+/// What was found in place of a word, for a sentence.
+pub(crate) fn found(word: &Text<'_>) -> String {
+    if word.is_empty() { "missing".to_owned() } else { format!("{:?}", word.as_str()) }
+}
+
+/// What is wrong with a body that is not `expected`, for whoever sent it by hand.
+pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error, expected: &str) -> String {
+    if body.trim_ascii().is_empty() {
+        format!("it is empty, expected {expected} in JSON")
+    } else if error.is_data() {
+        error.to_string()
+    } else {
+        format!("it is not JSON: {error}")
     }
 }
 

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use self::inject::{Rendered, render};
 use super::offline::{World, WorldArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
-use crate::manifest;
+use crate::manifest::{self, Manifest};
 
 /// Arguments of `outrider render`.
 #[derive(Debug, Clone, Args)]
@@ -57,7 +57,7 @@ Examples:
   helm template web ./chart | outrider render --manifests sidecarsets/ -f - | kubectl apply -f -
 
 Exit codes: 0 fine; 1 a pod is refused, or there was a warning and --warnings-as-errors; 2 a file cannot be read, a set is not \
-as an API server would take it, or there is no set. With 1 and 2 nothing is printed.";
+as an API server would take it, or there is no set or no object. With 1 and 2 nothing is printed.";
 
 /// Runs the command in the process.
 pub fn execute(args: &RenderArgs) -> ExitCode {
@@ -74,15 +74,7 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
         writeln!(streams.stderr, "error: {no_set}")?;
         return Ok(Outcome::BadInput);
     }
-    let manifests = match manifest::load_or_stdin(&args.files, streams.stdin) {
-        Ok(manifests) => manifests,
-        Err(errors) => {
-            for error in errors {
-                writeln!(streams.stderr, "error: {error}")?;
-            }
-            return Ok(Outcome::BadInput);
-        }
-    };
+    let Some(manifests) = load(&args.files, streams)? else { return Ok(Outcome::BadInput) };
     let (mut outcome, mut has_warned) = (Outcome::Fine, world.has_warned);
     let mut all = Vec::new();
     for manifest in manifests {
@@ -112,6 +104,28 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
         streams.stdout.write_all(output::print(&all, args.output).as_bytes())?;
     }
     Ok(outcome)
+}
+
+/// Loads what is to be rendered, or tells why that cannot be; kubectl has no objects for an error too.
+fn load(files: &[PathBuf], streams: &mut Streams<'_>) -> io::Result<Option<Vec<Manifest>>> {
+    match manifest::load_or_stdin(files, streams.stdin) {
+        Ok(manifests) if manifests.is_empty() => {
+            let name = |file: &PathBuf| file.display().to_string();
+            let named: Vec<String> = files
+                .iter()
+                .map(|file| if file.as_os_str() == "-" { "stdin".to_owned() } else { name(file) })
+                .collect();
+            writeln!(streams.stderr, "error: no object in {}: there is nothing to render", named.join(", "))?;
+            Ok(None)
+        }
+        Ok(manifests) => Ok(Some(manifests)),
+        Err(errors) => {
+            for error in errors {
+                writeln!(streams.stderr, "error: {error}")?;
+            }
+            Ok(None)
+        }
+    }
 }
 
 fn tell(rendered: &Rendered, stderr: &mut dyn Write) -> io::Result<()> {

@@ -202,8 +202,10 @@ fn no_objects_convert_to_no_objects() {
 #[test]
 fn what_is_not_a_conversion_review_is_unreadable() {
     let cases = [
-        ("", "EOF while parsing"),
-        ("{}", "missing field `request`"),
+        ("", "it is empty, expected a ConversionReview in JSON"),
+        ("a: b", "it is not JSON: expected value"),
+        ("{}", r#"kind is missing, expected "ConversionReview""#),
+        (r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}"#, "request is missing"),
         (
             r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","desiredAPIVersion":"v1"}}"#,
             r#"kind is "AdmissionReview", expected "ConversionReview""#,

@@ -164,9 +164,13 @@ fn unknown_fields_are_left_alone_at_every_level() {
 #[test]
 fn what_is_not_a_review_is_unreadable_and_says_what_was_found() {
     let cases = [
-        ("", "EOF while parsing a value at line 1 column 0"),
-        ("7", "invalid type: integer `7`, expected struct Envelope"),
-        ("{}", r#"kind is "", expected "AdmissionReview""#),
+        ("", "it is empty, expected an AdmissionReview in JSON"),
+        (" \n", "it is empty, expected an AdmissionReview in JSON"),
+        ("kind: AdmissionReview", "it is not JSON: expected value at line 1 column 1"),
+        ("7", "invalid type: integer `7`, expected an AdmissionReview"),
+        ("{}", r#"kind is missing, expected "AdmissionReview""#),
+        (r#"{"kind":"AdmissionReview"}"#, r#"apiVersion is missing, expected "admission.k8s.io/v1" or"#),
+        (r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":7}"#, "invalid type: integer `7`, expected a request"),
         (r#"{"kind":"Pod","apiVersion":"v1"}"#, r#"kind is "Pod", expected "AdmissionReview""#),
         (
             r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v2"}"#,
@@ -180,8 +184,8 @@ fn what_is_not_a_review_is_unreadable_and_says_what_was_found() {
         (&with_request(&json!({"operation": "CREATE", "uid": 7})), "invalid type: integer `7`, expected a string"),
         (&with_request(&json!({"uid": "u"})), "missing field `operation`"),
         (&with_request(&json!({"uid": "u", "operation": "PATCH"})), "unknown variant `PATCH`"),
-        (&body("v1", r#"{"a":}"#), "expected value"),
-        (&format!("{} x", body("v1", "{}")), "trailing characters"),
+        (&body("v1", r#"{"a":}"#), "it is not JSON: expected value"),
+        (&format!("{} x", body("v1", "{}")), "it is not JSON: trailing characters"),
         (r#"{"kind":"AdmissionReview","kind":"AdmissionReview"}"#, "duplicate field `kind`"),
     ];
     for (body, expected) in cases {
@@ -257,5 +261,8 @@ fn an_error_becomes_a_reply_only_where_there_is_a_uid() {
     );
     let unserved = Review::<Sized>::parse(b"{}").unwrap_err().into_reply().unwrap_err();
     assert_eq!(unserved.status(), 400);
-    assert_eq!(unserved.to_string(), r#"the body is not a readable review: kind is "", expected "AdmissionReview""#);
+    assert_eq!(
+        unserved.to_string(),
+        r#"the body is not a readable review: kind is missing, expected "AdmissionReview""#
+    );
 }
