@@ -20,11 +20,14 @@ use crate::yaml;
 
 /// Arguments of `outrider review`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "outrider review [OPTIONS] --manifests <PATH> <FILE>")]
 pub struct ReviewArgs {
     /// File with one AdmissionReview, in JSON or YAML; - for stdin
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "filename")]
+    pub file: Option<PathBuf>,
+    /// The same, as kubectl takes it
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
+    pub filename: Option<PathBuf>,
     /// Webhook path to ask [default: the mutating one of the request's kind]
     #[arg(long, value_name = "PATH")]
     pub path: Option<String>,
@@ -73,7 +76,10 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
 }
 
 fn answer(args: &ReviewArgs, world: &World, stdin: &mut dyn Read) -> Result<(String, Answer), String> {
-    let (name, bytes) = read(&args.file, stdin)?;
+    let Some(file) = args.file.as_ref().or(args.filename.as_ref()) else {
+        return Err("name a file with one AdmissionReview, or - for stdin".to_owned());
+    };
+    let (name, bytes) = read(file, stdin)?;
     let body = as_json(&name, bytes)?;
     let entry = match &args.path {
         Some(path) => {

@@ -33,15 +33,8 @@ pub enum Format {
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
     /// The level is not one.
-    #[error(
-        "{text:?} is no log level: {why}; write error, warn, info, debug or trace, or a list such as info,kube=warn"
-    )]
-    Level {
-        /// What was given.
-        text: String,
-        /// What is wrong.
-        why: String,
-    },
+    #[error("{0}; write error, warn, info, debug or trace, or a list such as info,kube=warn")]
+    Level(String),
     /// Somebody else has already begun.
     #[error("logging has already begun: {0}")]
     Begun(String),
@@ -60,7 +53,7 @@ pub enum LoggingError {
 /// # Errors
 /// [`LoggingError`] for a level that is none, or when called twice.
 pub fn init(format: Option<Format>, level: &str) -> Result<(), LoggingError> {
-    let filter = filter(level).map_err(|why| LoggingError::Level { text: level.to_owned(), why })?;
+    let filter = filter(level).map_err(LoggingError::Level)?;
     let is_terminal = io::stderr().is_terminal();
     let events = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE);
     let begun = match format.unwrap_or(if is_terminal { Format::Text } else { Format::Json }) {
@@ -89,12 +82,13 @@ pub fn init(format: Option<Format>, level: &str) -> Result<(), LoggingError> {
 /// It has no filters by span, unlike `EnvFilter`, and brings no regular expressions into the image.
 fn filter(level: &str) -> Result<Targets, String> {
     let words: Vec<&str> = level.split(',').map(str::trim).collect();
-    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
-    let mistyped = words.iter().copied().filter(|word| !word.contains('=')).find(|word| !is_level(word));
-    match mistyped {
-        Some("") => Err("a level is missing".to_owned()),
-        Some(word) => Err(format!("there is no level {word:?}")),
-        None => words.join(",").parse::<Targets>().map_err(|error| error.to_string()),
+    let is_level = |word: &&str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let mut levels = words.iter().map(|word| word.rsplit_once('=').map_or(*word, |(_, level)| level));
+    let place = |word: &str| if word == level { String::new() } else { format!(" in {level:?}") };
+    match levels.find(|level| !is_level(level)) {
+        Some("") => Err(format!("a log level is missing{}", place(""))),
+        Some(word) => Err(format!("there is no log level {word:?}{}", place(word))),
+        None => words.join(",").parse::<Targets>().map_err(|error| format!("{error}{}", place(""))),
     }
 }
 
@@ -127,16 +121,17 @@ mod tests {
             assert!(filter(level).is_ok(), "{level}");
         }
         for (level, why) in [
-            ("loud", "there is no level \"loud\""),
-            ("info,kube", "there is no level \"kube\""),
-            ("", "a level is missing"),
-            ("info,", "a level is missing"),
-            ("kube=loud", "error parsing level filter"),
-            ("info,kube[{name=a}]=trace", "invalid"),
+            ("loud", "there is no log level \"loud\""),
+            ("info,kube", "there is no log level \"kube\" in \"info,kube\""),
+            ("", "a log level is missing"),
+            ("info,", "a log level is missing in \"info,\""),
+            ("kube=", "a log level is missing in \"kube=\""),
+            ("kube=loud", "there is no log level \"loud\" in \"kube=loud\""),
         ] {
-            let error = filter(level).err().unwrap();
-            assert!(error.starts_with(why), "{level}: {error}");
+            assert_eq!(filter(level).unwrap_err(), why, "{level}");
         }
+        let error = filter("info,kube[{name=a}]=trace").unwrap_err();
+        assert!(error.starts_with("invalid") && error.ends_with(" in \"info,kube[{name=a}]=trace\""), "{error}");
     }
 
     #[test]

@@ -17,6 +17,8 @@ fn yaml_and_stdin_and_the_default_path_give_the_same_answer() {
     let text = std::fs::read_to_string(SAMPLE).unwrap();
     let document = outrider::yaml::read(&text).unwrap().remove(0).value;
     assert_eq!(review(&[SAMPLE], ""), expected);
+    assert_eq!(review(&["-f", SAMPLE], ""), expected);
+    assert_eq!(review(&["--filename", "-"], &text), expected);
     assert_eq!(review(&["-"], &text), expected);
     assert_eq!(review(&["-"], &outrider::yaml::write(&document)), expected);
 }

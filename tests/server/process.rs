@@ -153,11 +153,11 @@ fn a_process_that_cannot_start_says_why_with_exit_code_2() {
         ),
         (&["--client-ca-file", "/nonexistent/ca.crt"], "client CA file /nonexistent/ca.crt".to_owned()),
         (&["--ca-file", missing.to_str().unwrap()], "cannot write ".to_owned()),
-        (&["--log-level", "outrider=loud"], "is no log level".to_owned()),
         (
-            &["--log-level", "loud"],
-            "\"loud\" is no log level: there is no level \"loud\"; write error, warn".to_owned(),
+            &["--log-level", "outrider=loud"],
+            "outrider: there is no log level \"loud\" in \"outrider=loud\"; write error, warn".to_owned(),
         ),
+        (&["--log-level", "loud"], "outrider: there is no log level \"loud\"; write error, warn".to_owned()),
     ];
     for (arguments, text) in table {
         let mut command = Command::new(OUTRIDER);

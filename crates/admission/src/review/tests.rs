@@ -170,7 +170,10 @@ fn what_is_not_a_review_is_unreadable_and_says_what_was_found() {
         ("7", "invalid type: integer `7`, expected an AdmissionReview"),
         ("{}", r#"kind is missing, expected "AdmissionReview""#),
         (r#"{"kind":"AdmissionReview"}"#, r#"apiVersion is missing, expected "admission.k8s.io/v1" or"#),
-        (r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":7}"#, "invalid type: integer `7`, expected a request"),
+        (
+            r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":7}"#,
+            "invalid type: integer `7`, expected a request",
+        ),
         (r#"{"kind":"Pod","apiVersion":"v1"}"#, r#"kind is "Pod", expected "AdmissionReview""#),
         (
             r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v2"}"#,
