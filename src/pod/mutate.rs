@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use admission::reply::Cause;
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 
-use crate::pod::select::{SKIP_ANNOTATION, Selection, asks_to_opt_out, select};
+use crate::pod::select::{SKIP_ANNOTATION, Selection, asks_to_opt_out, opts_out_of_nothing, select};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, OnClash};
@@ -28,8 +28,9 @@ impl Mutating<Snapshot> for PodMutation {
             return Ok(Verdict::allow(Reason::NoMatch));
         }
         let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
-        let mut report = Report::default();
         let skip = pod.metadata.annotation(SKIP_ANNOTATION);
+        let mistyped = opts_out_of_nothing(skip, &selected, &snapshot.sets);
+        let mut report = Report { mistyped, ..Report::default() };
         for (set, selection) in selected {
             if !set.may_opt_out && asks_to_opt_out(set, skip) {
                 report.ignored_opt_outs.push(&set.name);
@@ -57,6 +58,8 @@ struct Report<'s> {
     present: Option<Reason>,
     skipped: Vec<(String, Reason, String)>,
     ignored_opt_outs: Vec<&'s str>,
+    // What the pod's annotation asks for, and nobody can grant.
+    mistyped: Vec<String>,
     clashes: Vec<(String, Clash)>,
 }
 
@@ -93,6 +96,7 @@ impl Report<'_> {
         verdict.warnings.extend(self.ignored_opt_outs.iter().map(|set| {
             format!("SidecarSet {set:?} lets no pod opt out (spec.optOut: Denied); {SKIP_ANNOTATION} is ignored for it")
         }));
+        verdict.warnings.extend(self.mistyped.iter().cloned());
         if self.clashes.is_empty() {
             verdict.warnings.extend(shared_ports);
         }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use admission::{Reason, Unserved};
 
+use crate::nearest::nearest;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
+use crate::sidecarset::index::SetIndex;
 use crate::world::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -120,6 +122,34 @@ pub fn holds_back(set: &CompiledSet, platform: Platform, skip: Option<&str>) -> 
 /// Whether a pod with this [`SKIP_ANNOTATION`] asks to go without the set, whether or not the set allows it.
 pub fn asks_to_opt_out(set: &CompiledSet, skip: Option<&str>) -> bool {
     skip.is_some_and(|value| value.trim() == "true" || value.split(',').any(|name| name.trim() == set.name))
+}
+
+/// Names in a [`SKIP_ANNOTATION`] that are told of; it may hold very many.
+const NAMES_TOLD: usize = 3;
+/// Bytes of the longest name that an object can have (a DNS-1123 subdomain): to compare longer ones takes time for nothing.
+const MAX_NAME: usize = 253;
+
+/// Warnings about a [`SKIP_ANNOTATION`] that names no set: whoever mistyped a name believes that the pod goes without. `selected`
+/// are the sets that select the pod.
+pub fn opts_out_of_nothing(
+    skip: Option<&str>,
+    selected: &[(&Arc<CompiledSet>, Selection)],
+    sets: &SetIndex,
+) -> Vec<String> {
+    let skip = skip.map(str::trim).filter(|value| !matches!(*value, "true" | "false"));
+    let names = skip.into_iter().flat_map(|value| value.split(',')).map(str::trim);
+    let unknown = names.filter(|name| !name.is_empty() && !sets.contains(name));
+    let warning = |name: &str| {
+        let known = selected.iter().map(|(set, _)| set.name.as_str());
+        let meant = if name.len() <= MAX_NAME { nearest(name, known) } else { None };
+        let help = match meant {
+            _ if name.eq_ignore_ascii_case("true") => " (\"true\" alone opts out of every set)".to_owned(),
+            Some(meant) => format!(" (did you mean {meant:?}?)"),
+            None => String::new(),
+        };
+        format!("{SKIP_ANNOTATION} names {name:?}, but there is no SidecarSet of that name{help}")
+    };
+    unknown.take(NAMES_TOLD).map(warning).collect()
 }
 
 fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {

@@ -2,7 +2,7 @@
 //!
 //! Each set is filed under one condition that a pod must meet for the set to match: the one that the fewest other sets share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use admission::format::Selector;
@@ -22,6 +22,7 @@ pub struct SetIndex {
     everywhere: Vec<u32>,
     // Sets by the names of their containers and volumes.
     by_part: HashMap<String, Vec<u32>>,
+    names: HashSet<String>,
 }
 
 /// Positions of sets by label.
@@ -57,7 +58,7 @@ impl SetIndex {
         let mut sets: Vec<Arc<CompiledSet>> = by_name.into_values().collect();
         sets.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
         let popularity = popularity(&sets);
-        let mut index = Self { sets: Vec::new(), ..Self::default() };
+        let mut index = Self { names: sets.iter().map(|set| set.name.clone()).collect(), ..Self::default() };
         for (position, set) in (0_u32..).zip(&sets) {
             for name in parts(set) {
                 index.by_part.entry(name.to_owned()).or_default().push(position);
@@ -75,6 +76,11 @@ impl SetIndex {
     /// All sets, in the order of injection.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<CompiledSet>> {
         self.sets.iter()
+    }
+
+    /// Whether there is a set of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.contains(name)
     }
 
     /// Number of sets.

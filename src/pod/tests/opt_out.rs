@@ -21,9 +21,7 @@ fn a_pod_opts_out_of_all_sets_or_of_some() {
         ("mesh , log", &["app"]),
         ("log,,", &["mesh", "app"]),
         ("false", &["log", "mesh", "app"]),
-        ("True", &["log", "mesh", "app"]),
         ("", &["log", "mesh", "app"]),
-        ("lo,g", &["log", "mesh", "app"]),
     ] {
         let reply = world.mutate(&annotated("outrider.dev/skip", value, json!({})));
         assert_eq!(reply.names("containers"), expected, "{value:?}");
@@ -32,6 +30,30 @@ fn a_pod_opts_out_of_all_sets_or_of_some() {
     let reply = world.mutate(&annotated("outrider.dev/skip", "true", json!({})));
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, Reason::OptedOut));
     assert_eq!(reply.audit["skipped"], "log=OptedOut,mesh=OptedOut");
+}
+
+#[test]
+fn a_pod_is_told_of_names_in_its_annotation_that_no_set_has() {
+    let elsewhere = set("elsewhere", json!({"selector": {"matchLabels": {"no": "pod"}}}));
+    let world = World::from_objects(&[set("log-agent", json!({})), elsewhere]);
+    let names = |name: &str, meant: &str| {
+        format!("outrider.dev/skip names {name:?}, but there is no SidecarSet of that name{meant}")
+    };
+    for (value, warnings) in [
+        ("log-agnet", vec![names("log-agnet", r#" (did you mean "log-agent"?)"#)]),
+        ("nothing", vec![names("nothing", "")]),
+        ("elsewhere", vec![]),
+        ("a, b ,c,d", vec![names("a", ""), names("b", ""), names("c", "")]),
+        ("True", vec![names("True", r#" ("true" alone opts out of every set)"#)]),
+        ("true,log-agent", vec![names("true", r#" ("true" alone opts out of every set)"#)]),
+    ] {
+        let reply = world.mutate(&annotated("outrider.dev/skip", value, json!({})));
+        assert_eq!(reply.names("containers").len(), if value.ends_with("log-agent") { 1 } else { 2 }, "{value}");
+        assert_eq!(reply.warnings, warnings);
+    }
+    let mut unselected = annotated("outrider.dev/skip", "nothing", json!({}));
+    unselected["metadata"]["labels"] = json!({});
+    assert_eq!(world.mutate(&unselected).warnings, [""; 0], "there is nothing to opt out of");
 }
 
 #[test]
