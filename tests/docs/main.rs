@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chart;
+mod readme;
 
 use std::fmt::Write as _;
 use std::fs;

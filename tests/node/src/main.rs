@@ -25,7 +25,7 @@ beside it, and runs a command if given one:
 
   {script} kubectl get nodes
   {script} helm install outrider charts/outrider --namespace outrider-system \\
-    --create-namespace --wait --set image.repository=localhost/outrider,image.tag=test
+    --create-namespace --atomic --no-hooks --set image.repository=localhost/outrider,image.tag=test
 
 It pulls nothing. On it are localhost/outrider:test and {APP}, which waits, or serves with `args: [serve, \"8080\"]`.
 Others come from a file that `docker save` wrote:
