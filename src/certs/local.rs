@@ -29,10 +29,15 @@ pub enum LocalError {
     },
 }
 
+/// The name that the API server asks the webhook service in `namespace` for (`k8s.io/apiserver/pkg/util/webhook/client.go`).
+pub fn asked_name(namespace: &str) -> String {
+    format!("{SERVICE}.{namespace}.svc")
+}
+
 /// The names under which a cluster reaches the webhook service in `namespace`.
 pub fn service_names(namespace: &str) -> Vec<String> {
-    let service = format!("{SERVICE}.{namespace}");
-    vec![format!("{service}.svc"), format!("{service}.svc.cluster.local"), service]
+    let asked = asked_name(namespace);
+    vec![format!("{asked}.cluster.local"), asked, format!("{SERVICE}.{namespace}")]
 }
 
 /// The name of the webhook's Service.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustls::RootCertStore;
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::ring::default_provider;
 use rustls::crypto::ring::sign::any_supported_type;
@@ -12,6 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, RootCertStore};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use super::anchor::{Anchor, validity};
@@ -113,14 +113,37 @@ impl ServingPair {
 
     /// Whether clients that trust these authorities, and no others, trust the chain.
     pub fn is_trusted_by(&self, anchors: &[Anchor], now: Timestamp) -> bool {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(anchors.iter().map(|anchor| CertificateDer::from(anchor.der())));
-        let Some((leaf, intermediates)) = self.certified_key.cert.split_first() else { return false };
-        let Ok(leaf) = ParsedCertificate::try_from(leaf) else { return false };
+        self.verify(&roots(anchors), now).is_ok()
+    }
+
+    /// Whether clients that trust these authorities, and no others, are sure to refuse the chain: another library than ours may
+    /// take what this one does not. Where there are none, nothing is known of what clients trust.
+    pub fn is_foreign_to(&self, anchors: &[Anchor], now: Timestamp) -> bool {
+        use CertificateError as E;
+        let roots = roots(anchors);
+        // Go takes a certificate that is trusted itself (`crypto/x509`, `Certificate.Verify`).
+        let is_anchor = |leaf: &CertificateDer<'_>| anchors.iter().any(|anchor| anchor.der() == leaf.as_ref());
+        if anchors.is_empty() || roots.len() < anchors.len() || self.certified_key.cert.first().is_none_or(is_anchor) {
+            return false;
+        }
+        matches!(self.verify(&roots, now), Err(rustls::Error::InvalidCertificate(E::UnknownIssuer | E::BadSignature)))
+    }
+
+    fn verify(&self, roots: &RootCertStore, now: Timestamp) -> Result<(), rustls::Error> {
+        let (leaf, intermediates) =
+            self.certified_key.cert.split_first().ok_or(rustls::Error::NoCertificatesPresented)?;
+        let leaf = ParsedCertificate::try_from(leaf)?;
         let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default()));
         let algorithms = default_provider().signature_verification_algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&leaf, &roots, intermediates, now, algorithms).is_ok()
+        verify_server_cert_signed_by_trust_anchor(&leaf, roots, intermediates, now, algorithms)
     }
+}
+
+/// Those of them that can be trusted.
+fn roots(anchors: &[Anchor]) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(anchors.iter().map(|anchor| CertificateDer::from(anchor.der())));
+    roots
 }
 
 struct Facts {

@@ -69,8 +69,8 @@ pub fn needed(namespace: &str, pods: &[ReplicaPod]) -> Vec<Right> {
     if commands.is_empty() {
         return rights;
     }
-    let given = |flag: &str| commands.iter().find_map(|args| value(args, flag));
-    let signs = commands.iter().any(|args| value(args, "--certificates") == Some("self"));
+    let given = |name: &str| commands.iter().find_map(|args| flag(args, name));
+    let signs = commands.iter().any(|args| flag(args, "--certificates") == Some("self"));
     let lease = given("--leader-elect-resource-name").unwrap_or(lease::NAME);
     rights.retain(|right| right.resource != "secrets" || signs);
     for right in rights.iter_mut().filter(|right| right.name == lease::NAME) {
@@ -87,8 +87,8 @@ fn commands(pods: &[ReplicaPod]) -> Vec<&[String]> {
 }
 
 /// The value of a flag, written `--flag=value` or `--flag value`.
-fn value<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
-    args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix(flag)? {
+pub(super) fn flag<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
+    args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix(name)? {
         "" => args.get(at.checked_add(1)?).map(String::as_str),
         rest => rest.strip_prefix('='),
     })

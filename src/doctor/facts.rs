@@ -36,6 +36,8 @@ pub struct Facts {
     pub pods: Vec<ReplicaPod>,
     /// The Secret of our own authority, where there is one.
     pub ca_secret: Option<Secret>,
+    /// The Secret that the pods mount with the serving certificate, where there is one.
+    pub serving_secret: Option<Secret>,
     /// What a TLS handshake with each webhook gave, by [`Entry::key`](crate::doctor::entries::Entry::key).
     pub handshakes: BTreeMap<String, Handshake>,
     /// What the process may do.
@@ -56,6 +58,8 @@ pub enum Handshake {
     },
     /// The certificate is not trusted, and why.
     Untrusted(String),
+    /// The certificate is not for the name that is asked for: the end of a sentence about it.
+    Misnamed(String),
     /// There is no connection from here to the webhook's URL, and why.
     Unreachable(String),
 }

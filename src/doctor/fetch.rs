@@ -18,6 +18,7 @@ use crate::certs::own::CA_SECRET;
 use crate::doctor::access::{self, Right};
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, NotChecked};
+use crate::doctor::mounted;
 use crate::doctor::replica::ReplicaPod;
 use crate::doctor::serving::SERVICE_NAME_LABEL;
 use crate::manifests::APP;
@@ -54,6 +55,10 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     let ours = ListParams::default().labels(&format!("app.kubernetes.io/name={APP}"));
     facts.pods = list(Api::<ReplicaPod>::namespaced(client.clone(), namespace), &ours, false, missing).await?;
     facts.ca_secret = get(Api::<Secret>::namespaced(client.clone(), namespace), CA_SECRET, false, missing).await?;
+    if let Some(name) = mounted::secret_name(&facts.pods) {
+        let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
+        facts.serving_secret = get(secrets, name, false, missing).await?;
+    }
     rights(client, account, &mut facts).await?;
     facts.handshakes = handshake::all(&facts).await;
     Ok(facts)

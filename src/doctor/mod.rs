@@ -5,6 +5,7 @@ pub mod certificates;
 pub mod entries;
 pub mod facts;
 pub mod fetch;
+mod mounted;
 mod own;
 mod reach;
 mod replica;
@@ -28,6 +29,7 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
     let outrider = facts.has_outrider();
     if outrider {
         findings.extend(own::examine(facts, now));
+        findings.extend(mounted::examine(facts, now));
         findings.extend(access::examine(&facts.rights));
     }
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));

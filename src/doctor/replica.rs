@@ -16,11 +16,13 @@ pub struct ReplicaSpec {
     pub service_account_name: Option<String>,
     /// Containers.
     pub containers: Vec<ReplicaContainer>,
+    /// Volumes.
+    pub volumes: Vec<ReplicaVolume>,
 }
 
 /// A container of it.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ReplicaContainer {
     /// Name.
     pub name: String,
@@ -28,4 +30,34 @@ pub struct ReplicaContainer {
     pub image: Option<String>,
     /// Arguments.
     pub args: Option<Vec<String>>,
+    /// Where it has which volume.
+    pub volume_mounts: Vec<ReplicaMount>,
+}
+
+/// A mount of it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReplicaMount {
+    /// Name of the volume.
+    pub name: String,
+    /// Directory.
+    pub mount_path: String,
+}
+
+/// A volume of the pod.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ReplicaVolume {
+    /// Name.
+    pub name: String,
+    /// If it is one of a Secret.
+    pub secret: Option<ReplicaSecret>,
+}
+
+/// The Secret of a volume.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReplicaSecret {
+    /// Name of the Secret.
+    pub secret_name: Option<String>,
 }

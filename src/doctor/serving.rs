@@ -31,6 +31,10 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
         let remedy = format!("see whether the process runs; if it does not, {}", entry.way_out());
         findings.push(entry.finding(Severity::Warning, Check::NobodyAnswers, &found, &remedy));
     }
+    if let Some(Handshake::Misnamed(what)) = facts.handshakes.get(&entry.key()) {
+        let found = format!("the certificate that is served {what}");
+        findings.push(broken(entry, reach, Check::NotTrusted, &found, "have it issued for that name"));
+    }
     match trust(entry, facts, now) {
         Ok(bundle) => findings.extend(ends(entry, &bundle, now)),
         Err(found) => findings.push(broken(entry, reach, Check::NotTrusted, &found, &mend_trust(entry))),

@@ -10,13 +10,13 @@ use tokio::sync::watch;
 use crate::certs::ca_bundle::CaBundles;
 use crate::certs::ca_bundle::publisher::{Publisher, Writer};
 use crate::certs::expiry::Alarm;
-use crate::certs::files::{CertificateFiles, FollowFiles, Told};
+use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
 use crate::certs::lives::Lives;
 use crate::certs::local;
 use crate::certs::own::{OwnCertificates, Setup, Storage, Store};
 use crate::certs::warnings::Warnings;
+use crate::manager::Shared;
 use crate::manager::options::{Certificates, Options};
-use crate::manager::{Shared, registration};
 use crate::server::Gate;
 
 /// Makes what supplies the certificate.
@@ -40,7 +40,8 @@ impl Supply<'_> {
             Certificates::Off => futures::future::ready(()).boxed(),
             Certificates::Files { dir, write_ca_bundle } => {
                 let registers = self.options.webhook_url.is_some();
-                let files = CertificateFiles::new(dir, Arc::clone(&resolver), self.asked_names());
+                let clients = Clients { trust_authorities: *write_ca_bundle || registers, ..self.clients() };
+                let files = CertificateFiles::new(dir, Arc::clone(&resolver), clients);
                 let publisher = (*write_ca_bundle || registers).then(|| self.publisher(&lives));
                 let told = Told { gate, metrics, alarm, bundle: Some(bundle) };
                 FollowFiles::new(files, resolver, told, publisher).run().boxed()
@@ -58,19 +59,17 @@ impl Supply<'_> {
         }
     }
 
-    /// What the API server asks for: a Service as `NAME.NAMESPACE.svc` (`k8s.io/apiserver/pkg/util/webhook/client.go`), or the
-    /// host of a URL.
-    fn asked_names(&self) -> Vec<String> {
-        match &self.options.webhook_url {
-            Some(url) => registration::host(url).into_iter().collect(),
-            None => local::service_names(&self.options.namespace).into_iter().take(1).collect(),
-        }
+    fn clients(&self) -> Clients {
+        let known = self.options.asked_name.clone();
+        let names_are_known = known.is_some();
+        let name = known.unwrap_or_else(|| local::asked_name(&self.options.namespace));
+        Clients { names: vec![name], names_are_known, trust_authorities: false }
     }
 
     /// What anybody may ask for.
     fn all_names(&self) -> Vec<String> {
         let mut names = local::service_names(&self.options.namespace);
-        for name in local::loopback_names().into_iter().chain(self.asked_names()) {
+        for name in local::loopback_names().into_iter().chain(self.options.asked_name.clone()) {
             if !names.contains(&name) {
                 names.push(name);
             }

@@ -36,6 +36,8 @@ pub struct Options {
     pub fail_open: Option<String>,
     /// The URL under which the API server is to call this process, outside the cluster.
     pub webhook_url: Option<String>,
+    /// The name that the API server asks the certificate for, where it is known.
+    pub asked_name: Option<String>,
     /// Whether the API server is to ask only about pods that a set can match.
     pub narrow_webhooks: bool,
 }

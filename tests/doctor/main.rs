@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use outrider::certs::authority::Authority;
 use outrider::doctor::examine;
-use outrider::doctor::facts::Facts;
+use outrider::doctor::facts::{Facts, NotChecked};
 use outrider::doctor::report::{Report, Severity, Verdict};
 use outrider::sidecarset::crd;
 use outrider::yaml;
@@ -29,6 +29,15 @@ fn authority(name: &str, days: u64, ago: i64) -> String {
     STANDARD.encode(authority.certificate_pem())
 }
 
+/// A Secret for these names, made `ago` days before now, for a year.
+fn pair(names: &[&str], ago: i64) -> [(String, String); 2] {
+    let made = now() - SignedDuration::from_hours(24 * ago);
+    let authority = Authority::create("authority", Duration::from_secs(3650 * DAY), made).unwrap();
+    let names = names.iter().map(|&name| name.to_owned()).collect();
+    let (certificate, key) = authority.sign_pem(names, Duration::from_secs(365 * DAY), made).unwrap();
+    [("tls.crt".to_owned(), STANDARD.encode(certificate)), ("tls.key".to_owned(), STANDARD.encode(key))]
+}
+
 /// Reads a recorded cluster; certificates are put in for their names, and the definitions that this build ships for `SHIPPED`.
 fn recorded(name: &str) -> Facts {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/doctor/input/{name}.yaml"));
@@ -38,6 +47,8 @@ fn recorded(name: &str) -> Facts {
     {
         text = text.replace(placeholder, &authority(placeholder, days, ago));
     }
+    let [(_, certificate), (_, key)] = pair(&["shop.example.com", "127.0.0.1"], 10);
+    text = text.replace("PAIR_CERTIFICATE", &certificate).replace("PAIR_KEY", &key);
     let mut value: Value = yaml::read(&text).unwrap().remove(0).value;
     if value["crds"] == "SHIPPED" {
         value["crds"] = json!([crd::sidecarset()]);
@@ -64,6 +75,7 @@ fn each_recorded_cluster_is_told_as_before_and_judged_as_it_is() {
         ("healthy", Verdict::Healthy),
         ("nobody-answers", Verdict::Critical),
         ("certificates", Verdict::Critical),
+        ("wrong-name", Verdict::Critical),
         ("reach", Verdict::Critical),
         ("own", Verdict::Findings),
         ("without-outrider", Verdict::Findings),
@@ -73,6 +85,42 @@ fn each_recorded_cluster_is_told_as_before_and_judged_as_it_is() {
         hold(&format!("{name}.txt"), &report.text());
         assert_eq!(report.verdict(), verdict, "{name}");
     }
+}
+
+#[test]
+fn the_secret_that_the_pods_mount_is_judged_as_a_replica_does_it() {
+    let right = "outrider-webhook.outrider-system.svc";
+    let secret = |names: &[&str], ago| {
+        let data: serde_json::Map<_, _> = pair(names, ago).into_iter().map(|(key, text)| (key, text.into())).collect();
+        json!({"metadata": {"name": "mine"}, "data": data})
+    };
+    for (what, secret, expected) in [
+        ("the right name", secret(&["another", right], 1), None),
+        ("any name of that namespace", secret(&["*.outrider-system.svc"], 1), None),
+        (
+            "no name",
+            secret(&[], 1),
+            Some("is for no name, as it has no subjectAltName, and the API server asks for outrider-webhook"),
+        ),
+        ("ended", secret(&[right], 400), Some("the certificate ended at 2026-01-")),
+        ("not begun", secret(&[right], -10), Some("the certificate is not valid before 2026-03-")),
+        ("empty", json!({"metadata": {"name": "mine"}}), Some("no usable private key")),
+        ("not there", Value::Null, Some("it is not there, and pods that mount it do not start")),
+    ] {
+        let mut facts = recorded("wrong-name");
+        facts.handshakes.clear();
+        facts.serving_secret = serde_json::from_value(secret).unwrap();
+        let found: Vec<String> = examine(&facts, now()).findings.into_iter().map(|finding| finding.found).collect();
+        match expected {
+            None => assert_eq!(found, Vec::<String>::new(), "{what}"),
+            Some(expected) => assert!(found.len() == 1 && found[0].contains(expected), "{what}: {found:?}"),
+        }
+    }
+    let mut facts = recorded("wrong-name");
+    facts.handshakes.clear();
+    facts.serving_secret = None;
+    facts.not_checked.push(NotChecked { what: "secrets".to_owned(), why: "forbidden".to_owned(), essential: false });
+    assert_eq!(examine(&facts, now()).findings, []);
 }
 
 #[test]

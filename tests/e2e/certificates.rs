@@ -54,7 +54,11 @@ fn authority(cluster: &Cluster) -> (Anchor, bool) {
 
 /// Writes a pair of this authority, as a mounted Secret has it.
 fn issue(authority: &Authority, days: u32, dir: &Path) {
-    let names = ["outrider-webhook.outrider-system.svc", "127.0.0.1"].map(str::to_owned);
+    issue_for("outrider-webhook.outrider-system.svc", authority, days, dir);
+}
+
+fn issue_for(service: &str, authority: &Authority, days: u32, dir: &Path) {
+    let names = [service, "127.0.0.1"].map(str::to_owned);
     let (certificate, key) = authority.sign_pem(names.into(), DAY * days, Timestamp::now()).unwrap();
     let generation = dir.join(format!("..{days}"));
     fs::create_dir_all(&generation).unwrap();
@@ -81,6 +85,13 @@ struct Rollout<'a> {
 impl Rollout<'_> {
     /// Starts a replica, and waits until it is ready.
     fn start(&self, lives: &[&str], flags: &[&str]) -> Outrider {
+        let replica = self.begin(lives, flags);
+        replica.ready();
+        replica
+    }
+
+    /// Starts a replica that need not get ready.
+    fn begin(&self, lives: &[&str], flags: &[&str]) -> Outrider {
         let common = [
             "--leader-elect",
             "--drain-delay=2s",
@@ -90,7 +101,6 @@ impl Rollout<'_> {
         let short = ["--leader-elect-retry-period=1s"];
         let replica = Outrider::start(self.cluster, self.account, &[&common[..], &short, lives, flags].concat());
         self.endpoints.add(&replica);
-        replica.ready();
         replica
     }
 }
@@ -127,9 +137,15 @@ fn loss(cluster: &Cluster) {
 fn modes(rollout: &Rollout<'_>, from: [Outrider; 2]) -> Outrider {
     let dir = tempfile::tempdir().unwrap();
     let (one, other) = (made("one"), made("other"));
-    issue(&one, 10, dir.path());
+    issue_for("outrider-webhook.default.svc", &one, 9, dir.path());
     let cert_dir = format!("--cert-dir={}", dir.path().display());
-    let files = rollout.start(&SHORT_LIVES, &["--certificates=files", "--write-ca-bundle", &cert_dir]);
+    let files = ["--certificates=files", "--write-ca-bundle", "--namespace=outrider-system", &cert_dir];
+    let files = rollout.begin(&SHORT_LIVES, &files);
+    eventually("the replica says that nobody would trust it by that name", || {
+        files.checks().contains("and the API server asks for outrider-webhook.outrider-system.svc")
+    });
+    issue(&one, 10, dir.path());
+    files.ready();
     let own = authority(rollout.cluster).0;
     let has = |anchor: &Anchor| trusted(rollout.cluster).iter().all(|anchors| anchors.contains(anchor));
     assert!(has(one.anchor()) && has(&own), "both are trusted once the first replica of the other mode is ready");

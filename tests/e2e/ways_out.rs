@@ -91,11 +91,40 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     found(&doctor(&cluster), 3, &["has no endpoints; failurePolicy is Fail: the API server refuses new pods"]);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(NOT_READY)).unwrap();
     found(&doctor(&cluster), 3, &["has no ready endpoint, 1 not ready", "until then: outrider break-glass"]);
+    mounted_certificate(&cluster);
     cluster.kubectl_ok(&["delete", "clusterrolebinding", "outrider"], None).unwrap();
     found(&doctor(&cluster), 3, &["may not do in the cluster: get sidecarsets.apps.outrider.dev, "]);
 
     break_glass(&cluster);
     uninstall(&cluster);
+}
+
+/// A pod that mounts a certificate for the Service of another namespace.
+fn mounted_certificate(cluster: &Cluster) {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "replica", "namespace": "outrider-system", "labels": {"app.kubernetes.io/name": "outrider"}},
+        "spec": {
+            "serviceAccountName": "outrider",
+            "containers": [{"name": "outrider", "image": "outrider", "args": ["serve", "--cert-dir=/certs"], "volumeMounts": [{"name": "certificate", "mountPath": "/certs"}]}],
+            "volumes": [{"name": "certificate", "secret": {"secretName": "mine"}}],
+        },
+    });
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&pod.to_string())).unwrap();
+    found(&doctor(cluster), 3, &["CRITICAL  secret/mine", "it is not there, and pods that mount it do not start"]);
+    let day = std::time::Duration::from_secs(24 * 60 * 60);
+    let authority = Authority::create("mine", day, jiff::Timestamp::now()).unwrap();
+    let (certificate, key) =
+        authority.sign_pem(vec!["outrider-webhook.default.svc".to_owned()], day, jiff::Timestamp::now()).unwrap();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "mine", "namespace": "outrider-system"},
+        "stringData": {"tls.crt": certificate, "tls.key": key},
+    });
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&secret.to_string())).unwrap();
+    let told =
+        "tls.crt is for outrider-webhook.default.svc, and the API server asks for outrider-webhook.outrider-system.svc";
+    found(&doctor(cluster), 3, &[told]);
+    cluster.kubectl_ok(&["delete", "pod/replica", "secret/mine", "-n=outrider-system", "--force"], None).unwrap();
 }
 
 /// On a cluster that refuses pods.

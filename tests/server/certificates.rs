@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan};
 use outrider::certs::expiry::Alarm;
-use outrider::certs::files::{CertificateFiles, FilesError, FollowFiles, Found, Told};
+use outrider::certs::files::{CertificateFiles, Clients, FilesError, FollowFiles, Found, Told};
 use outrider::certs::{Authority, PairError, Resolver, ServingPair, local};
 use outrider::server::{Freshness, Metrics, Readiness};
 use rustls::pki_types::CertificateDer;
@@ -19,6 +19,16 @@ use crate::toys::path;
 
 fn names() -> Vec<String> {
     vec!["localhost".to_owned()]
+}
+
+/// Somebody who may ask for these names.
+fn anybody() -> Clients {
+    Clients { names: names(), ..Clients::default() }
+}
+
+/// An API server that asks for these names, and trusts what ca.crt holds.
+fn api_server() -> Clients {
+    Clients { names_are_known: true, trust_authorities: true, ..anybody() }
 }
 
 fn pem_pair(authority: &Authority) -> (String, String) {
@@ -111,7 +121,7 @@ async fn what_a_directory_holds_is_served_only_when_it_is_swapped_in() {
     let authority = authority();
     let dir = tempfile::tempdir().unwrap();
     let resolver = Resolver::empty();
-    let mut files = CertificateFiles::new(dir.path(), Arc::clone(&resolver), names());
+    let mut files = CertificateFiles::new(dir.path(), Arc::clone(&resolver), anybody());
     let now = Timestamp::now();
     let error = files.look(now).await.unwrap_err();
     assert!(error.to_string().contains("tls.crt"), "{error}");
@@ -185,8 +195,12 @@ impl Drop for Follower {
 
 impl Follower {
     fn of(dir: &Path, resolver: Arc<Resolver>, readiness: &Readiness) -> Self {
+        Self::asked_by(anybody(), dir, resolver, readiness)
+    }
+
+    fn asked_by(clients: Clients, dir: &Path, resolver: Arc<Resolver>, readiness: &Readiness) -> Self {
         let metrics = Metrics::new(Freshness::default());
-        let files = CertificateFiles::new(dir, Arc::clone(&resolver), names());
+        let files = CertificateFiles::new(dir, Arc::clone(&resolver), clients);
         let gate = readiness.gate("certificate");
         let told = Told { gate, metrics: metrics.clone(), alarm: Alarm::new(None), bundle: None };
         let running = tokio::spawn(FollowFiles::new(files, Arc::clone(&resolver), told, None).run());
@@ -272,6 +286,71 @@ async fn whatever_goes_wrong_on_disk_the_last_good_pair_is_served() {
     let second = follower.another_than(&first).await;
     assert_eq!(server.client().await.leaf(), second);
     assert_eq!(follower.detail(), "");
+}
+
+/// A pair that nobody signed but itself, as `openssl req -x509` makes it.
+fn self_signed() -> (String, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(names()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_pair_that_the_api_server_would_refuse_is_not_served_and_the_reason_is_told() {
+    let (ours, dir) = (authority(), tempfile::tempdir().unwrap());
+    let put = |(certificate, key): &(String, String), ca: &str| {
+        std::fs::write(dir.path().join("tls.key"), "").unwrap();
+        std::fs::write(dir.path().join("ca.crt"), ca).unwrap();
+        write(dir.path(), certificate, key);
+    };
+    let for_names = |names: &[&str]| {
+        ours.sign_pem(names.iter().map(|&name| name.to_owned()).collect(), DAY, Timestamp::now()).unwrap()
+    };
+    let readiness = Readiness::default();
+    let follower = Follower::asked_by(api_server(), dir.path(), Resolver::empty(), &readiness);
+    let table = [
+        (
+            for_names(&["other.example", "127.0.0.1"]),
+            "for other.example, 127.0.0.1, and the API server asks for localhost",
+        ),
+        (for_names(&["other.example"]), "have it issued for that name"),
+        (for_names(&[]), "for no name, as it has no subjectAltName, and the API server asks for localhost"),
+        (ours.sign_pem(names(), Duration::ZERO, Timestamp::now()).unwrap(), "the certificate ended at"),
+        (not_yet_valid(), "the certificate is not valid before"),
+        (pem_pair(&authority()), "no authority in ca.crt signed the certificate in tls.crt, and caBundle is to hold"),
+    ];
+    for (pair, expected) in &table {
+        put(pair, ours.certificate_pem());
+        follower.says(expected).await;
+        assert!(follower.resolver.current().is_none() && !readiness.is_ready(), "{expected}");
+    }
+    put(&pem_pair(&ours), ours.certificate_pem());
+    follower.another_than(&[]).await;
+    until("it is ready", || readiness.is_ready()).await;
+}
+
+#[tokio::test]
+async fn a_first_pair_is_judged_only_by_what_is_known_of_those_who_ask() {
+    let foreign = authority();
+    let other_name = foreign.sign_pem(vec!["other.example".to_owned()], DAY, Timestamp::now()).unwrap();
+    let ca = foreign.certificate_pem();
+    let (self_signed, wildcard) =
+        (self_signed(), foreign.sign_pem(vec!["*.shop.svc".to_owned()], DAY, Timestamp::now()).unwrap());
+    let asked = |name: &str| Clients { names: vec![name.to_owned()], ..api_server() };
+    for (what, pair, ca, clients) in [
+        ("nobody said by which name they ask", &other_name, authority().certificate_pem(), anybody()),
+        ("the name is another", &other_name, ca, asked("other.example")),
+        ("a name for many", &wildcard, ca, asked("hook.shop.svc")),
+        ("ca.crt is not there", &other_name, "", asked("other.example")),
+        ("its own authority", &self_signed, &self_signed.0, api_server()),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &pair.0, &pair.1);
+        std::fs::write(dir.path().join("ca.crt"), ca).unwrap();
+        let looked = CertificateFiles::new(dir.path(), Resolver::empty(), clients).look(Timestamp::now()).await;
+        assert_eq!(looked.unwrap(), Found::New, "{what}");
+    }
 }
 
 #[tokio::test]

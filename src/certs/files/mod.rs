@@ -14,6 +14,9 @@ use super::anchor::Anchor;
 use super::pair::{PairError, ServingPair};
 use super::resolver::Resolver;
 
+/// Where the files are looked for unless somebody says otherwise: where controller-runtime looks.
+pub const DEFAULT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
+
 /// Why the pair in the directory is not used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -50,6 +53,42 @@ pub enum FilesError {
         /// The directory.
         dir: PathBuf,
     },
+    /// The pair is whole, but the API server would refuse it.
+    #[error(
+        "{dir}: the certificate is for {found}, and the API server asks for {name}; have it issued for that name, or say with \
+         --webhook-url which name the webhook configurations have",
+        dir = dir.display(), found = listed(found)
+    )]
+    NotAskedFor {
+        /// The directory.
+        dir: PathBuf,
+        /// The name.
+        name: String,
+        /// The names that it is for.
+        found: Vec<String>,
+    },
+    /// The same.
+    #[error(
+        "{dir}: no authority in ca.crt signed the certificate in tls.crt, and caBundle is to hold ca.crt; put the authority \
+         that signed it there",
+        dir = dir.display()
+    )]
+    NotTrusted {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+/// What is known of those who ask for the certificate.
+#[derive(Debug, Clone, Default)]
+pub struct Clients {
+    /// Names that they may ask for.
+    pub names: Vec<String>,
+    /// They do ask for these names, so nothing is served that is not for all of them. Else no pair for one is replaced by a pair
+    /// that is not.
+    pub names_are_known: bool,
+    /// They trust what `ca.crt` holds, so nothing is served that it did not sign.
+    pub trust_authorities: bool,
 }
 
 /// What a look at the directory found.
@@ -80,16 +119,16 @@ struct Read {
 pub struct CertificateFiles {
     dir: PathBuf,
     resolver: Arc<Resolver>,
-    names: Vec<String>,
+    clients: Clients,
     seen: Option<Read>,
     candidate: Option<Candidate>,
     in_use: Vec<Anchor>,
 }
 
 impl CertificateFiles {
-    /// A directory that nobody has looked into yet. `names` are those that clients may ask for.
-    pub fn new(dir: impl Into<PathBuf>, resolver: Arc<Resolver>, names: Vec<String>) -> Self {
-        Self { dir: dir.into(), resolver, names, seen: None, candidate: None, in_use: Vec::new() }
+    /// A directory that nobody has looked into yet.
+    pub fn new(dir: impl Into<PathBuf>, resolver: Arc<Resolver>, clients: Clients) -> Self {
+        Self { dir: dir.into(), resolver, clients, seen: None, candidate: None, in_use: Vec::new() }
     }
 
     /// Looks. Nothing is served anew before [`CertificateFiles::swap`].
@@ -122,9 +161,16 @@ impl CertificateFiles {
         let pair = ServingPair::from_pem(&read.certificate, &read.key, now)
             .map_err(|source| FilesError::Pair { dir: dir(), source })?;
         let authorities = Anchor::read_all(&read.authorities);
+        let Clients { names, names_are_known, trust_authorities } = &self.clients;
+        if let Some(name) = names.iter().find(|name| *names_are_known && !pair.is_for(name)) {
+            return Err(FilesError::NotAskedFor { dir: dir(), name: name.clone(), found: pair.names().to_vec() });
+        }
+        if *trust_authorities && pair.is_foreign_to(&authorities, now) {
+            return Err(FilesError::NotTrusted { dir: dir() });
+        }
         // Only as strict as the pair in use can be held to: a setup that works in its own way goes on working.
         if let Some(used) = self.resolver.current().filter(|used| used.not_after() > now) {
-            if let Some(name) = self.names.iter().find(|name| used.is_for(name) && !pair.is_for(name)) {
+            if let Some(name) = names.iter().find(|name| used.is_for(name) && !pair.is_for(name)) {
                 return Err(FilesError::Name { dir: dir(), name: name.clone(), found: pair.names().to_vec() });
             }
             if used.is_trusted_by(&self.in_use, now)
@@ -171,6 +217,11 @@ impl CertificateFiles {
     pub fn dir(&self) -> &Path {
         &self.dir
     }
+}
+
+/// The names of a certificate, for people.
+pub fn listed(names: &[String]) -> String {
+    if names.is_empty() { "no name, as it has no subjectAltName".to_owned() } else { names.join(", ") }
 }
 
 async fn read(path: PathBuf) -> Result<Vec<u8>, FilesError> {

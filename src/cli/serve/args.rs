@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
+use crate::certs::files::DEFAULT_DIR;
 use crate::certs::lives::Lives;
 use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
@@ -110,7 +111,7 @@ pub struct CertificateArgs {
     #[arg(long, value_enum, value_name = "SOURCE")]
     pub certificates: Option<CertificateSource>,
     /// Directory with tls.crt and tls.key, and ca.crt if there is one; a change is picked up within seconds
-    #[arg(long, value_name = "DIR", default_value = "/tmp/k8s-webhook-server/serving-certs")]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DIR)]
     pub cert_dir: PathBuf,
     /// With files: the leader keeps ca.crt in the caBundles, in place of cert-manager's injector; with self it always keeps its own
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(), conflicts_with = "standalone",
@@ -150,7 +151,8 @@ pub struct RegistrationArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(), requires = "webhook_url",
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub register_webhooks: bool,
-    /// Where the API server reaches this process, such as `https://127.0.0.1:9443`
+    /// Where the API server reaches this process, such as `https://127.0.0.1:9443`; without --register-webhooks, what configurations
+    /// that you wrote yourself say
     #[arg(long, value_name = "URL")]
     pub webhook_url: Option<String>,
     /// Have the API server ask only about pods that the sets can match, by a matchCondition that the leader keeps; docs/narrowing.md

@@ -7,14 +7,15 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{CertificateSource, Process, ServeArgs, ServeError, run};
+use super::{CertificateSource, Given, Process, ServeArgs, ServeError, run};
 use crate::certs::lives::LivesError;
+use crate::certs::local;
 use crate::choice::Unknown;
 use crate::manager::client::{self, Connection};
 use crate::manager::lease::TimesError;
 use crate::manager::options::{Certificates, Controllers, Election, Options};
 use crate::manager::scrapers::TokenReviews;
-use crate::manager::{Manager, Shared};
+use crate::manager::{Manager, Shared, registration};
 use crate::manifests::webhooks::Hook;
 use crate::registry::registry;
 use crate::server::Shutdown;
@@ -50,7 +51,7 @@ pub enum ClusterError {
 }
 
 /// Serves the cluster until a signal ends the process.
-pub(super) async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), ServeError> {
+pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Process) -> Result<(), ServeError> {
     let connection = Connection::find(args.kubeconfig.as_deref()).await.map_err(ClusterError::from)?;
     let shared = Shared {
         readiness: process.readiness.clone(),
@@ -63,7 +64,7 @@ pub(super) async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), 
         process.scrapers = Some(Arc::new(TokenReviews::new(client)));
     }
     warn_of_kinds_without_controller(args);
-    let manager = Manager::new(&connection, options(args)?, shared).map_err(ClusterError::from)?;
+    let manager = Manager::new(&connection, options(args, given)?, shared).map_err(ClusterError::from)?;
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = Hook::all(&registry);
     let kinds: Vec<&str> = args.kinds.enable_kinds.iter().map(|kind| kind.name).collect();
@@ -98,7 +99,7 @@ fn warn_of_kinds_without_controller(args: &ServeArgs) {
     }
 }
 
-fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
+fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> {
     let flags = &args.controllers;
     let election = if flags.leader_elect {
         Some(Election {
@@ -125,8 +126,22 @@ fn options(args: &ServeArgs) -> Result<Options, ClusterError> {
         lives: args.certificates.lives().checked()?,
         fail_open: args.registration.fail_open.deployment(),
         webhook_url,
+        asked_name: asked_name(args, given)?,
         narrow_webhooks: args.registration.narrow_webhooks,
     })
+}
+
+/// The name that the API server asks for: that of the Service, or the host of a URL. Nobody has told it where both flags are left
+/// out, and a process that serves metrics alone is not asked by the API server.
+fn asked_name(args: &ServeArgs, given: Given<'_>) -> Result<Option<String>, ClusterError> {
+    if !args.listen.enable_webhooks {
+        return Ok(None);
+    }
+    match &args.registration.webhook_url {
+        Some(url) => Ok(registration::host(&checked(url)?)),
+        None if given.has("namespace") => Ok(Some(local::asked_name(&args.namespace))),
+        None => Ok(None),
+    }
 }
 
 /// The API server calls nothing but https.
@@ -160,7 +175,32 @@ fn certificates(args: &ServeArgs, registers: bool) -> Result<Certificates, Clust
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory as _, FromArgMatches as _};
+
     use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn the_name_that_the_api_server_asks_for_is_known_from_what_was_given() {
+        let asked = |flags: &[&str]| {
+            let matches = Cli::command().get_matches_from(["outrider", "serve"].iter().chain(flags));
+            let Command::Serve(args) = Cli::from_arg_matches(&matches).unwrap().command else { panic!("serve") };
+            asked_name(&args, Given(matches.subcommand_matches("serve").unwrap()))
+        };
+        let shop = "--namespace=shop";
+        for (flags, expected) in [
+            (&[shop][..], Some("outrider-webhook.shop.svc")),
+            (&[shop, "--enable-webhooks=false", "--metrics-secure"], None),
+            (&[shop, "--webhook-url=https://hooks.example.com:8443"], Some("hooks.example.com")),
+            (&["--register-webhooks", "--webhook-url=https://[::1]:9443"], Some("::1")),
+        ] {
+            assert_eq!(asked(flags).unwrap().as_deref(), expected, "{flags:?}");
+        }
+        assert!(asked(&["--webhook-url=hooks.example.com"]).is_err());
+        if std::env::var_os("POD_NAMESPACE").is_none() {
+            assert_eq!(asked(&[]).unwrap(), None);
+        }
+    }
 
     #[test]
     fn only_an_https_address_without_a_path_can_be_registered() {

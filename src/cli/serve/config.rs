@@ -17,7 +17,7 @@ use crate::server::{BindAddress, Limits, ProbePaths};
 pub struct Given<'a>(pub &'a ArgMatches);
 
 impl Given<'_> {
-    fn has(self, flag: &str) -> bool {
+    pub(super) fn has(self, flag: &str) -> bool {
         matches!(self.0.value_source(flag), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     }
 

@@ -22,7 +22,7 @@ pub use args::{
 };
 
 use crate::certs::expiry::Alarm;
-use crate::certs::files::{CertificateFiles, FollowFiles, Told};
+use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
 use crate::certs::{Resolver, local};
 use crate::config::ConfigError;
 use crate::logging;
@@ -127,7 +127,7 @@ fn start(mut args: ServeArgs, given: Given<'_>) -> Result<(), ServeError> {
         if args.standalone.standalone {
             return standalone::serve(args, process).await;
         }
-        cluster::serve(args, process).await
+        cluster::serve(args, given, process).await
     })
 }
 
@@ -190,8 +190,9 @@ fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
     match args.certificate_source() {
         CertificateSource::Files => {
             let resolver = Arc::clone(&process.resolver);
-            let names = local::service_names(&args.namespace);
-            let files = CertificateFiles::new(&args.certificates.cert_dir, Arc::clone(&resolver), names);
+            // People ask, by whatever name.
+            let clients = Clients { names: local::service_names(&args.namespace), ..Clients::default() };
+            let files = CertificateFiles::new(&args.certificates.cert_dir, Arc::clone(&resolver), clients);
             let told = Told { gate, metrics: process.metrics.clone(), alarm: Alarm::new(None), bundle: None };
             tokio::spawn(FollowFiles::new(files, resolver, told, None).run());
         }

@@ -11,6 +11,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::certs::files::listed;
 use crate::doctor::certificates::{read, read_bundle};
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, Handshake};
@@ -88,21 +89,70 @@ impl Question {
                 let leaf = stream.get_ref().1.peer_certificates()?.first()?;
                 Some(Handshake::Trusted { not_after: read(leaf).ok()?.not_after })
             }
-            Err(error) => untrusted(error.get_ref()?.downcast_ref::<rustls::Error>()?).map(Handshake::Untrusted),
+            Err(error) => refused(error.get_ref()?.downcast_ref::<rustls::Error>()?),
         }
     }
 }
 
 /// Why a certificate is refused, if the API server would refuse it too: Go is more lenient than rustls in other respects, such
 /// as a serving certificate that is its own authority.
-fn untrusted(error: &rustls::Error) -> Option<String> {
+fn refused(error: &rustls::Error) -> Option<Handshake> {
     use CertificateError as E;
     let rustls::Error::InvalidCertificate(why) = error else { return None };
+    let untrusted = |why: &str| Some(Handshake::Untrusted(why.to_owned()));
     match why {
-        E::UnknownIssuer | E::BadSignature => Some("no certificate in caBundle signed it".to_owned()),
-        E::Expired | E::ExpiredContext { .. } => Some("it has ended".to_owned()),
-        E::NotValidYet | E::NotValidYetContext { .. } => Some("it is not valid yet".to_owned()),
-        E::NotValidForName | E::NotValidForNameContext { .. } => Some("it is for another name".to_owned()),
+        E::UnknownIssuer | E::BadSignature => untrusted("no certificate in caBundle signed it"),
+        E::Expired | E::ExpiredContext { .. } => untrusted("it has ended"),
+        E::NotValidYet | E::NotValidYetContext { .. } => untrusted("it is not valid yet"),
+        E::NotValidForNameContext { expected, presented } => {
+            let names: Vec<String> = presented.iter().map(|name| bare(name)).collect();
+            let what = format!("is for {}, and the API server asks for {}", listed(&names), expected.to_str());
+            Some(Handshake::Misnamed(what))
+        }
+        E::NotValidForName => Some(Handshake::Misnamed("is for another name".to_owned())),
         _ => None,
+    }
+}
+
+/// A name without what rustls-webpki writes around it, as in `DnsName("example.com")`.
+fn bare(name: &str) -> String {
+    let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+    inner.trim_matches('"').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier as _;
+    use rustls::crypto::ring::default_provider;
+    use rustls::pki_types::{CertificateDer, UnixTime};
+
+    use super::*;
+    use crate::certs::Authority;
+
+    #[test]
+    fn a_certificate_for_other_names_is_told_with_its_names_and_the_one_asked_for() {
+        let (day, now) = (Duration::from_secs(24 * 60 * 60), Timestamp::now());
+        let authority = Authority::create("authority", day, now).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(authority.anchor().der().to_vec())).unwrap();
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), default_provider().into()).build().unwrap();
+        for (names, expected) in [
+            (
+                &["shop.example.com", "127.0.0.1"][..],
+                "is for shop.example.com, 127.0.0.1, and the API server asks for hook.shop.svc",
+            ),
+            (&[], "is for no name, as it has no subjectAltName, and the API server asks for hook.shop.svc"),
+        ] {
+            let pair = authority.sign(names.iter().map(|&name| name.to_owned()).collect(), day, now).unwrap();
+            let asked = ServerName::try_from("hook.shop.svc").unwrap();
+            let key = pair.certified_key();
+            let error = verifier.verify_server_cert(&key.cert[0], &[], &asked, &[], UnixTime::now()).unwrap_err();
+            assert_eq!(refused(&error), Some(Handshake::Misnamed(expected.to_owned())));
+        }
     }
 }
