@@ -5,7 +5,7 @@ use std::path::Path;
 
 use outrider::workshop::KINDS;
 use outrider::yaml;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::helm::CHART;
 
@@ -17,7 +17,8 @@ fn read(name: &str) -> Value {
 /// Where schema and values have different keys, for as deep as the schema lists them.
 fn differences(path: &str, schema: &Value, values: &Value) -> Vec<String> {
     let Some(properties) = schema["properties"].as_object() else { return Vec::new() };
-    assert_eq!(schema["additionalProperties"], false, "{path:?} takes typos");
+    // What all charts share may hold values of others.
+    assert!(path == ".global" || schema["additionalProperties"] == false, "{path:?} takes typos");
     // A selector that is empty by default has keys that everybody knows.
     let Some(values) = values.as_object().filter(|values| !values.is_empty()) else { return Vec::new() };
     let mut found: Vec<String> = values
@@ -25,13 +26,38 @@ fn differences(path: &str, schema: &Value, values: &Value) -> Vec<String> {
         .filter(|key| !properties.contains_key(*key))
         .map(|key| format!("{path}.{key}: no schema"))
         .collect();
-    for (key, schema) in properties.iter().filter(|(key, _)| *key != "global") {
+    for (key, schema) in properties {
         match values.get(key) {
             Some(value) => found.extend(differences(&format!("{path}.{key}"), schema, value)),
             None => found.push(format!("{path}.{key}: no value")),
         }
     }
     found
+}
+
+/// Null in place of every value that the schema requires, or of the others; in place of maps, or of what they hold.
+pub fn nulls(required: bool, whole_maps: bool) -> Value {
+    nulls_of(&read("values.schema.json"), &read("values.yaml"), required, whole_maps)
+}
+
+fn nulls_of(schema: &Value, values: &Value, required: bool, whole_maps: bool) -> Value {
+    let listed = schema["required"].as_array();
+    let is_required = |key: &str| listed.is_some_and(|list| list.iter().any(|found| found == key));
+    let mut found = Map::new();
+    for (key, schema) in schema["properties"].as_object().unwrap() {
+        // A selector that is empty by default has keys that everybody knows.
+        let Some(values) = values.get(key) else { continue };
+        let inner = schema["properties"].is_object();
+        let value = if is_required(key) == required && (whole_maps || !inner) {
+            Value::Null
+        } else if inner {
+            nulls_of(schema, values, required, whole_maps)
+        } else {
+            continue;
+        };
+        found.insert(key.clone(), value);
+    }
+    json!(found)
 }
 
 #[test]

@@ -1,10 +1,11 @@
 {{- define "outrider.fullname" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name }}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
-{{- else if contains .Chart.Name .Release.Name }}
+{{- else if contains $name .Release.Name }}
 {{- .Release.Name | trunc 63 | trimSuffix "-" }}
 {{- else }}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 
@@ -35,13 +36,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "outrider.image" -}}
+{{- $registry := (.Values.global | default dict).imageRegistry | default .Values.image.registry }}
 {{- with .Values.image }}
-{{- $name := list .registry .repository | compact | join "/" }}
+{{- $name := list $registry .repository | compact | join "/" }}
 {{- if .digest }}
 {{- printf "%s@%s" $name .digest }}
 {{- else }}
 {{- printf "%s:%s" $name (.tag | default $.Chart.AppVersion) }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* For an `imagePullSecrets` of a pod, which is left out when there are none. */}}
+{{- define "outrider.imagePullSecrets" -}}
+{{- $secrets := list }}
+{{- range concat ((.Values.global | default dict).imagePullSecrets | default list) (.Values.imagePullSecrets | default list) }}
+{{- $secrets = append $secrets (ternary (dict "name" .) . (kindIs "string" .)) }}
+{{- end }}
+{{- with $secrets | uniq -}}
+imagePullSecrets:
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 
@@ -86,7 +100,7 @@ cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/outrider-webhook
 {{- end }}
 
 {{- define "outrider.excludedNamespaces" -}}
-{{- concat (list "kube-system" "kube-public" "kube-node-lease" .Release.Namespace) .Values.excludedNamespaces | sortAlpha | uniq | toJson }}
+{{- concat (list "kube-system" "kube-public" "kube-node-lease" .Release.Namespace) (.Values.excludedNamespaces | default list) | sortAlpha | uniq | toJson }}
 {{- end }}
 
 {{- /* A webhook of the list in `parts` with what the values say; those for pods are known by their namespaceSelector. */}}
@@ -102,7 +116,7 @@ cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/outrider-webhook
 {{- $_ := set $webhook "failurePolicy" $values.failurePolicy }}
 {{- $byName := first $webhook.namespaceSelector.matchExpressions }}
 {{- $_ := set $byName "values" (include "outrider.excludedNamespaces" .root | fromJsonArray) }}
-{{- $selector := deepCopy $values.namespaceSelector }}
+{{- $selector := deepCopy ($values.namespaceSelector | default dict) }}
 {{- $_ := set $selector "matchExpressions" (concat $webhook.namespaceSelector.matchExpressions ($selector.matchExpressions | default list)) }}
 {{- $_ := set $webhook "namespaceSelector" $selector }}
 {{- with $values.objectSelector }}
@@ -122,22 +136,27 @@ cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/outrider-webhook
 {{- /* What a pod that runs one command has in common with those of the Deployment. */}}
 {{- define "outrider.hookPod" -}}
 {{- $root := .root }}
+{{- with include "outrider.imagePullSecrets" $root }}
+{{ . }}
+{{- end }}
 {{- with $root.Values }}
-{{- with .imagePullSecrets }}
-imagePullSecrets:
+{{- with .podSecurityContext }}
+securityContext:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-securityContext:
-  {{- toYaml .podSecurityContext | nindent 2 }}
 containers:
 - name: {{ first $.args }}
   image: {{ include "outrider.image" $root }}
   imagePullPolicy: {{ .image.pullPolicy }}
   args: {{ toJson $.args }}
+  {{- with .resources }}
   resources:
-    {{- toYaml .resources | nindent 4 }}
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .securityContext }}
   securityContext:
-    {{- toYaml .securityContext | nindent 4 }}
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- with .nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
