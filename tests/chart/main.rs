@@ -10,6 +10,7 @@ mod dashboard;
 mod helm;
 mod kustomize;
 mod promtool;
+mod refusals;
 mod release;
 mod render;
 mod served;

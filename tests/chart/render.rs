@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use clap::Parser as _;
 use cluster::{Cluster, Options};
@@ -13,8 +13,7 @@ use outrider::world::Exclusion;
 use serde_json::{Value, json};
 
 use crate::cluster_objects::{install_cert_manager, install_prometheus_operator};
-use crate::helm::{CHART, failed, find, helm, identity, objects, succeeded, template};
-use crate::values;
+use crate::helm::{CHART, find, helm, identity, objects, succeeded, template};
 
 const CONFIGURATIONS: [(&str, &str); 2] =
     [("MutatingWebhookConfiguration", "outrider-mutating"), ("ValidatingWebhookConfiguration", "outrider-validating")];
@@ -137,87 +136,6 @@ fn the_binary_takes_the_arguments_and_excludes_the_namespaces_of_the_rules() {
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         agree_on_namespaces(&objects(&succeeded(&template(&set))));
     }
-}
-
-#[test]
-#[ignore = "needs helm: make test"]
-fn a_typo_and_a_value_of_another_type_are_refused_by_name() {
-    let table = [
-        ("replica=3", "additional properties 'replica' not allowed"),
-        ("webhook.failurepolicy=Ignore", "additional properties 'failurepolicy' not allowed"),
-        ("kinds.cronjobs.enabled=true", "additional properties 'cronjobs' not allowed"),
-        ("webhook.failurePolicy=Maybe", "value must be one of 'Fail', 'Ignore'"),
-        ("webhook.timeoutSeconds=31", "maximum: got 31, want 30"),
-        ("drainDelay=10", "got number, want string"),
-        ("certManager.createSelfSignedIssuer=false", "name an issuer of yours"),
-        ("serviceMonitor.enabled=true,metrics.enabled=false", "serviceMonitor.enabled needs metrics.enabled"),
-    ];
-    for (set, said) in table {
-        let stderr = failed(&template(&["--set", set]));
-        assert!(stderr.contains(said), "{set}: {stderr}");
-    }
-}
-
-/// `helm template` with these values and flags.
-fn template_of(values: &Value, flags: &[&str]) -> Output {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(file.path(), values.to_string()).unwrap();
-    template(&[&[format!("--values={}", file.path().display()).as_str()], flags].concat())
-}
-
-/// Where there is a null.
-fn null_at(path: &str, value: &Value) -> Vec<String> {
-    match value {
-        Value::Null => vec![path.to_owned()],
-        Value::Array(items) => items.iter().flat_map(|item| null_at(&format!("{path}[]"), item)).collect(),
-        Value::Object(fields) => {
-            fields.iter().flat_map(|(key, value)| null_at(&format!("{path}.{key}"), value)).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// Helm takes the default of a value away where somebody writes null, or nothing behind its colon.
-#[test]
-#[ignore = "needs helm: make test"]
-fn a_null_leaves_the_value_out_of_every_object() {
-    let features = ["autoscaling", "serviceMonitor", "prometheusRule", "grafanaDashboard", "networkPolicy"];
-    let mut flags = features.map(|feature| format!("--set={feature}.enabled=true")).to_vec();
-    flags.push("--set=podDisruptionBudget.maxUnavailable=1".to_owned());
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    for whole_maps in [false, true] {
-        let rendered = objects(&succeeded(&template_of(&values::nulls(false, whole_maps), &flags)));
-        agree_on_namespaces(&rendered);
-        for object in &rendered {
-            let (kind, name) = identity(object);
-            assert_eq!(null_at("", object), Vec::<String>::new(), "{kind} {name}");
-        }
-        let pod = &find(&rendered, "Deployment", "outrider")["spec"]["template"]["spec"];
-        let args = pod["containers"][0]["args"].as_array().unwrap();
-        assert!(args.iter().all(|arg| !arg.as_str().unwrap().ends_with('=')), "{args:?}");
-    }
-}
-
-#[test]
-#[ignore = "needs helm: make test"]
-fn a_null_in_place_of_a_value_that_is_needed_is_refused_by_name() {
-    fn each_is_named(path: &str, nulls: &Value, said: &str) {
-        for (key, value) in nulls.as_object().unwrap() {
-            if value.is_null() {
-                let line = said.lines().find(|line| line.contains(&format!("- at '{path}': missing propert")));
-                assert!(line.is_some_and(|line| line.contains(&format!("'{key}'"))), "{path}/{key}: {said}");
-            }
-            if value.is_object() {
-                each_is_named(&format!("{path}/{key}"), value, said);
-            }
-        }
-    }
-    for whole_maps in [false, true] {
-        let nulls = values::nulls(true, whole_maps);
-        each_is_named("", &nulls, &failed(&template_of(&nulls, &[])));
-    }
-    let neither = failed(&template(&["--set=podDisruptionBudget.maxUnavailable=null"]));
-    assert!(neither.contains("podDisruptionBudget needs minAvailable or maxUnavailable"), "{neither}");
 }
 
 #[test]
