@@ -101,6 +101,7 @@ impl Connection {
         Ok(Clients {
             sidecarsets: self.listening(&world.sidecarsets.contact)?,
             namespaces: self.listening(&world.namespaces.contact)?,
+            version: self.client()?,
         })
     }
 

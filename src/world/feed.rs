@@ -41,6 +41,7 @@ pub struct Feed {
     sources: BTreeMap<String, Source>,
     sets_changed: bool,
     namespaces_changed: bool,
+    version_changed: bool,
     next: Snapshot,
 }
 
@@ -73,6 +74,7 @@ impl Feed {
             // The first publication is due even when there is nothing in the cluster.
             sets_changed: true,
             namespaces_changed: true,
+            version_changed: false,
             next,
         }
     }
@@ -147,9 +149,15 @@ impl Feed {
         Effect::Decisions
     }
 
+    /// Takes in the minor version of the API server.
+    pub fn apply_version(&mut self, minor: Option<u32>) {
+        self.version_changed |= self.next.minor_version != minor;
+        self.next.minor_version = minor;
+    }
+
     /// Whether a decision could come out differently than with the snapshot published last.
     pub const fn is_stale(&self) -> bool {
-        self.sets_changed || self.namespaces_changed
+        self.sets_changed || self.namespaces_changed || self.version_changed
     }
 
     /// Replaces the snapshot, if it is stale.
@@ -166,6 +174,7 @@ impl Feed {
         target.store(Arc::new(self.next.clone()));
         self.sets_changed = false;
         self.namespaces_changed = false;
+        self.version_changed = false;
     }
 }
 
@@ -201,6 +210,17 @@ mod tests {
         feed.apply_set(&set("a", 1, "proxy:1"));
         feed.publish(&target);
         assert_eq!(target.load().generation, 2);
+    }
+
+    #[test]
+    fn a_version_of_the_api_server_is_published_when_it_is_another() {
+        let (mut feed, target) = feed();
+        feed.publish(&target);
+        for (minor, generation) in [(None, 1), (Some(30), 2), (Some(30), 2), (Some(31), 3)] {
+            feed.apply_version(minor);
+            feed.publish(&target);
+            assert_eq!((target.load().minor_version, target.load().generation), (minor, generation));
+        }
     }
 
     #[test]

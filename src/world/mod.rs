@@ -11,6 +11,7 @@ pub mod sets;
 pub mod slim;
 pub mod snapshot;
 pub mod standalone;
+pub mod version;
 pub mod watch;
 
 pub use snapshot::{Exclusion, Snapshot};

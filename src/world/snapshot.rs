@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub exclusion: Arc<Exclusion>,
     /// Whether a namespace that has not been seen may appear yet: true with a cluster, false offline.
     pub namespaces_may_appear: bool,
+    /// The minor version of Kubernetes that the API server is; unknown offline, and until it has answered.
+    pub minor_version: Option<u32>,
 }
 
 /// A namespace with this label is excluded, whatever the label's value.

@@ -25,6 +25,7 @@ use crate::world::relist::Relist;
 use crate::world::sets::SetTable;
 use crate::world::slim::Slim;
 use crate::world::snapshot::Snapshot;
+use crate::world::version::minor_versions;
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
 /// for their new namespace are answered 503 until then.
@@ -140,12 +141,14 @@ impl World {
     }
 }
 
-/// The clients of the two watches, each with the [`Contact`] of its [`Model`] listening in.
+/// The clients of the two watches, each with the [`Contact`] of its [`Model`] listening in, and of what is asked beside them.
 pub struct Clients {
     /// For sets.
     pub sidecarsets: Client,
     /// For namespaces.
     pub namespaces: Client,
+    /// For its version. Nobody listens in: an answer says nothing about a watch.
+    pub version: Client,
 }
 
 /// How this process watches: with bookmarks, and in rounds of a minute.
@@ -153,12 +156,14 @@ pub fn watch_config() -> watcher::Config {
     watcher::Config::default().timeout(WATCH_SECONDS)
 }
 
-/// Watches until cancelled. Failures are logged and tried again, for ever.
+/// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: CancellationToken) {
     let sets = watcher(Api::<Guarded<SidecarSet>>::all(clients.sidecarsets), watch_config());
     let mut sets = pin!(sets.backoff(Patience::default()));
     let namespaces = watcher(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config());
     let mut namespaces = pin!(namespaces.backoff(Patience::default()));
+
+    let mut versions = pin!(minor_versions(clients.version));
 
     let mut intake = Intake::of(&world);
     let mut pace = Pace::default();
@@ -173,6 +178,7 @@ pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: Cancell
             }
             Some(event) = namespaces.next() => intake.namespace(event, &mut feed),
             Some(event) = sets.next() => intake.set(event, &mut feed),
+            Some(minor) = versions.next() => feed.apply_version(minor),
         }
     }
 }

@@ -26,6 +26,22 @@ fn an_unknown_field_of_a_container_is_kept_with_a_warning() {
     assert_eq!(stored["spec"]["containers"][0]["imagePullPolcy"], "Always");
 }
 
+/// `KUBE_VERSION=v1.30.14` shows the other side of it.
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn a_set_whose_pods_the_api_server_is_too_old_for_is_taken_with_a_warning() {
+    let room = Room::new("too-new");
+    let minor = room.stage.cluster.minor_version();
+    let manifest = SET.replace("image: 'proxy:1'", "image: 'proxy:1', env: [{name: 1st}]");
+    let output = room.kubectl(&["apply", "-f", "-"], Some(&manifest));
+    assert!(output.success(), "{}", output.stderr);
+    let expected = format!(
+        "Warning: spec.containers[0].env[0].name: the API server refuses pods with variables of such a name: it is Kubernetes 1.{minor}, \
+         and 1.32 is the first that takes them\n"
+    );
+    assert_eq!(output.stderr, if minor < 32 { expected } else { String::new() });
+}
+
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn kubectl_explains_the_fields() {

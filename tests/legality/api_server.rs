@@ -13,6 +13,7 @@ const NEWEST_FIELD: u32 = 36;
 pub struct ApiServer {
     client: Client,
     namespace: String,
+    minor_version: u32,
     /// What it does about fields that it does not know.
     field_validation: &'static str,
 }
@@ -26,8 +27,14 @@ impl ApiServer {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         // A field that is misspelt here must not pass. Where fields are too new for it, the API server drops them from what a
         // webhook answers, so it must here.
-        let field_validation = if cluster.minor_version() >= NEWEST_FIELD { "Strict" } else { "Ignore" };
-        Self { client: Client::try_from(config).unwrap(), namespace: namespace.name().to_owned(), field_validation }
+        let minor_version = cluster.minor_version();
+        let field_validation = if minor_version >= NEWEST_FIELD { "Strict" } else { "Ignore" };
+        let client = Client::try_from(config).unwrap();
+        Self { client, namespace: namespace.name().to_owned(), minor_version, field_validation }
+    }
+
+    pub const fn minor_version(&self) -> u32 {
+        self.minor_version
     }
 
     pub fn namespace(&self) -> &str {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api_server::{ApiServer, as_sent_to_webhooks};
-use crate::ours::{Answer, Outrider, refusal_of_set};
+use crate::ours::{Answer, Outrider, is_warned_of, refusal_of_set};
 use crate::pair::Pair;
 
 /// What came of one question to both.
@@ -12,12 +12,12 @@ pub enum Outcome {
     PodIllegal,
     /// We left the pod alone, for this reason.
     Untouched(String),
-    /// We injected, and the result is legal.
-    Injected,
+    /// We injected, and the result is legal. Whether we had warned that it is not on this API server, and the result.
+    Injected(bool, Value),
     /// Both refuse; our words.
     Refused(String),
-    /// We injected, and the result is illegal: the API server's words, and the result.
-    Broken(String, Value),
+    /// We injected, and the result is illegal: the API server's words, whether we had warned of that, and the result.
+    Broken(String, bool, Value),
     /// We refused what the API server takes: our words, and what it takes.
     OverRefusal(String, Value),
 }
@@ -35,8 +35,9 @@ pub async fn judge(api_server: &ApiServer, pair: &Pair) -> Vec<Outcome> {
     }
     let Ok(stored) = api_server.judge(&pair.pod).await else { return vec![Outcome::PodIllegal] };
     let outrider = Outrider::with(&pair.sets);
+    let warned = pair.sets.iter().any(|set| is_warned_of(set, api_server.minor_version()));
     for pod in [pair.pod.clone(), as_sent_to_webhooks(&stored)] {
-        outcomes.extend(judge_pod(api_server, &outrider, &pod, pair.sets.len() == 1).await);
+        outcomes.extend(judge_pod(api_server, &outrider, &pod, pair.sets.len() == 1, warned).await);
     }
     outcomes
 }
@@ -48,12 +49,18 @@ async fn judge_set(api_server: &ApiServer, set: &Value, pod: &Value) -> Option<O
     Some(refused(api_server, message, forced).await)
 }
 
-async fn judge_pod(api_server: &ApiServer, outrider: &Outrider, pod: &Value, is_alone: bool) -> Option<Outcome> {
+async fn judge_pod(
+    api_server: &ApiServer,
+    outrider: &Outrider,
+    pod: &Value,
+    is_alone: bool,
+    warned: bool,
+) -> Option<Outcome> {
     match outrider.answer(pod, api_server.namespace()) {
         Answer::Untouched(reason) => Some(Outcome::Untouched(reason)),
         Answer::Injected(injected) => Some(match api_server.judge(&injected).await {
-            Ok(_) => Outcome::Injected,
-            Err(theirs) => Outcome::Broken(theirs, injected),
+            Ok(_) => Outcome::Injected(warned, injected),
+            Err(theirs) => Outcome::Broken(theirs, warned, injected),
         }),
         // Of several sets it cannot be told which to force upon the pod.
         Answer::Refused { .. } if !is_alone => None,

@@ -107,11 +107,24 @@ impl Outrider {
 
 /// What we say about a set when it is written: what is wrong with it, if anything.
 pub fn refusal_of_set(set: &Value) -> Option<String> {
+    let response = response_to_set(set, &Snapshot::default());
+    (response["allowed"] != true).then(|| response["status"]["message"].as_str().unwrap().to_owned())
+}
+
+/// Whether we warn of a set, when it is written, that an API server of this minor version refuses its pods.
+pub fn is_warned_of(set: &Value, minor: u32) -> bool {
+    let response = response_to_set(set, &Snapshot { minor_version: Some(minor), ..Snapshot::default() });
+    let warnings = response["warnings"].as_array().into_iter().flatten();
+    warnings.into_iter().any(|warning| warning.as_str().unwrap().contains("the API server refuses pods with"))
+}
+
+fn response_to_set(set: &Value, snapshot: &Snapshot) -> Value {
     let registry = registry(&Kinds::default());
     let set = changed(set, &reply(&registry, &mutating_rule().path(Phase::Mutating), &review_of_set(set)));
-    let reply = reply(&registry, &validating_rule().path(Phase::Validating), &review_of_set(&set));
-    let response = &reply["response"];
-    (response["allowed"] != true).then(|| response["status"]["message"].as_str().unwrap().to_owned())
+    let review = review_of_set(&set);
+    let endpoint = &registry.find(&validating_rule().path(Phase::Validating)).unwrap().endpoint;
+    let answer: Value = serde_json::from_slice(&endpoint.answer(&review, snapshot).unwrap().body).unwrap();
+    answer["response"].clone()
 }
 
 fn reply(registry: &Registry<Snapshot>, path: &str, review: &[u8]) -> Value {

@@ -32,15 +32,19 @@ impl Report {
         let what = match outcome {
             Outcome::PodIllegal => "pod illegal by itself".to_owned(),
             Outcome::Untouched(reason) => format!("not touched: {reason}"),
-            Outcome::Injected => "injected, and legal".to_owned(),
+            Outcome::Injected(false, _) => "injected, and legal".to_owned(),
+            Outcome::Injected(true, pod) => {
+                list(&mut self.over_refused, question, "warned of, and legal", &pod);
+                "WARNED OF, AND LEGAL".to_owned()
+            }
             Outcome::Refused(ours) => {
                 let reason = ours.split(':').next().unwrap().to_owned();
                 self.agreed.push(ours);
                 format!("refused by both: {reason}")
             }
-            Outcome::Broken(theirs, pod) => {
-                if let Some(Newer { since, words }) = missing(VALUES, self.minor, &theirs) {
-                    format!("injected, and illegal before 1.{since}: {words}")
+            Outcome::Broken(theirs, warned, pod) => {
+                if let Some(Newer { since, words }) = missing(VALUES, self.minor, &theirs).filter(|_| warned) {
+                    format!("injected, warned of, and illegal before 1.{since}: {words}")
                 } else {
                     list(&mut self.broken, question, &theirs, &pod);
                     "INJECTED, AND ILLEGAL".to_owned()

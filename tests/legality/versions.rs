@@ -17,9 +17,9 @@ pub const VALUES: &[Newer] = &[
     newer(32, "a valid environment variable name must consist of alphabetic characters"),
     // PodLifecycleSleepActionAllowZero
     newer(33, "sleep: Invalid value: 0: must be greater than 0"),
-    // ContainerRestartRules
-    newer(35, "restartPolicy: Forbidden: may not be set for non-init containers"),
-    newer(35, "restartPolicy: Unsupported value: \"OnFailure\": supported values: \"Always\""),
+    // ContainerRestartRules, a gate that there is since 1.34: without it, that version drops the field.
+    newer(34, "restartPolicy: Forbidden: may not be set for non-init containers"),
+    newer(34, "restartPolicy: Unsupported value: \"OnFailure\": supported values: \"Always\""),
     // RestartAllContainersOnContainerExits
     newer(36, "action: Unsupported value: \"RestartAllContainers\""),
     // EnvFiles: `fileKeyRef` is dropped.

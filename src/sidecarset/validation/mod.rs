@@ -6,6 +6,7 @@
 mod conflicts;
 mod names;
 mod node;
+mod older;
 mod pod;
 mod selectors;
 mod shape;
@@ -157,4 +158,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     let spec = Node::root(object, "spec");
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
+    if let Some(minor) = world.minor_version {
+        older::warn(&spec, minor, warnings);
+    }
 }

@@ -4,6 +4,7 @@ mod conflicts;
 mod containers;
 mod data;
 mod golden;
+mod older;
 mod properties;
 mod rare;
 mod spec;
