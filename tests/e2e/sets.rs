@@ -79,4 +79,7 @@ fn applying_the_same_set_again_changes_nothing() {
         assert_eq!(room.get(&["sidecarset", room.name()]), before, "{how:?}");
         assert_eq!(before["metadata"]["generation"], 1);
     }
+    // `kubectl apply` says "configured" where a list has got defaults: it compares lists of custom resources as a whole.
+    let diff = room.kubectl(&["diff", "-f", "-"], Some(SET));
+    assert!(diff.success() && diff.stdout.is_empty(), "{}{}", diff.stdout, diff.stderr);
 }
