@@ -1,5 +1,6 @@
 //! A release on a real API server, from install to uninstall.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -100,6 +101,7 @@ fn a_release_is_installed_upgraded_and_uninstalled_without_a_trace() {
     definitions_follow_the_chart(&release);
     retired(&release);
     uninstalled_and_back(&release);
+    pods_pass_from_the_first_moment_where_that_is_asked_for(&release);
 }
 
 fn an_upgrade_leaves_failure_policy_to_outrider_where_that_may_turn_it(release: &Release) {
@@ -116,6 +118,59 @@ fn an_upgrade_leaves_failure_policy_to_outrider_where_that_may_turn_it(release: 
     assert_eq!(policies(), ["Ignore"; 2]);
     release.upgrade(&[]);
     assert_eq!(policies(), ["Fail"; 2], "without the flag it is the chart's again");
+}
+
+/// Until a replica has served, which here is never.
+fn pods_pass_from_the_first_moment_where_that_is_asked_for(release: &Release) {
+    let flag = "--set=webhook.failOpenWhenScaledToZero=true";
+    succeeded(&release.install(&[flag]));
+    let state = || WATCHED[..2].iter().map(|object| State::of(&release.get(object))).collect::<Vec<_>>();
+    let opened = state();
+    for (object, state) in WATCHED.iter().zip(&opened) {
+        assert!(state.policies.values().all(|policy| policy == "Ignore"), "{object}: {:?}", state.policies);
+        let was: Vec<&str> = state.was.keys().map(String::as_str).collect();
+        assert_eq!(was, state.policies.keys().collect::<Vec<_>>(), "{object}");
+        assert!(state.was.values().all(|policy| policy == "Fail"), "{object}: {:?}", state.was);
+    }
+    let pod = ["run", "early", "--namespace=default", "--image=web", "--labels=app=web", "--dry-run=server"];
+    release.cluster.kubectl_ok(&pod, None).unwrap();
+
+    release.upgrade(&[flag, "--set=log.level=debug"]);
+    assert_eq!(state(), opened, "an upgrade finds nobody there either");
+    for object in &WATCHED[..2] {
+        let webhooks = release.get(object)["webhooks"].as_array().unwrap().len();
+        let mut closing = vec![json!({"op": "remove", "path": "/metadata/annotations/outrider.dev~1fail-open"})];
+        closing.extend(
+            (0..webhooks)
+                .map(|at| json!({"op": "replace", "path": format!("/webhooks/{at}/failurePolicy"), "value": "Fail"})),
+        );
+        release.cluster.kubectl_ok(&["patch", object, "--type=json", "-p", &json!(closing).to_string()], None).unwrap();
+    }
+    let closed = state();
+    for arguments in [&[flag][..], &[flag, "--set=log.level=info"]] {
+        release.upgrade(arguments);
+        assert_eq!(state(), closed, "an upgrade opens nothing");
+    }
+    succeeded(&release.helm(&["uninstall", "outrider", "--wait", "--timeout=60s"]));
+}
+
+/// What the API server does while nobody answers for a webhook configuration.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    policies: BTreeMap<String, String>,
+    was: BTreeMap<String, String>,
+}
+
+impl State {
+    fn of(configuration: &Value) -> Self {
+        let webhooks = configuration["webhooks"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let policies = webhooks.map(|webhook| (text(&webhook["name"]), text(&webhook["failurePolicy"]))).collect();
+        let record = configuration["metadata"]["annotations"]["outrider.dev/fail-open"].as_str();
+        let record = record.map(|text| serde_json::from_str::<Value>(text).unwrap());
+        let was = record.map(|record| serde_json::from_value(record["was"].clone()).unwrap()).unwrap_or_default();
+        Self { policies, was }
+    }
 }
 
 /// To a version that does not know a field, and back to the one that does.

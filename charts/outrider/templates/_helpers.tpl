@@ -126,11 +126,16 @@ cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/outrider-webhook
 {{- $_ := set $webhook "matchConditions" . }}
 {{- end }}
 {{- end }}
-{{- /* Fail is the API server's default. An upgrade puts back what the chart says, also what Outrider turned to Ignore. */}}
-{{- if and $values.failOpenWhenScaledToZero (eq $webhook.failurePolicy "Fail") }}
-{{- $_ := unset $webhook "failurePolicy" }}
+{{- toYaml $webhook }}
 {{- end }}
-{{- list $webhook | toYaml }}
+
+{{- /* Whether nobody has answered for the configuration yet, or nobody does now: it is not there, or turned to Ignore by Outrider.
+Without a cluster, as for `helm template`, nothing is known, and nothing would close what was left open. */}}
+{{- define "outrider.unanswered" -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" }}
+{{- $live := lookup "admissionregistration.k8s.io/v1" .kind "" .name }}
+{{- if or (not $live) (hasKey ($live.metadata.annotations | default dict) "outrider.dev/fail-open") }}true{{ end }}
+{{- end }}
 {{- end }}
 
 {{- /* What a pod that runs one command has in common with those of the Deployment. */}}

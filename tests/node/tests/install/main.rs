@@ -12,6 +12,7 @@ mod workloads;
 
 use node::{Image, Node, isolated};
 use release::Release;
+use workloads::step;
 
 /// What people do with it once it is installed; no create fails while it is changed.
 fn used_while(node: &Node, change: impl FnOnce()) {
@@ -76,6 +77,7 @@ fn outrider_writes_ca_bundle_and_lets_pods_pass_while_it_is_scaled_to_zero() {
         let release = Release::new(node);
         let values = "--set=webhook.writeCaBundle=true,webhook.failOpenWhenScaledToZero=true";
         release.install(&[values]);
+        step("installed open: failurePolicy is Fail from when a replica serves", || scaled_to_zero::closed(node));
         serving::ca_bundle_is_of_the_secret(node);
         used_while(node, || serving::renew_certificate(node));
         scaled_to_zero::pods_pass_without_a_companion_while_nobody_serves(node, || {

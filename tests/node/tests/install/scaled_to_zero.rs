@@ -26,14 +26,19 @@ pub fn pods_pass_without_a_companion_while_nobody_serves(node: &Node, upgrade: i
         assert_eq!(try_create(node).as_deref(), Ok("web"));
         step("scaled up again: failurePolicy is as it was", || {
             scale(node, &replicas);
-            let closed = || {
-                let found = policies(node);
-                Ok((found != "Fail").then_some(found))
-            };
-            node.cluster().wait_for("failurePolicy to be Fail again", closed).unwrap();
+            closed(node);
         });
     });
     assert_eq!(try_create(node).as_deref(), Ok("companion web"));
+}
+
+/// The first replica sees to it, after an installation too.
+pub fn closed(node: &Node) {
+    let open = || {
+        let found = policies(node);
+        Ok((found != "Fail").then_some(found))
+    };
+    node.cluster().wait_for("failurePolicy to be Fail", open).unwrap();
     let annotations = kubectl(node, &["get", CONFIGURATIONS, "-o=jsonpath={.items[*].metadata.annotations}"]);
     assert!(!annotations.contains("outrider.dev/fail-open"), "{annotations}");
 }
