@@ -83,8 +83,8 @@ fn tell_of_removal(told: &mut Told, name: &str, outcome: &Result<uninstall::Outc
         Ok(uninstall::Outcome::Removed { process: Some(process) }) if !dry_run => {
             let _ = writeln!(
                 told.aside,
-                "outrider: {name}: the process at {process} registered it (--register-webhooks); while that runs, it registers \
-                 whatever has a definition again"
+                "outrider: {name}: the process at {process} registered it (--register-webhooks); while that runs, it does so \
+                 again for every kind that has a definition"
             );
             writeln!(told.result, "{name}: removed")
         }
