@@ -16,6 +16,11 @@ impl Trouble {
         self.is_news_at(what, Instant::now())
     }
 
+    /// Takes note that it is over: if it comes again, that is news.
+    pub fn over(&mut self) {
+        self.0 = None;
+    }
+
     fn is_news_at(&mut self, what: &impl Display, now: Instant) -> bool {
         let what = what.to_string();
         let is_told =
@@ -38,5 +43,13 @@ mod tests {
         let told = [("a", 0), ("a", 1), ("b", 2), ("b", 61), ("b", 62), ("a", 63), ("a", 122)]
             .map(|(what, seconds)| trouble.is_news_at(&what, start + Duration::from_secs(seconds)));
         assert_eq!(told, [true, false, true, false, true, true, false]);
+    }
+
+    #[test]
+    fn the_same_is_told_at_once_after_it_was_over() {
+        let (mut trouble, now) = (Trouble::default(), Instant::now());
+        assert!(trouble.is_news_at(&"a", now));
+        trouble.over();
+        assert!(trouble.is_news_at(&"a", now));
     }
 }

@@ -81,6 +81,7 @@ impl Narrowing {
             let pause = match pass.unwrap_or(Err(Error::Timeout)) {
                 Ok(Some(_)) if !self.enabled => return std::future::pending().await,
                 Ok(observed) => {
+                    trouble.over();
                     let pause = match observed {
                         None => self.retry(),
                         Some(_) if left.is_zero() => CHECK,

@@ -7,6 +7,7 @@ pub mod guarded;
 pub mod namespace;
 pub mod patience;
 pub mod relist;
+pub mod report;
 pub mod sets;
 pub mod slim;
 pub mod snapshot;

@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use crate::world::feed::{Effect, Feed};
 use crate::world::guarded::Guarded;
 use crate::world::patience::Patience;
 use crate::world::relist::Relist;
+use crate::world::report::report;
 use crate::world::sets::SetTable;
 use crate::world::slim::Slim;
 use crate::world::snapshot::Snapshot;
@@ -234,6 +235,7 @@ impl Intake<'_> {
     }
 
     fn set(&mut self, event: Result<Event<Guarded<SidecarSet>>, watcher::Error>, feed: &mut Feed) {
+        report(&event, &mut self.trouble.0);
         match event {
             Ok(Event::Init) => self.sets.begin(),
             Ok(Event::Apply(guarded) | Event::InitApply(guarded)) => {
@@ -260,7 +262,7 @@ impl Intake<'_> {
                 }
                 self.world.sidecarsets.mark_synced();
             }
-            Err(error) => report::<SidecarSet>(&error, &mut self.trouble.0),
+            Err(_) => {}
         }
     }
 
@@ -270,6 +272,7 @@ impl Intake<'_> {
     }
 
     fn namespace(&mut self, event: Result<Event<Slim<Namespace>>, watcher::Error>, feed: &mut Feed) {
+        report(&event, &mut self.trouble.1);
         match event {
             Ok(Event::Init) => self.namespaces.begin(),
             Ok(Event::Apply(namespace) | Event::InitApply(namespace)) => {
@@ -289,40 +292,13 @@ impl Intake<'_> {
                 }
                 self.world.namespaces.mark_synced();
             }
-            Err(error) => report::<Namespace>(&error, &mut self.trouble.1),
+            Err(_) => {}
         }
     }
 
     fn namespace_gone(&self, name: String, feed: &mut Feed) {
         let effect = feed.remove_namespace(&name);
         self.tell(effect, Change::Namespace(name.into()));
-    }
-}
-
-/// Says what is wrong with a watch, and what to do where that is known.
-pub fn report<K: Resource<DynamicType = ()>>(error: &watcher::Error, trouble: &mut Trouble) {
-    let kind = K::kind(&());
-    if !trouble.is_news(error) {
-        return;
-    }
-    match status_code(error) {
-        // The usual 410 after a long interruption; the watcher lists again.
-        Some(410) => tracing::debug!(%kind, %error, "Watch is too old, listing again"),
-        Some(404) => tracing::error!(%kind, "The API server does not know this kind; apply `outrider manifests crds`"),
-        Some(403) => {
-            tracing::error!(%kind, %error, "Not allowed to watch; apply `outrider manifests rbac`");
-        }
-        _ => tracing::warn!(%kind, %error, "Watch failed, trying again"),
-    }
-}
-
-fn status_code(error: &watcher::Error) -> Option<u16> {
-    match error {
-        watcher::Error::WatchError(status)
-        | watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
-        _ => None,
     }
 }
 

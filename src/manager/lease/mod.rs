@@ -136,7 +136,7 @@ impl<S: Store> Elector<S> {
             let start = Instant::now();
             match timeout_at(start + self.times.renew_deadline, self.step(campaign)).await {
                 Ok(Ok(true)) => return start,
-                Ok(Ok(false) | Err(Error::Conflict)) => {}
+                Ok(Ok(false) | Err(Error::Conflict)) => trouble.over(),
                 Ok(Err(error)) if trouble.is_news(&error) => {
                     tracing::warn!(%error, "Cannot campaign for the lease, trying again");
                 }

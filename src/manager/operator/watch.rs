@@ -14,7 +14,8 @@ use crate::logging::trouble::Trouble;
 use crate::world::guarded::Guarded;
 use crate::world::patience::Patience;
 use crate::world::relist::Relist;
-use crate::world::watch::{report, watch_config};
+use crate::world::report::report;
+use crate::world::watch::watch_config;
 
 /// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
 /// of; a relist tells nothing about what is as it was. `listed` is cancelled when the whole collection was read once.
@@ -47,6 +48,7 @@ struct Intake<K, F> {
 
 impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> Intake<K, F> {
     fn take_in(&mut self, event: Result<Event<Guarded<K>>, watcher::Error>) {
+        report(&event, &mut self.trouble);
         match event {
             Ok(Event::Init) => self.relist.begin(),
             Ok(Event::Apply(guarded) | Event::InitApply(guarded)) => self.is(guarded),
@@ -56,7 +58,7 @@ impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> Intake<K, F> {
                     self.gone(&key);
                 }
             }
-            Err(error) => report::<K>(&error, &mut self.trouble),
+            Err(_) => {}
         }
     }
 

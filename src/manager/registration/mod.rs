@@ -172,6 +172,8 @@ impl SelfRegistration {
                         tracing::warn!(%error, "The webhook configurations are not in order, trying again");
                     }
                     pause = RETRY;
+                } else {
+                    trouble.over();
                 }
             }
             tokio::select! {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -22,7 +21,8 @@ use crate::sidecarset::controller::programmed::Coverage;
 use crate::world::Snapshot;
 use crate::world::patience::Patience;
 use crate::world::relist::Relist;
-use crate::world::watch::{Change, World, report, watch_config};
+use crate::world::report::report;
+use crate::world::watch::{Change, World, watch_config};
 
 type Sets = BTreeSet<Arc<str>>;
 
@@ -110,6 +110,7 @@ impl Intake<'_> {
 
     /// Takes in an event; returns the sets that it concerns.
     fn pod(&mut self, event: Result<Event<WatchedPod>, watcher::Error>) -> Sets {
+        report(&event, &mut self.trouble);
         match event {
             Ok(Event::Init) => {
                 self.relist.begin();
@@ -122,10 +123,7 @@ impl Intake<'_> {
                 let gone = self.relist.finish();
                 gone.iter().flat_map(|key| self.update(key, None)).collect()
             }
-            Err(error) => {
-                report::<Pod>(&error, &mut self.trouble);
-                Sets::new()
-            }
+            Err(_) => Sets::new(),
         }
     }
 
