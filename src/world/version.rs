@@ -6,7 +6,7 @@ use futures::Stream;
 use futures::stream::unfold;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Client;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// A control plane is upgraded while we run, and nobody tells.
 const AGAIN: Duration = Duration::from_secs(300);
@@ -14,14 +14,18 @@ const AGAIN: Duration = Duration::from_secs(300);
 /// Nothing waits for the answer.
 const RETRY: Duration = Duration::from_secs(15);
 
+/// On a connection that broke without a word, nobody answers for very long.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The minor version of Kubernetes 1, from time to time; `None` when the answer does not tell. Failures are only logged.
 pub fn minor_versions(client: Client) -> impl Stream<Item = Option<u32>> {
     unfold((client, Duration::ZERO), |(client, mut pause)| async move {
         loop {
             sleep(pause).await;
-            match client.apiserver_version().await {
-                Ok(info) => return Some((minor(&info), (client, AGAIN))),
-                Err(error) => tracing::debug!(%error, "The API server does not tell its version, trying again"),
+            match timeout(REQUEST_TIMEOUT, client.apiserver_version()).await {
+                Ok(Ok(info)) => return Some((minor(&info), (client, AGAIN))),
+                Ok(Err(error)) => tracing::debug!(%error, "The API server does not tell its version, trying again"),
+                Err(_) => tracing::debug!("The API server does not answer what version it is, trying again"),
             }
             pause = RETRY;
         }
