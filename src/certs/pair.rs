@@ -1,14 +1,15 @@
 //! A certificate chain with its key, checked before anybody relies on it.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::ring::default_provider;
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, RootCertStore};
@@ -102,13 +103,10 @@ impl ServingPair {
         &self.names
     }
 
-    /// Whether clients that ask for this DNS name or address take the leaf for it.
+    /// Whether an API server that asks for this DNS name or address takes the leaf for it. It takes what rustls does not, such as
+    /// `*.internal` for `hook.internal`, and names with bytes that no DNS name has.
     pub fn is_for(&self, name: &str) -> bool {
-        let Some(leaf) = self.certified_key.cert.first() else { return false };
-        let (Ok(leaf), Ok(name)) = (ParsedCertificate::try_from(leaf), ServerName::try_from(name)) else {
-            return false;
-        };
-        verify_server_name(&leaf, &name).is_ok()
+        self.names.iter().any(|pattern| is_same_name(pattern, name))
     }
 
     /// Whether clients that trust these authorities, and no others, trust the chain.
@@ -139,6 +137,17 @@ impl ServingPair {
     }
 }
 
+/// As Go compares them (`crypto/x509`, `Certificate.VerifyHostname`).
+fn is_same_name(pattern: &str, name: &str) -> bool {
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return pattern.parse() == Ok(address);
+    }
+    let host = name.strip_suffix('.').unwrap_or(name);
+    let beyond_label = |name| str::split_once(name, '.').map(|(_, rest)| rest);
+    let by_wildcard = || pattern.strip_prefix("*.").zip(beyond_label(host));
+    pattern.eq_ignore_ascii_case(host) || by_wildcard().is_some_and(|(rest, host)| rest.eq_ignore_ascii_case(host))
+}
+
 /// Those of them that can be trusted.
 fn roots(anchors: &[Anchor]) -> RootCertStore {
     let mut roots = RootCertStore::empty();
@@ -166,11 +175,60 @@ fn facts(leaf: &CertificateDer<'_>) -> Result<Facts, PairError> {
 
 fn name(general: &GeneralName<'_>) -> Option<String> {
     match general {
+        // Who asks for an address does not look at names (`crypto/x509`, `Certificate.VerifyHostname`).
+        GeneralName::DNSName(name) if name.parse::<IpAddr>().is_ok() => Some(format!("DNS:{name}")),
         GeneralName::DNSName(name) => Some((*name).to_owned()),
         GeneralName::IPAddress(bytes) => match <[u8; 4]>::try_from(*bytes) {
-            Ok(octets) => Some(std::net::Ipv4Addr::from(octets).to_string()),
-            Err(_) => <[u8; 16]>::try_from(*bytes).ok().map(|octets| std::net::Ipv6Addr::from(octets).to_string()),
+            Ok(octets) => Some(Ipv4Addr::from(octets).to_string()),
+            Err(_) => <[u8; 16]>::try_from(*bytes).ok().map(|octets| Ipv6Addr::from(octets).to_string()),
         },
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certs::Authority;
+
+    #[test]
+    fn a_certificate_is_for_the_names_that_the_api_server_takes_it_for() {
+        let (day, now) = (Duration::from_secs(24 * 60 * 60), Timestamp::now());
+        let authority = Authority::create("authority", day, now).unwrap();
+        let all = |name: &str| authority.sign(vec![name.to_owned()], day, now).unwrap();
+        for (pattern, taken, refused) in [
+            (
+                "hook.shop.svc",
+                &["hook.shop.svc", "HOOK.shop.svc", "hook.shop.svc."][..],
+                &["hook.shop", "a.hook.shop.svc", ""][..],
+            ),
+            ("Hook.Example.com", &["hook.example.com"], &["hook.example.org"]),
+            ("*.shop.svc", &["hook.shop.svc"], &["shop.svc", "a.hook.shop.svc", "hook.other.svc"]),
+            ("*.internal", &["hook.internal", "hook.internal."], &["internal", "a.hook.internal", "hook.local"]),
+            ("my_hook.shop.svc", &["my_hook.shop.svc"], &["my-hook.shop.svc"]),
+            ("127.0.0.1", &["127.0.0.1"], &["127.0.0.2", "localhost", "::1"]),
+            ("::1", &["::1", "0:0:0:0:0:0:0:1"], &["::2", "127.0.0.1"]),
+        ] {
+            let pair = all(pattern);
+            for name in taken {
+                assert!(pair.is_for(name), "{pattern} is for {name}");
+            }
+            for name in refused {
+                assert!(!pair.is_for(name), "{pattern} is not for {name}");
+            }
+        }
+        assert!(!authority.sign(Vec::new(), day, now).unwrap().is_for("authority"), "no subjectAltName");
+    }
+
+    #[test]
+    fn an_address_that_was_issued_as_a_name_is_no_address() {
+        let mut params = rcgen::CertificateParams::default();
+        params.subject_alt_names = vec![rcgen::SanType::DnsName("127.0.0.1".try_into().unwrap())];
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let now = Timestamp::now();
+        let pair = ServingPair::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes(), now).unwrap();
+        assert!(!pair.is_for("127.0.0.1"));
+        assert_eq!(pair.names(), ["DNS:127.0.0.1"]);
     }
 }
