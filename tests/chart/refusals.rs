@@ -58,6 +58,8 @@ fn a_null_leaves_the_value_out_of_every_object() {
     for whole_maps in [false, true] {
         let rendered = objects(&succeeded(&template_of(&values::nulls(false, whole_maps), &flags)));
         agree_on_namespaces(&rendered);
+        let account = find(&rendered, "ServiceAccount", "outrider");
+        assert!(account.get("automountServiceAccountToken").is_none(), "{account}");
         for object in &rendered {
             let (kind, name) = identity(object);
             assert_eq!(null_at("", object), Vec::<String>::new(), "{kind} {name}");
