@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::RangeInclusive;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{panicking, sleep};
 use std::time::{Duration, Instant};
 
-use cluster::{Cluster, Output, SUPERVISOR};
+use cluster::{Cluster, Output, SUPERVISOR, free_port};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -291,7 +291,7 @@ pub fn is_ready(health: SocketAddr) -> bool {
 
 /// An address that nobody listens on.
 pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    (Ipv4Addr::LOCALHOST, free_port().unwrap()).into()
 }
 
 /// The reply to a request without TLS.

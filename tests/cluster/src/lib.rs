@@ -22,6 +22,7 @@ mod error;
 mod kubectl;
 mod namespace;
 mod network;
+mod ports;
 mod tools;
 
 pub use certificates::Credentials;
@@ -31,4 +32,5 @@ pub use error::Error;
 pub use kubectl::Output;
 pub use namespace::Namespace;
 pub use network::{in_own_network, one_passed};
+pub use ports::free_port;
 pub use tools::{Progress, Tools, progress_on_stderr};

@@ -1,7 +1,7 @@
 //! The command lines of the components.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
@@ -9,6 +9,7 @@ use rcgen::KeyPair;
 use super::{Options, manifests};
 use crate::Error;
 use crate::certificates::{self, Authority};
+use crate::ports::free_port;
 
 /// The first address of the range is the `kubernetes` Service.
 const SERVICE_RANGE: &str = "10.0.0.0/16";
@@ -24,18 +25,11 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Three different ones: all are held until all are known.
     pub(super) fn choose() -> Result<Self, Error> {
-        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-        let chosen = || -> std::io::Result<Self> {
-            let (etcd_client, etcd_peer, apiserver) = (bind()?, bind()?, bind()?);
-            Ok(Self {
-                etcd_client: etcd_client.local_addr()?.port(),
-                etcd_peer: etcd_peer.local_addr()?.port(),
-                apiserver: apiserver.local_addr()?.port(),
-            })
+        let free = || {
+            free_port().map_err(|source| Error::Io { what: "cannot find a free port on 127.0.0.1".to_owned(), source })
         };
-        chosen().map_err(|source| Error::Io { what: "cannot find a free port on 127.0.0.1".to_owned(), source })
+        Ok(Self { etcd_client: free()?, etcd_peer: free()?, apiserver: free()? })
     }
 }
 
