@@ -5,8 +5,6 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 mod builder;
 #[cfg(test)]
 mod tests;
@@ -227,7 +225,7 @@ pub fn quoted(text: &str) -> String {
 /// # Errors
 /// When the patch is not a JSON patch, or does not fit the document.
 #[cfg(any(test, feature = "apply"))]
-pub fn apply(document: &mut Value, patch: &[u8]) -> Result<(), String> {
+pub fn apply(document: &mut serde_json::Value, patch: &[u8]) -> Result<(), String> {
     if patch.is_empty() {
         return Ok(());
     }
