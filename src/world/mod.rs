@@ -5,6 +5,7 @@ pub mod deployment;
 pub mod feed;
 pub mod guarded;
 pub mod namespace;
+mod of_kind;
 pub mod patience;
 pub mod relist;
 pub mod report;
@@ -15,4 +16,5 @@ pub mod standalone;
 pub mod version;
 pub mod watch;
 
+pub(crate) use of_kind::resource_of_kind;
 pub use snapshot::{Exclusion, Snapshot};

@@ -9,9 +9,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::Resource;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+
+use crate::world::resource_of_kind;
 
 /// Annotations that are kept while decoding; others, such as kubectl's last applied configuration, may be large.
 const KEPT_ANNOTATIONS: [&str; 5] = [
@@ -50,34 +51,7 @@ impl<K, Spec, Status> fmt::Debug for Slim<K, Spec, Status> {
     }
 }
 
-impl<K: Resource, Spec, Status> Resource for Slim<K, Spec, Status> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn plural(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource_of_kind!(Slim<K, Spec, Status>);
 
 #[derive(Deserialize)]
 struct Wire<Spec, Status> {

@@ -1,16 +1,15 @@
 //! Objects that a controller keeps for its own, as the API server has them.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::apply::contains;
+use crate::world::resource_of_kind;
 
 /// An object of kind `K` whose fields stay JSON. They are compared as JSON with what is wanted, and to decode a whole pod template
 /// for a few numbers would cost time, and the decoder's code a fair part of the image.
@@ -56,38 +55,12 @@ impl<K> fmt::Debug for Owned<K> {
     }
 }
 
-impl<K: Resource> Resource for Owned<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn plural(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource_of_kind!(Owned<K>);
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::apps::v1::Deployment;
+    use kube::Resource as _;
     use serde_json::json;
 
     use super::*;
