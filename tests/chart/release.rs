@@ -98,7 +98,6 @@ fn a_release_is_installed_upgraded_and_uninstalled_without_a_trace() {
     assert_eq!((&webhook["timeoutSeconds"], &webhook["clientConfig"]["caBundle"]), (&json!(7), &json!("Y2E=")));
 
     an_upgrade_leaves_failure_policy_to_outrider_where_that_may_turn_it(&release);
-    an_upgrade_leaves_the_number_of_replicas_to_whoever_scales(&release);
     definitions_follow_the_chart(&release);
     retired(&release);
     uninstalled_and_back(&release);
@@ -119,22 +118,6 @@ fn an_upgrade_leaves_failure_policy_to_outrider_where_that_may_turn_it(release: 
     assert_eq!(policies(), ["Ignore"; 2]);
     release.upgrade(&[]);
     assert_eq!(policies(), ["Fail"; 2], "without the flag it is the chart's again");
-}
-
-fn an_upgrade_leaves_the_number_of_replicas_to_whoever_scales(release: &Release) {
-    let deployment = "deployment/outrider";
-    for (replicas, flag) in [
-        ("5", "--set=replicas=null"),
-        ("0", "--set=replicas=null,log.level=warn"),
-        ("4", "--set=autoscaling.enabled=true"),
-    ] {
-        let scaling = ["scale", deployment, "--namespace=outrider-system", "--replicas", replicas];
-        release.cluster.kubectl_ok(&scaling, None).unwrap();
-        release.upgrade(&[flag]);
-        let scaled = ["get", deployment, "--namespace=outrider-system", "--output=jsonpath={.spec.replicas}"];
-        assert_eq!(release.cluster.kubectl_ok(&scaled, None).unwrap(), replicas, "{flag}");
-    }
-    release.upgrade(&[]);
 }
 
 /// Until a replica has served, which here is never.
