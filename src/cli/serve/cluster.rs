@@ -126,21 +126,20 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         lives: args.certificates.lives().checked()?,
         fail_open: args.registration.fail_open.deployment(),
         webhook_url,
-        asked_name: asked_name(args, given)?,
+        asked_name: asked_name(args, given),
         narrow_webhooks: args.registration.narrow_webhooks,
     })
 }
 
 /// The name that the API server asks for: that of the Service, or the host of a URL. Nobody has told it where both flags are left
 /// out, and a process that serves metrics alone is not asked by the API server.
-fn asked_name(args: &ServeArgs, given: Given<'_>) -> Result<Option<String>, ClusterError> {
+fn asked_name(args: &ServeArgs, given: Given<'_>) -> Option<String> {
     if !args.listen.enable_webhooks {
-        return Ok(None);
+        return None;
     }
     match &args.registration.webhook_url {
-        Some(url) => Ok(registration::host(&checked(url)?)),
-        None if given.has("namespace") => Ok(Some(local::asked_name(&args.namespace))),
-        None => Ok(None),
+        Some(url) => registration::host(url),
+        None => given.has("namespace").then(|| local::asked_name(&args.namespace)),
     }
 }
 
@@ -192,13 +191,14 @@ mod tests {
             (&[shop][..], Some("outrider-webhook.shop.svc")),
             (&[shop, "--enable-webhooks=false", "--metrics-secure"], None),
             (&[shop, "--webhook-url=https://hooks.example.com:8443"], Some("hooks.example.com")),
+            (&[shop, "--webhook-url=https://gateway.example.com/hooks"], Some("gateway.example.com")),
+            (&[shop, "--webhook-url=hooks.example.com"], Some("hooks.example.com")),
             (&["--register-webhooks", "--webhook-url=https://[::1]:9443"], Some("::1")),
         ] {
-            assert_eq!(asked(flags).unwrap().as_deref(), expected, "{flags:?}");
+            assert_eq!(asked(flags).as_deref(), expected, "{flags:?}");
         }
-        assert!(asked(&["--webhook-url=hooks.example.com"]).is_err());
         if std::env::var_os("POD_NAMESPACE").is_none() {
-            assert_eq!(asked(&[]).unwrap(), None);
+            assert_eq!(asked(&[]), None);
         }
     }
 
