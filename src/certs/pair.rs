@@ -137,8 +137,8 @@ impl ServingPair {
     }
 }
 
-/// As Go compares them (`crypto/x509`, `Certificate.VerifyHostname`).
-fn is_same_name(pattern: &str, name: &str) -> bool {
+/// Whether a name of a certificate is the one that is asked for, as Go compares them (`crypto/x509`, `Certificate.VerifyHostname`).
+pub fn is_same_name(pattern: &str, name: &str) -> bool {
     if let Ok(address) = name.parse::<IpAddr>() {
         return pattern.parse() == Ok(address);
     }

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::certs::files::listed;
+use crate::certs::pair::is_same_name;
 use crate::doctor::certificates::{read, read_bundle};
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, Handshake};
@@ -106,6 +107,10 @@ fn refused(error: &rustls::Error) -> Option<Handshake> {
         E::NotValidYet | E::NotValidYetContext { .. } => untrusted("it is not valid yet"),
         E::NotValidForNameContext { expected, presented } => {
             let names: Vec<String> = presented.iter().map(|name| bare(name)).collect();
+            let is_taken = |name: &String| is_same_name(name, &expected.to_str());
+            if matches!(expected, ServerName::DnsName(_)) && names.iter().any(is_taken) {
+                return None;
+            }
             let what = format!("is for {}, and the API server asks for {}", listed(&names), expected.to_str());
             Some(Handshake::Misnamed(what))
         }
@@ -141,6 +146,12 @@ mod tests {
         roots.add(CertificateDer::from(authority.anchor().der().to_vec())).unwrap();
         let verifier =
             WebPkiServerVerifier::builder_with_provider(Arc::new(roots), default_provider().into()).build().unwrap();
+        let refused_for = |names: &[&str], asked: &'static str| {
+            let pair = authority.sign(names.iter().map(|&name| name.to_owned()).collect(), day, now).unwrap();
+            let (key, asked) = (pair.certified_key(), ServerName::try_from(asked).unwrap());
+            refused(&verifier.verify_server_cert(&key.cert[0], &[], &asked, &[], UnixTime::now()).unwrap_err())
+        };
+        assert_eq!(refused_for(&["*.internal"], "hook.internal"), None, "Go takes it");
         for (names, expected) in [
             (
                 &["shop.example.com", "127.0.0.1"][..],
@@ -148,11 +159,7 @@ mod tests {
             ),
             (&[], "is for no name, as it has no subjectAltName, and the API server asks for hook.shop.svc"),
         ] {
-            let pair = authority.sign(names.iter().map(|&name| name.to_owned()).collect(), day, now).unwrap();
-            let asked = ServerName::try_from("hook.shop.svc").unwrap();
-            let key = pair.certified_key();
-            let error = verifier.verify_server_cert(&key.cert[0], &[], &asked, &[], UnixTime::now()).unwrap_err();
-            assert_eq!(refused(&error), Some(Handshake::Misnamed(expected.to_owned())));
+            assert_eq!(refused_for(names, "hook.shop.svc"), Some(Handshake::Misnamed(expected.to_owned())));
         }
     }
 }
