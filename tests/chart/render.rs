@@ -1,6 +1,7 @@
 //! What the templates make of values.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -152,6 +153,28 @@ fn names_are_made_of_the_release_and_the_override() {
         // `outrider doctor` finds the pods by it.
         assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "outrider");
     }
+}
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn another_chart_may_depend_on_this_one_under_a_condition() {
+    let parent = tempfile::tempdir().unwrap();
+    let dependency = json!({"name": "outrider", "version": "*", "condition": "outrider.enabled"});
+    let chart = json!({"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]});
+    fs::write(parent.path().join("Chart.yaml"), chart.to_string()).unwrap();
+    fs::create_dir(parent.path().join("charts")).unwrap();
+    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join(CHART), parent.path().join("charts/outrider")).unwrap();
+    let deployments = |enabled: &str| {
+        let values = ["--set=global.imageRegistry=mirror.example.com", "--set", &format!("outrider.enabled={enabled}")];
+        let args = [&["template", "platform", parent.path().to_str().unwrap()], &values[..]].concat();
+        let rendered = objects(&succeeded(&helm(Path::new(""), &args)));
+        rendered.into_iter().filter(|object| object["kind"] == "Deployment").collect::<Vec<_>>()
+    };
+    assert_eq!(deployments("false"), [Value::Null; 0]);
+    let [deployment] = deployments("true").try_into().unwrap();
+    assert_eq!(deployment["metadata"]["name"], "platform-outrider");
+    let image = deployment["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
+    assert!(image.starts_with("mirror.example.com/"), "{image}");
 }
 
 #[test]
