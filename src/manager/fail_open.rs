@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::logging::trouble::Trouble;
 use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
 use crate::manager::registration::Configuration;
 use crate::world::deployment::SlimDeployment;
@@ -118,12 +119,17 @@ impl FailOpen {
 
     /// Puts back what was, once a replica can answer. Leader only; works until it is dropped.
     pub async fn back(self) {
+        let mut trouble = Trouble::default();
         loop {
             let pause = match self.turn_back_if_ready().await {
-                Ok(true) => CHECK,
-                Ok(false) => RETRY,
+                Ok(is_back) => {
+                    trouble.over();
+                    if is_back { CHECK } else { RETRY }
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "Cannot put failurePolicy back, trying again");
+                    if trouble.is_news(&error) {
+                        tracing::warn!(%error, "Cannot put failurePolicy back, trying again");
+                    }
                     RETRY
                 }
             };
