@@ -120,7 +120,7 @@ LINK_SMALL := -C link-arg=-Wl,--icf=all -C link-arg=-Wl,-z,pack-relative-relocs
 .PHONY: static
 static: ## Build the static binary of the image; TARGET=triple for another platform.
 	$(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) $(if $(TARGET),--target $(TARGET)) -- \
-	  -C target-feature=+crt-static -C strip=symbols -C llvm-args=-inline-threshold=20 $(if $(filter-out x86_64-%,$(TARGET)),,$(LINK_SMALL))
+	  -C target-feature=+crt-static -C strip=symbols -C llvm-args=-inline-threshold=75 $(if $(filter-out x86_64-%,$(TARGET)),,$(LINK_SMALL))
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG with Docker.
