@@ -18,7 +18,7 @@ use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, polici
 use crate::manager::registration::Configuration;
 use crate::world::deployment::SlimDeployment;
 
-/// Annotation of a webhook configuration that was turned to Ignore: a [`Record`] as JSON.
+/// Annotation of a webhook configuration that was turned to Ignore: when, and what each entry was before, as JSON.
 pub const ANNOTATION: &str = concat!(api_domain!(), "/fail-open");
 
 const FIELD_MANAGER: &str = "outrider-fail-open";

@@ -85,7 +85,7 @@ impl Controllers {
     /// of the kinds that are on.
     ///
     /// # Errors
-    /// [`Unknown`].
+    /// A word that names no controller.
     pub fn parse(words: &[impl AsRef<str>], kinds: &Kinds) -> Result<Self, Unknown> {
         let with_controller = kinds.iter().filter(|kind| kind.controller.is_some());
         let known: Vec<&str> = [controller::NAME].into_iter().chain(with_controller.map(|kind| kind.name)).collect();
