@@ -355,6 +355,9 @@ pub(crate) fn found(word: &Text<'_>) -> String {
 pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error, expected: &str) -> String {
     if body.trim_ascii().is_empty() {
         format!("it is empty, expected {expected} in JSON")
+    } else if error.is_data() && body.trim_ascii_start().starts_with(b"[") {
+        // serde reads a list as the fields of a struct in their order, and complains of what does not fit.
+        format!("it is a list, expected {expected}")
     } else if error.is_data() {
         error.to_string()
     } else {

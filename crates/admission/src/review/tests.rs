@@ -168,6 +168,7 @@ fn what_is_not_a_review_is_unreadable_and_says_what_was_found() {
         (" \n", "it is empty, expected an AdmissionReview in JSON"),
         ("kind: AdmissionReview", "it is not JSON: expected value at line 1 column 1"),
         ("7", "invalid type: integer `7`, expected an AdmissionReview"),
+        (r#"[{"kind":"AdmissionReview"}]"#, "it is a list, expected an AdmissionReview"),
         ("{}", r#"kind is missing, expected "AdmissionReview""#),
         (r#"{"kind":"AdmissionReview"}"#, r#"apiVersion is missing, expected "admission.k8s.io/v1" or"#),
         (
