@@ -91,6 +91,12 @@ fn what_a_replica_or_cert_manager_would_refuse_later_is_refused_with_a_sentence(
             r"controllers=*\,-sidecarsets,kinds.welcome.enabled=true",
             "\"sidecarsets\"; there are sidecarset, welcome, *",
         ),
+        ("image.registry=https://r.example.com", "the image would be https://r.example.com/outrider:"),
+        ("global.imageRegistry=r.example.com/", "is a host, with a port or a path if need be, without a scheme"),
+        (
+            "autoscaling.enabled=true,autoscaling.minReplicas=6",
+            "minReplicas is 6 and must not be more than maxReplicas, which is 5",
+        ),
         ("ports.health=9443", "are both 9443: a pod listens once on a port"),
         (
             &format!("{rsa},certManager.size=256"),
@@ -109,6 +115,8 @@ fn what_a_replica_or_cert_manager_would_refuse_later_is_refused_with_a_sentence(
         "leaderElection.enabled=false,leaderElection.leaseDuration=1s",
         r"controllers=-welcome\,*,kinds.welcome.enabled=true",
         "controllers=",
+        "image.registry=r.example.com:5000/mirror",
+        "autoscaling.minReplicas=6",
         "metrics.enabled=false,ports.metrics=8081",
         "certManager.enabled=false,certManager.renewBefore=3000h,certManager.size=2048",
     ] {

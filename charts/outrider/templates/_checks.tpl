@@ -3,6 +3,8 @@
 {{- include "outrider.checkTimes" . }}
 {{- include "outrider.checkWords" . }}
 {{- include "outrider.checkPorts" . }}
+{{- include "outrider.checkImage" . }}
+{{- include "outrider.checkReplicas" . }}
 {{- if eq (include "outrider.certificates" .) "cert-manager" }}
 {{- include "outrider.checkCertificate" . }}
 {{- end }}
@@ -73,6 +75,21 @@
 {{- if eq (int $port) (int $same) }}
 {{- fail (printf "ports.%s and ports.%s are both %v: a pod listens once on a port" $name $other $port) }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "outrider.checkImage" -}}
+{{- $image := include "outrider.image" . }}
+{{- if or (contains "//" $image) (hasPrefix "/" $image) }}
+{{- fail (printf "the image would be %s: image.registry, or global.imageRegistry, is a host, with a port or a path if need be, without a scheme such as https:// and without a slash at its end" $image) }}
+{{- end }}
+{{- end }}
+
+{{- define "outrider.checkReplicas" -}}
+{{- with .Values.autoscaling }}
+{{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) }}
+{{- fail (printf "autoscaling.minReplicas is %v and must not be more than maxReplicas, which is %v" .minReplicas .maxReplicas) }}
 {{- end }}
 {{- end }}
 {{- end }}
