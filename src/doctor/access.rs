@@ -4,7 +4,7 @@ use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde::Deserialize;
 
-use crate::doctor::replica::ReplicaPod;
+use crate::doctor::replica::{ReplicaContainer, ReplicaPod, flag};
 use crate::doctor::report::{Check, Finding, Severity};
 use crate::manager::lease;
 use crate::manifests::rbac::Rbac;
@@ -82,16 +82,7 @@ pub fn needed(namespace: &str, pods: &[ReplicaPod]) -> Vec<Right> {
 /// Arguments of each container that runs `outrider serve`.
 fn commands(pods: &[ReplicaPod]) -> Vec<&[String]> {
     let containers = pods.iter().filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| &spec.containers);
-    let args = containers.filter_map(|container| container.args.as_deref());
-    args.filter(|args| args.first().is_some_and(|command| command == "serve")).collect()
-}
-
-/// The value of a flag, written `--flag=value` or `--flag value`.
-pub(super) fn flag<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
-    args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix(name)? {
-        "" => args.get(at.checked_add(1)?).map(String::as_str),
-        rest => rest.strip_prefix('='),
-    })
+    containers.filter_map(ReplicaContainer::serve_args).collect()
 }
 
 fn expand(rule: &PolicyRule, namespace: &str) -> Vec<Right> {

@@ -6,10 +6,9 @@ use k8s_openapi::api::core::v1::Secret;
 
 use crate::certs::files::{DEFAULT_DIR, listed};
 use crate::certs::{PairError, ServingPair};
-use crate::doctor::access::flag;
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::Facts;
-use crate::doctor::replica::{ReplicaContainer, ReplicaPod, ReplicaSpec};
+use crate::doctor::replica::{ReplicaContainer, ReplicaPod, ReplicaSpec, flag};
 use crate::doctor::report::{Check, Finding, Severity};
 use crate::manager::registration::host;
 
@@ -23,8 +22,7 @@ pub fn secret_name(pods: &[ReplicaPod]) -> Option<&str> {
 
 /// Name of the volume that holds the certificate of this container.
 fn mount(container: &ReplicaContainer) -> Option<&str> {
-    let args = container.args.as_deref().filter(|args| args.first().is_some_and(|command| command == "serve"))?;
-    let dir = flag(args, "--cert-dir").unwrap_or(DEFAULT_DIR).trim_end_matches('/');
+    let dir = flag(container.serve_args()?, "--cert-dir").unwrap_or(DEFAULT_DIR).trim_end_matches('/');
     container
         .volume_mounts
         .iter()

@@ -34,6 +34,21 @@ pub struct ReplicaContainer {
     pub volume_mounts: Vec<ReplicaMount>,
 }
 
+impl ReplicaContainer {
+    /// Its arguments, if it runs `outrider serve`.
+    pub fn serve_args(&self) -> Option<&[String]> {
+        self.args.as_deref().filter(|args| args.first().is_some_and(|command| command == "serve"))
+    }
+}
+
+/// The value of a flag, written `--flag=value` or `--flag value`.
+pub fn flag<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
+    args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix(name)? {
+        "" => args.get(at.checked_add(1)?).map(String::as_str),
+        rest => rest.strip_prefix('='),
+    })
+}
+
 /// A mount of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -72,9 +72,11 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
         Ok(Admitted::Allowed(allowed)) => {
             let patch = in_object(allowed.patch, at, &value);
             let mut after = value.clone();
-            let (warnings, reason) = (allowed.warnings, allowed.reason.filter(|_| patch.is_empty()));
-            let reason = reason.filter(|_| warnings.is_empty());
-            let unchanged = reason.map(|reason| why(reason, &pod, &namespace, &world.snapshot));
+            let warnings = allowed.warnings;
+            let unchanged = allowed
+                .reason
+                .filter(|_| patch.is_empty() && warnings.is_empty())
+                .map(|reason| why(reason, &pod, &namespace, &world.snapshot));
             match (Patch { operations: patch.clone() }).apply(&mut after) {
                 Ok(()) => Ok(Rendered {
                     source,

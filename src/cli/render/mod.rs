@@ -110,11 +110,9 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
 fn load(files: &[PathBuf], streams: &mut Streams<'_>) -> io::Result<Option<Vec<Manifest>>> {
     match manifest::load_or_stdin(files, streams.stdin) {
         Ok(manifests) if manifests.is_empty() => {
-            let name = |file: &PathBuf| file.display().to_string();
-            let named: Vec<String> = files
-                .iter()
-                .map(|file| if file.as_os_str() == "-" { "stdin".to_owned() } else { name(file) })
-                .collect();
+            let name =
+                |file: &PathBuf| if file.as_os_str() == "-" { "stdin".to_owned() } else { file.display().to_string() };
+            let named: Vec<String> = files.iter().map(name).collect();
             writeln!(streams.stderr, "error: no object in {}: there is nothing to render", named.join(", "))?;
             Ok(None)
         }
