@@ -18,6 +18,12 @@ const CONTAINER: &str = "outrider-verify";
 /// What the API server answered last when time was up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// There is no such kind.
+    #[error(
+        "the API server does not know the kind SidecarSet: Outrider is not installed in this cluster, or its \
+         CustomResourceDefinitions are gone; `outrider manifests crds` prints them"
+    )]
+    NoDefinition,
     /// The set was not accepted.
     #[error("a SidecarSet was not accepted: {0}")]
     Set(Answer),
@@ -46,6 +52,9 @@ pub enum Answer {
     /// The API server refused, in its own words.
     #[error("{0}")]
     Refused(String),
+    /// It has not what the request names, in its own words.
+    #[error("{0}")]
+    NotFound(String),
     /// The API server could not be asked.
     #[error(transparent)]
     Failed(Box<kube::Error>),
@@ -66,11 +75,15 @@ pub async fn verify(client: &Client, namespace: &str, suffix: &str, patience: Du
     let end = Instant::now() + patience;
     let set = object(&kind, &name, &set(&name, namespace));
     loop {
-        match answered(sets.create(&PostParams::default(), &set)).await {
+        let error = match answered(sets.create(&PostParams::default(), &set)).await {
             Ok(_) => break,
-            Err(answer) if Instant::now() > end => return Err(Error::Set(answer)),
-            Err(_) => sleep(PAUSE).await,
+            Err(Answer::NotFound(_)) => Error::NoDefinition,
+            Err(answer) => Error::Set(answer),
+        };
+        if Instant::now() > end {
+            return Err(error);
         }
+        sleep(PAUSE).await;
     }
     let injected = ask(client, &name, namespace, end).await;
     if let Err(error) = answered(sets.delete(&name, &DeleteParams::default())).await {
@@ -100,6 +113,7 @@ async fn ask(client: &Client, name: &str, namespace: &str, end: Instant) -> Resu
 async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Answer> {
     match timeout(REQUEST_TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Answer::NotFound(status.message)),
         Ok(Err(kube::Error::Api(status))) => Err(Answer::Refused(status.message)),
         Ok(Err(error)) => Err(Answer::Failed(Box::new(error))),
         Err(_) => Err(Answer::None),

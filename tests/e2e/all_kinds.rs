@@ -293,6 +293,9 @@ fn make_uninstall_leaves_nothing(stage: &Stage) {
     assert!(removed.success(), "{}{}", removed.stdout, removed.stderr);
     assert_eq!(stage.kubectl(&["get", "crd", "-o", "name"]), "");
     eventually("nobody is asked about what is not there", || configurations().is_empty());
+    let verified = outrider_on(&stage.cluster.kubeconfig(), &["verify", "--timeout=1s"]);
+    assert_eq!(verified.code, Some(1), "{}", verified.stdout);
+    assert!(verified.stderr.contains("the API server does not know the kind SidecarSet"), "{}", verified.stderr);
     let again = make(&stage.cluster, &["uninstall", OUTRIDER]);
     assert!(again.success(), "{}{}", again.stdout, again.stderr);
     let strict = make(&stage.cluster, &["uninstall", OUTRIDER, "ignore-not-found=false"]);

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_tell};
+use crate::doctor::report::counted;
 use crate::registry::registry;
 use crate::server::{Freshness, Gate};
 use crate::world::Snapshot;
@@ -105,7 +106,8 @@ impl Feeder {
             tracing::error!("{error}");
         }
         tracing::error!(errors = errors.len(), "Manifests not usable; the last good state stays");
-        self.gate.note(format!("the newest files are not usable, {} errors; the last good state stays", errors.len()));
+        let errors = counted(errors.len(), "error");
+        self.gate.note(format!("the newest files are not usable, {errors}; the last good state stays"));
     }
 
     async fn follow(self, mut manifests: Standalone) {
