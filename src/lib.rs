@@ -1,16 +1,10 @@
 //! Outrider decides what enters a Kubernetes cluster: one engine behind a webhook server, a command line and controllers.
 
-/// [`API_DOMAIN`] as a literal, for constants that are put together at compile time.
-macro_rules! api_domain {
-    () => {
-        "outrider.dev"
-    };
-}
+#[macro_use(api_domain)]
+extern crate engine;
 
-/// The domain of every API group, annotation and label of ours.
-pub const API_DOMAIN: &str = api_domain!();
+pub use engine::API_DOMAIN;
 
-pub mod admit;
 pub mod certs;
 mod choice;
 pub mod cli;
@@ -21,15 +15,9 @@ pub mod logging;
 pub mod manager;
 pub mod manifest;
 pub mod manifests;
-mod nearest;
-pub mod pod;
 pub mod registry;
 pub mod server;
-mod shape;
 pub mod sidecarset;
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
-mod testing;
+pub mod standalone;
 pub mod workshop;
 pub mod world;
-pub mod yaml;

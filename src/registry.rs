@@ -2,12 +2,12 @@
 
 use admission::Registry;
 
-use crate::pod;
-use crate::sidecarset::defaults::SidecarSetDefaults;
-use crate::sidecarset::validation::SidecarSetValidation;
-use crate::sidecarset::{mutating_rule, validating_rule};
 use crate::workshop::Kinds;
-use crate::world::Snapshot;
+use engine::pod;
+use engine::sidecarset::defaults::SidecarSetDefaults;
+use engine::sidecarset::validation::SidecarSetValidation;
+use engine::sidecarset::{mutating_rule, validating_rule};
+use engine::snapshot::Snapshot;
 
 /// The endpoints of the product and of the kinds of the workshop that are on.
 pub fn registry(kinds: &Kinds) -> Registry<Snapshot> {

@@ -1,4 +1,4 @@
-//! The same text through kubectl and through `outrider::yaml` must give the same object.
+//! The same text through kubectl and through `engine::yaml` must give the same object.
 //!
 //! `kubectl label --local` reads a manifest of any kind and prints it, without a server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use cluster::{Tools, progress_on_stderr};
-use outrider::yaml;
+use engine::yaml;
 use serde_json::{Value, json};
 
 /// What kubectl makes of a text: the objects, or its error.

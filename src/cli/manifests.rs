@@ -19,8 +19,8 @@ use crate::manifests::user_roles::user_roles;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
 use crate::registry::registry;
 use crate::sidecarset::crd;
-use crate::world::Exclusion;
-use crate::yaml;
+use engine::snapshot::Exclusion;
+use engine::yaml;
 
 /// Arguments of `outrider manifests`.
 #[derive(Debug, Args)]

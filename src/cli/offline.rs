@@ -9,10 +9,10 @@ use clap::Args;
 
 use super::streams::Outcome;
 use crate::registry::registry;
+use crate::standalone::{self, Validate};
 use crate::workshop::Kinds;
-use crate::world::Snapshot;
-use crate::world::snapshot::Exclusion;
-use crate::world::standalone::{self, Validate};
+use engine::snapshot::Exclusion;
+use engine::snapshot::Snapshot;
 
 /// What decides instead of a cluster.
 #[derive(Debug, Clone, Args)]

@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use super::offline::{World, WorldArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
-use crate::admit::{Reply, find};
-use crate::world::Snapshot;
-use crate::yaml;
+use engine::offline::admit::{Reply, find};
+use engine::snapshot::Snapshot;
+use engine::yaml;
 
 /// Arguments of `outrider review`.
 #[derive(Debug, Clone, Args)]

@@ -89,7 +89,7 @@ impl Facts {
     pub fn namespace_labels(&self, name: &str) -> BTreeMap<String, String> {
         let found = self.namespaces.iter().find(|namespace| namespace.metadata.name.as_deref() == Some(name));
         let mut labels = found.and_then(|namespace| namespace.metadata.labels.clone()).unwrap_or_default();
-        labels.insert(crate::sidecarset::compiled::NAMESPACE_NAME_LABEL.to_owned(), name.to_owned());
+        labels.insert(engine::sidecarset::compiled::NAMESPACE_NAME_LABEL.to_owned(), name.to_owned());
         labels
     }
 

@@ -45,9 +45,10 @@ use crate::manager::term::Term;
 use crate::manifests::webhooks::Hook;
 use crate::server::{Freshness, Gate, Metrics, Readiness, Shutdown};
 use crate::sidecarset::controller;
-use crate::world::feed::Feed;
+use crate::world::watch as world_watch;
 use crate::world::watch::{Clients, World};
-use crate::world::{Snapshot, watch as world_watch};
+use engine::snapshot::Snapshot;
+use engine::snapshot::builder::Feed;
 
 /// How often the age of the read model is told.
 const HEARTBEAT: Duration = Duration::from_secs(1);

@@ -15,8 +15,8 @@ use crate::logging::trouble::Trouble;
 use crate::manager::registration::Configuration;
 use crate::manifests::webhooks::Hook;
 use crate::sidecarset::controller::programmed::Coverage;
-use crate::sidecarset::narrowing::{ALWAYS, Rule, step};
 use crate::world::watch::{Change, World};
+use engine::sidecarset::narrowing::{ALWAYS, Rule, step};
 
 /// Name of the condition.
 pub const CONDITION: &str = concat!(api_domain!(), "/narrow");

@@ -9,7 +9,7 @@ use crate::manager::lease::Times;
 use crate::manager::tuning::Tuning;
 use crate::sidecarset::controller;
 use crate::workshop::Kinds;
-use crate::world::Exclusion;
+use engine::snapshot::Exclusion;
 
 /// What the manager is asked to do.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::API_DOMAIN;
-use crate::sidecarset::api::SidecarSet;
+use crate::sidecarset::SidecarSetResource;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ pub enum Answer {
 /// # Errors
 /// [`Error`].
 pub async fn verify(client: &Client, namespace: &str, suffix: &str, patience: Duration) -> Result<String, Error> {
-    let kind = ApiResource::erase::<SidecarSet>(&());
+    let kind = ApiResource::erase::<SidecarSetResource>(&());
     let sets = Api::<DynamicObject>::all_with(client.clone(), &kind);
     let name = format!("{CONTAINER}-{suffix}");
     let end = Instant::now() + patience;

@@ -68,7 +68,7 @@ pub(super) fn files(path: &Path) -> Found {
             while let Some(folder) = folders.pop() {
                 match found.folder(&folder) {
                     Ok(inner) => folders.extend(inner),
-                    Err(error) => found.errors.push(unreadable(&folder, error)),
+                    Err(error) => found.errors.push(unreadable(&folder, &error)),
                 }
             }
             found.files.sort();
@@ -112,9 +112,9 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 fn metadata(path: &Path) -> Result<Metadata, Error> {
-    fs::metadata(path).map_err(|error| unreadable(path, error))
+    fs::metadata(path).map_err(|error| unreadable(path, &error))
 }
 
-pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
-    Error::Unreadable { path: path.display().to_string(), error }
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
+    Error::Unreadable { path: path.display().to_string(), error: error.to_string() }
 }

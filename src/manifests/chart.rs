@@ -13,7 +13,7 @@ use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating
 use crate::registry::registry;
 use crate::sidecarset::crd;
 use crate::workshop::{KINDS, Kinds};
-use crate::world::Exclusion;
+use engine::snapshot::Exclusion;
 
 /// The templates put the namespace of the release in its place.
 const NAMESPACE: &str = "outrider-system";

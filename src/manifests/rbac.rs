@@ -7,8 +7,8 @@ use crate::certs::own::CA_SECRET;
 use crate::manager::lease;
 use crate::manifests::webhooks::{MUTATING, VALIDATING};
 use crate::manifests::{APP, metadata, namespaced, texts};
-use crate::sidecarset::api::{GROUP, PLURAL};
 use crate::workshop::Kinds;
+use engine::sidecarset::api::{GROUP, PLURAL};
 
 const READ: &[&str] = &["get", "list", "watch"];
 

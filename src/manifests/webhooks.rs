@@ -13,10 +13,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use crate::certs::local::SERVICE;
 use crate::manifests::{metadata, texts};
 use crate::server::webhooks::CONVERT_PATH;
-use crate::sidecarset::api::{GROUP, PLURAL};
-use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
-use crate::world::Exclusion;
-use crate::world::snapshot::EXCLUDE_LABEL;
+use engine::sidecarset::api::{GROUP, PLURAL};
+use engine::sidecarset::compiled::NAMESPACE_NAME_LABEL;
+use engine::snapshot::EXCLUDE_LABEL;
+use engine::snapshot::Exclusion;
 
 /// Name of the `MutatingWebhookConfiguration`.
 pub const MUTATING: &str = "outrider-mutating";

@@ -1,21 +1,8 @@
-//! `SidecarSet`: sidecars for every pod that a selector matches.
+//! The kind `SidecarSet` in the process: its definition and its controller. What a set is and does is in
+//! [`engine::sidecarset`].
 
-pub mod api;
-pub mod canonical;
-pub mod compiled;
 pub mod controller;
 pub mod crd;
-pub mod defaults;
-pub mod index;
-pub mod injection;
-pub mod narrowing;
-pub mod needs;
-mod rules;
-mod size;
-pub mod validation;
-pub mod vocabulary;
+mod resource;
 
-pub use rules::{mutating_rule, validating_rule};
-
-#[cfg(test)]
-mod test_objects;
+pub use resource::SidecarSetResource;

@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use crate::manager::operator::Context;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// Starts a controller. It works until the term of its context ends.
 pub type Start = fn(Context) -> BoxFuture<'static, ()>;

@@ -2,19 +2,13 @@
 
 pub mod contact;
 pub mod deployment;
-pub mod feed;
 pub mod guarded;
-pub mod namespace;
 mod of_kind;
 pub mod patience;
 pub mod relist;
 pub mod report;
-pub mod sets;
 pub mod slim;
-pub mod snapshot;
-pub mod standalone;
 pub mod version;
 pub mod watch;
 
 pub(crate) use of_kind::resource_of_kind;
-pub use snapshot::{Exclusion, Snapshot};

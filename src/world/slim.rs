@@ -16,11 +16,11 @@ use crate::world::resource_of_kind;
 
 /// Annotations that are kept while decoding; others, such as kubectl's last applied configuration, may be large.
 const KEPT_ANNOTATIONS: [&str; 5] = [
-    crate::sidecarset::injection::INJECTED_ANNOTATION,
+    engine::sidecarset::injection::INJECTED_ANNOTATION,
     "kruise.io/sidecarset-hash",
     "kruise.io/sidecarset-injected-list",
-    crate::pod::select::SKIP_ANNOTATION,
-    crate::pod::skip::MIRROR_ANNOTATION,
+    engine::pod::select::SKIP_ANNOTATION,
+    engine::pod::skip::MIRROR_ANNOTATION,
 ];
 
 /// An object of kind `K` of which only `Spec` and `Status` are decoded, and the metadata that a read model needs: name,
@@ -138,7 +138,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
                 "name": "a", "namespace": "b", "uid": "u", "resourceVersion": "7", "labels": {"x": "y"},
-                "annotations": {crate::sidecarset::injection::INJECTED_ANNOTATION: "{}", "other": "large"},
+                "annotations": {engine::sidecarset::injection::INJECTED_ANNOTATION: "{}", "other": "large"},
                 "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}],
             },
             "spec": {"containers": []}, "status": null,
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(slim.name_any(), "a");
         assert_eq!(slim.resource_version().as_deref(), Some("7"));
         assert_eq!(slim.labels().get("x").map(String::as_str), Some("y"));
-        assert_eq!(slim.annotations().keys().collect::<Vec<_>>(), [crate::sidecarset::injection::INJECTED_ANNOTATION]);
+        assert_eq!(slim.annotations().keys().collect::<Vec<_>>(), [engine::sidecarset::injection::INJECTED_ANNOTATION]);
         assert!(slim.managed_fields().is_empty());
         assert!(slim.status.is_none());
     }

@@ -16,17 +16,18 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::logging::trouble::Trouble;
-use crate::sidecarset::api::SidecarSet;
+use crate::sidecarset::SidecarSetResource;
 use crate::world::contact::Contact;
-use crate::world::feed::{Effect, Feed};
 use crate::world::guarded::Guarded;
 use crate::world::patience::Patience;
 use crate::world::relist::Relist;
 use crate::world::report::report;
-use crate::world::sets::SetTable;
 use crate::world::slim::Slim;
-use crate::world::snapshot::Snapshot;
 use crate::world::version::minor_versions;
+use engine::sidecarset::api::SidecarSet;
+use engine::snapshot::Snapshot;
+use engine::snapshot::builder::{Effect, Feed};
+use engine::snapshot::sets::SetTable;
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
 /// for their new namespace are answered 503 until then.
@@ -159,7 +160,7 @@ pub fn watch_config() -> watcher::Config {
 
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: CancellationToken) {
-    let sets = watcher(Api::<Guarded<SidecarSet>>::all(clients.sidecarsets), watch_config());
+    let sets = watcher(Api::<Guarded<SidecarSetResource, SidecarSet>>::all(clients.sidecarsets), watch_config());
     let mut sets = pin!(sets.backoff(Patience::default()));
     let namespaces = watcher(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config());
     let mut namespaces = pin!(namespaces.backoff(Patience::default()));
@@ -234,7 +235,7 @@ impl Intake<'_> {
         }
     }
 
-    fn set(&mut self, event: Result<Event<Guarded<SidecarSet>>, watcher::Error>, feed: &mut Feed) {
+    fn set(&mut self, event: Result<Event<Guarded<SidecarSetResource, SidecarSet>>, watcher::Error>, feed: &mut Feed) {
         report(&event, &mut self.trouble.0);
         match event {
             Ok(Event::Init) => self.sets.begin(),
@@ -308,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    fn set(name: &str, generation: i64) -> Guarded<SidecarSet> {
+    fn set(name: &str, generation: i64) -> Guarded<SidecarSetResource, SidecarSet> {
         serde_json::from_value(json!({
             "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet",
             "metadata": {"name": name, "uid": name, "generation": generation},
@@ -321,13 +322,13 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name, "labels": {"env": "prod"}}})).unwrap()
     }
 
-    fn unreadable(name: &str) -> Guarded<SidecarSet> {
+    fn unreadable(name: &str) -> Guarded<SidecarSetResource, SidecarSet> {
         serde_json::from_value(json!({"metadata": {"name": name, "uid": name}, "spec": "none"})).unwrap()
     }
 
     #[test]
     fn a_relist_removes_sets_that_disappeared_and_keeps_the_unreadable() {
-        let mut feed = Feed::new(crate::world::Exclusion::default(), true);
+        let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
         let world = World::of(&feed);
         let mut intake = Intake::of(&world);
         for event in [Event::Init, Event::InitApply(set("a", 1)), Event::InitApply(set("b", 1)), Event::InitDone] {
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn nothing_is_published_before_both_collections_are_complete() {
-        let mut feed = Feed::new(crate::world::Exclusion::default(), true);
+        let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
         let world = World::of(&feed);
         let mut intake = Intake::of(&world);
         intake.set(Ok(Event::Init), &mut feed);

@@ -8,7 +8,7 @@ const ALERTS: &str = "charts/outrider/files/alerts.yaml";
 const TESTS: &str = "tests/chart/alerts-test.yaml";
 
 fn yaml(name: &str) -> Value {
-    outrider::yaml::read(&file(name)).unwrap().remove(0).value
+    engine::yaml::read(&file(name)).unwrap().remove(0).value
 }
 
 /// The rules of all alerts.

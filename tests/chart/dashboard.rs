@@ -67,7 +67,7 @@ fn every_panel_explains_itself_and_can_be_narrowed_to_a_job_and_a_replica() {
 #[test]
 #[ignore = "needs promtool: make test"]
 fn every_panel_shows_a_number_when_promtool_evaluates_it() {
-    let series = outrider::yaml::read(&file("tests/chart/dashboard-series.yaml")).unwrap().remove(0).value;
+    let series = engine::yaml::read(&file("tests/chart/dashboard-series.yaml")).unwrap().remove(0).value;
     let of_expr =
         |expr: String| json!({"expr": expr, "eval_time": "30m", "exp_samples": [{"labels": "{}", "value": 1}]});
     let tests: Vec<Value> = queries().iter().flat_map(tests_of).map(of_expr).collect();

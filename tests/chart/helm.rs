@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use cluster::{Tools, progress_on_stderr};
-use outrider::yaml;
+use engine::yaml;
 use serde_json::Value;
 
 /// The chart, from the root of the repository.

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use clap::Parser as _;
 use cluster::{Cluster, Options};
+use engine::snapshot::Exclusion;
 use outrider::cli::diff::unified;
 use outrider::cli::{Cli, Command as Subcommand};
 use outrider::workshop::KINDS;
-use outrider::world::Exclusion;
 use serde_json::{Value, json};
 
 use crate::cluster_objects::{install_cert_manager, install_prometheus_operator};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use engine::yaml;
 use outrider::workshop::KINDS;
-use outrider::yaml;
 use serde_json::{Map, Value, json};
 
 use crate::helm::CHART;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use outrider::yaml;
+use engine::yaml;
 use serde_json::Value;
 
 /// Path and comment of every key that has one, in the order of the file.

@@ -4,6 +4,7 @@
 
 mod chart;
 mod readme;
+mod schemas;
 
 use std::fmt::Write as _;
 use std::fs;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use engine::yaml;
 use jiff::{SignedDuration, Timestamp};
 use outrider::certs::authority::Authority;
 use outrider::doctor::examine;
 use outrider::doctor::facts::{Facts, NotChecked};
 use outrider::doctor::report::{Report, Severity, Verdict};
 use outrider::sidecarset::crd;
-use outrider::yaml;
 use serde_json::{Value, json};
 
 const DAY: u64 = 24 * 60 * 60;
@@ -155,7 +155,7 @@ fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
     let mut facts = recorded("healthy");
     let printed =
         outrider::manifests::webhooks::Hook::all(&outrider::registry::registry(&outrider::workshop::Kinds::default()));
-    let exclusion = outrider::world::Exclusion::new("outrider-system", []);
+    let exclusion = engine::snapshot::Exclusion::new("outrider-system", []);
     let settings = outrider::manifests::webhooks::Settings {
         target: outrider::manifests::webhooks::Target::Service { namespace: "outrider-system".to_owned() },
         ca_bundle: None,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::{Cluster, Namespace, Options, Output};
-use outrider::yaml;
+use engine::yaml;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider, outrider_on, service_account_of};

@@ -302,7 +302,7 @@ fn each_version_reads_what_the_other_wrote() {
         ("batch_v2_cronjob.yaml", "*/1 * * * *", json!({"minute": "*/1"})),
     ] {
         let path = format!("{}/config/samples/{file}", env!("CARGO_MANIFEST_DIR"));
-        let sample = outrider::yaml::read(&std::fs::read_to_string(path).unwrap()).unwrap().remove(0).value;
+        let sample = engine::yaml::read(&std::fs::read_to_string(path).unwrap()).unwrap().remove(0).value;
         let name = sample["metadata"]["name"].as_str().unwrap();
         let mut object = sample.clone();
         object["metadata"].as_object_mut().unwrap().remove("namespace");

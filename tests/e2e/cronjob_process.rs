@@ -78,7 +78,7 @@ fn a_thousand_odd_schedules_are_listed_in_both_versions_and_then_all_is_quiet() 
 /// A process outside the cluster takes its address with it.
 fn is_as_printed(definition: &Value) {
     let printed = outrider(&["manifests", "crds", KINDS]);
-    let printed = outrider::yaml::read(&printed).unwrap().into_iter().map(|document| document.value);
+    let printed = engine::yaml::read(&printed).unwrap().into_iter().map(|document| document.value);
     let printed = printed.into_iter().find(|object| object["metadata"]["name"] == DEFINITION).unwrap();
     assert_eq!(definition["spec"]["conversion"], printed["spec"]["conversion"]);
 }

@@ -10,7 +10,7 @@ use std::thread;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::{Cluster, Options};
-use outrider::yaml;
+use engine::yaml;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, install, is_ready, outrider, service_account};

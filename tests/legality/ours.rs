@@ -6,14 +6,14 @@ use admission::Registry;
 use admission::registry::Phase;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use engine::sidecarset::api::{GROUP, KIND, PLURAL, SidecarSet};
+use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::index::SetIndex;
+use engine::sidecarset::injection::INJECTED_ANNOTATION;
+use engine::sidecarset::{mutating_rule, validating_rule};
+use engine::snapshot::Snapshot;
 use outrider::registry::registry;
-use outrider::sidecarset::api::{GROUP, KIND, PLURAL, SidecarSet};
-use outrider::sidecarset::compiled::CompiledSet;
-use outrider::sidecarset::index::SetIndex;
-use outrider::sidecarset::injection::INJECTED_ANNOTATION;
-use outrider::sidecarset::{mutating_rule, validating_rule};
 use outrider::workshop::Kinds;
-use outrider::world::Snapshot;
 use serde_json::{Value, json};
 
 use crate::pair::push;
@@ -75,7 +75,7 @@ impl Outrider {
                 let recorded = carried[&set.name][list].as_array().is_some_and(|list| list.contains(&json!(name)));
                 recorded && pod["spec"][list].as_array().is_some_and(|list| list.iter().any(has_name))
             };
-            let missing = |piece: &&outrider::sidecarset::compiled::Piece| !is_carried(&piece.name);
+            let missing = |piece: &&engine::sidecarset::compiled::Piece| !is_carried(&piece.name);
             let parsed = |json: &String| serde_json::from_str::<Value>(json).unwrap();
             let before: Vec<Value> = pieces.before.iter().filter(missing).map(|piece| parsed(&piece.json)).collect();
             let after: Vec<Value> = pieces.after.iter().filter(missing).map(|piece| parsed(&piece.json)).collect();
@@ -88,7 +88,7 @@ impl Outrider {
         for volume in &set.volumes {
             let ours: Value = serde_json::from_str(&volume.json).unwrap();
             let is_there = |theirs: &Value| {
-                let canonical = outrider::sidecarset::canonical::canonical_volume(theirs.as_object().unwrap());
+                let canonical = engine::sidecarset::canonical::canonical_volume(theirs.as_object().unwrap());
                 canonical == volume.canonical
             };
             if !pod["spec"]["volumes"].as_array().is_some_and(|list| list.iter().any(is_there)) {

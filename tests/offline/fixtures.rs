@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use admission::Reason;
 use arc_swap::ArcSwap;
+use engine::snapshot::Exclusion;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use outrider::registry::registry;
 use outrider::server::{Freshness, Limits, Metrics, Readiness, Webhooks};
+use outrider::standalone::{self, Validate};
 use outrider::workshop::Kinds;
-use outrider::world::snapshot::Exclusion;
-use outrider::world::standalone::{self, Validate};
 
 use crate::golden;
 use crate::run::outrider;

@@ -1,9 +1,9 @@
 //! `outrider render`: every workload kind, every format, and what stays as it is.
 
 use admission::patch::apply;
+use engine::yaml;
 use outrider::cli::streams::Outcome;
 use outrider::manifest;
-use outrider::yaml;
 use serde_json::Value;
 
 use crate::golden;

@@ -15,12 +15,12 @@ fn yaml_and_stdin_and_the_default_path_give_the_same_answer() {
     let expected = review(&["--path", "/mutate--v1-pod", SAMPLE], "");
     assert!(expected.starts_with("exit 0\n"), "{expected}");
     let text = std::fs::read_to_string(SAMPLE).unwrap();
-    let document = outrider::yaml::read(&text).unwrap().remove(0).value;
+    let document = engine::yaml::read(&text).unwrap().remove(0).value;
     assert_eq!(review(&[SAMPLE], ""), expected);
     assert_eq!(review(&["-f", SAMPLE], ""), expected);
     assert_eq!(review(&["--filename", "-"], &text), expected);
     assert_eq!(review(&["-"], &text), expected);
-    assert_eq!(review(&["-"], &outrider::yaml::write(&document)), expected);
+    assert_eq!(review(&["-"], &engine::yaml::write(&document)), expected);
 }
 
 #[test]

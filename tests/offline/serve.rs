@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use engine::snapshot::Exclusion;
+use engine::snapshot::Snapshot;
 use outrider::cli::serve::{Process, feed};
 use outrider::registry::registry;
+use outrider::standalone::{Standalone, Validate};
 use outrider::workshop::Kinds;
-use outrider::world::Snapshot;
-use outrider::world::snapshot::Exclusion;
-use outrider::world::standalone::{Standalone, Validate};
 
 const SET: &str = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: a}\nspec:\n  \
                    selector: {matchLabels: {app: web}}\n  containers: [{name: a, image: i}]\n";

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::snapshot::Exclusion;
 use outrider::registry::registry;
+use outrider::standalone::{Loaded, Standalone, Validate, load};
 use outrider::workshop::Kinds;
-use outrider::world::snapshot::Exclusion;
-use outrider::world::standalone::{Loaded, Standalone, Validate, load};
 
 fn set(name: &str, label: &str) -> String {
     format!(

@@ -20,15 +20,15 @@ use self::folder::Folder;
 use self::story::Story;
 use super::serve::{Process, ServeError, feed};
 use super::streams::Outcome;
-use crate::admit::{self, Reply, ReplyError};
 use crate::certs::local;
 use crate::logging;
 use crate::registry::registry;
 use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, ProbePaths, Server, ServerError};
+use crate::standalone::{Standalone, Validate};
 use crate::workshop::Kinds;
-use crate::world::snapshot::Exclusion;
-use crate::world::standalone::{Standalone, Validate};
-use crate::yaml;
+use engine::offline::admit::{self, Reply, ReplyError};
+use engine::snapshot::Exclusion;
+use engine::yaml;
 
 /// Arguments of `outrider demo`.
 #[derive(Debug, Clone, Args)]
@@ -170,7 +170,7 @@ impl Demo {
         })
     }
 
-    async fn server(&self, process: &Process) -> Result<Server<crate::world::Snapshot>, DemoError> {
+    async fn server(&self, process: &Process) -> Result<Server<engine::snapshot::Snapshot>, DemoError> {
         local::serve(&process.resolver, NAMESPACE, &self.ca_file())?;
         let world = Arc::default();
         let exclusion = Exclusion::new("outrider-system", []);

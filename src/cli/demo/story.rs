@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::admit::Reply;
 use crate::cli::diff::{coloured, unified};
 use crate::server::Addresses;
-use crate::yaml;
+use engine::offline::admit::Reply;
+use engine::yaml;
 
 /// Longer lines of the difference are cut: our annotation would fill a screen.
 const WIDTH: usize = 100;

@@ -4,10 +4,10 @@ use admission::Reason;
 use serde_json::{Map, Value, json};
 
 use super::unchanged::why;
-use crate::admit::{self, Admitted, Creation, Patch};
 use crate::cli::offline::World;
 use crate::cli::streams::Outcome;
 use crate::manifest::{Identity, Manifest, identity, pod_template};
+use engine::offline::admit::{self, Admitted, Creation, Patch};
 
 /// An object of the output.
 pub struct Rendered {

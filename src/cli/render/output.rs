@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Format;
 use super::inject::Rendered;
 use crate::cli::diff::unified;
-use crate::yaml;
+use engine::yaml;
 
 /// Prints all objects in a format.
 pub fn print(all: &[Rendered], format: Format) -> String {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use admission::Reason;
 use serde_json::Value;
 
-use crate::pod::select::SKIP_ANNOTATION;
-use crate::sidecarset::compiled::{CompiledSet, NamespaceScope};
-use crate::world::Snapshot;
+use engine::pod::select::SKIP_ANNOTATION;
+use engine::sidecarset::compiled::{CompiledSet, NamespaceScope};
+use engine::snapshot::Snapshot;
 
 /// Sets whose selectors are told.
 const SETS_TOLD: usize = 3;

@@ -14,7 +14,7 @@ use crate::config::ProjectConfig;
 use crate::logging;
 use crate::server::deadline::duration;
 use crate::server::{BindAddress, Limits, Options, memory};
-use crate::world::standalone::Validate;
+use crate::standalone::Validate;
 
 /// Where the serving certificate comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

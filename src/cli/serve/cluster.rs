@@ -19,7 +19,7 @@ use crate::manager::{Manager, Shared, registration};
 use crate::manifests::webhooks::Hook;
 use crate::registry::registry;
 use crate::server::Shutdown;
-use crate::sidecarset::api as sidecarset;
+use engine::sidecarset::api as sidecarset;
 
 /// Why a cluster cannot be served.
 #[derive(Debug, thiserror::Error)]

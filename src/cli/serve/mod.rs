@@ -54,10 +54,10 @@ pub enum ServeError {
     Cluster(#[from] cluster::ClusterError),
     /// The manifests of a server without a cluster.
     #[error("the manifests cannot be used:{}", listed(.0))]
-    Manifests(crate::world::standalone::Unusable),
+    Manifests(crate::standalone::Unusable),
 }
 
-fn listed(unusable: &crate::world::standalone::Unusable) -> String {
+fn listed(unusable: &crate::standalone::Unusable) -> String {
     unusable.lines().flat_map(|line| ["\n".to_owned(), line]).collect()
 }
 

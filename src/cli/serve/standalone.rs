@@ -10,9 +10,9 @@ use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_tell};
 use crate::doctor::report::counted;
 use crate::registry::registry;
 use crate::server::{Freshness, Gate};
-use crate::world::Snapshot;
-use crate::world::snapshot::Exclusion;
-use crate::world::standalone::{Loaded, Standalone, Unusable};
+use crate::standalone::{Loaded, Standalone, Unusable};
+use engine::snapshot::Exclusion;
+use engine::snapshot::Snapshot;
 
 /// How often the files are looked at. Their names, times and sizes are read, not their content.
 const POLL: Duration = Duration::from_secs(1);

@@ -24,7 +24,7 @@ use crate::logging::trouble::Trouble;
 use crate::manager::term::Term;
 use crate::manager::{break_glass, conversion};
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
-use crate::world::Exclusion;
+use engine::snapshot::Exclusion;
 
 /// Owner of the fields that are applied, in managedFields.
 pub(super) const FIELD_MANAGER: &str = "outrider";

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::sidecarset::controller::packed::Packed;
-use crate::sidecarset::injection::INJECTED_ANNOTATION;
+use engine::sidecarset::injection::INJECTED_ANNOTATION;
 
 /// Sets in a pod injected by OpenKruise, comma-separated.
 pub const OPENKRUISE_LIST: &str = "kruise.io/sidecarset-injected-list";

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::server::Metrics;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord};
 use crate::sidecarset::controller::standing::Standing;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// Pods that are looked at before others get the processor: with a few sets for each, a fraction of a millisecond.
 const BATCH: usize = 256;

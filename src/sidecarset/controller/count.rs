@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::pod::select::{Reach, reaches};
-use crate::sidecarset::api::SidecarSetStatus;
-use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::controller::pods::PodIndex;
-use crate::world::Snapshot;
+use engine::pod::select::{Reach, reaches};
+use engine::sidecarset::api::SidecarSetStatus;
+use engine::sidecarset::compiled::CompiledSet;
+use engine::snapshot::Snapshot;
 
 /// What the controller owns of the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -67,8 +67,8 @@ mod tests {
     use super::*;
     use crate::sidecarset::controller::pods::tests::pod;
     use crate::sidecarset::controller::pods::{PodKey, PodRecord, WatchedPod};
-    use crate::world::Exclusion;
-    use crate::world::namespace::Namespaces;
+    use engine::snapshot::Exclusion;
+    use engine::snapshot::namespace::Namespaces;
 
     fn set(spec: &Value) -> CompiledSet {
         let mut spec = spec.clone();

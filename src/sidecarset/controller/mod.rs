@@ -23,13 +23,14 @@ use crate::manager::queue::{Queue, add_all};
 use crate::manager::term::Term;
 use crate::manager::tuning::Tuning;
 use crate::server::Metrics;
-use crate::sidecarset::api::{GROUP, KIND, SidecarSet};
-use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::SidecarSetResource;
 use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::pods::PodIndex;
 use crate::sidecarset::controller::programmed::Coverage;
 use crate::world::watch::World;
+use engine::sidecarset::api::{GROUP, KIND};
+use engine::sidecarset::compiled::CompiledSet;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
 pub const NAME: &str = "sidecarset";
@@ -93,7 +94,7 @@ pub async fn run(
 
 #[derive(Clone)]
 struct Controller {
-    sets: Api<SidecarSet>,
+    sets: Api<SidecarSetResource>,
     world: World,
     pods: Arc<Mutex<PodIndex>>,
     coverage: Receiver<Coverage>,

@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
 
-use crate::pod::select::SKIP_ANNOTATION;
-use crate::pod::skip::MIRROR_ANNOTATION;
-use crate::sidecarset::compiled::Platform;
 use crate::sidecarset::controller::carried::carried;
 use crate::sidecarset::controller::packed::Packed;
 use crate::world::slim::Slim;
+use engine::pod::select::SKIP_ANNOTATION;
+use engine::pod::skip::MIRROR_ANNOTATION;
+use engine::sidecarset::compiled::Platform;
 
 /// A pod as it is watched.
 pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;
@@ -216,7 +216,7 @@ pub(super) mod tests {
         serde_json::from_value(json!({
             "metadata": {
                 "namespace": "default", "name": name, "labels": {"app": app},
-                "annotations": {crate::sidecarset::injection::INJECTED_ANNOTATION: json!(injected).to_string()},
+                "annotations": {engine::sidecarset::injection::INJECTED_ANNOTATION: json!(injected).to_string()},
             },
             "spec": {"containers": containers},
             "status": {
@@ -290,7 +290,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_pod_that_carries_nothing_is_kept_only_while_it_could_carry_something() {
-        let mirror = json!({"metadata": {"annotations": {crate::pod::skip::MIRROR_ANNOTATION: "x"}}});
+        let mirror = json!({"metadata": {"annotations": {engine::pod::skip::MIRROR_ANNOTATION: "x"}}});
         let cases = [
             ("running", json!({}), true),
             ("no status yet", json!({"status": null}), true),

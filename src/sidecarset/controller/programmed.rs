@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::sidecarset::api::{Condition, SidecarSetStatus};
-use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::narrowing::Rule;
+use engine::sidecarset::api::{Condition, SidecarSetStatus};
+use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::narrowing::Rule;
 
 /// Type of the condition.
 pub const PROGRAMMED: &str = "Programmed";

@@ -1,9 +1,9 @@
 //! How a pod stands to the sets that select it.
 
-use crate::pod::select::{Reach, holds_back, reaches};
-use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::controller::pods::PodRecord;
-use crate::world::Snapshot;
+use engine::pod::select::{Reach, holds_back, reaches};
+use engine::sidecarset::compiled::CompiledSet;
+use engine::snapshot::Snapshot;
 
 /// How often a pod, or many, stand one way or the other to a set that selects them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,11 +80,11 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::pod::select::SKIP_ANNOTATION;
     use crate::sidecarset::controller::pods::tests::pod;
-    use crate::sidecarset::index::SetIndex;
-    use crate::world::Exclusion;
-    use crate::world::namespace::Namespaces;
+    use engine::pod::select::SKIP_ANNOTATION;
+    use engine::sidecarset::index::SetIndex;
+    use engine::snapshot::Exclusion;
+    use engine::snapshot::namespace::Namespaces;
 
     /// A set `a` of pods labelled `app=web`, with this beside it in the spec.
     pub fn set(more: &Value) -> CompiledSet {

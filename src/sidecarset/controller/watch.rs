@@ -18,11 +18,11 @@ use crate::manager::queue::{Queue, add_all};
 use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord, WatchedPod};
 use crate::sidecarset::controller::programmed::Coverage;
-use crate::world::Snapshot;
 use crate::world::patience::Patience;
 use crate::world::relist::Relist;
 use crate::world::report::report;
 use crate::world::watch::{Change, World, watch_config};
+use engine::snapshot::Snapshot;
 
 type Sets = BTreeSet<Arc<str>>;
 

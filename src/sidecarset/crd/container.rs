@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use crate::crd::schema::{atomic_list, object, open, requiring, text, word};
-use crate::sidecarset::vocabulary as words;
+use engine::sidecarset::vocabulary as words;
 
 /// A container or init container. `side` says where it goes by default.
 pub fn container(description: &str, side: &str) -> JSONSchemaProps {

@@ -14,8 +14,8 @@ use crate::crd::schema::{
     text_map, word,
 };
 use crate::crd::{Definition, Scope};
-use crate::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
-use crate::sidecarset::vocabulary as words;
+use engine::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
+use engine::sidecarset::vocabulary as words;
 
 const DESCRIPTION: &str = "SidecarSet puts containers beside the pods that it selects, when they are created.";
 

@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use crate::crd::schema::{atomic_list, flag, int_or_string, int32, label_selector, object, text, word};
-use crate::sidecarset::vocabulary as words;
+use engine::sidecarset::vocabulary as words;
 
 /// `spec.updateStrategy`
 pub fn update_strategy() -> JSONSchemaProps {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::sidecarset;
-use crate::sidecarset::api::{CONTROL_FIELDS, Condition, SidecarSetSpec, SidecarSetStatus};
+use engine::sidecarset::api::{CONTROL_FIELDS, Condition, SidecarSetSpec, SidecarSetStatus};
 
 fn root() -> Value {
     let crd = serde_json::to_value(sidecarset()).unwrap();

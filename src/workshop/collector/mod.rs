@@ -14,7 +14,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::manifests::rbac::{own_kind, rule};
 use crate::workshop::Kind;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.
 const NAME: &str = "collector";

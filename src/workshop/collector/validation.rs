@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 
 use super::api::{CollectorSpec, DEPLOYMENT, MOST_IPS, RESET_MAX_BYTES, Target};
 use crate::workshop::object::rule;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// New objects and changes.
 pub const fn validating_rule() -> Rule {

@@ -5,7 +5,7 @@ use admission::{Defaulting, Request};
 use serde_json::Value;
 
 use super::vocabulary as words;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// Fills in what a `CronJob` leaves out: only the missing fields, one by one. To send the whole spec back, as a typed round trip
 /// does, would put zero values into the Job template, and the user would read errors about fields that nobody wrote.

@@ -21,7 +21,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 pub use self::rules::{mutating_rule, validating_rule};
 use crate::manifests::rbac::{own_kind, rule};
 use crate::workshop::Kind;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.
 const NAME: &str = "cronjob";

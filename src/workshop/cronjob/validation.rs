@@ -18,7 +18,7 @@ use super::defaults;
 use super::schedule::{Schedule, zone};
 use super::v2;
 use super::vocabulary as words;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// Validates a `CronJob` when it is created and when it changes. Its deletion is nobody's business here: an object that is wrong
 /// must be deletable.

@@ -7,7 +7,7 @@ pub mod validation;
 use admission::Registry;
 
 use crate::workshop::Kind;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// The kind.
 pub const PROJECT_CONFIG: Kind =

@@ -5,7 +5,7 @@ use admission::{Findings, Operation, Request, Validating};
 use serde_json::Value;
 
 use crate::config::{Checked, GROUP, KIND, PLURAL, VERSION, check};
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// New objects and changes.
 pub const fn validating_rule() -> Rule {
@@ -56,7 +56,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::yaml;
+    use engine::yaml;
 
     fn answer(operation: &str, object: &Value, old: &Value) -> Value {
         let registry = Registry::default().validating(validating_rule(), ProjectConfigValidation);

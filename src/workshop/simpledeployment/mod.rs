@@ -11,7 +11,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::manifests::rbac::{applied, own_kind};
 use crate::workshop::Kind;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.
 const NAME: &str = "simpledeployment";

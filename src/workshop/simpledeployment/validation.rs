@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::api::SimpleDeploymentSpec;
 use crate::workshop::object::rule;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// Only new objects are looked at: a name never changes, and the schema says all else.
 pub const fn validating_rule() -> Rule {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::workshop::cronjob::webhooks;
-use crate::world::Snapshot;
+use engine::snapshot::Snapshot;
 
 /// A valid object with these fields of `spec` in place of its own; `null` takes one away.
 fn cronjob(fields: &Value) -> Value {

@@ -1,0 +1,107 @@
+//! From texts to objects. One broken text does not hide what is wrong in the others.
+
+use serde_json::Value;
+
+use super::identity::{IdentityError, article, identity};
+use super::{Error, Manifest};
+use crate::yaml;
+
+/// Lists in lists: nobody writes them, and each level is a call on the stack.
+const MAX_LIST_DEPTH: usize = 8;
+
+/// Reads the objects of a text; `file` is what errors and sources call it.
+///
+/// # Errors
+///
+/// All that is wrong in the text.
+pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, Vec<Error>> {
+    let mut parsed = Parsed::default();
+    parsed.text(file, text);
+    parsed.into_result()
+}
+
+/// Objects of texts that are read one after the other, and what is wrong with them.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    manifests: Vec<Manifest>,
+    errors: Vec<Error>,
+}
+
+impl Parsed {
+    /// The objects, where nothing is wrong.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong in all texts.
+    pub fn into_result(self) -> Result<Vec<Manifest>, Vec<Error>> {
+        if self.errors.is_empty() { Ok(self.manifests) } else { Err(self.errors) }
+    }
+
+    /// Takes note of what kept a text from being read at all.
+    pub fn error(&mut self, error: Error) {
+        self.errors.push(error);
+    }
+
+    /// Reads the objects of the bytes of a file, which must be UTF-8.
+    pub fn bytes(&mut self, file: &str, bytes: Vec<u8>) {
+        match String::from_utf8(bytes) {
+            Ok(text) => self.text(file, &text),
+            Err(error) => {
+                let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+                let line = valid.split(|byte| *byte == b'\n').count();
+                let error = "the file is not UTF-8 text".to_owned();
+                self.errors.push(Error::Unreadable { path: format!("{file}:{line}"), error });
+            }
+        }
+    }
+
+    /// Reads the objects of a text; `file` is what errors and sources call it.
+    pub fn text(&mut self, file: &str, text: &str) {
+        match yaml::read(text) {
+            Ok(documents) => {
+                for document in documents {
+                    self.object(&format!("{file}:{}", document.line), document.value, 0);
+                }
+            }
+            Err(error) => self.errors.push(Error::Syntax { file: file.to_owned(), error }),
+        }
+    }
+
+    fn object(&mut self, origin: &str, mut value: Value, depth: usize) {
+        let origin = origin.to_owned();
+        if !value.is_object() {
+            return self.errors.push(Error::NotAnObject { origin, found: article(&value) });
+        }
+        let identity = match identity(&value) {
+            Ok(identity) => identity,
+            // Only the type is asked for here; whether the rest is right is for those who use the object.
+            Err(IdentityError::NotAString { field: "metadata.name" | "metadata.namespace", .. }) => {
+                return self.manifests.push(Manifest { source: origin, value });
+            }
+            Err(error) => return self.errors.push(Error::Unidentified { origin, error }),
+        };
+        let Some(item_kind) = identity.kind.strip_suffix("List") else {
+            return self.manifests.push(Manifest { source: origin, value });
+        };
+        let Some(Value::Array(items)) = value.get_mut("items").map(Value::take) else {
+            return self.manifests.push(Manifest { source: origin, value });
+        };
+        if depth == MAX_LIST_DEPTH {
+            return self.errors.push(Error::ListsTooDeep { origin });
+        }
+        for mut item in items {
+            if !item_kind.is_empty() {
+                name_type(&mut item, &identity.api_version, item_kind);
+            }
+            self.object(&origin, item, depth + 1);
+        }
+    }
+}
+
+/// The API server leaves apiVersion and kind out of the items of a typed list.
+fn name_type(item: &mut Value, api_version: &str, kind: &str) {
+    if let Value::Object(fields) = item {
+        fields.entry("apiVersion").or_insert_with(|| api_version.into());
+        fields.entry("kind").or_insert_with(|| kind.into());
+    }
+}

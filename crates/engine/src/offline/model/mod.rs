@@ -1,0 +1,130 @@
+//! The read model without a cluster: sets and namespaces from manifests.
+
+mod error;
+mod sorting;
+
+pub use self::error::{Error, Unusable};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use admission::Registry;
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::sorting::Sorted;
+use crate::offline::admit::{self, Admitted, Creation};
+use crate::offline::manifest::Manifest;
+use crate::sidecarset::api::{KIND, SidecarSet};
+use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::index::SetIndex;
+use crate::snapshot::namespace::Namespaces;
+use crate::snapshot::{Exclusion, Snapshot};
+
+/// What is done about fields that nobody knows, as kubectl's flag of that name has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Validate {
+    /// An unknown field is an error.
+    #[default]
+    Strict,
+    /// An unknown field is a warning: it may be newer than this build.
+    Warn,
+}
+
+/// A read model from manifests.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What decisions are taken from.
+    pub snapshot: Snapshot,
+    /// What a user should know. Each starts with `file:line` where it is about an object.
+    pub warnings: Vec<String>,
+    /// Whether there is any set.
+    pub has_sets: bool,
+}
+
+/// How manifests become a read model.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    /// Where no pod is touched.
+    pub exclusion: &'a Arc<Exclusion>,
+    /// The webhooks that each set goes through.
+    pub registry: &'a Registry<Snapshot>,
+    /// Every other `apiVersion` and `kind` of ours, with a space in between: those are left out, and what is like one is a slip.
+    pub other_types: &'a [String],
+    /// What is done about fields that nobody knows.
+    pub validate: Validate,
+}
+
+/// Makes the read model.
+///
+/// Every set goes through the defaulting and the validating webhook first, as in a cluster. Objects of other kinds are left out.
+///
+/// # Errors
+/// All that is wrong in all manifests.
+pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
+    let Reading { exclusion, registry, .. } = reading;
+    let Sorted { namespaces, sets, mut warnings, mut errors, .. } = Sorted::of(manifests, reading);
+    let mut known = Namespaces::default();
+    for (name, (_, labels)) in namespaces {
+        known.insert(name, labels);
+    }
+    let empty = Snapshot { namespaces: Arc::new(known), exclusion: Arc::clone(exclusion), ..Snapshot::default() };
+    let compiled =
+        each(&sets, &mut errors, |name, manifest| compile(&admit(name, manifest, registry, &empty)?.object, manifest));
+    let snapshot = Snapshot { generation: 1, sets: Arc::new(SetIndex::build(compiled)), ..empty };
+    if errors.is_empty() {
+        // Once more, now that every set is known: what two of them mean for each other.
+        let found = each(&sets, &mut errors, |name, manifest| {
+            let allowed = admit(name, manifest, registry, &snapshot)?;
+            let origin = &manifest.source;
+            Ok(allowed.warnings.iter().map(|w| format!("{origin}: SidecarSet {name:?}: {w}")).collect::<Vec<_>>())
+        });
+        for warning in found.into_iter().flatten() {
+            // The webhook warns of unknown fields too.
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+    if !errors.is_empty() {
+        return Err(Unusable { errors, warnings });
+    }
+    Ok(Loaded { snapshot, warnings, has_sets: !sets.is_empty() })
+}
+
+fn each<T>(
+    sets: &BTreeMap<String, &Manifest>,
+    errors: &mut Vec<Error>,
+    mut of: impl FnMut(&str, &Manifest) -> Result<T, Error>,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    for (name, manifest) in sets {
+        match of(name, manifest) {
+            Ok(value) => found.push(value),
+            Err(error) => errors.push(error),
+        }
+    }
+    found
+}
+
+fn admit(
+    name: &str,
+    manifest: &Manifest,
+    registry: &Registry<Snapshot>,
+    snapshot: &Snapshot,
+) -> Result<admit::Allowed, Error> {
+    let origin = manifest.source.clone();
+    let creation = Creation { namespace: "", object: &manifest.value };
+    match admit::create(registry, &creation, snapshot) {
+        Ok(Admitted::Allowed(allowed)) => Ok(*allowed),
+        Ok(Admitted::Refused { status, .. }) => Err(Error::Refused { origin, status }),
+        Err(error) => Err(Error::Undecided { origin, name: name.to_owned(), error }),
+    }
+}
+
+fn compile(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledSet>, Error> {
+    let origin = || manifest.source.clone();
+    let set =
+        SidecarSet::deserialize(object).map_err(|error| Error::Undecodable { origin: origin(), kind: KIND, error })?;
+    CompiledSet::compile(&set).map(Arc::new).map_err(|error| Error::Uncompilable { origin: origin(), error })
+}

@@ -1,0 +1,169 @@
+//! Objects of manifests by what they are.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::error::Error;
+use super::{Reading, Validate};
+use crate::API_DOMAIN;
+use crate::nearest::nearest;
+use crate::offline::manifest::{self, Identity, Manifest, identity};
+use crate::shape::{Shape, UnknownField};
+use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
+use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
+use crate::sidecarset::validation;
+
+/// What decides, by name, and what is wrong with it.
+pub struct Sorted<'m> {
+    /// With the place that each came from, and its labels.
+    pub namespaces: BTreeMap<String, (String, BTreeMap<String, String>)>,
+    pub sets: BTreeMap<String, &'m Manifest>,
+    pub warnings: Vec<String>,
+    pub errors: Vec<Error>,
+    reading: Reading<'m>,
+}
+
+/// Group of the kind of the same name whose fields ours has: its manifests may lie beside ours for as long as people move.
+const OPENKRUISE: &str = "apps.kruise.io";
+
+const NAMESPACE: &str = "Namespace";
+
+static NAMESPACE_SHAPE: LazyLock<Shape> = LazyLock::new(|| Shape::of_kind(NAMESPACE));
+
+fn is_our_group(group: &str) -> bool {
+    group.strip_suffix(API_DOMAIN).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+#[derive(Deserialize)]
+struct LabelledObject {
+    metadata: Labelled,
+}
+
+#[derive(Deserialize)]
+struct Labelled {
+    labels: Option<BTreeMap<String, String>>,
+}
+
+impl<'m> Sorted<'m> {
+    /// Takes all objects; kinds that nothing is decided by are left out.
+    pub fn of(manifests: &'m [Manifest], reading: Reading<'m>) -> Self {
+        let mut sorted = Self {
+            namespaces: BTreeMap::new(),
+            sets: BTreeMap::new(),
+            warnings: Vec::new(),
+            errors: Vec::new(),
+            reading,
+        };
+        for manifest in manifests {
+            sorted.sort(manifest);
+        }
+        sorted
+    }
+
+    fn sort(&mut self, manifest: &'m Manifest) {
+        let origin = &manifest.source;
+        let identity = match identity(&manifest.value) {
+            Ok(identity) => identity,
+            Err(error) => {
+                let error = manifest::Error::Unidentified { origin: origin.clone(), error };
+                return self.errors.push(error.into());
+            }
+        };
+        match (identity.group(), identity.kind.as_str()) {
+            ("", NAMESPACE) => self.namespace(manifest, identity),
+            (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
+            (OPENKRUISE, KIND) => self.warnings.push(format!(
+                "{origin}: {} SidecarSet {:?} is left out: to have it injected by Outrider, write apiVersion: {API_VERSION}",
+                identity.api_version, identity.name
+            )),
+            (_, KIND) => {
+                self.errors.push(Error::Version { origin: origin.clone(), api_version: identity.api_version });
+            }
+            (group, _) if is_our_group(group) => self.of_ours(origin, identity),
+            _ => tracing::debug!(origin, kind = identity.kind, name = identity.name, "Left out: not a kind that is read"),
+        }
+    }
+
+    /// A kind of ours that decides nothing here; but one that is mistyped would be missed.
+    fn of_ours(&mut self, origin: &str, identity: Identity) {
+        let written = format!("{} {}", identity.api_version, identity.kind);
+        if self.reading.other_types.contains(&written) {
+            return;
+        }
+        let set = format!("{API_VERSION} {KIND}");
+        let types = std::iter::once(&set).chain(self.reading.other_types).map(String::as_str);
+        let near = nearest(&written, types).map(str::to_owned);
+        let (origin, Identity { api_version, kind, .. }) = (origin.to_owned(), identity);
+        self.errors.push(Error::NoSuchKind { origin, api_version, kind, near });
+    }
+
+    /// Takes note of fields that the API server would refuse, or drop. Returns whether the object is to be looked at further: what
+    /// else is wrong with one that is refused may only follow from it, and kubectl says no more either.
+    fn passes(&mut self, origin: &str, kind: &'static str, name: &str, unknown: Vec<String>) -> bool {
+        match self.reading.validate {
+            Validate::Strict => {
+                let passes = unknown.is_empty();
+                self.errors.extend(unknown.into_iter().map(|field| Error::UnknownField {
+                    origin: origin.to_owned(),
+                    kind,
+                    name: name.to_owned(),
+                    field,
+                }));
+                passes
+            }
+            Validate::Warn => {
+                self.warnings.extend(unknown.into_iter().map(|field| format!("{origin}: {kind} {name:?}: {field}")));
+                true
+            }
+        }
+    }
+
+    /// How an unknown field is told of.
+    fn word(&self) -> fn(&UnknownField<'static>) -> String {
+        match self.reading.validate {
+            Validate::Strict => ToString::to_string,
+            Validate::Warn => UnknownField::warning,
+        }
+    }
+
+    fn set(&mut self, manifest: &'m Manifest, identity: Identity) {
+        let origin = manifest.source.clone();
+        let unknown = validation::unknown_fields(&manifest.value, self.word());
+        if !self.passes(&origin, KIND, &identity.name, unknown) {
+            return;
+        }
+        if identity.name.is_empty() {
+            return self.errors.push(Error::Nameless { origin, kind: KIND });
+        }
+        if let Some(first) = self.sets.get(&identity.name) {
+            let first = first.source.clone();
+            return self.errors.push(Error::Twice { origin, kind: KIND, name: identity.name, first });
+        }
+        self.sets.insert(identity.name, manifest);
+    }
+
+    fn namespace(&mut self, manifest: &Manifest, identity: Identity) {
+        let (origin, name) = (manifest.source.clone(), identity.name);
+        let unknown = NAMESPACE_SHAPE.unknown_fields(&manifest.value);
+        if !self.passes(&origin, NAMESPACE, &name, unknown.iter().map(self.word()).collect()) {
+            return;
+        }
+        if name.is_empty() {
+            return self.errors.push(Error::Nameless { origin, kind: NAMESPACE });
+        }
+        if let Some(first) = self.namespaces.get(&name) {
+            let first = first.0.clone();
+            return self.errors.push(Error::Twice { origin, kind: NAMESPACE, name, first });
+        }
+        match LabelledObject::deserialize(&manifest.value) {
+            Ok(object) => {
+                let mut labels = object.metadata.labels.unwrap_or_default();
+                labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.clone());
+                self.namespaces.insert(name, (origin, labels));
+            }
+            Err(error) => self.errors.push(Error::Undecodable { origin, kind: NAMESPACE, error }),
+        }
+    }
+}

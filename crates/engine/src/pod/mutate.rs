@@ -1,0 +1,139 @@
+//! `/mutate--v1-pod`: what a new pod gets.
+
+use std::fmt::Write as _;
+
+use admission::reply::Cause;
+use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
+
+use crate::pod::select::{SKIP_ANNOTATION, Selection, asks_to_opt_out, opts_out_of_nothing, select};
+use crate::pod::skip::skip;
+use crate::pod::view::PodView;
+use crate::sidecarset::compiled::{CompiledSet, OnClash};
+use crate::sidecarset::injection::{Clash, Injection};
+use crate::snapshot::Snapshot;
+
+/// The endpoint.
+pub struct PodMutation;
+
+impl Mutating<Snapshot> for PodMutation {
+    type Object<'a> = PodView<'a>;
+
+    fn mutate<'a>(&self, request: &Request<'a, PodView<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+        if let Some(reason) = skip(request, snapshot) {
+            return Ok(Verdict::allow(reason).audit("reason", reason.as_str()));
+        }
+        let Some(pod) = &request.object else { return Ok(Verdict::allow(Reason::NoMatch)) };
+        let selected = select(pod, &request.namespace, snapshot)?;
+        if selected.is_empty() {
+            return Ok(Verdict::allow(Reason::NoMatch));
+        }
+        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
+        let skip = pod.metadata.annotation(SKIP_ANNOTATION);
+        let mistyped = opts_out_of_nothing(skip, &selected, &snapshot.sets);
+        let mut report = Report { mistyped, ..Report::default() };
+        for (set, selection) in selected {
+            if !set.may_opt_out && asks_to_opt_out(set, skip) {
+                report.ignored_opt_outs.push(&set.name);
+            }
+            match selection {
+                Selection::Skipped(reason, why) => report.skipped(&set.name, reason, why),
+                Selection::Selected => match injection.add(set) {
+                    Ok(reason) => report.carried(&set.name, reason),
+                    Err(clash) if clash.reason == Reason::SetConflict || set.on_clash == OnClash::Skip => {
+                        report.skipped(&set.name, clash.reason, clash.text);
+                    }
+                    Err(clash) => report.clashes.push((set.name.clone(), clash)),
+                },
+            }
+        }
+        Ok(report.into_verdict(request, injection))
+    }
+}
+
+/// What became of each set.
+#[derive(Default)]
+struct Report<'s> {
+    injected: Vec<String>,
+    // The first of them speaks for the pod when nothing was injected.
+    present: Option<Reason>,
+    skipped: Vec<(String, Reason, String)>,
+    ignored_opt_outs: Vec<&'s str>,
+    // What the pod's annotation asks for, and nobody can grant.
+    mistyped: Vec<String>,
+    clashes: Vec<(String, Clash)>,
+}
+
+impl Report<'_> {
+    fn carried(&mut self, set: &str, reason: Reason) {
+        if reason == Reason::Injected {
+            self.injected.push(set.to_owned());
+        } else {
+            self.present.get_or_insert(reason);
+        }
+    }
+
+    fn skipped(&mut self, set: &str, reason: Reason, why: String) {
+        self.skipped.push((set.to_owned(), reason, why));
+    }
+
+    fn reason(&self) -> Reason {
+        if !self.injected.is_empty() {
+            return Reason::Injected;
+        }
+        let skipped = self.skipped.first().map(|(_, reason, _)| *reason);
+        self.present.or(skipped).unwrap_or(Reason::NoMatch)
+    }
+
+    fn into_verdict(self, request: &Request<'_, PodView<'_>>, injection: Injection<'_, '_>) -> Verdict {
+        let shared_ports = injection.warnings().to_vec();
+        let mut verdict = match self.clashes.first() {
+            Some((_, clash)) => Verdict::deny(clash.reason, refusal(request, &self.clashes)),
+            None => Verdict::patch(self.reason(), injection.into_patch()),
+        };
+        // Whoever opted out knows.
+        let skips = self.skipped.iter().filter(|(_, reason, _)| *reason != Reason::OptedOut);
+        verdict.warnings.extend(skips.map(|(_, reason, why)| format!("{reason}: {why}")));
+        verdict.warnings.extend(self.ignored_opt_outs.iter().map(|set| {
+            format!("SidecarSet {set:?} lets no pod opt out (spec.optOut: Denied); {SKIP_ANNOTATION} is ignored for it")
+        }));
+        verdict.warnings.extend(self.mistyped.iter().cloned());
+        if self.clashes.is_empty() {
+            verdict.warnings.extend(shared_ports);
+        }
+        verdict = verdict.audit("reason", verdict_reason(&self));
+        if !self.injected.is_empty() && self.clashes.is_empty() {
+            verdict = verdict.audit("sets", self.injected.join(","));
+        }
+        let passed_over = self
+            .skipped
+            .iter()
+            .map(|(set, reason, _)| (set, *reason))
+            .chain(self.clashes.iter().map(|(set, clash)| (set, clash.reason)));
+        let mut list = String::new();
+        for (set, reason) in passed_over {
+            let separator = if list.is_empty() { "" } else { "," };
+            // Writing to a String cannot fail.
+            let _ = write!(list, "{separator}{set}={reason}");
+        }
+        if list.is_empty() { verdict } else { verdict.audit("skipped", list) }
+    }
+}
+
+fn verdict_reason(report: &Report<'_>) -> &'static str {
+    report.clashes.first().map_or_else(|| report.reason(), |(_, clash)| clash.reason).as_str()
+}
+
+fn refusal(request: &Request<'_, PodView<'_>>, clashes: &[(String, Clash)]) -> Denial {
+    let texts: Vec<String> =
+        clashes.iter().map(|(set, clash)| format!("pod cannot carry SidecarSet {set:?}: {}", clash.text)).collect();
+    let advice = "or set spec.clashPolicy: Skip on the set to let such pods go without it";
+    let causes = clashes.iter().map(|(_, clash)| Cause {
+        reason: "FieldValueInvalid".to_owned(),
+        message: clash.text.clone(),
+        field: clash.field.clone(),
+    });
+    let mut denial = Denial::forbidden(request, format!("{} ({advice})", texts.join("; "))).with_causes(causes);
+    denial.code = 422;
+    denial.status_reason = "Invalid";
+    denial
+}

@@ -1,0 +1,31 @@
+//! What leaves a pod alone before any set is looked at.
+
+use admission::{Operation, Reason, Request};
+
+use crate::pod::view::PodView;
+use crate::snapshot::Snapshot;
+
+/// On a pod that the kubelet made for a static pod; changing its API object changes nothing on the node.
+pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
+/// Why the request is answered without looking at the sets, if it is.
+pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<Reason> {
+    if request.is_sub_resource() {
+        return Some(Reason::SubResource);
+    }
+    if request.operation != Operation::Create {
+        return Some(Reason::NotCreate);
+    }
+    let labels = snapshot.namespaces.labels(&request.namespace);
+    if snapshot.exclusion.covers(&request.namespace, labels) {
+        return Some(Reason::NamespaceExcluded);
+    }
+    let pod = request.object.as_ref()?;
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Some(Reason::Terminating);
+    }
+    if pod.metadata.annotation(MIRROR_ANNOTATION).is_some() {
+        return Some(Reason::MirrorPod);
+    }
+    None
+}

@@ -1,0 +1,93 @@
+//! What is filled into a `SidecarSet` when it is written.
+//!
+//! Only missing fields are added, one by one, to the object as it was sent: nothing that this build does not know is lost. Containers
+//! and volumes get what the API server would fill into a pod, so that `kubectl get -o yaml` shows what will be injected and a
+//! probe is judged as it will be judged in the pod.
+
+mod container;
+mod filler;
+pub mod image;
+#[cfg(test)]
+mod tests;
+mod volume;
+
+use admission::patch::{PatchBuilder, PatchError};
+use admission::{Defaulting, Request};
+use serde_json::Value;
+
+use self::filler::Absent::{Missing, Zero};
+use self::filler::Filler;
+use super::size::{MAX_VALUES, count_values};
+use super::vocabulary as words;
+use crate::snapshot::Snapshot;
+
+/// Fills in what a `SidecarSet` leaves out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SidecarSetDefaults;
+
+impl Defaulting<Snapshot> for SidecarSetDefaults {
+    fn default(&self, _: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
+        fill(patch)
+    }
+}
+
+/// Fills in what the document of `patch` leaves out. A fixed point: on its own result it adds nothing. An object that is
+/// being deleted is left alone, so that nothing stands in the way of its finalizers.
+///
+/// # Errors
+/// Never in practice: where the shape is wrong nothing is filled, and validation says what is wrong.
+pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
+    let filler = &mut Filler(patch);
+    let terminating = filler.get("/metadata/deletionTimestamp").is_some();
+    // Validation refuses what is too large.
+    let too_large = filler.get("/spec").is_some_and(|spec| count_values(spec) > MAX_VALUES);
+    if terminating || too_large || !filler.0.document().is_object() {
+        return Ok(());
+    }
+    for (list, policy) in [("containers", words::BEFORE_APP_CONTAINER), ("initContainers", words::AFTER_APP_CONTAINER)]
+    {
+        for at in filler.maps_in(&format!("/spec/{list}")) {
+            control_fields(filler, &at, policy)?;
+            container::fill(filler, &at)?;
+        }
+    }
+    for at in filler.maps_in("/spec/volumes") {
+        volume::fill(filler, &at)?;
+    }
+    for at in filler.maps_in("/spec/patchPodMetadata") {
+        filler.fill(&at, "patchPolicy", Zero, words::RETAIN)?;
+    }
+    if filler.is_map("/spec/injectionStrategy/revision") {
+        filler.fill("/spec/injectionStrategy/revision", "policy", Zero, words::REVISION_ALWAYS)?;
+    }
+    update_strategy(filler)?;
+    filler.fill("/spec", "revisionHistoryLimit", Missing, words::REVISION_HISTORY_LIMIT)?;
+    filler.fill("/spec", "order", Missing, 0)?;
+    filler.fill("/spec", "clashPolicy", Zero, words::CLASH_REFUSE)?;
+    filler.fill("/spec", "optOut", Zero, words::OPT_OUT_ALLOWED)
+}
+
+fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Result<(), PatchError> {
+    filler.fill(at, "podInjectPolicy", Zero, policy)?;
+    filler.fill(&format!("{at}/upgradeStrategy"), "upgradeType", Zero, words::COLD_UPGRADE)?;
+    filler.fill(&format!("{at}/shareVolumePolicy"), "type", Zero, words::SHARE_DISABLED)?;
+    let devices = format!("{at}/shareVolumeDevicePolicy");
+    if filler.is_map(&devices) {
+        filler.fill(&devices, "type", Zero, words::SHARE_DISABLED)?;
+    }
+    for entry in filler.maps_in(&format!("{at}/transferEnv")) {
+        container::field_ref(filler, &format!("{entry}/sourceContainerNameFrom"))?;
+    }
+    Ok(())
+}
+
+/// A native sidecar is an init container, and those cannot change in a running pod: a set that has one and says nothing about
+/// updates must not be refused for a strategy that nobody chose.
+fn update_strategy(filler: &mut Filler<'_>) -> Result<(), PatchError> {
+    let init_containers = filler.maps_in("/spec/initContainers");
+    let has_native_sidecar = init_containers.iter().any(|at| filler.text(&format!("{at}/restartPolicy")) == "Always");
+    let type_ = if has_native_sidecar { words::NOT_UPDATE } else { words::ROLLING_UPDATE };
+    filler.fill("/spec/updateStrategy", "type", Zero, type_)?;
+    filler.fill("/spec/updateStrategy", "partition", Missing, 0)?;
+    filler.fill("/spec/updateStrategy", "maxUnavailable", Missing, 1)
+}

@@ -1,0 +1,19 @@
+//! `SidecarSet`: sidecars for every pod that a selector matches.
+
+pub mod api;
+pub mod canonical;
+pub mod compiled;
+pub mod defaults;
+pub mod index;
+pub mod injection;
+pub mod narrowing;
+pub mod needs;
+mod rules;
+mod size;
+pub mod validation;
+pub mod vocabulary;
+
+pub use rules::{mutating_rule, validating_rule};
+
+#[cfg(test)]
+mod test_objects;

@@ -1,0 +1,164 @@
+//! What makes a `SidecarSet` wrong, and what its author would want to know.
+//!
+//! A validating webhook runs after defaulting and after the API server's own schema check. Offline there is no API server, so the
+//! schema is checked here as well. The object is read as it was sent and every fault is told at once.
+
+mod conflicts;
+mod names;
+mod node;
+mod older;
+mod pod;
+mod selectors;
+mod shape;
+mod strategy;
+#[cfg(test)]
+mod tests;
+mod unserved;
+
+use std::collections::HashMap;
+
+use admission::field::{Error, ErrorList};
+use admission::{Findings, Reason, Request, Validating};
+use serde_json::Value;
+
+use self::node::Node;
+pub use self::shape::unknown_fields;
+use super::size::{MAX_VALUES, count_values};
+use crate::snapshot::Snapshot;
+
+/// In front of the names of annotations that people write on a set: OpenKruise's, and ours.
+const ANNOTATION_PREFIXES: [&str; 2] = ["apps.kruise.io/", concat!("apps.", api_domain!(), "/")];
+
+/// Validates a `SidecarSet` when it is created and when it changes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SidecarSetValidation;
+
+impl Validating<Snapshot> for SidecarSetValidation {
+    type Object<'a> = Value;
+
+    fn create(&self, object: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+        create(object, world, findings);
+    }
+
+    fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+        update(object, old, world, findings);
+    }
+}
+
+/// Faults that are told one by one: a reply must not be many times as long as what was asked.
+const FAULTS_TOLD: usize = 100;
+
+/// Judges a new set.
+pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
+    if is_terminating(object, findings) {
+        return;
+    }
+    let faults = faults(object, world, &mut findings.warnings);
+    tell(faults.into_iter().collect(), findings);
+    warn(object, world, &mut findings.warnings);
+}
+
+/// Judges a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
+/// be relabelled. It becomes a warning.
+pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Findings) {
+    if is_terminating(object, findings) {
+        return;
+    }
+    let faults = faults(object, world, &mut findings.warnings);
+    if !faults.is_empty() {
+        let mut new = Vec::new();
+        let mut known = HashMap::<Fault, usize>::new();
+        for error in self::faults(old, world, &mut Vec::new()) {
+            *known.entry(fault(&error)).or_default() += 1;
+        }
+        for error in faults {
+            match known.get_mut(&fault(&error)) {
+                Some(left @ 1..) => {
+                    *left -= 1;
+                    findings.warnings.push(format!("{error} (allowed, as it was so before)"));
+                }
+                _ => new.push(error),
+            }
+        }
+        tell(new, findings);
+    }
+    warn(object, world, &mut findings.warnings);
+}
+
+fn tell(faults: Vec<Error>, findings: &mut Findings) {
+    if let Some(left_out @ 1..) = faults.len().checked_sub(FAULTS_TOLD) {
+        findings.warnings.push(format!("{left_out} more errors are not listed"));
+    }
+    findings.errors.extend(faults.into_iter().take(FAULTS_TOLD));
+}
+
+/// What a fault is told by when positions in lists have changed.
+type Fault = (String, Option<String>, String);
+
+fn fault(error: &Error) -> Fault {
+    let mut field = String::with_capacity(error.field.len());
+    let mut parts = error.field.split('[');
+    field.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (key, rest) = part.split_once(']').unwrap_or((part, ""));
+        let is_position = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
+        field.push('[');
+        field.push_str(if is_position { "" } else { key });
+        field.push(']');
+        field.push_str(rest);
+    }
+    (field, error.bad_value.clone(), format!("{:?}: {}", error.kind, error.detail))
+}
+
+/// Nobody may keep a set from being deleted, and finalizers are removed by an update.
+fn is_terminating(object: &Value, findings: &mut Findings) -> bool {
+    let terminating = object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
+    if terminating {
+        findings.reason = Reason::Terminating;
+    }
+    terminating
+}
+
+/// Everything that is wrong. Unknown fields, which only this walk sees, become warnings.
+fn faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
+    let (metadata, spec) = (Node::root(object, "metadata"), Node::root(object, "spec"));
+    let mut errors = ErrorList::new();
+    let values = count_values(spec.value);
+    if values > MAX_VALUES {
+        errors.push(Error::too_many(&spec.path, values, MAX_VALUES));
+        return errors;
+    }
+    names::check_set_name(&metadata, &mut errors);
+    names::check_not_canary(&metadata, &mut errors);
+    shape::check(spec.value, &spec.path, &mut errors, warnings);
+    selectors::check(&spec, &mut errors);
+    check_not_empty(&spec, &mut errors);
+    names::check_unique(&spec, &mut errors);
+    names::check_references(&spec, &mut errors);
+    strategy::check(&spec, &mut errors);
+    unserved::check(&spec, &mut errors);
+    pod::check(&spec, &mut errors);
+    conflicts::check(&metadata, &spec, &world.sets, &mut errors);
+    errors
+}
+
+fn check_not_empty(spec: &Node<'_>, errors: &mut ErrorList) {
+    let is_empty = |list: &'static str| match spec.child(list).value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    if is_empty("containers") && is_empty("initContainers") {
+        let detail = "no containers or initContainers defined for sidecarset";
+        errors.push(Error::required(&spec.path.child("containers"), detail));
+    }
+}
+
+fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
+    let spec = Node::root(object, "spec");
+    selectors::warn(&spec, &world.exclusion, warnings);
+    strategy::warn(&spec, warnings);
+    if let Some(minor) = world.minor_version {
+        older::warn(&spec, minor, warnings);
+    }
+}

@@ -1,0 +1,54 @@
+//! One consistent view of everything that a decision reads.
+
+pub mod builder;
+pub mod namespace;
+pub mod sets;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::sidecarset::index::SetIndex;
+use crate::snapshot::namespace::Namespaces;
+
+/// What a decision is taken from. Never changed; replaced.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Rises with every replacement.
+    pub generation: u64,
+    /// Every SidecarSet, compiled.
+    pub sets: Arc<SetIndex>,
+    /// Labels of the namespaces.
+    pub namespaces: Arc<Namespaces>,
+    /// Where no pod is touched.
+    pub exclusion: Arc<Exclusion>,
+    /// Whether a namespace that has not been seen may appear yet: true with a cluster, false offline.
+    pub namespaces_may_appear: bool,
+    /// The minor version of Kubernetes that the API server is; unknown offline, and until it has answered.
+    pub minor_version: Option<u32>,
+}
+
+/// A namespace with this label is excluded, whatever the label's value.
+pub const EXCLUDE_LABEL: &str = "outrider.dev/exclude";
+
+/// Where Outrider never changes or refuses a pod, whatever the sets say. The webhook rules hold the same list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exclusion {
+    /// Names of namespaces.
+    pub namespaces: BTreeSet<String>,
+}
+
+impl Exclusion {
+    /// Namespaces that a cluster needs to come back to life.
+    pub const ALWAYS: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
+
+    /// The namespaces that are always excluded, our own, and more.
+    pub fn new(own: &str, more: impl IntoIterator<Item = String>) -> Self {
+        let namespaces = Self::ALWAYS.into_iter().chain([own]).map(str::to_owned).chain(more).collect();
+        Self { namespaces }
+    }
+
+    /// Whether the namespace is excluded, by name or by label.
+    pub fn covers(&self, name: &str, labels: Option<&BTreeMap<String, String>>) -> bool {
+        self.namespaces.contains(name) || labels.is_some_and(|labels| labels.contains_key(EXCLUDE_LABEL))
+    }
+}

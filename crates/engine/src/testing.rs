@@ -1,0 +1,206 @@
+//! For tests: a world from objects, and the real endpoints asked about pods.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use admission::{Answer, Decision, Reason, Registry, Unserved};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::sidecarset::api::SidecarSet;
+use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL};
+use crate::sidecarset::index::SetIndex;
+use crate::snapshot::Exclusion;
+use crate::snapshot::Snapshot;
+use crate::snapshot::namespace::Namespaces;
+
+/// The namespace of pods that do not say another.
+pub const NAMESPACE: &str = "shop";
+
+/// Where pods are decided on.
+pub struct World {
+    snapshot: Snapshot,
+    registry: Registry<Snapshot>,
+}
+
+impl World {
+    /// A world offline with these objects.
+    pub fn from_objects(objects: &[Value]) -> Self {
+        let mut sets = Vec::new();
+        let mut namespaces = Namespaces::default();
+        for object in objects {
+            if object["kind"] == "Namespace" {
+                let labels: Option<BTreeMap<String, String>> =
+                    serde_json::from_value(object["metadata"]["labels"].clone()).unwrap();
+                let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+                let mut labels = labels.unwrap_or_default();
+                labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.clone());
+                namespaces.insert(name, labels);
+            } else {
+                sets.push(Arc::new(compile(object)));
+            }
+        }
+        let snapshot = Snapshot {
+            sets: Arc::new(SetIndex::build(sets)),
+            namespaces: Arc::new(namespaces),
+            exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
+            ..Snapshot::default()
+        };
+        Self { snapshot, registry: crate::pod::register(Registry::default()) }
+    }
+
+    /// The same with a cluster, in which namespaces may appear.
+    pub fn live(mut self) -> Self {
+        self.snapshot.namespaces_may_appear = true;
+        self
+    }
+
+    /// What `/mutate--v1-pod` says to the creation of a pod in [`NAMESPACE`].
+    pub fn mutate(&self, pod: &Value) -> Reply {
+        self.mutate_in(NAMESPACE, pod).unwrap()
+    }
+
+    /// What `/mutate--v1-pod` says to the creation of a pod in a namespace.
+    pub fn mutate_in(&self, namespace: &str, pod: &Value) -> Result<Reply, Unserved> {
+        self.ask("/mutate--v1-pod", &review(namespace, pod))
+    }
+
+    /// What `/validate--v1-pod` says to the creation of a pod in [`NAMESPACE`].
+    pub fn validate(&self, pod: &Value) -> Reply {
+        self.ask("/validate--v1-pod", &review(NAMESPACE, pod)).unwrap()
+    }
+
+    /// What an endpoint says to a review.
+    pub fn ask(&self, path: &str, review: &Value) -> Result<Reply, Unserved> {
+        let body = serde_json::to_vec(review).unwrap();
+        self.ask_bytes(path, &body)
+    }
+
+    /// The answer of an endpoint as the server gets it.
+    pub fn answer(&self, path: &str, body: &[u8]) -> Result<Answer, Unserved> {
+        self.registry.find(path).unwrap().endpoint.answer(body, &self.snapshot)
+    }
+
+    /// What an endpoint says to a body.
+    pub fn ask_bytes(&self, path: &str, body: &[u8]) -> Result<Reply, Unserved> {
+        let answer = self.answer(path, body)?;
+        let response = serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].take();
+        let mut object = serde_json::from_slice::<Value>(body).unwrap_or_default()["request"]["object"].take();
+        let operations: Option<Value> = response.get("patch").map(|text| {
+            assert_eq!(response["patchType"], "JSONPatch");
+            serde_json::from_slice(&STANDARD.decode(text.as_str().unwrap()).unwrap()).unwrap()
+        });
+        if let Some(operations) = operations.clone() {
+            let operations: json_patch::Patch = serde_json::from_value(operations).unwrap();
+            json_patch::patch(&mut object, &operations).unwrap();
+        }
+        Ok(Reply {
+            decision: answer.decision,
+            reason: answer.reason,
+            message: answer.message,
+            code: response["status"]["code"].as_u64(),
+            causes: response["status"]["details"]["causes"].clone(),
+            warnings: serde_json::from_value(response.get("warnings").cloned().unwrap_or_else(|| json!([]))).unwrap(),
+            audit: serde_json::from_value(response.get("auditAnnotations").cloned().unwrap_or_else(|| json!({})))
+                .unwrap(),
+            patch: operations,
+            pod: object,
+            body: answer.body,
+        })
+    }
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+pub struct Reply {
+    /// The decision.
+    pub decision: Decision,
+    /// Why.
+    pub reason: Reason,
+    /// The sentence of a denial.
+    pub message: String,
+    /// The code of a denial.
+    pub code: Option<u64>,
+    /// The causes of a denial.
+    pub causes: Value,
+    /// Warnings.
+    pub warnings: Vec<String>,
+    /// Audit annotations.
+    pub audit: BTreeMap<String, String>,
+    /// The patch, if there is one.
+    pub patch: Option<Value>,
+    /// The pod after the patch.
+    pub pod: Value,
+    /// The body of the reply.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// Names in a list of the pod's spec.
+    pub fn names(&self, list: &str) -> Vec<&str> {
+        names(&self.pod, list)
+    }
+
+    /// Our record on the pod.
+    pub fn record(&self) -> Value {
+        let text = self.pod["metadata"]["annotations"]["outrider.dev/injected"].as_str();
+        serde_json::from_str(text.unwrap_or("null")).unwrap()
+    }
+}
+
+/// Names in a list of a pod's spec.
+pub fn names<'p>(pod: &'p Value, list: &str) -> Vec<&'p str> {
+    let elements = pod["spec"][list].as_array().map(Vec::as_slice).unwrap_or_default();
+    elements.iter().map(|element| element["name"].as_str().unwrap_or("")).collect()
+}
+
+/// A review of the creation of a pod.
+pub fn review(namespace: &str, pod: &Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "0a1b",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "name": pod["metadata"]["name"],
+            "namespace": namespace,
+            "operation": "CREATE",
+            "object": pod,
+        }
+    })
+}
+
+/// A pod with the label `app: web` and a container `app`, with more of a spec.
+pub fn pod(spec: Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web-0", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "app", "image": "shop:1"}]},
+    });
+    json_patch::merge(&mut pod, &json!({"spec": spec}));
+    pod
+}
+
+/// A set that selects `app: web` and adds a container of the set's name, with more of a spec.
+pub fn set(name: &str, spec: Value) -> Value {
+    let mut set = json!({
+        "apiVersion": "apps.outrider.dev/v1alpha1",
+        "kind": "SidecarSet",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "containers": [{"name": name, "image": format!("{name}:1")}],
+        },
+    });
+    json_patch::merge(&mut set, &json!({"spec": spec}));
+    set
+}
+
+/// A set, compiled.
+pub fn compile(set: &Value) -> CompiledSet {
+    let set: SidecarSet = serde_json::from_value(set.clone()).unwrap();
+    CompiledSet::compile(&set).unwrap()
+}

@@ -1,0 +1,119 @@
+//! The read model without a cluster, from files, and what changes when the files change.
+
+pub use engine::offline::model::{Error, Unusable};
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use admission::Registry;
+use clap::ValueEnum;
+use engine::offline::model::{self, Reading};
+use engine::sidecarset::api::API_VERSION;
+use engine::snapshot::{Exclusion, Snapshot};
+
+use crate::manifest::{self, Fingerprint};
+use crate::workshop::KINDS;
+
+/// Every `apiVersion` and `kind` of the workshop, with a space in between.
+static WORKSHOP_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut types = Vec::new();
+    for spec in KINDS.iter().map(|kind| kind.definition().spec) {
+        let versions = spec.versions.iter().filter(|version| version.served);
+        types.extend(versions.map(|version| format!("{}/{} {}", spec.group, version.name, spec.names.kind)));
+    }
+    types
+});
+
+/// What is done about fields that nobody knows, as kubectl's flag of that name has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Validate {
+    /// An unknown field is an error.
+    #[default]
+    Strict,
+    /// An unknown field is a warning: it may be newer than this build.
+    Warn,
+}
+
+impl From<Validate> for model::Validate {
+    fn from(validate: Validate) -> Self {
+        match validate {
+            Validate::Strict => Self::Strict,
+            Validate::Warn => Self::Warn,
+        }
+    }
+}
+
+/// A read model from files.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What decisions are taken from.
+    pub snapshot: Snapshot,
+    /// What a user should know. Each starts with `file:line` where it is about an object.
+    pub warnings: Vec<String>,
+    /// Says so where there is no set at all.
+    pub no_set: Option<String>,
+}
+
+/// Reads the files once.
+///
+/// Every set goes through the defaulting and the validating webhook first, as in a cluster. Objects of other kinds are left out.
+///
+/// # Errors
+/// All that is wrong in all files.
+pub fn load(
+    paths: &[PathBuf],
+    exclusion: &Arc<Exclusion>,
+    registry: &Registry<Snapshot>,
+    validate: Validate,
+) -> Result<Loaded, Unusable> {
+    let manifests = manifest::load(paths)
+        .map_err(|errors| Unusable { errors: errors.into_iter().map(Error::from).collect(), warnings: Vec::new() })?;
+    let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate: validate.into() };
+    let model::Loaded { snapshot, warnings, has_sets } = model::load(&manifests, reading)?;
+    Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
+}
+
+fn no_set(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        format!("no {API_VERSION} SidecarSet: name files or folders that hold some with --manifests")
+    } else {
+        format!("no {API_VERSION} SidecarSet in {}", listed(paths))
+    }
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Files, read again when they change.
+pub struct Standalone {
+    paths: Vec<PathBuf>,
+    exclusion: Arc<Exclusion>,
+    registry: Registry<Snapshot>,
+    validate: Validate,
+    fingerprint: Option<Fingerprint>,
+    generation: u64,
+}
+
+impl Standalone {
+    /// Reads nothing yet.
+    pub fn new(paths: Vec<PathBuf>, exclusion: Exclusion, registry: Registry<Snapshot>, validate: Validate) -> Self {
+        Self { paths, exclusion: Arc::new(exclusion), registry, validate, fingerprint: None, generation: 0 }
+    }
+
+    /// Reads the files if they have changed since the last call, or at the first one. `None` means no change. A state that
+    /// could not be used is not tried again until something changes.
+    pub fn reload(&mut self) -> Option<Result<Loaded, Unusable>> {
+        // Looked at before reading: a write in between shows as a change the next time.
+        let fingerprint = manifest::fingerprint(&self.paths);
+        if self.fingerprint.as_ref() == Some(&fingerprint) {
+            return None;
+        }
+        self.fingerprint = Some(fingerprint);
+        Some(load(&self.paths, &self.exclusion, &self.registry, self.validate).map(|mut loaded| {
+            self.generation += 1;
+            loaded.snapshot.generation = self.generation;
+            loaded
+        }))
+    }
+}
