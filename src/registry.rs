@@ -16,3 +16,20 @@ pub fn registry(kinds: &Kinds) -> Registry<Snapshot> {
         .validating(validating_rule(), SidecarSetValidation);
     kinds.iter().fold(product, |registry, kind| (kind.webhooks)(registry))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_webhooks_of_a_kind_that_is_off_are_not_served() {
+        let paths = |kinds: &Kinds| -> HashSet<String> {
+            registry(kinds).entries().iter().map(|entry| entry.path.clone()).collect()
+        };
+        let (none, all) = (paths(&Kinds::default()), paths(&Kinds::all()));
+        assert!(none.is_subset(&all) && none.len() < all.len());
+        assert!(!none.iter().any(|path| path.contains("welcome")));
+    }
+}

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::authority::{Authority, AuthorityError};
 use super::resolver::Resolver;
+use crate::names::SERVICE;
 
 /// Both end together; a server that runs longer without a cluster is restarted.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -39,9 +40,6 @@ pub fn service_names(namespace: &str) -> Vec<String> {
     let asked = asked_name(namespace);
     vec![format!("{asked}.cluster.local"), asked, format!("{SERVICE}.{namespace}")]
 }
-
-/// The name of the webhook's Service.
-pub const SERVICE: &str = "outrider-webhook";
 
 /// The names of this machine to itself.
 pub fn loopback_names() -> Vec<String> {

@@ -8,8 +8,8 @@ use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Api, Client, Resource};
 use tokio::time::timeout;
 
-use crate::manifests::APP;
-use crate::manifests::webhooks::MUTATING;
+use crate::names::APP;
+use crate::names::MUTATING;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 

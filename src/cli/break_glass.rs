@@ -11,7 +11,7 @@ use super::cluster::{ClusterArgs, Told, run};
 use super::streams::Outcome;
 use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, who};
 use crate::manager::client;
-use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::names::{MUTATING, VALIDATING};
 
 /// Arguments of `outrider break-glass`.
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
 
-use crate::manifests::APP;
+use crate::names::APP;
 
 /// What happens when the Deployment is scaled to zero.
 #[derive(Debug, Clone, Args)]

@@ -13,7 +13,7 @@ use crate::manager::client;
 use crate::manager::registration;
 use crate::manager::retire::{self, Retirement};
 use crate::manager::uninstall::{self, remove};
-use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::names::{MUTATING, VALIDATING};
 use crate::server::deadline::duration;
 use crate::workshop::Kinds;
 

@@ -6,10 +6,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::certs::own::CA_SECRET;
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, Handshake};
 use crate::doctor::report::Age;
+use crate::names::CA_SECRET;
 
 /// An authority that ends within this time should have been replaced.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity};
-use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::names::{MUTATING, VALIDATING};
 
 /// The API server's default.
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::doctor::access::Right;
 use crate::doctor::replica::ReplicaPod;
-use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::names::{MUTATING, VALIDATING};
 
 /// Objects of a cluster, and what was tried on it.
 #[derive(Debug, Clone, Default, Deserialize)]

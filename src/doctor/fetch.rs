@@ -14,14 +14,14 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::certs::own::CA_SECRET;
 use crate::doctor::access::{self, Right};
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, NotChecked};
 use crate::doctor::mounted;
 use crate::doctor::replica::ReplicaPod;
 use crate::doctor::serving::SERVICE_NAME_LABEL;
-use crate::manifests::APP;
+use crate::names::APP;
+use crate::names::CA_SECRET;
 use crate::sidecarset::crd;
 
 mod handshake;

@@ -9,12 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource as _;
 use serde::Serialize;
 
-use crate::certs::own::CA_SECRET;
 use crate::doctor::certificates::{days_until, read_bundle, soon};
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity, counted};
 use crate::manager::break_glass::{ANNOTATION, IGNORE, Record, policies};
-use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::names::CA_SECRET;
+use crate::names::{MUTATING, VALIDATING};
 use crate::sidecarset::crd;
 
 pub fn examine(facts: &Facts, now: Timestamp) -> Vec<Finding> {

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 
-use crate::world::slim::Slim;
+use crate::watch::slim::Slim;
 
 /// A pod of ours.
 pub type ReplicaPod = Slim<Pod, ReplicaSpec>;

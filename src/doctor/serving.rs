@@ -150,7 +150,7 @@ fn trust(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCerti
         Some(_) => Err(format!(
             "caBundle does not hold the authority in Secret {}/{}, with which replicas sign their certificates",
             facts.namespace,
-            crate::certs::own::CA_SECRET
+            crate::names::CA_SECRET
         )),
         None => Ok(bundle),
     }

@@ -17,7 +17,7 @@ use crate::certs::own::{OwnCertificates, Setup, Storage, Store};
 use crate::certs::warnings::Warnings;
 use crate::manager::Shared;
 use crate::manager::options::{Certificates, Options};
-use crate::server::Gate;
+use crate::readiness::Gate;
 
 /// Makes what supplies the certificate.
 pub struct Supply<'a> {

@@ -9,8 +9,8 @@ use kube::{Client, Config};
 use tower::BoxError;
 use tower::util::{MapErrLayer, MapResponseLayer};
 
-use crate::world::contact::{Contact, Heard};
-use crate::world::watch::{Clients, World};
+use crate::watch::contact::{Contact, Heard};
+use crate::watch::read_model::{Clients, World};
 
 /// A connection that is not made in this time fails; kube's own default is 30 s, longer than a lease lasts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::logging::trouble::Trouble;
 use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
 use crate::manager::registration::Configuration;
-use crate::world::deployment::SlimDeployment;
+use crate::watch::deployment::SlimDeployment;
 
 /// Annotation of a webhook configuration that was turned to Ignore: when, and what each entry was before, as JSON.
 pub const ANNOTATION: &str = concat!(api_domain!(), "/fail-open");

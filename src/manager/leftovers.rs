@@ -8,7 +8,8 @@ use tokio::time::{sleep, timeout};
 use super::conversion::{is_at_a_process, is_written_by_us, point};
 use super::registration::{Configuration, Error, REQUEST_TIMEOUT, RETRY, remove};
 use crate::logging::trouble::Trouble;
-use crate::manifests::webhooks::{MUTATING, Target, VALIDATING};
+use crate::manifests::webhooks::Target;
+use crate::names::{MUTATING, VALIDATING};
 
 /// What to look at, for a process that does not register itself. One that does writes over all of it.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use crate::logging::trouble::Trouble;
 use crate::manager::registration::Configuration;
 use crate::manifests::webhooks::Hook;
 use crate::sidecarset::controller::programmed::Coverage;
-use crate::world::watch::{Change, World};
+use crate::watch::read_model::{Change, World};
 use engine::sidecarset::narrowing::{ALWAYS, Rule, step};
 
 /// Name of the condition.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::certs::lives::Lives;
 use crate::choice::{Unknown, choose};
+use crate::controller::tuning::Tuning;
 use crate::manager::lease::Times;
-use crate::manager::tuning::Tuning;
 use crate::sidecarset::controller;
 use crate::workshop::Kinds;
 use engine::snapshot::Exclusion;

@@ -5,16 +5,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{
-    ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams, Request,
-};
-use kube::{Api, Client, Resource as _};
-use serde::Deserialize;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::operator::Key;
-use super::operator::apply::{self, request};
 use super::registration::{Error, REQUEST_TIMEOUT};
 use crate::workshop::Kind;
 
@@ -146,37 +141,6 @@ impl Retirement {
         let failed = |source| Error::Api { name: self.definition.clone(), source: Box::new(source) };
         timeout(REQUEST_TIMEOUT, request).await.map_err(|_| Error::Timeout)?.map_err(failed)
     }
-}
-
-/// Whether the definition named was retired: no finalizer is to be put on its objects, as nobody would take it away again.
-///
-/// # Errors
-/// What the API server says.
-pub async fn is_retired(client: &Client, definition: &str) -> Result<bool, apply::Error> {
-    let key = Key { namespace: String::new(), name: definition.to_owned() };
-    let ask = async {
-        let url = Request::new(CustomResourceDefinition::url_path(&(), None));
-        let found = url.get(definition, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-        client.request::<Served>(found).await
-    };
-    let found = request::<CustomResourceDefinition, _>(&key, ask).await?;
-    Ok(found.spec.versions.iter().any(|version| !version.served))
-}
-
-/// The part of a definition that tells: it is asked for with every object, and its schemas are long.
-#[derive(Deserialize)]
-struct Served {
-    spec: ServedSpec,
-}
-
-#[derive(Deserialize)]
-struct ServedSpec {
-    versions: Vec<ServedVersion>,
-}
-
-#[derive(Deserialize)]
-struct ServedVersion {
-    served: bool,
 }
 
 /// The merge patch that leaves only the stored version served, if another is, and the names of the others.

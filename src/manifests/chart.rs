@@ -6,10 +6,10 @@ use std::iter;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
 
-use crate::manifests::APP;
 use crate::manifests::rbac::Rbac;
 use crate::manifests::user_roles::user_roles;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
+use crate::names::APP;
 use crate::registry::registry;
 use crate::sidecarset::crd;
 use crate::workshop::{KINDS, Kinds};

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Name of the application, and of what there is one of: service account, roles.
-pub const APP: &str = "outrider";
+use crate::names::APP;
 
 /// Metadata of an object of ours.
 fn metadata(name: &str) -> ObjectMeta {
@@ -20,9 +19,4 @@ fn metadata(name: &str) -> ObjectMeta {
 
 fn namespaced(name: &str, namespace: &str) -> ObjectMeta {
     ObjectMeta { namespace: Some(namespace.to_owned()), ..metadata(name) }
-}
-
-/// Owned strings of constants.
-fn texts(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&text| text.to_owned()).collect()
 }

@@ -3,14 +3,11 @@
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 
-use crate::certs::own::CA_SECRET;
-use crate::manager::lease;
-use crate::manifests::webhooks::{MUTATING, VALIDATING};
-use crate::manifests::{APP, metadata, namespaced, texts};
+use crate::manifests::{metadata, namespaced};
+use crate::names::{APP, CA_SECRET, LEASE, MUTATING, VALIDATING};
+use crate::permissions::{READ, rule};
 use crate::workshop::Kinds;
 use engine::sidecarset::api::{GROUP, PLURAL};
-
-const READ: &[&str] = &["get", "list", "watch"];
 
 /// The objects of a deployment in `namespace`.
 #[derive(Debug, Clone)]
@@ -90,38 +87,12 @@ fn cluster_rules(kinds: &Kinds) -> Vec<PolicyRule> {
 fn namespace_rules(own_deployment: Option<&str>) -> Vec<PolicyRule> {
     let mut rules = vec![
         rule("coordination.k8s.io", &["leases"], &[], &["create"]),
-        rule("coordination.k8s.io", &["leases"], &[lease::NAME], &["get", "update"]),
+        rule("coordination.k8s.io", &["leases"], &[LEASE], &["get", "update"]),
         rule("", &["secrets"], &[], &["create"]),
         rule("", &["secrets"], &[CA_SECRET], &["get", "update"]),
     ];
     rules.extend(own_deployment.map(|name| rule("apps", &["deployments"], &[name], &["get"])));
     rules
-}
-
-/// What a controller needs on a kind of ours that it sees to: reading it, writing its status, and owner references that hold up
-/// its deletion, which `OwnerReferencesPermissionEnforcement` allows to those who may update its finalizers.
-pub fn own_kind(group: &str, plural: &str) -> Vec<PolicyRule> {
-    vec![
-        rule(group, &[plural], &[], READ),
-        rule(group, &[&format!("{plural}/status")], &[], &["patch"]),
-        rule(group, &[&format!("{plural}/finalizers")], &[], &["update"]),
-    ]
-}
-
-/// What a controller needs on the objects that it keeps by server-side apply. They go by garbage collection.
-pub fn applied(group: &str, plural: &str) -> PolicyRule {
-    rule(group, &[plural], &[], &["get", "list", "watch", "create", "patch"])
-}
-
-/// A rule about all objects of these resources, or about those of these names.
-pub fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> PolicyRule {
-    PolicyRule {
-        api_groups: Some(texts(&[group])),
-        resources: Some(texts(resources)),
-        resource_names: Some(texts(names)).filter(|names| !names.is_empty()),
-        verbs: texts(verbs),
-        non_resource_urls: None,
-    }
 }
 
 #[cfg(test)]
@@ -154,7 +125,7 @@ mod tests {
     fn the_own_deployment_is_read_only_where_it_is_asked_for() {
         let deployments = |own: Option<&str>| -> Vec<PolicyRule> {
             let rules = Rbac::of("outrider-system", &Kinds::default(), own).role.rules.unwrap();
-            rules.into_iter().filter(|rule| rule.resources == Some(texts(&["deployments"]))).collect()
+            rules.into_iter().filter(|rule| rule.resources == Some(vec!["deployments".to_owned()])).collect()
         };
         assert_eq!(deployments(None), []);
         assert_eq!(deployments(Some("mine")), [rule("apps", &["deployments"], &["mine"], &["get"])]);

@@ -3,8 +3,9 @@
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use crate::manifests::rbac::rule;
-use crate::manifests::{APP, metadata};
+use crate::manifests::metadata;
+use crate::names::APP;
+use crate::permissions::rule;
 use crate::sidecarset::crd;
 use crate::workshop::{Kind, Kinds};
 

@@ -10,18 +10,13 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as conversion;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::certs::local::SERVICE;
-use crate::manifests::{metadata, texts};
+use crate::manifests::metadata;
+use crate::names::{MUTATING, SERVICE, VALIDATING};
 use crate::server::webhooks::CONVERT_PATH;
 use engine::sidecarset::api::{GROUP, PLURAL};
 use engine::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use engine::snapshot::EXCLUDE_LABEL;
 use engine::snapshot::Exclusion;
-
-/// Name of the `MutatingWebhookConfiguration`.
-pub const MUTATING: &str = "outrider-mutating";
-/// Name of the `ValidatingWebhookConfiguration`.
-pub const VALIDATING: &str = "outrider-validating";
 
 /// The longest that anybody should wait for us; the API server's own default.
 const TIMEOUT_SECONDS: i32 = 10;
@@ -218,10 +213,10 @@ fn rule(rule: &Rule) -> RuleWithOperations {
         Scope::Namespaced => "Namespaced",
     };
     RuleWithOperations {
-        api_groups: Some(texts(&[rule.group])),
-        api_versions: Some(texts(&[rule.version])),
+        api_groups: Some(vec![rule.group.to_owned()]),
+        api_versions: Some(vec![rule.version.to_owned()]),
         operations: Some(rule.operations.iter().map(|operation| operation.as_str().to_owned()).collect()),
-        resources: Some(texts(&[rule.resource])),
+        resources: Some(vec![rule.resource.to_owned()]),
         scope: Some(scope.to_owned()),
     }
 }

@@ -20,10 +20,10 @@ use tokio_rustls::TlsAcceptor;
 use crate::certs::Resolver;
 
 use super::crowd::Place;
-use super::freshness::Freshness;
-use super::metrics::Metrics;
-use super::readiness::Readiness;
 use super::scrapers::{Scrapers, admit};
+use crate::metrics::Metrics;
+use crate::metrics::freshness::Freshness;
+use crate::readiness::Readiness;
 
 /// Connections at one time: kubelet, a Prometheus or two, a person.
 pub const CONNECTIONS: usize = 128;

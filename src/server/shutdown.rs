@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::readiness::Readiness;
+use crate::readiness::Readiness;
 
 /// The phases of ending; clones share them.
 #[derive(Debug, Clone)]

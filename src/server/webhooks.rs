@@ -23,9 +23,9 @@ use tokio::time::{timeout, timeout_at};
 use super::body::{self, BodyMemory};
 use super::deadline::budget;
 use super::limits::Limits;
-use super::metrics::{Metrics, PathMetrics};
-use super::readiness::Readiness;
 use super::{record, reply};
+use crate::metrics::{Metrics, PathMetrics};
+use crate::readiness::Readiness;
 
 /// Where `CustomResourceDefinition`s send their conversions.
 pub const CONVERT_PATH: &str = "/convert";

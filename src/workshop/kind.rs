@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };
 
-use crate::manager::operator::Context;
+use crate::controller::Context;
 use engine::snapshot::Snapshot;
 
 /// Starts a controller. It works until the term of its context ends.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt as _};
 
-use crate::manager::operator::owner::controller_reference;
-use crate::manifests::APP;
+use crate::controller::owner::controller_reference;
+use crate::names::APP;
 
 /// The label of every such object: watches are narrowed by it, so that the memory that they need grows with our objects, not
 /// with the cluster.

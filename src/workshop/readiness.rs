@@ -3,9 +3,9 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Resource as _;
 
-use crate::manager::operator::apply::Error;
-use crate::manager::operator::conditions::Statement;
-use crate::manager::operator::owned::Owned;
+use crate::controller::apply::Error;
+use crate::controller::conditions::Statement;
+use crate::controller::owned::Owned;
 
 /// Type of the condition.
 pub const READY: &str = "Ready";

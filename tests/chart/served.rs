@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use admission::{Decision, Reason};
-use outrider::server::metrics::ReconcileResult;
-use outrider::server::{Freshness, Metrics};
+use outrider::metrics::ReconcileResult;
+use outrider::metrics::{Freshness, Metrics};
 
 use crate::dashboard::DASHBOARD;
 use crate::promtool::file;

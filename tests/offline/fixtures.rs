@@ -10,8 +10,10 @@ use arc_swap::ArcSwap;
 use engine::snapshot::Exclusion;
 use http::Request;
 use http_body_util::{BodyExt, Full};
+use outrider::metrics::{Freshness, Metrics};
+use outrider::readiness::Readiness;
 use outrider::registry::registry;
-use outrider::server::{Freshness, Limits, Metrics, Readiness, Webhooks};
+use outrider::server::{Limits, Webhooks};
 use outrider::standalone::{self, Validate};
 use outrider::workshop::Kinds;
 

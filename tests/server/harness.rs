@@ -7,7 +7,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use outrider::certs::{Authority, Resolver};
-use outrider::server::{Feeds, Freshness, Gate, Limits, Metrics, Options, ProbePaths, Readiness, Server, Shutdown};
+use outrider::metrics::{Freshness, Metrics};
+use outrider::readiness::{Gate, Readiness};
+use outrider::server::{Feeds, Limits, Options, ProbePaths, Server, Shutdown};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

@@ -57,7 +57,7 @@ async fn metrics_have_their_exact_names_and_labels() {
     let server = TestServer::start().await;
     server.freshness.replaced(42);
     let controller = server.controllers.controller("sidecarset");
-    controller.reconciled(outrider::server::metrics::ReconcileResult::success, std::time::Duration::from_millis(2));
+    controller.reconciled(outrider::metrics::ReconcileResult::success, std::time::Duration::from_millis(2));
     controller.waiting(3);
     let mut client = server.client().await;
     for toy in ["allow", "allow", "deny", "patch", "panic"] {

@@ -21,7 +21,7 @@ use self::contest::Contest;
 use self::merge::{Duty, merge};
 use self::object::{Place, Trust};
 use super::anchor::Anchor;
-use crate::manifests::webhooks::{MUTATING, VALIDATING};
+use crate::names::{MUTATING, VALIDATING};
 
 /// Owner of every caBundle in managedFields: another than of our other fields, so that applying it gives up no other field.
 pub const FIELD_MANAGER: &str = "outrider-ca-bundle";

@@ -13,7 +13,8 @@ use crate::certs::anchor;
 use crate::certs::ca_bundle::publisher::Publisher;
 use crate::certs::expiry::Alarm;
 use crate::certs::resolver::Resolver;
-use crate::server::{Gate, Metrics};
+use crate::metrics::Metrics;
+use crate::readiness::Gate;
 
 /// How often the directory is read although nothing was told of it: not every file system tells.
 const POLL: Duration = Duration::from_secs(5);

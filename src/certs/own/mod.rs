@@ -12,7 +12,6 @@ use tokio::sync::watch;
 
 use self::rotation::{Known, Leaf, Signer, Step, signer, step};
 use self::secret::Authorities;
-pub use self::secret::CA_SECRET;
 use self::store::REQUEST_TIMEOUT;
 pub use self::store::{Storage, Store};
 use super::anchor::{self, Anchor};
@@ -22,7 +21,9 @@ use super::ca_bundle::publisher::Publisher;
 use super::expiry::Alarm;
 use super::lives::Lives;
 use super::resolver::Resolver;
-use crate::server::{Gate, Metrics};
+use crate::metrics::Metrics;
+use crate::names::CA_SECRET;
+use crate::readiness::Gate;
 
 const RETRY: Duration = Duration::from_secs(2);
 

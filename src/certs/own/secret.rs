@@ -8,9 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::certs::authority::Authority;
-
-/// Name of the Secret, of type `kubernetes.io/tls`.
-pub const CA_SECRET: &str = "outrider-ca";
+use crate::names::CA_SECRET;
 
 const NEWEST: [&str; 2] = ["tls.crt", "tls.key"];
 const PREVIOUS: [&str; 2] = ["previous.crt", "previous.key"];

@@ -9,10 +9,11 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::Error;
-use super::secret::{Authorities, CA_SECRET, previous, read, written};
+use super::secret::{Authorities, previous, read, written};
 use crate::certs::authority::{Authority, AuthorityError};
 use crate::certs::warnings::Warnings;
-use crate::server::Metrics;
+use crate::metrics::Metrics;
+use crate::names::CA_SECRET;
 
 const COMMON_NAME: &str = "Outrider CA";
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

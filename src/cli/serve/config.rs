@@ -8,8 +8,8 @@ use clap::parser::ValueSource;
 
 use super::ServeArgs;
 use crate::config::{GoDuration, LeaderElection, ProjectConfig, StopBudget};
+use crate::controller::tuning::Tuning;
 use crate::manager::lease::Times;
-use crate::manager::tuning::Tuning;
 use crate::server::{BindAddress, Limits, ProbePaths};
 
 /// Which flags were given, on the command line or in the environment.

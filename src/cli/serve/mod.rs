@@ -26,9 +26,9 @@ use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
 use crate::certs::{Resolver, local};
 use crate::config::ConfigError;
 use crate::logging;
-use crate::server::{
-    Addresses, Feeds, Freshness, Metrics, Readiness, Scrapers, Server, ServerError, Shutdown, open_files,
-};
+use crate::metrics::{Freshness, Metrics};
+use crate::readiness::Readiness;
+use crate::server::{Addresses, Feeds, Scrapers, Server, ServerError, Shutdown, open_files};
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]

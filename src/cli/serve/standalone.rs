@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_tell};
 use crate::doctor::report::counted;
+use crate::metrics::Freshness;
+use crate::readiness::Gate;
 use crate::registry::registry;
-use crate::server::{Freshness, Gate};
 use crate::standalone::{Loaded, Standalone, Unusable};
 use engine::snapshot::Exclusion;
 use engine::snapshot::Snapshot;

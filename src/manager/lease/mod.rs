@@ -13,15 +13,15 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use crate::controller::term::Term;
 use crate::logging::trouble::Trouble;
 use crate::manager::lease::campaign::{Campaign, Step};
 pub use crate::manager::lease::record::{Record, identity};
 pub use crate::manager::lease::store::{Error, KubeStore, Store};
-use crate::manager::term::Term;
-use crate::server::Metrics;
+use crate::metrics::Metrics;
 
 /// Name of the Lease.
-pub const NAME: &str = concat!("outrider.", api_domain!());
+pub use crate::names::LEASE as NAME;
 
 /// Times of the election. The defaults are client-go's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::server::Freshness;
+use crate::metrics::Freshness;
 
 #[derive(Default)]
 struct Shared {

@@ -16,9 +16,9 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
-use crate::manifests::webhooks::{MUTATING, VALIDATING};
-use crate::world::patience::Patience;
-use crate::world::watch::watch_config;
+use crate::names::{MUTATING, VALIDATING};
+use crate::watch::patience::Patience;
+use crate::watch::read_model::watch_config;
 
 /// Who applies manifests changes several objects, and some of them twice.
 const GATHERING: Duration = Duration::from_millis(500);

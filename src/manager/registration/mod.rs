@@ -20,10 +20,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::changes::Changes;
+use crate::controller::term::Term;
 use crate::logging::trouble::Trouble;
-use crate::manager::term::Term;
 use crate::manager::{break_glass, conversion};
-use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
+use crate::manifests::webhooks::{self, FailurePolicy, Hook, Settings, Target};
+use crate::names::{MUTATING, VALIDATING};
 use engine::snapshot::Exclusion;
 
 /// Owner of the fields that are applied, in managedFields.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use crate::server::Metrics;
+use crate::metrics::Metrics;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord};
 use crate::sidecarset::controller::standing::Standing;
 use engine::snapshot::Snapshot;
@@ -120,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::Freshness;
+    use crate::metrics::Freshness;
     use crate::sidecarset::controller::pods::WatchedPod;
     use crate::sidecarset::controller::pods::tests::pod;
     use crate::sidecarset::controller::standing::tests::{set, snapshot};

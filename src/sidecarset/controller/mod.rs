@@ -19,16 +19,16 @@ use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::queue::{Queue, add_all};
-use crate::manager::term::Term;
-use crate::manager::tuning::Tuning;
-use crate::server::Metrics;
+use crate::controller::queue::{Queue, add_all};
+use crate::controller::term::Term;
+use crate::controller::tuning::Tuning;
+use crate::metrics::Metrics;
 use crate::sidecarset::SidecarSetResource;
 use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::pods::PodIndex;
 use crate::sidecarset::controller::programmed::Coverage;
-use crate::world::watch::World;
+use crate::watch::read_model::World;
 use engine::sidecarset::api::{GROUP, KIND};
 use engine::sidecarset::compiled::CompiledSet;
 

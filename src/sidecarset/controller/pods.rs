@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::sidecarset::controller::carried::carried;
 use crate::sidecarset::controller::packed::Packed;
-use crate::world::slim::Slim;
+use crate::watch::slim::Slim;
 use engine::pod::select::SKIP_ANNOTATION;
 use engine::pod::skip::MIRROR_ANNOTATION;
 use engine::sidecarset::compiled::Platform;

@@ -13,15 +13,15 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use crate::controller::queue::{Queue, add_all};
 use crate::logging::trouble::Trouble;
-use crate::manager::queue::{Queue, add_all};
 use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord, WatchedPod};
 use crate::sidecarset::controller::programmed::Coverage;
-use crate::world::patience::Patience;
-use crate::world::relist::Relist;
-use crate::world::report::report;
-use crate::world::watch::{Change, World, watch_config};
+use crate::watch::patience::Patience;
+use crate::watch::read_model::{Change, World, watch_config};
+use crate::watch::relist::Relist;
+use crate::watch::report::report;
 use engine::snapshot::Snapshot;
 
 type Sets = BTreeSet<Arc<str>>;
@@ -152,7 +152,7 @@ impl Intake<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::{Freshness, Metrics};
+    use crate::metrics::{Freshness, Metrics};
     use crate::sidecarset::controller::pods::tests::pod;
 
     fn intake<'a>(pods: &'a Mutex<PodIndex>, snapshot: &'a ArcSwap<Snapshot>) -> Intake<'a> {

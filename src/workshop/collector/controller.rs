@@ -17,10 +17,10 @@ use super::ledger::{Followed, Ledger, deployment_key};
 use super::tally::{Event, Tally};
 use super::validation::faults;
 use super::watched::WatchedPod;
-use crate::manager::operator::apply::{Error, request};
-use crate::manager::operator::conditions::{Statement, whole_seconds};
-use crate::manager::operator::{Again, Context, Key, Operator, Store, status};
-use crate::world::deployment::SlimDeployment;
+use crate::controller::apply::{Error, request};
+use crate::controller::conditions::{Statement, whole_seconds};
+use crate::controller::{Again, Context, Key, Operator, Store, status};
+use crate::watch::deployment::SlimDeployment;
 
 /// How long events that were missed are waited for, in seconds. The API server sends them at once.
 const CATCH_UP_SECONDS: u32 = 5;

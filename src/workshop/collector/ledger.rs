@@ -10,8 +10,8 @@ use kube::ResourceExt as _;
 use super::api::Collector;
 use super::tally::{Event, Tally};
 use super::watched::WatchedPod;
-use crate::manager::operator::{Key, Store};
-use crate::world::deployment::SlimDeployment;
+use crate::controller::{Key, Store};
+use crate::watch::deployment::SlimDeployment;
 
 /// Clones share their content.
 ///

@@ -12,7 +12,7 @@ mod watched;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::manifests::rbac::{own_kind, rule};
+use crate::permissions::{own_kind, rule};
 use crate::workshop::Kind;
 use engine::snapshot::Snapshot;
 

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt};
 
 use super::api::{CollectorSpec, CollectorStatus, EventCount, Operation};
-use crate::world::deployment::SlimDeployment;
+use crate::watch::deployment::SlimDeployment;
 
 /// What a watch tells of a Deployment.
 #[derive(Debug, Clone, Copy)]

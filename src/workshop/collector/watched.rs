@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Deserializer};
 
-use crate::world::slim::Slim;
+use crate::watch::slim::Slim;
 
 /// A pod. Every pod of the cluster is watched, as a Collector may mean any.
 pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;

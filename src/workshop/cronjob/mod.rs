@@ -19,7 +19,7 @@ use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 pub use self::rules::{mutating_rule, validating_rule};
-use crate::manifests::rbac::{own_kind, rule};
+use crate::permissions::{own_kind, rule};
 use crate::workshop::Kind;
 use engine::snapshot::Snapshot;
 

@@ -10,9 +10,9 @@ use kube::Client;
 
 use super::api::{SimpleDeployment, SimpleDeploymentStatus};
 use super::{NAME, objects};
-use crate::manager::operator::apply::{Applier, Error};
-use crate::manager::operator::owned::Owned;
-use crate::manager::operator::{Again, Context, Events, Operator, Store, status};
+use crate::controller::apply::{Applier, Error};
+use crate::controller::owned::Owned;
+use crate::controller::{Again, Context, Events, Operator, Store, status};
 use crate::workshop::{owned, readiness};
 
 const FIELD_MANAGER: &str = "simpledeployment_controller";

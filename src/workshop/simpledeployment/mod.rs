@@ -9,7 +9,7 @@ pub mod validation;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::manifests::rbac::{applied, own_kind};
+use crate::permissions::{applied, own_kind};
 use crate::workshop::Kind;
 use engine::snapshot::Snapshot;
 

@@ -11,10 +11,10 @@ use kube::{Client, Resource};
 
 use super::api::{Welcome, WelcomeStatus};
 use super::{NAME, objects};
-use crate::manager::operator::apply::{Applier, Error};
-use crate::manager::operator::conditions::Statement;
-use crate::manager::operator::owned::Owned;
-use crate::manager::operator::{Again, Context, Events, Operator, Store, status};
+use crate::controller::apply::{Applier, Error};
+use crate::controller::conditions::Statement;
+use crate::controller::owned::Owned;
+use crate::controller::{Again, Context, Events, Operator, Store, status};
 use crate::workshop::{owned, readiness};
 
 /// The name under which the original operator applies; its objects stay ours when Outrider takes over.

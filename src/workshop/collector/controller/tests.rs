@@ -14,9 +14,9 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::manager::term::Term;
-use crate::manager::tuning::Tuning;
-use crate::server::{Freshness, Metrics};
+use crate::controller::term::Term;
+use crate::controller::tuning::Tuning;
+use crate::metrics::{Freshness, Metrics};
 
 /// What is stored, and what watches tell.
 #[derive(Default)]

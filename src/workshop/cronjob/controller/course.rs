@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::Controller;
 use super::watched_job::WatchedJob;
-use crate::manager::operator::apply::{Error, request};
-use crate::manager::operator::{Again, Key};
-use crate::manager::retire::is_retired;
-use crate::manifests::APP;
+use crate::controller::apply::{Error, request};
+use crate::controller::is_retired;
+use crate::controller::{Again, Key};
+use crate::names::APP;
 use crate::workshop::cronjob::api::{CronJob, CronJobStatus, GROUP, PLURAL};
 use crate::workshop::cronjob::reconcile::{Event, Plan, Step, creation_failed, is_child, merge_patch};
 use crate::workshop::cronjob::vocabulary::FINALIZER;

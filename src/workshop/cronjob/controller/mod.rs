@@ -19,8 +19,8 @@ use self::watched_job::WatchedJob;
 use super::NAME;
 use super::api::CronJob;
 use super::reconcile::{ChildJob, Decision, Plan, is_child, reconcile};
-use crate::manager::operator::apply::{Error, request};
-use crate::manager::operator::{Again, Context, Events, Key, Operator, Store};
+use crate::controller::apply::{Error, request};
+use crate::controller::{Again, Context, Events, Key, Operator, Store};
 
 /// Tells the time: the wall clock, or one that a test sets.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
-use crate::manager::operator::owner::owner_key;
+use crate::controller::owner::owner_key;
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::cronjob::vocabulary::SCHEDULED_AT;
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use self::api::Api;
 use super::{Controller, Error};
-use crate::manager::operator::Again;
+use crate::controller::Again;
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::cronjob::reconcile::{ChildJob, job_name};
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::{Resource, ResourceExt as _};
 
 use super::owner::controller_uid;
-use crate::manager::queue::Named;
+use crate::controller::queue::Named;
 
 /// Namespace and name of an object.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::world::resource_of_kind;
+use crate::watch::resource_of_kind;
 
 /// An object of kind `K`, decoded as a `T`, or its metadata and the reason why it cannot be read.
 ///

@@ -1,5 +1,9 @@
 //! Every metric of the process. The names are an interface; no label holds a name, a namespace or a uid.
 
+pub mod freshness;
+
+pub use freshness::Freshness;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,8 +17,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-
-use super::freshness::Freshness;
 
 /// Seconds. A decision takes tens of microseconds; the API server waits 10 s.
 const REVIEW_BUCKETS: [f64; 17] = [

@@ -1,14 +1,14 @@
-//! The read model: what decisions are taken from, as immutable snapshots.
+//! Watching the API server, and the read model that the watches keep: what decisions are taken from.
 
 pub mod contact;
 pub mod deployment;
 pub mod guarded;
 mod of_kind;
 pub mod patience;
+pub mod read_model;
 pub mod relist;
 pub mod report;
 pub mod slim;
 pub mod version;
-pub mod watch;
 
 pub(crate) use of_kind::resource_of_kind;

@@ -14,10 +14,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::manager::schedule::{Next, Schedule};
-use crate::manager::term::Term;
-use crate::server::Metrics;
-use crate::server::metrics::{ControllerMetrics, ReconcileResult};
+use crate::controller::schedule::{Next, Schedule};
+use crate::controller::term::Term;
+use crate::metrics::Metrics;
+use crate::metrics::{ControllerMetrics, ReconcileResult};
 
 /// The name of an object, as logs tell it.
 pub trait Named {
@@ -217,7 +217,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::server::Freshness;
+    use crate::metrics::Freshness;
 
     impl Named for usize {
         fn namespace(&self) -> Option<&str> {

@@ -7,8 +7,13 @@ pub mod apply;
 pub mod conditions;
 pub mod owned;
 pub mod owner;
+pub mod queue;
+mod retired;
+pub mod schedule;
 pub mod status;
 mod store;
+pub mod term;
+pub mod tuning;
 mod watch;
 
 use std::fmt::{Debug, Display};
@@ -23,12 +28,13 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+pub use self::retired::is_retired;
 pub use self::store::{Key, Store};
-use crate::manager::queue::{Queue, add_all};
-use crate::manager::term::Term;
-use crate::manager::tuning::Tuning;
-use crate::manifests::APP;
-use crate::server::Metrics;
+use crate::controller::queue::{Queue, add_all};
+use crate::controller::term::Term;
+use crate::controller::tuning::Tuning;
+use crate::metrics::Metrics;
+use crate::names::APP;
 
 /// One object is reconciled at most once in this time: a burst of events is one run.
 const PACE: Duration = Duration::from_millis(100);

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::world::resource_of_kind;
+use crate::watch::resource_of_kind;
 
 /// Annotations that are kept while decoding; others, such as kubectl's last applied configuration, may be large.
 const KEPT_ANNOTATIONS: [&str; 5] = [

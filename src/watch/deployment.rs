@@ -4,7 +4,7 @@ use admission::format::LabelSelector;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde::Deserialize;
 
-use crate::world::slim::Slim;
+use crate::watch::slim::Slim;
 
 /// A Deployment.
 pub type SlimDeployment = Slim<Deployment, DeploymentSpec, DeploymentStatus>;

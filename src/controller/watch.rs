@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Key, Store, Watchable};
 use crate::logging::trouble::Trouble;
-use crate::world::guarded::Guarded;
-use crate::world::patience::Patience;
-use crate::world::relist::Relist;
-use crate::world::report::report;
-use crate::world::watch::watch_config;
+use crate::watch::guarded::Guarded;
+use crate::watch::patience::Patience;
+use crate::watch::read_model::watch_config;
+use crate::watch::relist::Relist;
+use crate::watch::report::report;
 
 /// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
 /// of; a relist tells nothing about what is as it was. `listed` is cancelled when the whole collection was read once.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::apply::contains;
-use crate::world::resource_of_kind;
+use crate::watch::resource_of_kind;
 
 /// An object of kind `K` whose fields stay JSON. They are compared as JSON with what is wanted, and to decode a whole pod template
 /// for a few numbers would cost time, and the decoder's code a fair part of the image.

@@ -1,0 +1,40 @@
+//! Whether a kind was retired: nobody will see to its objects any more.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{GetParams, Request};
+use kube::{Client, Resource as _};
+use serde::Deserialize;
+
+use super::Key;
+use super::apply::{self, request};
+
+/// Whether the definition named was retired: no finalizer is to be put on its objects, as nobody would take it away again.
+///
+/// # Errors
+/// What the API server says.
+pub async fn is_retired(client: &Client, definition: &str) -> Result<bool, apply::Error> {
+    let key = Key { namespace: String::new(), name: definition.to_owned() };
+    let ask = async {
+        let url = Request::new(CustomResourceDefinition::url_path(&(), None));
+        let found = url.get(definition, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+        client.request::<Served>(found).await
+    };
+    let found = request::<CustomResourceDefinition, _>(&key, ask).await?;
+    Ok(found.spec.versions.iter().any(|version| !version.served))
+}
+
+/// The part of a definition that tells: it is asked for with every object, and its schemas are long.
+#[derive(Deserialize)]
+struct Served {
+    spec: ServedSpec,
+}
+
+#[derive(Deserialize)]
+struct ServedSpec {
+    versions: Vec<ServedVersion>,
+}
+
+#[derive(Deserialize)]
+struct ServedVersion {
+    served: bool,
+}

@@ -1,0 +1,19 @@
+//! Names in a cluster that several parts of the process share.
+
+/// Name of the application, and of what there is one of: service account, roles.
+pub const APP: &str = "outrider";
+
+/// Name of the `MutatingWebhookConfiguration`.
+pub const MUTATING: &str = "outrider-mutating";
+
+/// Name of the `ValidatingWebhookConfiguration`.
+pub const VALIDATING: &str = "outrider-validating";
+
+/// Name of the webhook's Service.
+pub const SERVICE: &str = "outrider-webhook";
+
+/// Name of the Secret, of type `kubernetes.io/tls`, in which replicas share their certificate authorities.
+pub const CA_SECRET: &str = "outrider-ca";
+
+/// Name of the lease that the leader holds, unless another is given.
+pub const LEASE: &str = concat!("outrider.", api_domain!());
