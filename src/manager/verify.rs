@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::API_DOMAIN;
-use crate::sidecarset::SidecarSetResource;
+use crate::watch::SidecarSetResource;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(500);

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use admission::{Decision, Reason, Unserved};
+use engine::reasons;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
@@ -202,7 +203,7 @@ impl Metrics {
         PathMetrics {
             duration: self.review_duration.get_or_create_owned(&PathLabels { path: Arc::clone(&path) }),
             reviews: self.reviews.clone(),
-            known: std::iter::repeat_with(OnceLock::new).take(DECISIONS * Reason::ALL.len()).collect(),
+            known: std::iter::repeat_with(OnceLock::new).take(DECISIONS * reasons::ALL.len()).collect(),
             path,
         }
     }
@@ -269,8 +270,8 @@ impl PathMetrics {
             Decision::Denied => 2,
         };
         let create = || self.counter(decision.as_str(), reason.as_str());
-        let column = Reason::ALL.binary_search(&reason).ok();
-        match column.and_then(|column| self.known.get(row * Reason::ALL.len() + column)) {
+        let column = reasons::position(reason);
+        match column.and_then(|column| self.known.get(row * reasons::ALL.len() + column)) {
             Some(known) => known.get_or_init(create).inc(),
             None => create().inc(),
         };

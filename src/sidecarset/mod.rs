@@ -3,6 +3,3 @@
 
 pub mod controller;
 pub mod crd;
-mod resource;
-
-pub use resource::SidecarSetResource;

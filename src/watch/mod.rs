@@ -8,7 +8,9 @@ pub mod patience;
 pub mod read_model;
 pub mod relist;
 pub mod report;
+mod sidecarset;
 pub mod slim;
 pub mod version;
 
 pub(crate) use of_kind::resource_of_kind;
+pub use sidecarset::SidecarSetResource;

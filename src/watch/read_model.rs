@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::logging::trouble::Trouble;
-use crate::sidecarset::SidecarSetResource;
+use crate::watch::SidecarSetResource;
 use crate::watch::contact::Contact;
 use crate::watch::guarded::Guarded;
 use crate::watch::patience::Patience;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use admission::{Decision, Reason};
+use admission::Decision;
+use engine::reasons;
 use outrider::metrics::ReconcileResult;
 use outrider::metrics::{Freshness, Metrics};
 
@@ -17,7 +18,7 @@ type Series = BTreeMap<String, BTreeSet<String>>;
 fn served() -> String {
     let metrics = Metrics::new(Freshness::default());
     let path = metrics.path("/mutate--v1-pod");
-    path.decided(Decision::Patched, Reason::Injected);
+    path.decided(Decision::Patched, reasons::INJECTED);
     path.took(Duration::from_millis(1));
     metrics.not_found();
     metrics.controller("sidecarset").reconciled(ReconcileResult::success, Duration::from_millis(1));

@@ -13,6 +13,7 @@ use std::process::Command;
 
 use admission::Reason;
 use clap::CommandFactory;
+use engine::reasons;
 use outrider::cli::Cli;
 use outrider::config;
 
@@ -34,8 +35,8 @@ fn list_of_reasons_is_up_to_date() {
          audit annotation `reason`, in the server's log and in the metric `outrider_reviews_total{path,verdict,reason}`.\n\n\
          | code | meaning |\n|---|---|\n",
     );
-    for reason in Reason::ALL {
-        writeln!(page, "| `{reason}` | {} |", reason.meaning()).unwrap();
+    for (reason, meaning) in reasons::ALL {
+        writeln!(page, "| `{reason}` | {meaning} |").unwrap();
     }
     hold("docs/reasons.md", &page);
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use admission::Reason;
 use arc_swap::ArcSwap;
+use engine::reasons;
 use engine::snapshot::Exclusion;
 use http::Request;
 use http_body_util::{BodyExt, Full};
@@ -107,13 +108,13 @@ fn the_readme_names_a_sample_that_its_sets_inject() {
 /// Reasons of parts that later builds bring, and of what validation keeps from happening here: two sets that bring the same
 /// container to one pod, and sets that break the pods they are added to.
 const WITHOUT_SAMPLE: [Reason; 7] = [
-    Reason::CanaryShadowed,
-    Reason::PartialHeldBack,
-    Reason::JobSkipped,
-    Reason::MountClash,
-    Reason::SetConflict,
-    Reason::EvaluationFailed,
-    Reason::ResultIllegal,
+    reasons::CANARY_SHADOWED,
+    reasons::PARTIAL_HELD_BACK,
+    reasons::JOB_SKIPPED,
+    reasons::MOUNT_CLASH,
+    reasons::SET_CONFLICT,
+    reasons::EVALUATION_FAILED,
+    reasons::RESULT_ILLEGAL,
 ];
 
 #[test]
@@ -121,6 +122,7 @@ fn every_other_reason_has_a_sample() {
     let recordings = fixtures().into_iter().map(|fixture| fixture.expected);
     let told: String = recordings.map(|recording| fs::read_to_string(recording).unwrap_or_default()).collect();
     let words: BTreeSet<&str> = told.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    let missing: Vec<Reason> = Reason::ALL.iter().copied().filter(|reason| !words.contains(reason.as_str())).collect();
+    let missing: Vec<Reason> =
+        reasons::ALL.iter().map(|(reason, _)| *reason).filter(|reason| !words.contains(reason.as_str())).collect();
     assert_eq!(missing, WITHOUT_SAMPLE);
 }

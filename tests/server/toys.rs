@@ -79,7 +79,7 @@ impl Mutating<World> for Decoding {
     type Object<'a> = Strict;
 
     fn mutate(&self, _: &Request<'_, Strict>, _: &World) -> Result<Verdict, Unserved> {
-        Ok(Verdict::allow(Reason::Allowed))
+        Ok(Verdict::allow(Reason::ALLOWED))
     }
 }
 
@@ -130,16 +130,16 @@ impl Spoke<New> for Old {
 fn patch(request: &Request<'_, Value>) -> Verdict {
     let mut patch = PatchBuilder::new(request.object.as_ref().unwrap());
     patch.set("/spec/added", json!(true)).unwrap();
-    Verdict::patch(Reason::Defaulted, patch.finish())
+    Verdict::patch(Reason::DEFAULTED, patch.finish())
 }
 
 /// Every toy.
 pub fn registry() -> Registry<World> {
     Registry::default()
-        .mutating(rule("allow"), Toy(|_, _| Ok(Verdict::allow(Reason::Allowed))))
+        .mutating(rule("allow"), Toy(|_, _| Ok(Verdict::allow(Reason::ALLOWED))))
         .mutating(
             rule("deny"),
-            Toy(|request, _| Ok(Verdict::deny(Reason::Invalid, Denial::forbidden(request, "not today")))),
+            Toy(|request, _| Ok(Verdict::deny(Reason::INVALID, Denial::forbidden(request, "not today")))),
         )
         .mutating(rule("patch"), Toy(|request, _| Ok(patch(request))))
         .mutating(rule("panic"), Toy(|request, _| panic!("the toy broke on {}", request.name)))
@@ -149,7 +149,7 @@ pub fn registry() -> Registry<World> {
             Toy(|_, world| {
                 // A worker that only blocks may be the one that polls for I/O; this hands its duties on.
                 tokio::task::block_in_place(|| world.latch.wait());
-                Ok(Verdict::allow(Reason::Allowed))
+                Ok(Verdict::allow(Reason::ALLOWED))
             }),
         )
         .mutating(rule("strict"), Decoding)

@@ -39,14 +39,14 @@ mod tests;
 ///     type Object<'a> = Labelled;
 ///
 ///     fn mutate<'a>(&self, request: &Request<'a, Labelled>, owners: &Vec<(String, String)>) -> Result<Verdict, Unserved> {
-///         let Some(object) = &request.object else { return Ok(Verdict::allow(Reason::Allowed)) };
+///         let Some(object) = &request.object else { return Ok(Verdict::allow(Reason::ALLOWED)) };
 ///         let Some((_, team)) = owners.iter().find(|(namespace, _)| *namespace == *request.namespace) else {
 ///             return Err(Unserved::NamespaceUnknown(request.namespace.to_string()));
 ///         };
 ///         let labels = object.metadata.labels.as_ref().map_or(Present::Absent, |labels| Present::Len(labels.len()));
 ///         let mut patch = PatchWriter::default();
 ///         patch.set_members("/metadata/labels", labels, [("acme.example/team", admission::patch::quoted(team).as_str())]);
-///         Ok(Verdict::patch(Reason::Other("Marked"), patch))
+///         Ok(Verdict::patch(Reason::new("Marked"), patch))
 ///     }
 /// }
 /// ```
@@ -155,7 +155,7 @@ pub trait Validating<W>: Send + Sync + 'static {
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         if request.is_sub_resource() {
-            findings.reason = Reason::SubResource;
+            findings.reason = Reason::SUB_RESOURCE;
             return Ok(());
         }
         match (request.operation, &request.object, &request.old_object) {
@@ -191,7 +191,7 @@ impl Default for Findings {
             errors: ErrorList::default(),
             warnings: Vec::new(),
             audit: Vec::new(),
-            reason: Reason::Allowed,
+            reason: Reason::ALLOWED,
             denial: None,
         }
     }
@@ -200,14 +200,14 @@ impl Default for Findings {
 impl Findings {
     /// What cannot be looked at must not pass unlooked at.
     fn lacks<O>(&mut self, field: &str, request: &Request<'_, O>) {
-        self.denial = Some((Reason::Undecodable, lacking(field, request.operation)));
+        self.denial = Some((Reason::UNDECODABLE, lacking(field, request.operation)));
     }
 
     fn into_verdict<O>(self, request: &Request<'_, O>) -> Verdict {
         let mut verdict = match self.denial {
             Some((reason, denial)) => Verdict::deny(reason, denial),
             None if self.errors.is_empty() => Verdict::allow(self.reason),
-            None => Verdict::deny(Reason::Invalid, Denial::invalid(request, &self.errors)),
+            None => Verdict::deny(Reason::INVALID, Denial::invalid(request, &self.errors)),
         };
         verdict.warnings = self.warnings;
         verdict.audit = self.audit;
@@ -304,7 +304,7 @@ impl Answer {
         let reply = error.into_reply()?;
         let summary =
             Review::<IgnoredAny>::parse(body).map_or_else(|_| Summary::default(), |r| Summary::of(&r.request));
-        Ok(Self { body: reply, decision: Decision::Denied, reason: Reason::Undecodable, message, summary })
+        Ok(Self { body: reply, decision: Decision::Denied, reason: Reason::UNDECODABLE, message, summary })
     }
 }
 
@@ -347,25 +347,25 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
         };
         let request = &review.request;
         let verdict = match (&request.object, request.operation) {
-            _ if request.is_sub_resource() => Verdict::allow(Reason::SubResource),
+            _ if request.is_sub_resource() => Verdict::allow(Reason::SUB_RESOURCE),
             (Some(object), Operation::Create | Operation::Update) => {
                 let mut patch = PatchBuilder::new(object);
                 match self.0.default(request, &mut patch, world) {
                     Ok(()) => defaulted(patch.finish()),
-                    Err(error) => Verdict::deny(Reason::Undecodable, Denial::bad_request(error.to_string())),
+                    Err(error) => Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(error.to_string())),
                 }
             }
             (None, operation @ (Operation::Create | Operation::Update)) => {
-                Verdict::deny(Reason::Undecodable, lacking("object", operation))
+                Verdict::deny(Reason::UNDECODABLE, lacking("object", operation))
             }
-            (_, Operation::Delete | Operation::Connect) => Verdict::allow(Reason::Allowed),
+            (_, Operation::Delete | Operation::Connect) => Verdict::allow(Reason::ALLOWED),
         };
         Ok(Answer::to(&review, verdict))
     }
 }
 
 fn defaulted(patch: crate::patch::PatchWriter) -> Verdict {
-    let reason = if patch.is_empty() { Reason::Allowed } else { Reason::Defaulted };
+    let reason = if patch.is_empty() { Reason::ALLOWED } else { Reason::DEFAULTED };
     Verdict::patch(reason, patch)
 }
 

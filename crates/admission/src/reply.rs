@@ -163,7 +163,7 @@ pub enum Outcome {
 /// let review: Review = Review::parse(br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",
 ///     "request":{"uid":"1","operation":"CREATE"}}"#)?;
 /// let denial = Denial::forbidden(&review.request, "backups are closed on Sundays");
-/// let verdict = Verdict::deny(Reason::Other("Closed"), denial).warn("try again on Monday").audit("reason", "Closed");
+/// let verdict = Verdict::deny(Reason::new("Closed"), denial).warn("try again on Monday").audit("reason", "Closed");
 /// let reply = review.reply(&verdict);
 /// assert!(reply.starts_with(br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"1","allowed":false,"#));
 /// # Ok::<(), admission::ParseError>(())

@@ -383,7 +383,7 @@ impl ParseError {
         match self {
             Self::Unreadable(message) => Err(Unserved::Unreadable(message)),
             Self::Object { ref uid, version, .. } => {
-                let verdict = Verdict::deny(Reason::Undecodable, Denial::bad_request(self.to_string()));
+                let verdict = Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(self.to_string()));
                 Ok(reply::write(version, uid, &verdict))
             }
         }

@@ -42,7 +42,7 @@ impl Mutating<()> for Backups {
         let object = request.object.as_ref().ok_or(Unserved::Fault)?;
         let mut patch = PatchWriter::default();
         patch.add("/seen", object.spec.map_or("null", RawValue::get));
-        Ok(Verdict::patch(Reason::Other("Seen"), patch).warn(object.name.clone()).audit("seen", request.name.as_str()))
+        Ok(Verdict::patch(Reason::new("Seen"), patch).warn(object.name.clone()).audit("seen", request.name.as_str()))
     }
 }
 

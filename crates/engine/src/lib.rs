@@ -17,6 +17,7 @@ pub const API_DOMAIN: &str = api_domain!();
 mod nearest;
 pub mod offline;
 pub mod pod;
+pub mod reasons;
 mod shape;
 pub mod sidecarset;
 pub mod snapshot;

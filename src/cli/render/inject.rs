@@ -93,7 +93,7 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
             }
         }
         Ok(Admitted::Refused { reason, status, warnings }) => {
-            let outcome = if reason == Reason::Undecodable { Outcome::BadInput } else { Outcome::Refused };
+            let outcome = if reason == Reason::UNDECODABLE { Outcome::BadInput } else { Outcome::Refused };
             Err(Failure { source, title, message: status.message, warnings, outcome })
         }
         Err(error) => Err(bad_input(source, title, error.to_string())),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use admission::Reason;
+use engine::reasons;
 use serde_json::Value;
 
 use engine::pod::select::SKIP_ANNOTATION;
@@ -15,11 +16,11 @@ const SETS_TOLD: usize = 3;
 /// The end of a sentence about a pod that nothing is added to.
 pub fn why(reason: Reason, pod: &Value, namespace: &str, snapshot: &Snapshot) -> String {
     match reason {
-        Reason::NoMatch => no_match(&labels(pod), namespace, snapshot),
-        Reason::NamespaceExcluded => format!("pods of namespace {namespace:?} are left alone"),
-        Reason::OptedOut => format!("it opts out by its annotation {SKIP_ANNOTATION}"),
-        Reason::AlreadyInjected | Reason::InjectedByOpenKruise => "it has what its sets add already".to_owned(),
-        other => format!("{other}: {}", other.meaning()),
+        reasons::NO_MATCH => no_match(&labels(pod), namespace, snapshot),
+        reasons::NAMESPACE_EXCLUDED => format!("pods of namespace {namespace:?} are left alone"),
+        reasons::OPTED_OUT => format!("it opts out by its annotation {SKIP_ANNOTATION}"),
+        reasons::ALREADY_INJECTED | reasons::INJECTED_BY_OPENKRUISE => "it has what its sets add already".to_owned(),
+        other => format!("{other}: {}", reasons::meaning(other)),
     }
 }
 

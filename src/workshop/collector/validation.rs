@@ -47,7 +47,7 @@ impl Validating<Snapshot> for CollectorValidation {
     /// An object that was let through while no webhook ran must still be relabelled and let go.
     fn update(&self, new: &Written, old: &Written, _: &Request<'_, Written>, _: &Snapshot, findings: &mut Findings) {
         if new.metadata.deletion_timestamp.is_some() {
-            findings.reason = Reason::Terminating;
+            findings.reason = Reason::TERMINATING;
         } else if new.spec != old.spec {
             findings.errors.extend(faults(&new.spec));
         }

@@ -43,7 +43,7 @@ const FAULTS_TOLD: usize = 100;
 /// Judges a new object.
 pub fn create(object: &Value, findings: &mut Findings) {
     if is_terminating(object) {
-        findings.reason = Reason::Terminating;
+        findings.reason = Reason::TERMINATING;
         return;
     }
     let metadata = Fields::new(object.get("metadata"), Path::new("metadata"));

@@ -63,7 +63,7 @@ impl Validating<World> for Backups {
     fn delete(&self, old: &Backup, request: &Request<'_, Backup>, _: &World, findings: &mut Findings) {
         if old.keep > 0 {
             let denial = Denial::forbidden(request, format!("{} still has copies", request.name));
-            findings.denial = Some((Reason::Other("StillInUse"), denial));
+            findings.denial = Some((Reason::new("StillInUse"), denial));
         }
     }
 }
@@ -79,11 +79,11 @@ impl Mutating<World> for Obedient {
             Some("patch") => {
                 let mut patch = PatchWriter::default();
                 patch.add("/x", "1");
-                Ok(Verdict::patch(Reason::Other("Obeyed"), patch))
+                Ok(Verdict::patch(Reason::new("Obeyed"), patch))
             }
-            Some("deny") => Ok(Verdict::deny(Reason::Invalid, Denial::forbidden(request, "as you wish"))),
+            Some("deny") => Ok(Verdict::deny(Reason::INVALID, Denial::forbidden(request, "as you wish"))),
             Some("wait") => Err(Unserved::NamespaceUnknown(request.namespace.to_string())),
-            _ => Ok(Verdict::allow(Reason::NoMatch)),
+            _ => Ok(Verdict::allow(Reason::new("NoMatch"))),
         }
     }
 }
@@ -125,22 +125,22 @@ fn mutate(object: &str) -> Result<(Answer, Value), Unserved> {
 fn defaults_are_patched_in_and_are_a_fixed_point() {
     let mut object = json!({"spec": null, "newer": {"kept": true}});
     let (answer, response) = default(json!({"operation": "CREATE", "object": object}));
-    assert_eq!((answer.decision, answer.reason), (Decision::Patched, Reason::Defaulted));
+    assert_eq!((answer.decision, answer.reason), (Decision::Patched, Reason::DEFAULTED));
     assert_eq!(response["patchType"], "JSONPatch");
     apply(&mut object, &STANDARD.decode(response["patch"].as_str().unwrap()).unwrap()).unwrap();
     assert_eq!(object, json!({"spec": {"keep": 4}, "newer": {"kept": true}}));
 
     let (answer, response) = default(json!({"operation": "UPDATE", "object": object}));
-    assert_eq!((answer.decision, answer.reason), (Decision::Allowed, Reason::Allowed));
+    assert_eq!((answer.decision, answer.reason), (Decision::Allowed, Reason::ALLOWED));
     assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
 }
 
 #[test]
 fn sub_resources_deletions_and_connections_are_not_defaulted() {
     let cases = [
-        (json!({"operation": "UPDATE", "subResource": "status", "object": {}, "oldObject": {}}), Reason::SubResource),
-        (json!({"operation": "DELETE", "oldObject": {}}), Reason::Allowed),
-        (json!({"operation": "CONNECT", "object": {"command": ["sh"]}}), Reason::Allowed),
+        (json!({"operation": "UPDATE", "subResource": "status", "object": {}, "oldObject": {}}), Reason::SUB_RESOURCE),
+        (json!({"operation": "DELETE", "oldObject": {}}), Reason::ALLOWED),
+        (json!({"operation": "CONNECT", "object": {"command": ["sh"]}}), Reason::ALLOWED),
     ];
     for (request, reason) in cases {
         let (answer, response) = default(request);
@@ -152,7 +152,7 @@ fn sub_resources_deletions_and_connections_are_not_defaulted() {
 #[test]
 fn an_object_that_leaves_no_place_for_a_default_is_refused_by_name() {
     let (answer, response) = default(json!({"operation": "CREATE", "object": {"spec": "text"}}));
-    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::Undecodable));
+    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::UNDECODABLE));
     assert_eq!(answer.message, "/spec: expected a map, found a string");
     assert_eq!(response["status"]["code"], 400);
 }
@@ -160,7 +160,7 @@ fn an_object_that_leaves_no_place_for_a_default_is_refused_by_name() {
 #[test]
 fn every_fault_is_told_at_once_with_causes_and_warnings_survive_the_denial() {
     let (answer, response) = validate(json!({"operation": "CREATE", "object": {"keep": 5}}));
-    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::Invalid));
+    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::INVALID));
     assert_eq!(response["allowed"], false);
     assert_eq!(response["warnings"], json!(["keeps 5"]));
     assert_eq!(response["auditAnnotations"], json!({"keep": "5"}));
@@ -178,7 +178,7 @@ fn every_fault_is_told_at_once_with_causes_and_warnings_survive_the_denial() {
 #[test]
 fn a_validation_that_finds_nothing_allows_with_its_warnings_and_without_a_patch() {
     let (answer, response) = validate(json!({"operation": "CREATE", "object": {"keep": 2}}));
-    assert_eq!((answer.decision, answer.reason, answer.message.as_str()), (Decision::Allowed, Reason::Allowed, ""));
+    assert_eq!((answer.decision, answer.reason, answer.message.as_str()), (Decision::Allowed, Reason::ALLOWED, ""));
     let expected = json!({"uid": "u-1", "allowed": true, "warnings": ["keeps 2"], "auditAnnotations": {"keep": "2"}});
     assert_eq!(response, expected);
 }
@@ -187,16 +187,16 @@ fn a_validation_that_finds_nothing_allows_with_its_warnings_and_without_a_patch(
 fn each_operation_reaches_its_own_check() {
     let shrunk = r#"Backup.acme.example "nightly" is invalid: keep: Forbidden: may not shrink"#;
     let cases = [
-        (json!({"operation": "UPDATE", "object": {"keep": 1}, "oldObject": {"keep": 2}}), Reason::Invalid, shrunk),
-        (json!({"operation": "UPDATE", "object": {"keep": 3}, "oldObject": {"keep": 2}}), Reason::Allowed, ""),
-        (json!({"operation": "DELETE", "oldObject": {"keep": 0}}), Reason::Allowed, ""),
+        (json!({"operation": "UPDATE", "object": {"keep": 1}, "oldObject": {"keep": 2}}), Reason::INVALID, shrunk),
+        (json!({"operation": "UPDATE", "object": {"keep": 3}, "oldObject": {"keep": 2}}), Reason::ALLOWED, ""),
+        (json!({"operation": "DELETE", "oldObject": {"keep": 0}}), Reason::ALLOWED, ""),
         (
             json!({"operation": "DELETE", "object": null, "oldObject": {"keep": 1}}),
-            Reason::Other("StillInUse"),
+            Reason::new("StillInUse"),
             "nightly still has copies",
         ),
-        (json!({"operation": "CONNECT", "object": {"keep": 99}}), Reason::Allowed, ""),
-        (json!({"operation": "UPDATE", "subResource": "status", "object": {"keep": 99}}), Reason::SubResource, ""),
+        (json!({"operation": "CONNECT", "object": {"keep": 99}}), Reason::ALLOWED, ""),
+        (json!({"operation": "UPDATE", "subResource": "status", "object": {"keep": 99}}), Reason::SUB_RESOURCE, ""),
     ];
     for (request, reason, message) in cases {
         let (answer, response) = validate(request.clone());
@@ -215,7 +215,7 @@ fn a_review_that_lacks_its_object_does_not_pass_unlooked_at() {
     ];
     for (request, message) in cases {
         let (answer, response) = validate(request);
-        assert_eq!((answer.reason, answer.message.as_str()), (Reason::Undecodable, message));
+        assert_eq!((answer.reason, answer.message.as_str()), (Reason::UNDECODABLE, message));
         assert_eq!(response["status"]["code"], 400);
     }
     let (answer, _) = default(json!({"operation": "CREATE", "object": null}));
@@ -225,7 +225,7 @@ fn a_review_that_lacks_its_object_does_not_pass_unlooked_at() {
 #[test]
 fn an_undecodable_object_is_a_review_with_code_400() {
     let (answer, response) = validate(json!({"operation": "CREATE", "object": {"keep": "many"}}));
-    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::Undecodable));
+    assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::UNDECODABLE));
     let status = &response["status"];
     assert_eq!((&status["code"], &status["message"]), (&json!(400), &json!(answer.message)));
     assert_eq!(answer.message, r#"the object could not be decoded: object: invalid type: string "many", expected i64"#);
@@ -247,9 +247,9 @@ fn a_mutating_endpoint_gives_the_verdict_or_none_as_it_is() {
         (answer.decision, answer.reason, answer.message, response["patchType"].clone())
     };
     let none = String::new;
-    assert_eq!(decided("patch"), (Decision::Patched, Reason::Other("Obeyed"), none(), json!("JSONPatch")));
-    assert_eq!(decided("leave"), (Decision::Allowed, Reason::NoMatch, none(), Value::Null));
-    assert_eq!(decided("deny"), (Decision::Denied, Reason::Invalid, "as you wish".to_owned(), Value::Null));
+    assert_eq!(decided("patch"), (Decision::Patched, Reason::new("Obeyed"), none(), json!("JSONPatch")));
+    assert_eq!(decided("leave"), (Decision::Allowed, Reason::new("NoMatch"), none(), Value::Null));
+    assert_eq!(decided("deny"), (Decision::Denied, Reason::INVALID, "as you wish".to_owned(), Value::Null));
     let unserved = mutate("wait").unwrap_err();
     assert_eq!(unserved, Unserved::NamespaceUnknown("shop".to_owned()));
     assert_eq!((unserved.status(), unserved.retry_after()), (503, Some(1)));

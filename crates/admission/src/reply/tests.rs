@@ -37,15 +37,15 @@ const HEAD: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionRevie
 
 #[test]
 fn replies_are_written_byte_by_byte_as_expected() {
-    let allow = || Verdict::allow(Reason::Allowed);
+    let allow = || Verdict::allow(Reason::ALLOWED);
     let cases = [
         ("a", allow(), r#""a","allowed":true}}"#),
         ("q\"\\\n", allow(), r#""q\"\\\n","allowed":true}}"#),
-        ("a", Verdict::patch(Reason::Allowed, PatchWriter::default()), r#""a","allowed":true}}"#),
+        ("a", Verdict::patch(Reason::ALLOWED, PatchWriter::default()), r#""a","allowed":true}}"#),
         ("a", Verdict { outcome: Outcome::Patched(PatchWriter::default()), ..allow() }, r#""a","allowed":true}}"#),
         (
             "a",
-            Verdict::patch(Reason::Defaulted, patch_of(&["/x"])),
+            Verdict::patch(Reason::DEFAULTED, patch_of(&["/x"])),
             r#""a","allowed":true,"patchType":"JSONPatch","patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL3giLCJ2YWx1ZSI6dHJ1ZX1d"}}"#,
         ),
         (
@@ -55,7 +55,7 @@ fn replies_are_written_byte_by_byte_as_expected() {
         ),
         (
             "a",
-            Verdict::deny(Reason::Invalid, Denial::bad_request("no")).warn("w"),
+            Verdict::deny(Reason::INVALID, Denial::bad_request("no")).warn("w"),
             r#""a","allowed":false,"status":{"status":"Failure","message":"no","reason":"BadRequest","code":400},"warnings":["w"]}}"#,
         ),
     ];
@@ -71,7 +71,7 @@ fn a_reply_repeats_uid_and_version_of_its_review() {
             r#"{{"apiVersion":"admission.k8s.io/{version}","kind":"AdmissionReview","request":{{"uid":"7\"","operation":"CREATE"}}}}"#
         );
         let review: Review = Review::parse(body.as_bytes()).unwrap();
-        let reply: Value = serde_json::from_slice(&review.reply(&Verdict::allow(Reason::Allowed))).unwrap();
+        let reply: Value = serde_json::from_slice(&review.reply(&Verdict::allow(Reason::ALLOWED))).unwrap();
         assert_eq!(reply["apiVersion"], format!("admission.k8s.io/{version}"));
         assert_eq!(reply["response"], json!({"uid": "7\"", "allowed": true}));
     }
@@ -85,7 +85,7 @@ fn patches_of_every_length_decode_to_the_document() {
         pointer.push('x');
         let patch = patch_of(&[&pointer]);
         let document = patch.document().to_vec();
-        let reply: Value = serde_json::from_str(&reply("u", &Verdict::patch(Reason::Defaulted, patch))).unwrap();
+        let reply: Value = serde_json::from_str(&reply("u", &Verdict::patch(Reason::DEFAULTED, patch))).unwrap();
         assert_eq!(decode_base64(reply["response"]["patch"].as_str().unwrap()), document);
         assert_eq!(reply["response"]["patchType"], "JSONPatch");
     }
@@ -99,7 +99,7 @@ fn request_for(name: &str, group: &str) -> String {
 }
 
 fn status_of(denial: Denial) -> Value {
-    let text = reply("u", &Verdict::deny(Reason::Invalid, denial));
+    let text = reply("u", &Verdict::deny(Reason::INVALID, denial));
     let mut reply: Value = serde_json::from_str(&text).unwrap();
     reply["response"]["status"].take()
 }
@@ -157,7 +157,7 @@ fn denials_carry_code_reason_and_object() {
 fn warnings_are_single_lines_and_neither_empty_nor_repeated() {
     let warnings = ["a\nb\tc\u{7f}d\u{85}e", "", "same", "same", "日本 – ☺"].map(str::to_owned);
     assert_eq!(presentable(&warnings), ["a b c d e", "same", "日本 – ☺"]);
-    assert_eq!(reply("u", &Verdict::allow(Reason::Allowed).warn("")), format!("{HEAD}\"u\",\"allowed\":true}}}}"));
+    assert_eq!(reply("u", &Verdict::allow(Reason::ALLOWED).warn("")), format!("{HEAD}\"u\",\"allowed\":true}}}}"));
 }
 
 #[test]

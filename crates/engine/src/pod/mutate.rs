@@ -8,6 +8,7 @@ use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 use crate::pod::select::{SKIP_ANNOTATION, Selection, asks_to_opt_out, opts_out_of_nothing, select};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
+use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, OnClash};
 use crate::sidecarset::injection::{Clash, Injection};
 use crate::snapshot::Snapshot;
@@ -22,10 +23,10 @@ impl Mutating<Snapshot> for PodMutation {
         if let Some(reason) = skip(request, snapshot) {
             return Ok(Verdict::allow(reason).audit("reason", reason.as_str()));
         }
-        let Some(pod) = &request.object else { return Ok(Verdict::allow(Reason::NoMatch)) };
+        let Some(pod) = &request.object else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
         let selected = select(pod, &request.namespace, snapshot)?;
         if selected.is_empty() {
-            return Ok(Verdict::allow(Reason::NoMatch));
+            return Ok(Verdict::allow(reasons::NO_MATCH));
         }
         let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
         let skip = pod.metadata.annotation(SKIP_ANNOTATION);
@@ -39,7 +40,7 @@ impl Mutating<Snapshot> for PodMutation {
                 Selection::Skipped(reason, why) => report.skipped(&set.name, reason, why),
                 Selection::Selected => match injection.add(set) {
                     Ok(reason) => report.carried(&set.name, reason),
-                    Err(clash) if clash.reason == Reason::SetConflict || set.on_clash == OnClash::Skip => {
+                    Err(clash) if clash.reason == reasons::SET_CONFLICT || set.on_clash == OnClash::Skip => {
                         report.skipped(&set.name, clash.reason, clash.text);
                     }
                     Err(clash) => report.clashes.push((set.name.clone(), clash)),
@@ -65,7 +66,7 @@ struct Report<'s> {
 
 impl Report<'_> {
     fn carried(&mut self, set: &str, reason: Reason) {
-        if reason == Reason::Injected {
+        if reason == reasons::INJECTED {
             self.injected.push(set.to_owned());
         } else {
             self.present.get_or_insert(reason);
@@ -78,10 +79,10 @@ impl Report<'_> {
 
     fn reason(&self) -> Reason {
         if !self.injected.is_empty() {
-            return Reason::Injected;
+            return reasons::INJECTED;
         }
         let skipped = self.skipped.first().map(|(_, reason, _)| *reason);
-        self.present.or(skipped).unwrap_or(Reason::NoMatch)
+        self.present.or(skipped).unwrap_or(reasons::NO_MATCH)
     }
 
     fn into_verdict(self, request: &Request<'_, PodView<'_>>, injection: Injection<'_, '_>) -> Verdict {
@@ -91,7 +92,7 @@ impl Report<'_> {
             None => Verdict::patch(self.reason(), injection.into_patch()),
         };
         // Whoever opted out knows.
-        let skips = self.skipped.iter().filter(|(_, reason, _)| *reason != Reason::OptedOut);
+        let skips = self.skipped.iter().filter(|(_, reason, _)| *reason != reasons::OPTED_OUT);
         verdict.warnings.extend(skips.map(|(_, reason, why)| format!("{reason}: {why}")));
         verdict.warnings.extend(self.ignored_opt_outs.iter().map(|set| {
             format!("SidecarSet {set:?} lets no pod opt out (spec.optOut: Denied); {SKIP_ANNOTATION} is ignored for it")

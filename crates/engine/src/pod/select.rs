@@ -7,6 +7,7 @@ use admission::{Reason, Unserved};
 
 use crate::nearest::nearest;
 use crate::pod::view::PodView;
+use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
 use crate::snapshot::Snapshot;
@@ -82,14 +83,14 @@ fn selection(set: &CompiledSet, pod: &PodView<'_>) -> Selection {
     match holds_back(set, platform, pod.metadata.annotation(SKIP_ANNOTATION)) {
         None => Selection::Selected,
         Some(Hold::Paused) => {
-            Selection::Skipped(Reason::SetPaused, format!("injection by SidecarSet {name:?} is paused"))
+            Selection::Skipped(reasons::SET_PAUSED, format!("injection by SidecarSet {name:?} is paused"))
         }
         Some(Hold::Platform) => Selection::Skipped(
-            Reason::WrongPlatform,
+            reasons::WRONG_PLATFORM,
             format!("the pod runs on {platform:?}, the containers of SidecarSet {name:?} on {:?}", set.platform),
         ),
         Some(Hold::OptedOut) => Selection::Skipped(
-            Reason::OptedOut,
+            reasons::OPTED_OUT,
             format!("the pod opted out of SidecarSet {name:?} by its annotation {SKIP_ANNOTATION}"),
         ),
     }
@@ -154,7 +155,7 @@ pub fn opts_out_of_nothing(
 
 fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
     Selection::Skipped(
-        Reason::NamespaceUnknown,
+        reasons::NAMESPACE_UNKNOWN,
         format!(
             "SidecarSet {:?} selects namespaces by label, and the labels of namespace {namespace:?} are not known; \
              taken as no match",

@@ -3,6 +3,7 @@
 use admission::{Operation, Reason, Request};
 
 use crate::pod::view::PodView;
+use crate::reasons;
 use crate::snapshot::Snapshot;
 
 /// On a pod that the kubelet made for a static pod; changing its API object changes nothing on the node.
@@ -11,21 +12,21 @@ pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// Why the request is answered without looking at the sets, if it is.
 pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<Reason> {
     if request.is_sub_resource() {
-        return Some(Reason::SubResource);
+        return Some(Reason::SUB_RESOURCE);
     }
     if request.operation != Operation::Create {
-        return Some(Reason::NotCreate);
+        return Some(reasons::NOT_CREATE);
     }
     let labels = snapshot.namespaces.labels(&request.namespace);
     if snapshot.exclusion.covers(&request.namespace, labels) {
-        return Some(Reason::NamespaceExcluded);
+        return Some(reasons::NAMESPACE_EXCLUDED);
     }
     let pod = request.object.as_ref()?;
     if pod.metadata.deletion_timestamp.is_some() {
-        return Some(Reason::Terminating);
+        return Some(Reason::TERMINATING);
     }
     if pod.metadata.annotation(MIRROR_ANNOTATION).is_some() {
-        return Some(Reason::MirrorPod);
+        return Some(reasons::MIRROR_POD);
     }
     None
 }

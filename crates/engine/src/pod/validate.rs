@@ -7,6 +7,7 @@ use admission::{Denial, Findings, Reason, Request, Unserved, Validating};
 use crate::pod::select::{Selection, select};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
+use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, OnClash};
 use crate::sidecarset::injection::Injection;
 use crate::snapshot::Snapshot;
@@ -29,7 +30,7 @@ impl Validating<Snapshot> for PodValidation {
             return Ok(());
         }
         let Some(pod) = &request.object else { return Ok(()) };
-        findings.reason = Reason::NoMatch;
+        findings.reason = reasons::NO_MATCH;
         let selected = select(pod, &request.namespace, snapshot)?;
         if selected.is_empty() {
             return Ok(());
@@ -40,7 +41,7 @@ impl Validating<Snapshot> for PodValidation {
             if !matches!(selection, Selection::Selected) {
                 continue;
             }
-            findings.reason = Reason::AlreadyInjected;
+            findings.reason = reasons::ALREADY_INJECTED;
             if must_be_carried(set) {
                 lacking.extend(lack(&injection, set));
             }
@@ -48,8 +49,8 @@ impl Validating<Snapshot> for PodValidation {
             let _ = injection.add(set);
         }
         if !lacking.is_empty() {
-            findings.audit.push(("reason", Reason::Invalid.as_str().to_owned()));
-            findings.denial = Some((Reason::Invalid, refusal(request, &lacking)));
+            findings.audit.push(("reason", Reason::INVALID.as_str().to_owned()));
+            findings.denial = Some((Reason::INVALID, refusal(request, &lacking)));
         }
         Ok(())
     }
@@ -74,7 +75,7 @@ fn lack(injection: &Injection<'_, '_>, set: &CompiledSet) -> Option<String> {
                 )
             })
         }
-        Err(clash) if clash.reason == Reason::SetConflict => None,
+        Err(clash) if clash.reason == reasons::SET_CONFLICT => None,
         Err(clash) => Some(format!("pod must carry SidecarSet {set_name:?} (spec.optOut: Denied): {}", clash.text)),
     }
 }

@@ -215,7 +215,7 @@ fn object_that_is_being_deleted_is_not_judged() {
     let mut findings = Findings::default();
     super::create(&object, &mut findings);
     assert!(findings.errors.is_empty());
-    assert_eq!(findings.reason, Reason::Terminating);
+    assert_eq!(findings.reason, Reason::TERMINATING);
 }
 
 fn response(path: &str, operation: &str, object: &Value) -> Value {

@@ -1,8 +1,9 @@
 //! What is added beside containers: environment, pull secrets, the record; and to pods that have nothing.
 
-use admission::{Decision, Reason};
+use admission::Decision;
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, compile, pod, set};
 
 #[test]
@@ -131,6 +132,6 @@ fn sets_without_containers_change_nothing_that_they_do_not_hold() {
     assert_eq!(bare.decision, Decision::Allowed);
     let world = World::from_objects(&[set("s", json!({"containers": [], "imagePullSecrets": [{"name": "p"}]}))]);
     let first = world.mutate(&pod(json!({})));
-    assert_eq!((first.reason, first.names("imagePullSecrets")), (Reason::Injected, vec!["p"]));
+    assert_eq!((first.reason, first.names("imagePullSecrets")), (reasons::INJECTED, vec!["p"]));
     assert_eq!(world.mutate(&first.pod).decision, Decision::Allowed);
 }

@@ -1,8 +1,9 @@
 //! Pods that cannot carry a set, and what is said about it.
 
-use admission::{Decision, Reason};
+use admission::Decision;
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{Reply, World, pod, set};
 
 const ADVICE: &str = " (or set spec.clashPolicy: Skip on the set to let such pods go without it)";
@@ -24,7 +25,7 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
         (
             json!({}),
             json!({"containers": [{"name": "app"}, {"name": "log", "image": "mine:2"}]}),
-            Reason::ContainerClash,
+            reasons::CONTAINER_CLASH,
             "spec.containers[1].name",
             "container \"log\" (image \"log:1\") of SidecarSet \"log\" meets the pod's own container \"log\" (image \"mine:2\"); \
              rename one of them",
@@ -32,7 +33,7 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
         (
             json!({}),
             json!({"initContainers": [{"name": "log", "image": "mine:2"}]}),
-            Reason::ContainerClash,
+            reasons::CONTAINER_CLASH,
             "spec.initContainers[0].name",
             "container \"log\" (image \"log:1\") of SidecarSet \"log\" meets the pod's own container \"log\" (image \"mine:2\"); \
              rename one of them",
@@ -40,7 +41,7 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
         (
             json!({"containers": [{"name": "log", "image": "log:1", "volumeMounts": v}], "volumes": [{"name": "v", "emptyDir": {}}]}),
             json!({"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}),
-            Reason::VolumeClash,
+            reasons::VOLUME_CLASH,
             "spec.volumes[0]",
             "volume \"v\" of SidecarSet \"log\" ({\"emptyDir\":{},\"name\":\"v\"}) meets the pod's own volume of that name \
              ({\"hostPath\":{\"path\":\"/x\"},\"name\":\"v\"}); rename one of them, or give both the same source",
@@ -48,14 +49,14 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
         (
             json!({"containers": port}),
             json!({"containers": [{"name": "app", "ports": [{"containerPort": 1}, {"containerPort": 1, "hostPort": 8080}]}]}),
-            Reason::PortClash,
+            reasons::PORT_CLASH,
             "spec.containers[0].ports",
             "host port 8080/TCP of container \"log\" of SidecarSet \"log\" is taken by the pod's container \"app\"",
         ),
         (
             json!({"containers": [{"name": "log", "image": "log:1", "ports": [{"containerPort": 80}]}]}),
             json!({"hostNetwork": true, "containers": [{"name": "app", "ports": [{"containerPort": 80, "hostPort": 80}]}]}),
-            Reason::PortClash,
+            reasons::PORT_CLASH,
             "spec.containers[0].ports",
             "host port 80/TCP (the pod uses the node's network) of container \"log\" of SidecarSet \"log\" is taken by the pod's \
              container \"app\"",
@@ -63,7 +64,7 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
         (
             json!({"containers": [{"name": "log", "image": "log:1", "ports": [{"containerPort": 80, "hostPort": 81}]}]}),
             json!({"hostNetwork": true}),
-            Reason::ResultIllegal,
+            reasons::RESULT_ILLEGAL,
             "spec.hostNetwork",
             "with SidecarSet \"log\" the API server would refuse the pod: container \"log\" maps host port 81 to port 80, and with \
              the node's network both must be equal",
@@ -74,7 +75,7 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
                 {"name": "more", "image": "log:1", "ports": [{"containerPort": 80}]},
             ]}),
             json!({"hostNetwork": true}),
-            Reason::PortClash,
+            reasons::PORT_CLASH,
             "spec.hostNetwork",
             "containers \"log\" and \"more\" of SidecarSet \"log\" both take host port 80/TCP (the pod uses the node's network)",
         ),
@@ -148,14 +149,14 @@ fn between_sets_the_earlier_wins_and_nobody_is_refused() {
             };
             let world = World::from_objects(&[set("a", with(&first, order_a)), set("b", with(&second, order_b))]);
             let reply = world.mutate(&pod(json!({})));
-            assert_eq!((reply.decision, reply.reason), (Decision::Patched, Reason::Injected), "{what}");
+            assert_eq!((reply.decision, reply.reason), (Decision::Patched, reasons::INJECTED), "{what}");
             assert_eq!(reply.audit["sets"], winner);
             let said = format!(
                 "SetConflict: SidecarSet {loser:?} and SidecarSet {winner:?} both add {what}; the pod carries {winner:?}"
             );
             assert_eq!(reply.warnings, [said]);
             let again = world.mutate(&reply.pod);
-            assert_eq!((again.decision, again.reason), (Decision::Allowed, Reason::AlreadyInjected), "{what}");
+            assert_eq!((again.decision, again.reason), (Decision::Allowed, reasons::ALREADY_INJECTED), "{what}");
             assert_eq!((again.warnings, &again.audit["skipped"]), (reply.warnings, &reply.audit["skipped"]));
         }
     }
@@ -228,7 +229,7 @@ fn host_ports_clash_only_where_both_would_be_taken() {
         (container(host(80)), json!({"initContainers": [native(host(80))]}), true),
     ] {
         let reply = World::from_objects(&[set("s", spec.clone())]).mutate(&pod(pod_spec.clone()));
-        let expected = if clash { Reason::PortClash } else { Reason::Injected };
+        let expected = if clash { reasons::PORT_CLASH } else { reasons::INJECTED };
         assert_eq!(reply.reason, expected, "{spec} {pod_spec}");
     }
 }
@@ -250,9 +251,9 @@ fn with_the_nodes_network_a_set_may_clash_with_itself() {
         ),
     ] {
         let world = World::from_objects(&[set("s", json!({"initContainers": inits, "containers": containers}))]);
-        let expected = if fits { Reason::Injected } else { Reason::PortClash };
+        let expected = if fits { reasons::INJECTED } else { reasons::PORT_CLASH };
         assert_eq!(world.mutate(&pod(json!({"hostNetwork": true}))).reason, expected, "{inits} {containers}");
-        assert_eq!(world.mutate(&pod(json!({}))).reason, Reason::Injected, "{inits} {containers}");
+        assert_eq!(world.mutate(&pod(json!({}))).reason, reasons::INJECTED, "{inits} {containers}");
     }
 }
 
@@ -263,7 +264,7 @@ fn equal_container_ports_are_a_warning() {
     let world = World::from_objects(&[set("s", container("log"))]);
     let app = json!([{"name": "app", "image": "a:1", "ports": [{"containerPort": 80}, {"containerPort": 53}]}]);
     let reply = world.mutate(&pod(json!({"containers": app})));
-    assert_eq!(reply.reason, Reason::Injected);
+    assert_eq!(reply.reason, reasons::INJECTED);
     assert_eq!(
         reply.warnings,
         [

@@ -3,6 +3,7 @@
 use admission::{Decision, Reason, Unserved};
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, names, pod, review, set};
 
 const INJECTED: &str = "outrider.dev/injected";
@@ -53,7 +54,7 @@ fn a_record_that_cannot_be_read_counts_as_none() {
         &long,
     ] {
         let reply = world().mutate(&with_record(record));
-        assert_eq!((reply.decision, reply.reason), (Decision::Patched, Reason::Injected), "{record:.40}");
+        assert_eq!((reply.decision, reply.reason), (Decision::Patched, reasons::INJECTED), "{record:.40}");
         assert_eq!(reply.names("containers"), ["log", "app"]);
         let again = world().mutate(&reply.pod);
         assert!(again.patch.is_none(), "{record:.40}: {:?}", again.patch);
@@ -79,9 +80,9 @@ fn annotations_that_would_grow_too_large_are_a_named_fault() {
     let fits = with_filler(1);
     let record = fits.pod["metadata"]["annotations"][INJECTED].as_str().unwrap().len() + INJECTED.len();
     let room = limit - record - "big".len();
-    assert_eq!(with_filler(room).reason, Reason::Injected);
+    assert_eq!(with_filler(room).reason, reasons::INJECTED);
     let reply = with_filler(room + 1);
-    assert_eq!((reply.decision, reply.reason), (Decision::Denied, Reason::ResultIllegal));
+    assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::RESULT_ILLEGAL));
     assert_eq!(reply.causes[0]["field"], "metadata.annotations");
 }
 
@@ -116,7 +117,7 @@ fn odd_pods_get_an_answer_and_a_patch_that_applies() {
         let mut pod = pod(json!({}));
         json_patch::merge(&mut pod, &changes);
         let reply = world().mutate(&pod);
-        assert_eq!(reply.reason, Reason::Injected, "{changes:.200}");
+        assert_eq!(reply.reason, reasons::INJECTED, "{changes:.200}");
         assert_eq!(reply.names("containers")[0], "log");
         assert!(world().mutate(&reply.pod).patch.is_none(), "{changes:.200}");
         assert_eq!(world().validate(&reply.pod).decision, Decision::Allowed);
@@ -131,7 +132,7 @@ fn depth_beyond_any_reader_is_skipped_not_followed() {
     let snapshot = world();
     // Applying the patch would need a reader that follows; the endpoint does not.
     let answer = snapshot.answer("/mutate--v1-pod", body.as_bytes()).unwrap();
-    assert_eq!(answer.reason, Reason::Injected);
+    assert_eq!(answer.reason, reasons::INJECTED);
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn what_no_api_server_sends_is_refused_as_undecodable() {
         json_patch::merge(&mut pod, &changes);
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
             let reply = world().ask(path, &review("shop", &pod)).unwrap();
-            assert_eq!((reply.reason, reply.code), (Reason::Undecodable, Some(400)), "{changes}");
+            assert_eq!((reply.reason, reply.code), (Reason::UNDECODABLE, Some(400)), "{changes}");
         }
     }
     for body in ["", "null", "[]", "{}", "{\"kind\":\"AdmissionReview\"}", "\u{0}", "{\"request\":"] {
@@ -170,7 +171,7 @@ fn sets_with_odd_parts_make_no_panic() {
     ] {
         let world = World::from_objects(&[set("log", spec.clone())]);
         let reply = world.mutate(&pod(json!({"resources": {"limits": {"cpu": "1"}}})));
-        assert_ne!(reply.reason, Reason::NoMatch, "{spec}");
+        assert_ne!(reply.reason, reasons::NO_MATCH, "{spec}");
     }
 }
 

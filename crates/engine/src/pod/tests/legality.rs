@@ -1,8 +1,8 @@
 //! Pods that the API server would refuse with the set in them.
 
-use admission::Reason;
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, pod, set};
 
 fn container(fields: Value) -> Value {
@@ -23,9 +23,9 @@ fn check(cases: Vec<Case>) {
     for (spec, pod_spec, fault) in cases {
         let reply = World::from_objects(&[set("s", spec.clone())]).mutate(&pod(pod_spec.clone()));
         match fault {
-            None => assert_eq!(reply.reason, Reason::Injected, "{spec} {pod_spec}: {}", reply.message),
+            None => assert_eq!(reply.reason, reasons::INJECTED, "{spec} {pod_spec}: {}", reply.message),
             Some((field, text)) => {
-                assert_eq!(reply.reason, Reason::ResultIllegal, "{spec} {pod_spec}");
+                assert_eq!(reply.reason, reasons::RESULT_ILLEGAL, "{spec} {pod_spec}");
                 assert_eq!(reply.causes[0]["field"], field);
                 let said = format!("with SidecarSet \"s\" the API server would refuse the pod: {text}");
                 assert_eq!(reply.causes[0]["message"], said);
@@ -146,10 +146,10 @@ fn annotations_and_hooks_agree_with_the_pod() {
         pod["metadata"]["annotations"] = json!({"container.seccomp.security.alpha.kubernetes.io/log": value});
         World::from_objects(&[set("s", profile.clone())]).mutate(&pod)
     };
-    assert_eq!(noted("runtime/default").reason, Reason::Injected);
-    assert_eq!(noted("docker/default").reason, Reason::Injected);
+    assert_eq!(noted("runtime/default").reason, reasons::INJECTED);
+    assert_eq!(noted("docker/default").reason, reasons::INJECTED);
     let reply = noted("unconfined");
-    assert_eq!(reply.reason, Reason::ResultIllegal);
+    assert_eq!(reply.reason, reasons::RESULT_ILLEGAL);
     assert!(reply.message.contains("the seccomp profile RuntimeDefault, and an annotation of the pod says"));
     let hook = |seconds: i64| container(json!({"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}}));
     let negative = json!({"terminationGracePeriodSeconds": -1});
@@ -211,9 +211,9 @@ fn no_volume_refers_to_the_claim_of_an_ephemeral_one() {
         pod["metadata"]["name"] = json!(name);
         World::from_objects(&[set("s", ours.clone())]).mutate(&pod)
     };
-    assert_eq!(injected("app", "app-kept").reason, Reason::Injected);
-    assert_eq!(injected("", "-scratch").reason, Reason::Injected);
+    assert_eq!(injected("app", "app-kept").reason, reasons::INJECTED);
+    assert_eq!(injected("", "-scratch").reason, reasons::INJECTED);
     let reply = injected("app", "app-scratch");
-    assert_eq!(reply.reason, Reason::ResultIllegal);
+    assert_eq!(reply.reason, reasons::RESULT_ILLEGAL);
     assert!(reply.message.contains("volume \"kept\" refers to claim \"app-scratch\""), "{}", reply.message);
 }

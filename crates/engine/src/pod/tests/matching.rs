@@ -1,8 +1,9 @@
 //! Which pods a set selects.
 
-use admission::{Decision, Reason, Unserved};
+use admission::{Decision, Unserved};
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, pod, set};
 
 const NAMESPACES: &str = "
@@ -52,7 +53,7 @@ fn a_set_selects_pods_by_every_operator() {
     ] {
         let reply = world(spec.clone()).mutate(&labelled(labels.clone()));
         assert_eq!(reply.decision == Decision::Patched, selected, "{spec}");
-        assert_eq!(reply.reason, if selected { Reason::Injected } else { Reason::NoMatch }, "{spec}");
+        assert_eq!(reply.reason, if selected { reasons::INJECTED } else { reasons::NO_MATCH }, "{spec}");
     }
 }
 
@@ -60,8 +61,8 @@ fn a_set_selects_pods_by_every_operator() {
 fn a_pod_without_labels_is_selected_by_what_asks_for_none() {
     for labels in [json!({}), json!(null)] {
         let pod = labelled(labels);
-        assert_eq!(world(json!({})).mutate(&pod).reason, Reason::NoMatch);
-        assert_eq!(world(expression("app", "DoesNotExist", &[])).mutate(&pod).reason, Reason::Injected);
+        assert_eq!(world(json!({})).mutate(&pod).reason, reasons::NO_MATCH);
+        assert_eq!(world(expression("app", "DoesNotExist", &[])).mutate(&pod).reason, reasons::INJECTED);
     }
 }
 
@@ -69,7 +70,7 @@ fn a_pod_without_labels_is_selected_by_what_asks_for_none() {
 fn of_a_label_written_twice_the_last_counts() {
     let world = world(json!({}));
     for (labels, reason) in
-        [(r#"{"app":"db","app":"web"}"#, Reason::Injected), (r#"{"app":"web","app":"db"}"#, Reason::NoMatch)]
+        [(r#"{"app":"db","app":"web"}"#, reasons::INJECTED), (r#"{"app":"web","app":"db"}"#, reasons::NO_MATCH)]
     {
         let body = crate::testing::review("shop", &labelled(json!("LABELS"))).to_string().replace("\"LABELS\"", labels);
         assert_eq!(world.ask_bytes("/mutate--v1-pod", body.as_bytes()).unwrap().reason, reason, "{labels}");
@@ -102,7 +103,7 @@ fn a_set_reaches_the_namespaces_it_asks_for() {
         ),
     ] {
         let reply = world(spec.clone()).live().mutate_in(namespace, &pod(json!({}))).unwrap();
-        assert_eq!(reply.reason, if selected { Reason::Injected } else { Reason::NoMatch }, "{spec} in {namespace}");
+        assert_eq!(reply.reason, if selected { reasons::INJECTED } else { reasons::NO_MATCH }, "{spec} in {namespace}");
         assert_eq!(reply.warnings, [""; 0]);
     }
 }
@@ -112,9 +113,9 @@ fn the_namespace_of_the_request_counts_not_the_one_in_the_object() {
     let world = world(json!({"namespace": "shop"}));
     let mut pod = pod(json!({}));
     pod["metadata"]["namespace"] = json!("bare");
-    assert_eq!(world.mutate_in("shop", &pod).unwrap().reason, Reason::Injected);
+    assert_eq!(world.mutate_in("shop", &pod).unwrap().reason, reasons::INJECTED);
     pod["metadata"]["namespace"] = json!("shop");
-    assert_eq!(world.mutate_in("bare", &pod).unwrap().reason, Reason::NoMatch);
+    assert_eq!(world.mutate_in("bare", &pod).unwrap().reason, reasons::NO_MATCH);
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn labels_of_an_unknown_namespace_are_waited_for_with_a_cluster() {
     assert_eq!((unknown.status(), unknown.retry_after()), (503, Some(1)));
     // A set that does not select the pod anyway asks for nothing.
     let other = labelled(json!({"app": "db"}));
-    assert_eq!(world(spec).live().mutate_in("new", &other).unwrap().reason, Reason::NoMatch);
+    assert_eq!(world(spec).live().mutate_in("new", &other).unwrap().reason, reasons::NO_MATCH);
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn labels_of_an_unknown_namespace_are_taken_as_no_match_offline() {
     let world =
         world(json!({"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}));
     let reply = world.mutate_in("new", &pod(json!({}))).unwrap();
-    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, Reason::NamespaceUnknown));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::NAMESPACE_UNKNOWN));
     assert_eq!(
         reply.warnings,
         [
@@ -147,7 +148,7 @@ fn labels_of_an_unknown_namespace_are_taken_as_no_match_offline() {
 #[test]
 fn a_paused_set_leaves_pods_alone_and_says_so() {
     let reply = world(json!({"injectionStrategy": {"paused": true}})).mutate(&pod(json!({})));
-    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, Reason::SetPaused));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::SET_PAUSED));
     assert_eq!(reply.warnings, ["SetPaused: injection by SidecarSet \"log\" is paused"]);
 }
 
@@ -166,7 +167,7 @@ fn containers_go_to_pods_of_their_own_platform() {
     ] {
         for (spec, of_set) in [(json!({}), "Linux"), (windows.clone(), "Windows")] {
             let reply = world(spec).mutate(&pod(pod_spec.clone()));
-            let expected = if platform == of_set { Reason::Injected } else { Reason::WrongPlatform };
+            let expected = if platform == of_set { reasons::INJECTED } else { reasons::WRONG_PLATFORM };
             assert_eq!(reply.reason, expected, "{pod_spec} and a set for {of_set}");
         }
     }

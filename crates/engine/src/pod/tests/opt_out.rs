@@ -1,8 +1,9 @@
 //! Who may go without a set, and whose word is taken for carrying one.
 
-use admission::{Decision, Reason};
+use admission::Decision;
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, compile, pod, set};
 
 fn annotated(key: &str, value: &str, spec: Value) -> Value {
@@ -28,7 +29,7 @@ fn a_pod_opts_out_of_all_sets_or_of_some() {
         assert_eq!(reply.warnings, [""; 0], "whoever opted out knows");
     }
     let reply = world.mutate(&annotated("outrider.dev/skip", "true", json!({})));
-    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, Reason::OptedOut));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::OPTED_OUT));
     assert_eq!(reply.audit["skipped"], "log=OptedOut,mesh=OptedOut");
 }
 
@@ -86,7 +87,7 @@ fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
         "name": "log", "image": "log:1", "command": ["a"], "securityContext": {"capabilities": {}, "runAsUser": 7},
         "resources": {}, "imagePullPolicy": "IfNotPresent",
     });
-    assert_eq!(world.mutate(&forge(real.clone())).reason, Reason::AlreadyInjected);
+    assert_eq!(world.mutate(&forge(real.clone())).reason, reasons::ALREADY_INJECTED);
     assert_eq!(world.validate(&forge(real.clone())).decision, Decision::Allowed);
     for change in [
         json!({"image": "evil:1"}),
@@ -105,7 +106,7 @@ fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
         let reply = world.mutate(&pod);
         assert_eq!(
             (reply.decision, reply.reason, reply.code),
-            (Decision::Denied, Reason::ContainerClash, Some(422)),
+            (Decision::Denied, reasons::CONTAINER_CLASH, Some(422)),
             "{change}"
         );
         assert_eq!(reply.causes[0]["field"], "spec.containers[1]");
@@ -120,7 +121,7 @@ fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
     // The same by OpenKruise's word.
     let spec = json!({"containers": [{"name": "log", "image": "evil:1"}]});
     let reply = world.mutate(&annotated("kruise.io/sidecarset-injected-list", "log", spec));
-    assert_eq!(reply.reason, Reason::ContainerClash);
+    assert_eq!(reply.reason, reasons::CONTAINER_CLASH);
 }
 
 #[test]
@@ -132,8 +133,8 @@ fn a_forged_record_of_another_set_does_not_evade_it_either() {
     for sets in [vec![denying.clone()], vec![denying, other]] {
         let world = World::from_objects(&sets);
         for (container, reason) in [
-            (json!({"name": "log", "image": "evil:1"}), Reason::ContainerClash),
-            (json!({"name": "more", "image": "evil:1", "ports": port}), Reason::PortClash),
+            (json!({"name": "log", "image": "evil:1"}), reasons::CONTAINER_CLASH),
+            (json!({"name": "more", "image": "evil:1", "ports": port}), reasons::PORT_CLASH),
         ] {
             let record = r#"{"none":{"containers":["log","more"]},"other":{"containers":["log","more"]}}"#;
             let forged = annotated("outrider.dev/injected", record, json!({"containers": [container]}));
@@ -149,18 +150,18 @@ fn a_record_is_believed_where_opting_out_is_allowed() {
     let world = World::from_objects(&[set("log", json!({}))]);
     let changed = json!({"containers": [{"name": "log", "image": "mirror/log:1"}, {"name": "app", "image": "a"}]});
     let reply = world.mutate(&annotated("outrider.dev/injected", r#"{"log":{"containers":["log"]}}"#, changed));
-    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, Reason::AlreadyInjected));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::ALREADY_INJECTED));
 }
 
 #[test]
 fn a_container_is_ours_only_in_the_list_that_the_record_says() {
     let world = World::from_objects(&[set("log", json!({}))]);
     for (record, spec, reason) in [
-        (r#"{"log":{"initContainers":["log"]}}"#, json!({"containers": [{"name": "log"}]}), Reason::ContainerClash),
-        (r#"{"log":{"containers":["log"]}}"#, json!({"initContainers": [{"name": "log"}]}), Reason::ContainerClash),
-        (r#"{"log":{"containers":["log"]}}"#, json!({}), Reason::Injected),
-        (r#"{"mesh":{"containers":["log"]}}"#, json!({"containers": [{"name": "log"}]}), Reason::SetConflict),
-        (r#"{"log":{"containers":["other"]}}"#, json!({"containers": [{"name": "log"}]}), Reason::ContainerClash),
+        (r#"{"log":{"initContainers":["log"]}}"#, json!({"containers": [{"name": "log"}]}), reasons::CONTAINER_CLASH),
+        (r#"{"log":{"containers":["log"]}}"#, json!({"initContainers": [{"name": "log"}]}), reasons::CONTAINER_CLASH),
+        (r#"{"log":{"containers":["log"]}}"#, json!({}), reasons::INJECTED),
+        (r#"{"mesh":{"containers":["log"]}}"#, json!({"containers": [{"name": "log"}]}), reasons::SET_CONFLICT),
+        (r#"{"log":{"containers":["other"]}}"#, json!({"containers": [{"name": "log"}]}), reasons::CONTAINER_CLASH),
     ] {
         let reply = world.mutate(&annotated("outrider.dev/injected", record, spec.clone()));
         assert_eq!(reply.reason, reason, "{record} {spec}");
@@ -176,10 +177,10 @@ fn pods_injected_by_openkruise_count_as_injected() {
     let world = World::from_objects(&[set("log", spec), set("mesh", json!({"containers": null}))]);
     let carrying = json!({"containers": [{"name": "log", "image": "log:0"}, {"name": "app", "image": "a"}]});
     for (list, reason) in [
-        ("log", Reason::InjectedByOpenKruise),
-        ("a, log,b", Reason::InjectedByOpenKruise),
-        ("a,b", Reason::ContainerClash),
-        ("", Reason::ContainerClash),
+        ("log", reasons::INJECTED_BY_OPENKRUISE),
+        ("a, log,b", reasons::INJECTED_BY_OPENKRUISE),
+        ("a,b", reasons::CONTAINER_CLASH),
+        ("", reasons::CONTAINER_CLASH),
     ] {
         let reply = world.mutate(&annotated("kruise.io/sidecarset-injected-list", list, carrying.clone()));
         assert_eq!(reply.reason, reason, "{list:?}");
@@ -187,6 +188,6 @@ fn pods_injected_by_openkruise_count_as_injected() {
     }
     // The list alone is no container.
     let reply = world.mutate(&annotated("kruise.io/sidecarset-injected-list", "log", json!({})));
-    assert_eq!((reply.reason, reply.names("containers")), (Reason::Injected, vec!["log", "app"]));
+    assert_eq!((reply.reason, reply.names("containers")), (reasons::INJECTED, vec!["log", "app"]));
     assert_eq!(reply.pod["metadata"]["annotations"]["kruise.io/sidecarset-injected-list"], "log");
 }

@@ -1,8 +1,8 @@
 //! Where containers go.
 
-use admission::Reason;
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, pod, set};
 
 fn containers(names: &[(&str, &str)]) -> Value {
@@ -29,7 +29,7 @@ fn containers_go_in_front_or_behind_as_written() {
         let world = World::from_objects(&[set("s", json!({"containers": null, list: containers(added)}))]);
         let reply = world.mutate(&pod(json!({list: own})));
         assert_eq!(reply.names(list), expected, "{list} {own} {added:?}");
-        assert_eq!(reply.reason, Reason::Injected);
+        assert_eq!(reply.reason, reasons::INJECTED);
     }
 }
 

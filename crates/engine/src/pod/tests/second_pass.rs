@@ -1,8 +1,9 @@
 //! A pod that comes again: reinvoked after another webhook, or created anew from what was read back.
 
-use admission::{Decision, Reason};
+use admission::Decision;
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, pod, set};
 
 fn mesh() -> Value {
@@ -29,7 +30,7 @@ fn an_injected_pod_is_left_as_it_is() {
     let world = World::from_objects(&[mesh(), set("log", json!({"optOut": "Denied"}))]);
     let first = world.mutate(&pod(json!({})));
     let second = world.mutate(&first.pod);
-    assert_eq!((second.decision, second.reason), (Decision::Allowed, Reason::AlreadyInjected));
+    assert_eq!((second.decision, second.reason), (Decision::Allowed, reasons::ALREADY_INJECTED));
     assert!(second.patch.is_none() && second.warnings.is_empty());
     assert_eq!(second.audit["reason"], "AlreadyInjected");
 }
@@ -48,7 +49,7 @@ fn only_what_was_removed_is_added_again() {
         let mut changed = first.clone();
         drop_named(&mut changed, list, name);
         let second = world.mutate(&changed);
-        assert_eq!(second.reason, Reason::Injected);
+        assert_eq!(second.reason, reasons::INJECTED);
         assert_eq!(second.patch.as_ref().unwrap().as_array().unwrap().len(), 1, "{name}: {:?}", second.patch);
         assert_eq!(second.pod, first, "{name}");
     }
@@ -69,7 +70,7 @@ fn a_pod_without_its_record_clashes_with_what_it_carries() {
     let world = World::from_objects(&[set("log", json!({}))]);
     let mut stripped = world.mutate(&pod(json!({}))).pod;
     stripped["metadata"]["annotations"].as_object_mut().unwrap().clear();
-    assert_eq!(world.mutate(&stripped).reason, Reason::ContainerClash);
+    assert_eq!(world.mutate(&stripped).reason, reasons::CONTAINER_CLASH);
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn a_set_that_grew_adds_its_new_container_and_records_it() {
         "initContainers": [{"name": "init", "image": "i:1"}]});
     let world = World::from_objects(&[set("log", grown)]);
     let new = world.mutate(&old.pod);
-    assert_eq!(new.reason, Reason::Injected);
+    assert_eq!(new.reason, reasons::INJECTED);
     assert_eq!((new.names("containers"), new.names("initContainers")), (vec!["more", "log", "app"], vec!["init"]));
     let (before, after) = (old.record(), new.record());
     assert_eq!(after["log"]["containers"], json!(["log", "more"]));
@@ -89,7 +90,7 @@ fn a_set_that_grew_adds_its_new_container_and_records_it() {
         (&after["log"]["hash"], &after["log"]["revision"]),
         (&before["log"]["hash"], &before["log"]["revision"])
     );
-    assert_eq!(world.mutate(&new.pod).reason, Reason::AlreadyInjected);
+    assert_eq!(world.mutate(&new.pod).reason, reasons::ALREADY_INJECTED);
 }
 
 #[test]
@@ -102,10 +103,10 @@ fn what_the_api_server_fills_in_is_no_reason_to_refuse() {
         container["terminationMessagePath"] = json!("/dev/termination-log");
         container["resources"] = json!({});
     }
-    assert_eq!(world.mutate(&pod).reason, Reason::AlreadyInjected);
+    assert_eq!(world.mutate(&pod).reason, reasons::ALREADY_INJECTED);
     // With a container to add, the volume has to be the one that it needs.
     drop_named(&mut pod, "containers", "proxy");
-    assert_eq!(world.mutate(&pod).reason, Reason::VolumeClash);
+    assert_eq!(world.mutate(&pod).reason, reasons::VOLUME_CLASH);
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn a_record_of_a_container_that_its_set_no_longer_brings_is_kept() {
     pod["metadata"]["annotations"] =
         json!({"outrider.dev/injected": r#"{"s2":{"containers":["b"],"initContainers":["b"]}}"#});
     let first = world.mutate(&pod);
-    assert_eq!(first.reason, Reason::Injected);
+    assert_eq!(first.reason, reasons::INJECTED);
     assert_eq!(first.audit["skipped"], "s1=SetConflict");
     let second = world.mutate(&first.pod);
     assert!(second.patch.is_none(), "{:?}", second.patch);

@@ -3,6 +3,7 @@
 use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, pod, review, set};
 
 fn world() -> World {
@@ -19,22 +20,22 @@ fn every_skip_rule_has_its_reason_on_both_paths() {
     };
     let metadata = |changes: Value| request(json!({"object": {"metadata": changes}}));
     for (review, reason) in [
-        (request(json!({"operation": "UPDATE"})), Reason::NotCreate),
-        (request(json!({"operation": "DELETE", "object": null})), Reason::NotCreate),
-        (request(json!({"operation": "CONNECT", "object": {"stdin": true}})), Reason::NotCreate),
-        (request(json!({"operation": "UPDATE", "subResource": "ephemeralcontainers"})), Reason::SubResource),
-        (request(json!({"operation": "UPDATE", "subResource": "resize"})), Reason::SubResource),
-        (request(json!({"operation": "UPDATE", "subResource": "status"})), Reason::SubResource),
-        (request(json!({"subResource": "binding"})), Reason::SubResource),
-        (request(json!({"namespace": "kube-system"})), Reason::NamespaceExcluded),
-        (request(json!({"namespace": "kube-public"})), Reason::NamespaceExcluded),
-        (request(json!({"namespace": "kube-node-lease"})), Reason::NamespaceExcluded),
-        (request(json!({"namespace": "outrider-system"})), Reason::NamespaceExcluded),
-        (request(json!({"namespace": "cert-manager"})), Reason::NamespaceExcluded),
-        (request(json!({"namespace": "quiet"})), Reason::NamespaceExcluded),
-        (metadata(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})), Reason::Terminating),
-        (metadata(json!({"annotations": {"kubernetes.io/config.mirror": "0f"}})), Reason::MirrorPod),
-        (metadata(json!({"annotations": {"kubernetes.io/config.mirror": ""}})), Reason::MirrorPod),
+        (request(json!({"operation": "UPDATE"})), reasons::NOT_CREATE),
+        (request(json!({"operation": "DELETE", "object": null})), reasons::NOT_CREATE),
+        (request(json!({"operation": "CONNECT", "object": {"stdin": true}})), reasons::NOT_CREATE),
+        (request(json!({"operation": "UPDATE", "subResource": "ephemeralcontainers"})), Reason::SUB_RESOURCE),
+        (request(json!({"operation": "UPDATE", "subResource": "resize"})), Reason::SUB_RESOURCE),
+        (request(json!({"operation": "UPDATE", "subResource": "status"})), Reason::SUB_RESOURCE),
+        (request(json!({"subResource": "binding"})), Reason::SUB_RESOURCE),
+        (request(json!({"namespace": "kube-system"})), reasons::NAMESPACE_EXCLUDED),
+        (request(json!({"namespace": "kube-public"})), reasons::NAMESPACE_EXCLUDED),
+        (request(json!({"namespace": "kube-node-lease"})), reasons::NAMESPACE_EXCLUDED),
+        (request(json!({"namespace": "outrider-system"})), reasons::NAMESPACE_EXCLUDED),
+        (request(json!({"namespace": "cert-manager"})), reasons::NAMESPACE_EXCLUDED),
+        (request(json!({"namespace": "quiet"})), reasons::NAMESPACE_EXCLUDED),
+        (metadata(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})), Reason::TERMINATING),
+        (metadata(json!({"annotations": {"kubernetes.io/config.mirror": "0f"}})), reasons::MIRROR_POD),
+        (metadata(json!({"annotations": {"kubernetes.io/config.mirror": ""}})), reasons::MIRROR_POD),
     ] {
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
             let reply = world().ask(path, &review).unwrap();
@@ -54,7 +55,7 @@ fn what_only_looks_like_a_skip_is_injected() {
     ] {
         let mut pod = pod(json!({}));
         json_patch::merge(&mut pod, &changes);
-        assert_eq!(world().mutate(&pod).reason, Reason::Injected, "{changes}");
+        assert_eq!(world().mutate(&pod).reason, reasons::INJECTED, "{changes}");
     }
 }
 

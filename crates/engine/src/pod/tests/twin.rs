@@ -3,6 +3,7 @@
 use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, pod, set};
 
 fn must(name: &str, more: Value) -> Value {
@@ -16,7 +17,7 @@ fn a_pod_that_carries_its_sets_is_allowed() {
     let world = World::from_objects(&[must("log", json!({})), set("mesh", json!({}))]);
     let injected = world.mutate(&pod(json!({}))).pod;
     let reply = world.validate(&injected);
-    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, Reason::AlreadyInjected));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::ALREADY_INJECTED));
     assert!(reply.patch.is_none());
 }
 
@@ -25,7 +26,7 @@ fn a_pod_that_lost_a_set_it_must_carry_is_refused() {
     let world = World::from_objects(&[must("log", json!({})), set("mesh", json!({}))]);
     let bare = pod(json!({}));
     let reply = world.validate(&bare);
-    assert_eq!((reply.decision, reply.reason, reply.code), (Decision::Denied, Reason::Invalid, Some(403)));
+    assert_eq!((reply.decision, reply.reason, reply.code), (Decision::Denied, Reason::INVALID, Some(403)));
     assert_eq!(
         reply.message,
         "pod must carry SidecarSet \"log\" (spec.optOut: Denied) and lacks its container \"log\"; another admission webhook may \

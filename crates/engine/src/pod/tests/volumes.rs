@@ -1,8 +1,9 @@
 //! Volumes: which are added, which are taken for the same.
 
-use admission::{Decision, Reason};
+use admission::Decision;
 use serde_json::{Value, json};
 
+use crate::reasons;
 use crate::testing::{World, pod, set};
 
 fn mounting(volumes: Value, mounts: &[&str]) -> Value {
@@ -112,7 +113,7 @@ fn a_volume_with_the_same_source_is_reused_defaulted_or_not() {
             let world = World::from_objects(&[mounting(json!([named(of_set.clone())]), &["v"])]);
             let pod = pod(json!({"volumes": [named(of_pod.clone())]}));
             let reply = world.mutate(&pod);
-            assert_eq!(reply.reason, Reason::Injected, "{of_set} {of_pod}: {}", reply.message);
+            assert_eq!(reply.reason, reasons::INJECTED, "{of_set} {of_pod}: {}", reply.message);
             assert_eq!(reply.pod["spec"]["volumes"], pod["spec"]["volumes"]);
         }
     }
@@ -134,7 +135,7 @@ fn a_volume_with_another_source_is_a_clash() {
     ] {
         let world = World::from_objects(&[mounting(json!([named(of_set.clone())]), &["v"])]);
         let reply = world.mutate(&pod(json!({"volumes": [{"name": "w", "emptyDir": {}}, named(of_pod.clone())]})));
-        assert_eq!((reply.decision, reply.reason), (Decision::Denied, Reason::VolumeClash), "{of_set} {of_pod}");
+        assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::VOLUME_CLASH), "{of_set} {of_pod}");
         assert_eq!(reply.causes[0]["field"], "spec.volumes[1]");
     }
 }
@@ -143,9 +144,9 @@ fn a_volume_with_another_source_is_a_clash() {
 fn a_mount_without_a_volume_makes_no_illegal_pod() {
     let world = World::from_objects(&[mounting(json!([]), &["missing"])]);
     let reply = world.mutate(&pod(json!({})));
-    assert_eq!((reply.decision, reply.reason), (Decision::Denied, Reason::ResultIllegal));
+    assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::RESULT_ILLEGAL));
     let reply = world.mutate(&pod(json!({"volumes": [{"name": "missing", "emptyDir": {}}]})));
-    assert_eq!(reply.reason, Reason::Injected);
+    assert_eq!(reply.reason, reasons::INJECTED);
     for mount in [json!({"mountPath": "/x"}), json!({"name": null, "mountPath": "/x"}), json!("x"), json!(null)] {
         let spec = json!({"containers": [{"name": "log", "image": "l:1", "volumeMounts": [mount]}], "volumes": [{"name": null}, {}]});
         let reply = World::from_objects(&[set("s", spec)]).mutate(&pod(json!({})));

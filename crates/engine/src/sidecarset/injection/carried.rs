@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::pod::view::Metadata;
+use crate::reasons;
 use crate::sidecarset::injection::{List, Missing};
 
 /// Our record on a pod: JSON, set name → hash, revision, containers, initContainers.
@@ -121,11 +122,11 @@ impl<'p> Carried<'p> {
     /// By whose hand the set put the container there, as far as the records go.
     pub(super) fn by(&self, set: &str, container: &str, list: List) -> Option<Reason> {
         if self.entry(set).lists(container, list) {
-            return Some(Reason::AlreadyInjected);
+            return Some(reasons::ALREADY_INJECTED);
         }
         let named = self.openkruise?.split(',').any(|name| name.trim() == set);
         // Our own record knows better who brought the container.
-        (named && self.other_owners(set, container).next().is_none()).then_some(Reason::InjectedByOpenKruise)
+        (named && self.other_owners(set, container).next().is_none()).then_some(reasons::INJECTED_BY_OPENKRUISE)
     }
 
     /// Other sets whose records list the container. The pod's author may have written them.

@@ -4,6 +4,7 @@ use admission::Reason;
 use serde_json::value::RawValue;
 
 use crate::pod::view::Container;
+use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
 use crate::sidecarset::injection::List;
 
@@ -24,7 +25,7 @@ pub struct Clash {
 impl Clash {
     pub(super) fn container(set: &CompiledSet, piece: &Piece, found: &Container<'_>, list: List, index: usize) -> Self {
         Self {
-            reason: Reason::ContainerClash,
+            reason: reasons::CONTAINER_CLASH,
             field: format!("spec.{}[{index}].name", list.field()),
             text: format!(
                 "container {:?} (image {:?}) of SidecarSet {:?} meets the pod's own container {:?} (image {:?}); \
@@ -40,7 +41,7 @@ impl Clash {
 
     pub(super) fn forged(set: &CompiledSet, piece: &Piece, found: &Container<'_>, list: List, index: usize) -> Self {
         Self {
-            reason: Reason::ContainerClash,
+            reason: reasons::CONTAINER_CLASH,
             field: format!("spec.{}[{index}]", list.field()),
             text: format!(
                 "container {:?} passes for a container of SidecarSet {:?}, which no pod may opt out of, but its image \
@@ -55,7 +56,7 @@ impl Clash {
 
     pub(super) fn volume(set: &CompiledSet, volume: &VolumePiece, found: &RawValue, index: usize) -> Self {
         Self {
-            reason: Reason::VolumeClash,
+            reason: reasons::VOLUME_CLASH,
             field: format!("spec.volumes[{index}]"),
             text: format!(
                 "volume {:?} of SidecarSet {:?} ({}) meets the pod's own volume of that name ({}); \
@@ -77,7 +78,7 @@ impl Clash {
         index: usize,
     ) -> Self {
         Self {
-            reason: Reason::PortClash,
+            reason: reasons::PORT_CLASH,
             field: format!("spec.{}[{index}].ports", list.field()),
             text: format!(
                 "{what} of container {:?} of SidecarSet {:?} is taken by the pod's container {:?}",
@@ -90,7 +91,7 @@ impl Clash {
 
     pub(super) fn own_port(set: &CompiledSet, owner: &str, piece: &Piece, port: &str) -> Self {
         Self {
-            reason: Reason::PortClash,
+            reason: reasons::PORT_CLASH,
             field: "spec.hostNetwork".to_owned(),
             text: format!(
                 "containers {owner:?} and {:?} of SidecarSet {:?} both take host port {port}",
@@ -101,7 +102,7 @@ impl Clash {
 
     pub(super) fn between_sets(set: &CompiledSet, owner: &str, what: &str) -> Self {
         Self {
-            reason: Reason::SetConflict,
+            reason: reasons::SET_CONFLICT,
             field: String::new(),
             text: format!(
                 "SidecarSet {:?} and SidecarSet {owner:?} both add {what}; the pod carries {owner:?}",
@@ -112,7 +113,7 @@ impl Clash {
 
     pub(super) fn illegal(set: &CompiledSet, field: &str, text: &str) -> Self {
         Self {
-            reason: Reason::ResultIllegal,
+            reason: reasons::RESULT_ILLEGAL,
             field: field.to_owned(),
             text: format!("with SidecarSet {:?} the API server would refuse the pod: {text}", set.name),
         }

@@ -16,6 +16,7 @@ use admission::Reason;
 use serde_json::value::RawValue;
 
 use crate::pod::view::{Container, PodView, is_named};
+use crate::reasons;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::canonical_volume;
 use crate::sidecarset::compiled::{CompiledSet, Piece, SecretPiece, VolumePiece, stated};
@@ -104,7 +105,7 @@ impl<'p, 's> Injection<'p, 's> {
         let missing = self.examine(set)?;
         self.carrying.push(set);
         if missing.is_empty() {
-            return Ok(missing.present.unwrap_or(Reason::AlreadyInjected));
+            return Ok(missing.present.unwrap_or(reasons::ALREADY_INJECTED));
         }
         let entry = self.new_entry(set, &missing);
         self.new_entries.extend(entry.map(|entry| (set.name.as_str(), entry)));
@@ -115,12 +116,12 @@ impl<'p, 's> Injection<'p, 's> {
         self.added.volumes.extend(missing.volumes);
         self.added.secrets.extend(missing.secrets);
         self.added.warnings.extend(missing.warnings);
-        Ok(Reason::Injected)
+        Ok(reasons::INJECTED)
     }
 
     /// The set's entry in the annotation, where it has to be written anew.
     fn new_entry(&self, set: &'s CompiledSet, missing: &Missing<'_>) -> Option<Cow<'s, str>> {
-        if missing.present == Some(Reason::AlreadyInjected) {
+        if missing.present == Some(reasons::ALREADY_INJECTED) {
             // It stays true for containers that were there already, whatever revision they are of.
             return self.carried.entry_with(&set.name, missing);
         }
@@ -148,7 +149,7 @@ impl<'p, 's> Injection<'p, 's> {
                 }
             }
         }
-        if missing.present == Some(Reason::InjectedByOpenKruise) && missing.containers().next().is_none() {
+        if missing.present == Some(reasons::INJECTED_BY_OPENKRUISE) && missing.containers().next().is_none() {
             return Ok(missing);
         }
         // A volume that came with the set's containers is taken as it is: the API server may have filled in whatever a later

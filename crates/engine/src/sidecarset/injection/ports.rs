@@ -1,8 +1,7 @@
 //! Ports of added containers against those of the pod and of other sets.
 
-use admission::Reason;
-
 use crate::pod::view::Container;
+use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::{Clash, Injection, List, Missing};
 use crate::sidecarset::needs::PortNeed;
@@ -112,7 +111,7 @@ fn shared(set: &CompiledSet, piece: &Piece, port: &PortNeed, other: &str) -> Str
     format!(
         "{}: container {:?} of SidecarSet {:?} and container {other:?} both name port {}; \
          only one of them can listen on it",
-        Reason::PortShared,
+        reasons::PORT_SHARED,
         piece.name,
         set.name,
         port.container_port

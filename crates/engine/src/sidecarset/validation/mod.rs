@@ -114,7 +114,7 @@ fn fault(error: &Error) -> Fault {
 fn is_terminating(object: &Value, findings: &mut Findings) -> bool {
     let terminating = object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
     if terminating {
-        findings.reason = Reason::Terminating;
+        findings.reason = Reason::TERMINATING;
     }
     terminating
 }

@@ -62,7 +62,7 @@ fn set_that_is_being_deleted_is_never_refused() {
     let mut findings = Findings::default();
     update(&object, &json!({}), &world(&[]), &mut findings);
     assert!(findings.errors.is_empty() && findings.warnings.is_empty());
-    assert_eq!(findings.reason, Reason::Terminating);
+    assert_eq!(findings.reason, Reason::TERMINATING);
 
     object["metadata"]["deletionTimestamp"] = Value::Null;
     let mut findings = Findings::default();

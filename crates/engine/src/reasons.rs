@@ -1,0 +1,79 @@
+//! The reason codes: why a review was answered the way it was.
+//!
+//! A closed list. Every skip, change and denial carries exactly one of these, and the page `docs/reasons.md` is made from it.
+
+use admission::Reason;
+
+/// A code with one sentence for the documentation.
+pub type Code = (Reason, &'static str);
+
+macro_rules! reasons {
+    ($( $name:ident = $code:expr => $meaning:literal, )+) => {
+        $( #[doc = $meaning] pub const $name: Reason = $code; )+
+
+        /// Every code with its meaning, in the order of the documentation.
+        pub const ALL: &[Code] = &[ $( ($name, $meaning), )+ ];
+    };
+}
+
+reasons! {
+    ALLOWED = Reason::ALLOWED => "The object was accepted as it is.",
+    DEFAULTED = Reason::DEFAULTED => "Missing fields were filled in.",
+    INJECTED = Reason::new("Injected") => "The set's containers were added to the pod.",
+    ALREADY_INJECTED = Reason::new("AlreadyInjected") => "The pod already carries the set; nothing was missing.",
+    INJECTED_BY_OPENKRUISE = Reason::new("InjectedByOpenKruise") => "The pod was injected by OpenKruise with a set of the same name.",
+    NO_MATCH = Reason::new("NoMatch") => "No set selects the pod.",
+    OPTED_OUT = Reason::new("OptedOut") => "The pod asked to be left alone.",
+    NAMESPACE_EXCLUDED = Reason::new("NamespaceExcluded") => "The namespace is excluded from injection.",
+    NAMESPACE_UNKNOWN = Reason::new("NamespaceUnknown") => "The labels of the namespace are not known yet.",
+    NOT_CREATE = Reason::new("NotCreate") => "Pods are changed only when they are created.",
+    SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource.",
+    TERMINATING = Reason::TERMINATING => "The object is being deleted.",
+    MIRROR_POD = Reason::new("MirrorPod") => "The kubelet owns the pod; its API object mirrors a static pod.",
+    WRONG_PLATFORM = Reason::new("WrongPlatform") => "The pod runs on another operating system than the set's containers.",
+    SET_PAUSED = Reason::new("SetPaused") => "Injection by the set is paused.",
+    CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
+    PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
+    JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
+    CONTAINER_CLASH = Reason::new("ContainerClash") => "The pod has another container of that name.",
+    VOLUME_CLASH = Reason::new("VolumeClash") => "The pod has a volume of that name with another source.",
+    MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",
+    PORT_CLASH = Reason::new("PortClash") => "The host port is already taken in the pod.",
+    PORT_SHARED = Reason::new("PortShared") => "Two containers of the pod name the same port.",
+    SET_CONFLICT = Reason::new("SetConflict") => "An earlier set already added something of that name.",
+    EVALUATION_FAILED = Reason::new("EvaluationFailed") => "The set could not be evaluated for this pod.",
+    RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",
+    INVALID = Reason::INVALID => "The object breaks a validation rule.",
+    UNDECODABLE = Reason::UNDECODABLE => "The object could not be decoded.",
+}
+
+/// Where a code is in [`ALL`]; none for one of somebody else.
+pub fn position(reason: Reason) -> Option<usize> {
+    ALL.iter().position(|(code, _)| *code == reason)
+}
+
+/// One sentence about a code.
+pub fn meaning(reason: Reason) -> &'static str {
+    ALL.iter().find(|(code, _)| *code == reason).map_or("A code that a kind defines.", |(_, meaning)| meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_single_words_different_and_explained() {
+        let mut codes = HashSet::new();
+        for (index, &(reason, meaning)) in ALL.iter().enumerate() {
+            let code = reason.as_str();
+            assert!(code.starts_with(|c: char| c.is_ascii_uppercase()), "{code}");
+            assert!(code.chars().all(|c| c.is_ascii_alphanumeric()), "{code}");
+            assert!(codes.insert(code), "{code} is there twice");
+            assert!(meaning.ends_with('.'), "{code}");
+            assert_eq!(position(reason), Some(index), "{code}");
+        }
+        assert_eq!(position(Reason::new("QuotaSpent")), None);
+    }
+}
