@@ -11,7 +11,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use admission::Reason;
 use clap::CommandFactory;
 use engine::reasons;
 use outrider::cli::Cli;

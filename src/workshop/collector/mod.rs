@@ -13,7 +13,7 @@ use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::permissions::{own_kind, rule};
-use crate::workshop::Kind;
+use crate::workshop::kind::Kind;
 use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.

@@ -20,7 +20,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 pub use self::rules::{mutating_rule, validating_rule};
 use crate::permissions::{own_kind, rule};
-use crate::workshop::Kind;
+use crate::workshop::kind::Kind;
 use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.

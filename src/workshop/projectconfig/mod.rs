@@ -6,7 +6,7 @@ pub mod validation;
 
 use admission::Registry;
 
-use crate::workshop::Kind;
+use crate::workshop::kind::Kind;
 use engine::snapshot::Snapshot;
 
 /// The kind.

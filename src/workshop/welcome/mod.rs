@@ -10,7 +10,7 @@ use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::permissions::{applied, own_kind};
-use crate::workshop::Kind;
+use crate::workshop::kind::Kind;
 use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.
