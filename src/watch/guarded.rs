@@ -1,7 +1,5 @@
 //! Watched objects of which one may be unreadable without ending the watch.
 
-use std::marker::PhantomData;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::{DeserializeOwned, Error as _};
@@ -10,28 +8,27 @@ use serde_json::Value;
 
 use crate::watch::resource_of_kind;
 
-/// An object of kind `K`, decoded as a `T`, or its metadata and the reason why it cannot be read.
+/// An object, or its metadata and the reason why it cannot be read.
 ///
 /// kube has `DeserializeGuard` for this; it goes through `serde_value`, which loses the order of fields and keeps
 /// managedFields. Here both the copy and managedFields are saved.
 #[derive(Debug, Clone)]
-pub struct Guarded<K, T = K> {
+pub struct Guarded<K> {
     metadata: ObjectMeta,
     /// The object, or why it cannot be read.
-    pub object: Result<Box<T>, String>,
-    kind: PhantomData<fn() -> K>,
+    pub object: Result<Box<K>, String>,
 }
 
-impl<'de, K: Resource, T: DeserializeOwned> Deserialize<'de> for Guarded<K, T> {
+impl<'de, K: DeserializeOwned + Resource> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut value = Value::deserialize(deserializer)?;
         let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
         let metadata = metadata.ok_or_else(|| D::Error::custom("the object has no metadata"))?;
         metadata.remove("managedFields");
         let metadata = identity(metadata);
-        match serde_json::from_value::<T>(value) {
-            Ok(object) => Ok(Self { metadata, object: Ok(Box::new(object)), kind: PhantomData }),
-            Err(error) => Ok(Self { metadata, object: Err(error.to_string()), kind: PhantomData }),
+        match serde_json::from_value::<K>(value) {
+            Ok(object) => Ok(Self { metadata, object: Ok(Box::new(object)) }),
+            Err(error) => Ok(Self { metadata, object: Err(error.to_string()) }),
         }
     }
 }
@@ -48,7 +45,7 @@ fn identity(metadata: &serde_json::Map<String, Value>) -> ObjectMeta {
     }
 }
 
-resource_of_kind!(Guarded<K, T>);
+resource_of_kind!(Guarded<K>);
 
 #[cfg(test)]
 mod tests {

@@ -160,7 +160,7 @@ pub fn watch_config() -> watcher::Config {
 
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: CancellationToken) {
-    let sets = watcher(Api::<Guarded<SidecarSetResource, SidecarSet>>::all(clients.sidecarsets), watch_config());
+    let sets = watcher(Api::<Guarded<SidecarSetResource>>::all(clients.sidecarsets), watch_config());
     let mut sets = pin!(sets.backoff(Patience::default()));
     let namespaces = watcher(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config());
     let mut namespaces = pin!(namespaces.backoff(Patience::default()));
@@ -235,16 +235,16 @@ impl Intake<'_> {
         }
     }
 
-    fn set(&mut self, event: Result<Event<Guarded<SidecarSetResource, SidecarSet>>, watcher::Error>, feed: &mut Feed) {
+    fn set(&mut self, event: Result<Event<Guarded<SidecarSetResource>>, watcher::Error>, feed: &mut Feed) {
         report(&event, &mut self.trouble.0);
         match event {
             Ok(Event::Init) => self.sets.begin(),
             Ok(Event::Apply(guarded) | Event::InitApply(guarded)) => {
                 let name = guarded.name_any();
                 self.sets.seen(name.clone());
-                match &guarded.object {
+                match guarded.object {
                     Ok(set) => {
-                        let effect = feed.apply_set(set);
+                        let effect = feed.apply_set(&SidecarSet::from(*set));
                         self.tell(effect, Change::Set(name.into()));
                     }
                     Err(error) => {
@@ -309,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    fn set(name: &str, generation: i64) -> Guarded<SidecarSetResource, SidecarSet> {
+    fn set(name: &str, generation: i64) -> Guarded<SidecarSetResource> {
         serde_json::from_value(json!({
             "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet",
             "metadata": {"name": name, "uid": name, "generation": generation},
@@ -322,7 +322,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name, "labels": {"env": "prod"}}})).unwrap()
     }
 
-    fn unreadable(name: &str) -> Guarded<SidecarSetResource, SidecarSet> {
+    fn unreadable(name: &str) -> Guarded<SidecarSetResource> {
         serde_json::from_value(json!({"metadata": {"name": name, "uid": name}, "spec": "none"})).unwrap()
     }
 

@@ -1,21 +1,45 @@
-//! Where the API server has SidecarSets, for clients and watches.
+//! SidecarSets as clients and watches have them.
 
-use engine::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
+use admission::review::null_as_default;
+use engine::sidecarset::api::{
+    API_VERSION, GROUP, KIND, Metadata, PLURAL, SidecarSet, SidecarSetSpec, SidecarSetStatus, VERSION,
+};
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-/// A SidecarSet as clients address it. Only metadata is decoded; [`SidecarSet`](engine::sidecarset::api::SidecarSet) is the
-/// whole object, in a crate that knows no client.
+/// A SidecarSet with all metadata. What decides knows no client: it has [`SidecarSet`], which this can be turned into.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SidecarSetResource {
-    /// Name, labels, annotations.
+    /// Name, labels, annotations, and what clients need.
+    #[serde(deserialize_with = "null_as_default")]
     pub metadata: ObjectMeta,
+    /// What is asked for.
+    #[serde(deserialize_with = "null_as_default")]
+    pub spec: SidecarSetSpec,
+    /// What the controller counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<SidecarSetStatus>,
+}
+
+impl From<SidecarSetResource> for SidecarSet {
+    fn from(set: SidecarSetResource) -> Self {
+        let SidecarSetResource { metadata, spec, status } = set;
+        let metadata = Metadata {
+            name: metadata.name,
+            uid: metadata.uid,
+            generation: metadata.generation,
+            deletion_timestamp: metadata.deletion_timestamp.map(|time| time.0.to_string()),
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+        };
+        Self { metadata, spec, status }
+    }
 }
 
 impl k8s_openapi::Resource for SidecarSetResource {
-    const API_VERSION: &'static str = engine::sidecarset::api::API_VERSION;
+    const API_VERSION: &'static str = API_VERSION;
     const GROUP: &'static str = GROUP;
     const KIND: &'static str = KIND;
     const VERSION: &'static str = VERSION;
