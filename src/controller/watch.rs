@@ -5,17 +5,12 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use kube::Api;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 
 use super::{Key, Store, Watchable};
-use crate::logging::trouble::Trouble;
+use crate::watch::follow::{Follower, Step, events};
 use crate::watch::guarded::Guarded;
-use crate::watch::patience::Patience;
 use crate::watch::read_model::watch_config;
-use crate::watch::relist::Relist;
-use crate::watch::report::report;
 
 /// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
 /// of; a relist tells nothing about what is as it was. `listed` is cancelled when the whole collection was read once.
@@ -28,43 +23,25 @@ pub async fn follow<K: Watchable>(
 ) {
     let mut config = watch_config();
     config.label_selector = labels;
-    let mut events = pin!(watcher(api, config).backoff(Patience::default()));
-    let mut intake = Intake { store, relist: Relist::default(), changed, trouble: Trouble::default() };
+    let mut events = pin!(events(api, config));
+    let (mut follower, mut intake) = (Follower::default(), Intake { store, changed });
     while let Some(event) = events.next().await {
-        let complete = matches!(event, Ok(Event::InitDone));
-        intake.take_in(event);
-        if complete {
-            listed.cancel();
-        }
+        follower.follow(event, Key::of, |step| match step {
+            Step::Is(guarded) => intake.is(guarded),
+            Step::Gone(key) => intake.gone(&key),
+            Step::Listed => listed.cancel(),
+        });
     }
 }
 
 struct Intake<K, F> {
     store: Store<K>,
-    relist: Relist<Key>,
     changed: F,
-    trouble: Trouble,
 }
 
 impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> Intake<K, F> {
-    fn take_in(&mut self, event: Result<Event<Guarded<K>>, watcher::Error>) {
-        report(&event, &mut self.trouble);
-        match event {
-            Ok(Event::Init) => self.relist.begin(),
-            Ok(Event::Apply(guarded) | Event::InitApply(guarded)) => self.is(guarded),
-            Ok(Event::Delete(guarded)) => self.gone(&Key::of(&guarded)),
-            Ok(Event::InitDone) => {
-                for key in self.relist.finish() {
-                    self.gone(&key);
-                }
-            }
-            Err(_) => {}
-        }
-    }
-
     fn is(&mut self, guarded: Guarded<K>) {
         let key = Key::of(&guarded);
-        self.relist.seen(key.clone());
         match guarded.object {
             Ok(object) => {
                 let new = Arc::from(object);
@@ -82,7 +59,6 @@ impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> Intake<K, F> {
     }
 
     fn gone(&mut self, key: &Key) {
-        self.relist.gone(key);
         if let Some(old) = self.store.take(key) {
             (self.changed)(Some(&old), None);
         }
@@ -92,6 +68,7 @@ impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> Intake<K, F> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::runtime::watcher::Event;
     use serde_json::{Value, json};
 
     use super::*;
@@ -117,10 +94,9 @@ mod tests {
             object.map_or_else(|| "-".to_owned(), text)
         };
         let store = Store::default();
+        let mut follower = Follower::default();
         let mut intake = Intake {
             store: store.clone(),
-            relist: Relist::default(),
-            trouble: Trouble::default(),
             changed: |old: Option<&ConfigMap>, new: Option<&ConfigMap>| {
                 told.push(format!("{} {}", describe(old), describe(new)));
             },
@@ -140,7 +116,11 @@ mod tests {
             Event::Delete(object("a", "5")),
             Event::Delete(object("a", "5")),
         ] {
-            intake.take_in(Ok(event));
+            follower.follow(Ok(event), Key::of, |step| match step {
+                Step::Is(guarded) => intake.is(guarded),
+                Step::Gone(key) => intake.gone(&key),
+                Step::Listed => {}
+            });
         }
         assert_eq!(told, ["- a@1", "- b@2", "- c@3", "a@1 a@4", "b@2 -", "a@4 -"]);
         assert_eq!(store.all().len(), 1, "the last good form of c stays");

@@ -8,20 +8,16 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::logging::trouble::Trouble;
 use crate::watch::SidecarSetResource;
 use crate::watch::contact::Contact;
+use crate::watch::follow::{Follower, Step, events};
 use crate::watch::guarded::Guarded;
-use crate::watch::patience::Patience;
-use crate::watch::relist::Relist;
-use crate::watch::report::report;
 use crate::watch::slim::Slim;
 use crate::watch::version::minor_versions;
 use engine::sidecarset::api::SidecarSet;
@@ -137,6 +133,13 @@ impl World {
         self.generation.send_replace(self.snapshot.load().generation);
     }
 
+    fn tell(&self, effect: Effect, change: Change) {
+        if effect != Effect::None {
+            // Nobody listens on a replica that does not lead.
+            drop(self.changes.send(change));
+        }
+    }
+
     /// How long ago the quieter of the watches was heard; `None` while one of them never was.
     pub fn age(&self) -> Option<Duration> {
         Some(self.sidecarsets.contact.age()?.max(self.namespaces.contact.age()?))
@@ -160,10 +163,8 @@ pub fn watch_config() -> watcher::Config {
 
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: CancellationToken) {
-    let sets = watcher(Api::<Guarded<SidecarSetResource>>::all(clients.sidecarsets), watch_config());
-    let mut sets = pin!(sets.backoff(Patience::default()));
-    let namespaces = watcher(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config());
-    let mut namespaces = pin!(namespaces.backoff(Patience::default()));
+    let mut sets = pin!(events(Api::<Guarded<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
+    let mut namespaces = pin!(events(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config()));
 
     let mut versions = pin!(minor_versions(clients.version));
 
@@ -211,15 +212,13 @@ impl Pace {
 /// Events of both watches into the feed.
 struct Intake<'a> {
     world: &'a World,
-    sets: Relist<String>,
-    namespaces: Relist<String>,
-    /// With the watch of sets, and with that of namespaces.
-    trouble: (Trouble, Trouble),
+    sets: Follower<String>,
+    namespaces: Follower<String>,
 }
 
 impl<'a> Intake<'a> {
     fn of(world: &'a World) -> Self {
-        Self { world, sets: Relist::default(), namespaces: Relist::default(), trouble: <_>::default() }
+        Self { world, sets: Follower::default(), namespaces: Follower::default() }
     }
 }
 
@@ -228,78 +227,37 @@ impl Intake<'_> {
         self.world.sidecarsets.is_synced() && self.world.namespaces.is_synced()
     }
 
-    fn tell(&self, effect: Effect, change: Change) {
-        if effect != Effect::None {
-            // Nobody listens on a replica that does not lead.
-            drop(self.world.changes.send(change));
-        }
-    }
-
     fn set(&mut self, event: Result<Event<Guarded<SidecarSetResource>>, watcher::Error>, feed: &mut Feed) {
-        report(&event, &mut self.trouble.0);
-        match event {
-            Ok(Event::Init) => self.sets.begin(),
-            Ok(Event::Apply(guarded) | Event::InitApply(guarded)) => {
+        let world = self.world;
+        self.sets.follow(event, Guarded::name_any, |step| match step {
+            Step::Is(guarded) => {
                 let name = guarded.name_any();
-                self.sets.seen(name.clone());
                 match guarded.object {
                     Ok(set) => {
                         let effect = feed.apply_set(&SidecarSet::from(*set));
-                        self.tell(effect, Change::Set(name.into()));
+                        world.tell(effect, Change::Set(name.into()));
                     }
                     Err(error) => {
                         tracing::warn!(sidecarset = name, %error, "SidecarSet cannot be read; its last good form stays");
                     }
                 }
             }
-            Ok(Event::Delete(guarded)) => {
-                let name = guarded.name_any();
-                self.sets.gone(&name);
-                self.set_gone(name, feed);
-            }
-            Ok(Event::InitDone) => {
-                for name in self.sets.finish() {
-                    self.set_gone(name, feed);
-                }
-                self.world.sidecarsets.mark_synced();
-            }
-            Err(_) => {}
-        }
-    }
-
-    fn set_gone(&self, name: String, feed: &mut Feed) {
-        let effect = feed.remove_set(&name);
-        self.tell(effect, Change::Set(name.into()));
+            Step::Gone(name) => world.tell(feed.remove_set(&name), Change::Set(name.into())),
+            Step::Listed => world.sidecarsets.mark_synced(),
+        });
     }
 
     fn namespace(&mut self, event: Result<Event<Slim<Namespace>>, watcher::Error>, feed: &mut Feed) {
-        report(&event, &mut self.trouble.1);
-        match event {
-            Ok(Event::Init) => self.namespaces.begin(),
-            Ok(Event::Apply(namespace) | Event::InitApply(namespace)) => {
+        let world = self.world;
+        self.namespaces.follow(event, Slim::name_any, |step| match step {
+            Step::Is(namespace) => {
                 let name = namespace.name_any();
-                self.namespaces.seen(name.clone());
                 let effect = feed.apply_namespace(&name, namespace.labels());
-                self.tell(effect, Change::Namespace(name.into()));
+                world.tell(effect, Change::Namespace(name.into()));
             }
-            Ok(Event::Delete(namespace)) => {
-                let name = namespace.name_any();
-                self.namespaces.gone(&name);
-                self.namespace_gone(name, feed);
-            }
-            Ok(Event::InitDone) => {
-                for name in self.namespaces.finish() {
-                    self.namespace_gone(name, feed);
-                }
-                self.world.namespaces.mark_synced();
-            }
-            Err(_) => {}
-        }
-    }
-
-    fn namespace_gone(&self, name: String, feed: &mut Feed) {
-        let effect = feed.remove_namespace(&name);
-        self.tell(effect, Change::Namespace(name.into()));
+            Step::Gone(name) => world.tell(feed.remove_namespace(&name), Change::Namespace(name.into())),
+            Step::Listed => world.namespaces.mark_synced(),
+        });
     }
 }
 

@@ -1,0 +1,115 @@
+//! Follows a collection: events of a watch in, objects that are there and keys of objects that are gone out.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use futures::Stream;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::logging::trouble::Trouble;
+use crate::watch::patience::Patience;
+use crate::watch::relist::Relist;
+use crate::watch::report::report;
+
+/// What became of a collection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<K, Q> {
+    /// The object is there, as it is here.
+    Is(K),
+    /// The object of this key is gone.
+    Gone(Q),
+    /// Everything that there is has been named at least once.
+    Listed,
+}
+
+/// A watch of `api` that is begun again, after a pause, whenever it fails. Does not end.
+pub fn events<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Result<Event<K>, watcher::Error>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watcher(api, config).backoff(Patience::default())
+}
+
+/// The keys of a collection that is followed.
+#[derive(Debug)]
+pub struct Follower<Q> {
+    relist: Relist<Q>,
+    trouble: Trouble,
+}
+
+impl<Q> Default for Follower<Q> {
+    fn default() -> Self {
+        Self { relist: Relist::default(), trouble: Trouble::default() }
+    }
+}
+
+impl<Q: Eq + Hash + Clone> Follower<Q> {
+    /// Passes to `each` what an event says, step by step. What went while the watch was away is told when the next list is complete.
+    /// An error is logged, once while it lasts.
+    pub fn follow<K: Resource<DynamicType = ()>>(
+        &mut self,
+        event: Result<Event<K>, watcher::Error>,
+        key: impl Fn(&K) -> Q,
+        mut each: impl FnMut(Step<K, Q>),
+    ) {
+        report(&event, &mut self.trouble);
+        match event {
+            Ok(Event::Init) => self.relist.begin(),
+            Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                self.relist.seen(key(&object));
+                each(Step::Is(object));
+            }
+            Ok(Event::Delete(object)) => {
+                let key = key(&object);
+                self.relist.gone(&key);
+                each(Step::Gone(key));
+            }
+            Ok(Event::InitDone) => {
+                self.relist.finish().into_iter().map(Step::Gone).for_each(&mut each);
+                each(Step::Listed);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::ResourceExt as _;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str) -> ConfigMap {
+        serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
+    }
+
+    #[test]
+    fn what_vanished_while_the_watch_was_away_is_told_before_the_list_is_complete() {
+        let (mut follower, mut told) = (Follower::default(), Vec::new());
+        for event in [
+            Ok(Event::Init),
+            Ok(Event::InitApply(object("a"))),
+            Ok(Event::InitApply(object("b"))),
+            Ok(Event::InitDone),
+            Err(watcher::Error::NoResourceVersion),
+            Ok(Event::Init),
+            Ok(Event::InitApply(object("b"))),
+            Ok(Event::InitDone),
+            Ok(Event::Delete(object("b"))),
+        ] {
+            follower.follow(event, ConfigMap::name_any, |step| {
+                told.push(match step {
+                    Step::Is(object) => format!("+{}", object.name_any()),
+                    Step::Gone(name) => format!("-{name}"),
+                    Step::Listed => "listed".to_owned(),
+                });
+            });
+        }
+        assert_eq!(told, ["+a", "+b", "listed", "+b", "-a", "listed", "-b"]);
+    }
+}
