@@ -1,5 +1,6 @@
 //! Watches sets and namespaces into snapshots. Every replica does.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
@@ -36,8 +37,8 @@ const WATCH_SECONDS: u32 = 60;
 /// More changes than that waiting for one reader are told to it as [`broadcast::error::RecvError::Lagged`].
 const CHANGES: usize = 1024;
 
-/// Something that a controller may want to look at again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that a controller may want to look at again. What decisions read of it is in the snapshot by the time that this is sent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// The SidecarSet of this name appeared, changed or went.
     Set(Arc<str>),
@@ -133,13 +134,6 @@ impl World {
         self.generation.send_replace(self.snapshot.load().generation);
     }
 
-    fn tell(&self, effect: Effect, change: Change) {
-        if effect != Effect::None {
-            // Nobody listens on a replica that does not lead.
-            drop(self.changes.send(change));
-        }
-    }
-
     /// How long ago the quieter of the watches was heard; `None` while one of them never was.
     pub fn age(&self) -> Option<Duration> {
         Some(self.sidecarsets.contact.age()?.max(self.namespaces.contact.age()?))
@@ -183,6 +177,7 @@ pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: Cancell
             Some(event) = sets.next() => intake.set(event, &mut feed),
             Some(minor) = versions.next() => feed.apply_version(minor),
         }
+        intake.pass_on(&feed);
     }
 }
 
@@ -214,50 +209,71 @@ struct Intake<'a> {
     world: &'a World,
     sets: Follower<String>,
     namespaces: Follower<String>,
+    /// Each once, so that it does not grow with the events.
+    unsent: BTreeSet<Change>,
 }
 
 impl<'a> Intake<'a> {
     fn of(world: &'a World) -> Self {
-        Self { world, sets: Follower::default(), namespaces: Follower::default() }
+        Self { world, sets: Follower::default(), namespaces: Follower::default(), unsent: BTreeSet::new() }
     }
 }
 
 impl Intake<'_> {
+    /// Sends the changes, once the snapshot has everything that they are about. Who counts by the snapshot need not count again.
+    fn pass_on(&mut self, feed: &Feed) {
+        if feed.is_stale() {
+            return;
+        }
+        for change in std::mem::take(&mut self.unsent) {
+            // Nobody listens on a replica that does not lead.
+            drop(self.world.changes.send(change));
+        }
+    }
+
     fn all_listed(&self) -> bool {
         self.world.sidecarsets.is_synced() && self.world.namespaces.is_synced()
     }
 
     fn set(&mut self, event: Result<Event<Guarded<SidecarSetResource>>, watcher::Error>, feed: &mut Feed) {
-        let world = self.world;
+        let (world, unsent) = (self.world, &mut self.unsent);
+        let mut tell = |effect, name: String| note(unsent, effect, Change::Set(name.into()));
         self.sets.follow(event, Guarded::name_any, |step| match step {
             Step::Is(guarded) => {
                 let name = guarded.name_any();
                 match guarded.object {
                     Ok(set) => {
                         let effect = feed.apply_set(&SidecarSet::from(*set));
-                        world.tell(effect, Change::Set(name.into()));
+                        tell(effect, name);
                     }
                     Err(error) => {
                         tracing::warn!(sidecarset = name, %error, "SidecarSet cannot be read; its last good form stays");
                     }
                 }
             }
-            Step::Gone(name) => world.tell(feed.remove_set(&name), Change::Set(name.into())),
+            Step::Gone(name) => tell(feed.remove_set(&name), name),
             Step::Listed => world.sidecarsets.mark_synced(),
         });
     }
 
     fn namespace(&mut self, event: Result<Event<Slim<Namespace>>, watcher::Error>, feed: &mut Feed) {
-        let world = self.world;
+        let (world, unsent) = (self.world, &mut self.unsent);
+        let mut tell = |effect, name: String| note(unsent, effect, Change::Namespace(name.into()));
         self.namespaces.follow(event, Slim::name_any, |step| match step {
             Step::Is(namespace) => {
                 let name = namespace.name_any();
                 let effect = feed.apply_namespace(&name, namespace.labels());
-                world.tell(effect, Change::Namespace(name.into()));
+                tell(effect, name);
             }
-            Step::Gone(name) => world.tell(feed.remove_namespace(&name), Change::Namespace(name.into())),
+            Step::Gone(name) => tell(feed.remove_namespace(&name), name),
             Step::Listed => world.namespaces.mark_synced(),
         });
+    }
+}
+
+fn note(unsent: &mut BTreeSet<Change>, effect: Effect, change: Change) {
+    if effect != Effect::None {
+        unsent.insert(change);
     }
 }
 
@@ -292,14 +308,43 @@ mod tests {
         for event in [Event::Init, Event::InitApply(set("a", 1)), Event::InitApply(set("b", 1)), Event::InitDone] {
             intake.set(Ok(event), &mut feed);
         }
+        world.publish(&mut feed);
+        intake.pass_on(&feed);
         let mut changes = world.changes();
         for event in [Event::Init, Event::InitApply(unreadable("b")), Event::InitDone] {
             intake.set(Ok(event), &mut feed);
         }
         assert!(world.sets.get("a").is_none());
         assert!(world.sets.get("b").unwrap().compiled.is_some());
+        world.publish(&mut feed);
+        intake.pass_on(&feed);
         assert_eq!(changes.try_recv().unwrap(), Change::Set("a".into()));
         assert!(changes.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_change_is_sent_once_and_only_when_the_snapshot_has_it() {
+        let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
+        let world = World::of(&feed);
+        let (mut intake, mut changes) = (Intake::of(&world), world.changes());
+        for event in [Event::Apply(namespace("a")), Event::Delete(namespace("a")), Event::Apply(namespace("a"))] {
+            intake.namespace(Ok(event), &mut feed);
+            intake.pass_on(&feed);
+        }
+        assert!(changes.try_recv().is_err(), "there is no snapshot with it yet");
+        world.publish(&mut feed);
+        intake.pass_on(&feed);
+        assert_eq!(changes.try_recv().unwrap(), Change::Namespace("a".into()));
+        assert!(changes.try_recv().is_err());
+        let mut counted = set("s", 1);
+        intake.set(Ok(Event::Apply(counted.clone())), &mut feed);
+        world.publish(&mut feed);
+        intake.pass_on(&feed);
+        assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()));
+        counted.object.as_mut().unwrap().status = Some(<_>::default());
+        intake.set(Ok(Event::Apply(counted)), &mut feed);
+        intake.pass_on(&feed);
+        assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()), "a status waits for no snapshot");
     }
 
     #[test]
