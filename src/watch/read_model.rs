@@ -23,7 +23,9 @@ use crate::watch::slim::Slim;
 use crate::watch::version::minor_versions;
 use engine::sidecarset::api::SidecarSet;
 use engine::snapshot::Snapshot;
-use engine::snapshot::builder::{Effect, Feed};
+use engine::snapshot::builder::Feed;
+use engine::snapshot::collection::Effect;
+use engine::snapshot::namespace;
 use engine::snapshot::sets::SetTable;
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
@@ -101,7 +103,7 @@ impl World {
     pub fn of(feed: &Feed) -> Self {
         Self {
             snapshot: Arc::default(),
-            sets: feed.sets(),
+            sets: feed.collections.sets.collection().table(),
             sidecarsets: Model::default(),
             namespaces: Model::default(),
             changes: broadcast::channel(CHANGES).0,
@@ -243,7 +245,7 @@ impl Intake<'_> {
                 let name = guarded.name_any();
                 match guarded.object {
                     Ok(set) => {
-                        let effect = feed.apply_set(&SidecarSet::from(*set));
+                        let effect = feed.collections.sets.apply(&SidecarSet::from(*set));
                         tell(effect, name);
                     }
                     Err(error) => {
@@ -251,7 +253,7 @@ impl Intake<'_> {
                     }
                 }
             }
-            Step::Gone(name) => tell(feed.remove_set(&name), name),
+            Step::Gone(name) => tell(feed.collections.sets.remove(&name), name),
             Step::Listed => world.sidecarsets.mark_synced(),
         });
     }
@@ -262,10 +264,11 @@ impl Intake<'_> {
         self.namespaces.follow(event, Slim::name_any, |step| match step {
             Step::Is(namespace) => {
                 let name = namespace.name_any();
-                let effect = feed.apply_namespace(&name, namespace.labels());
+                let labels = namespace.labels().clone();
+                let effect = feed.collections.namespaces.apply(&namespace::Namespace { name: name.clone(), labels });
                 tell(effect, name);
             }
-            Step::Gone(name) => tell(feed.remove_namespace(&name), name),
+            Step::Gone(name) => tell(feed.collections.namespaces.remove(&name), name),
             Step::Listed => world.namespaces.mark_synced(),
         });
     }

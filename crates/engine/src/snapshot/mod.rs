@@ -1,30 +1,22 @@
 //! One consistent view of everything that a decision reads.
 
 pub mod builder;
+pub mod collection;
 pub mod namespace;
 pub mod sets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::sidecarset::index::SetIndex;
-use crate::snapshot::namespace::Namespaces;
+use self::collection::{Collected, Collection, collections};
+use self::namespace::NamespaceList;
+use self::sets::Sets;
 
-/// What a decision is taken from. Never changed; replaced.
-#[derive(Debug, Clone, Default)]
-pub struct Snapshot {
-    /// Rises with every replacement.
-    pub generation: u64,
+collections! {
     /// Every SidecarSet, compiled.
-    pub sets: Arc<SetIndex>,
+    sets: Sets,
     /// Labels of the namespaces.
-    pub namespaces: Arc<Namespaces>,
-    /// Where no pod is touched.
-    pub exclusion: Arc<Exclusion>,
-    /// Whether a namespace that has not been seen may appear yet: true with a cluster, false offline.
-    pub namespaces_may_appear: bool,
-    /// The minor version of Kubernetes that the API server is; unknown offline, and until it has answered.
-    pub minor_version: Option<u32>,
+    namespaces: NamespaceList,
 }
 
 /// A namespace with this label is excluded, whatever the label's value.

@@ -1,10 +1,13 @@
 //! The sets as controllers see them: what was compiled, and what the status says.
 
 use std::collections::BTreeMap;
+use std::panic::catch_unwind;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::sidecarset::api::SidecarSetStatus;
+use super::collection::{Collection, Effect};
+use crate::sidecarset::api::{SidecarSet, SidecarSetStatus};
 use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::index::SetIndex;
 
 /// One SidecarSet.
 #[derive(Debug, Clone)]
@@ -38,12 +41,160 @@ impl SetTable {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    pub(super) fn insert(&self, record: SetRecord) {
+    fn insert(&self, record: SetRecord) {
         let mut sets = self.0.write().unwrap_or_else(PoisonError::into_inner);
         sets.insert(record.name.clone(), Arc::new(record));
     }
 
-    pub(super) fn remove(&self, name: &str) -> bool {
+    fn remove(&self, name: &str) -> bool {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
+    }
+}
+
+/// Every SidecarSet, on its way into snapshots.
+#[derive(Debug, Default)]
+pub struct Sets {
+    table: SetTable,
+    /// What each set's compiled form was made from, so that a status update compiles nothing.
+    sources: BTreeMap<String, Source>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Source {
+    uid: Option<String>,
+    generation: Option<i64>,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
+
+impl Source {
+    fn of(set: &SidecarSet) -> Self {
+        Self {
+            uid: set.metadata.uid.clone(),
+            generation: set.metadata.generation,
+            labels: set.metadata.labels.clone().unwrap_or_default(),
+            annotations: set.metadata.annotations.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Compiles a set. A panic is an error like others here: every replica would meet it again after a restart, and a cluster
+/// whose webhooks are all down creates no pods.
+fn compile(set: &SidecarSet) -> Result<CompiledSet, String> {
+    match catch_unwind(|| CompiledSet::compile(set)) {
+        Ok(compiled) => compiled.map_err(|error| error.to_string()),
+        Err(_) => Err("compiling it panicked".to_owned()),
+    }
+}
+
+impl Sets {
+    /// The sets, for controllers.
+    pub fn table(&self) -> SetTable {
+        self.table.clone()
+    }
+}
+
+impl Collection for Sets {
+    type Object = SidecarSet;
+    type View = SetIndex;
+
+    /// Takes in a set. One that does not compile keeps the last form that did.
+    fn apply(&mut self, set: &SidecarSet) -> Effect {
+        let name = set.metadata.name.clone().unwrap_or_default();
+        let source = Source::of(set);
+        let before = self.table.get(&name).filter(|record| Some(&record.uid) == set.metadata.uid.as_ref());
+        let unchanged = set.metadata.generation.is_some() && self.sources.get(&name) == Some(&source);
+        let mut record = SetRecord {
+            name: name.clone(),
+            uid: set.metadata.uid.clone().unwrap_or_default(),
+            terminating: set.metadata.deletion_timestamp.is_some(),
+            status: set.status.clone(),
+            compiled: before.as_ref().and_then(|record| record.compiled.clone()),
+            compiled_generation: before.as_ref().map_or(0, |record| record.compiled_generation),
+        };
+        if unchanged {
+            let same = before.is_some_and(|old| old.status == record.status && old.terminating == record.terminating);
+            self.table.insert(record);
+            return if same { Effect::None } else { Effect::Controllers };
+        }
+        match compile(set) {
+            Ok(compiled) => {
+                record.compiled = Some(Arc::new(compiled));
+                record.compiled_generation = set.metadata.generation.unwrap_or_default();
+            }
+            Err(error) => {
+                let kept = record.compiled.as_ref().map(|_| record.compiled_generation);
+                tracing::warn!(sidecarset = name, error, last_good_generation = kept, "SidecarSet cannot be used");
+            }
+        }
+        self.sources.insert(name, source);
+        self.table.insert(record);
+        Effect::Decisions
+    }
+
+    fn remove(&mut self, name: &str) -> Effect {
+        self.sources.remove(name);
+        if self.table.remove(name) { Effect::Decisions } else { Effect::None }
+    }
+
+    fn view(&mut self) -> Arc<SetIndex> {
+        let records = self.table.all();
+        Arc::new(SetIndex::build(records.iter().filter_map(|record| record.compiled.clone())))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub fn set(name: &str, generation: i64, image: &str) -> SidecarSet {
+        serde_json::from_value(json!({
+            "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet",
+            "metadata": {"name": name, "uid": format!("uid-{name}"), "generation": generation},
+            "spec": {
+                "selector": {"matchLabels": {"app": "web"}},
+                "containers": [{"name": "proxy", "image": image}],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_status_update_concerns_controllers_only() {
+        let mut sets = Sets::default();
+        let mut object = set("a", 1, "proxy:1");
+        assert_eq!(sets.apply(&object), Effect::Decisions);
+        assert_eq!(sets.apply(&object), Effect::None);
+        object.status = Some(serde_json::from_value(json!({"matchedPods": 3})).unwrap());
+        assert_eq!(sets.apply(&object), Effect::Controllers);
+        assert_eq!(sets.table.get("a").unwrap().status.as_ref().unwrap().matched_pods, 3);
+    }
+
+    #[test]
+    fn a_set_that_stops_compiling_keeps_its_last_good_form() {
+        let mut sets = Sets::default();
+        sets.apply(&set("a", 1, "proxy:1"));
+        let good = sets.table.get("a").unwrap().compiled.clone().unwrap();
+        let mut broken = set("a", 2, "proxy:2");
+        let bad_selector = json!({"matchExpressions": [{"key": "app", "operator": "Like", "values": ["x"]}]});
+        broken.spec.selector = Some(serde_json::from_value(bad_selector).unwrap());
+        sets.apply(&broken);
+        let record = sets.table.get("a").unwrap();
+        assert!(Arc::ptr_eq(record.compiled.as_ref().unwrap(), &good));
+        assert_eq!(record.compiled_generation, 1);
+    }
+
+    #[test]
+    fn a_set_recreated_under_the_same_name_inherits_nothing() {
+        let mut sets = Sets::default();
+        sets.apply(&set("a", 1, "proxy:1"));
+        let mut recreated = set("a", 1, "proxy:2");
+        recreated.metadata.uid = Some("another".to_owned());
+        let before = sets.table.get("a").unwrap().compiled.clone().unwrap();
+        assert_eq!(sets.apply(&recreated), Effect::Decisions);
+        let after = sets.table.get("a").unwrap().compiled.clone().unwrap();
+        assert_ne!(before.hash, after.hash);
     }
 }
