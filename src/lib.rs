@@ -30,6 +30,7 @@ pub mod sidecarset;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod testing;
+mod visible;
 pub mod workshop;
 pub mod world;
 pub mod yaml;
