@@ -67,6 +67,7 @@ const EXAMPLES: &str = "\
 Examples:
   outrider manifests crds | kubectl apply --server-side -f -
   outrider manifests rbac --namespace outrider-system
+  outrider manifests policies | kubectl apply --server-side -f -
   outrider manifests crds --enable-kinds welcome
   outrider manifests --enable-kinds '*' --output-dir config
   outrider manifests chart --output-dir charts/outrider";

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use outrider::certs::Authority;
 use serde_json::{Value, json};
 
-use crate::process::{eventually, install_of, outrider, service_account_of};
+use crate::process::{eventually, install_of, outrider, outrider_on, service_account_of};
 use crate::room::USER;
 
 const KINDS: &str = "--enable-kinds=*";
@@ -263,6 +263,19 @@ fn the_account_changes_what_it_keeps_and_nothing_else() {
     assert!(found.is_empty(), "{found}");
     only_updates(&cluster);
     everybody_else_is_free(&cluster);
+    the_doctor_reads_them(&cluster);
+}
+
+/// As the API server stores them, with what it fills in.
+fn the_doctor_reads_them(cluster: &Cluster) {
+    let count = || {
+        let doctor = outrider_on(&cluster.kubeconfig(), &["doctor", "--service-account=outrider", "--output=json"]);
+        doctor.stdout.matches("account-not-limited").count()
+    };
+    assert_eq!(count(), 0);
+    let binding = ["delete", "validatingadmissionpolicybinding", "outrider-guard-definitions"];
+    cluster.kubectl_ok(&binding, None).unwrap();
+    assert_eq!(count(), 1);
 }
 
 fn only_updates(cluster: &Cluster) {

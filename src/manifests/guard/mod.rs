@@ -28,6 +28,9 @@ const NAMESPACE_VARIABLE: &str = "ownNamespace";
 /// What puts a policy in force: everything that it does not allow is denied.
 pub const ACTIONS: [&str; 1] = ["Deny"];
 
+/// Variables that the chart may widen: groups and resources of on-demand entries.
+pub const CHOSEN: [&str; 2] = ["groups", "resources"];
+
 /// A policy.
 #[derive(Debug, Clone)]
 pub struct Guard {

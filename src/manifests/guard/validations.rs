@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 
-use super::ON_DEMAND;
 use super::cel::{field, list, same_but, text};
+use super::{CHOSEN, ON_DEMAND};
 use crate::certs::ca_bundle::object::RETIRING;
 use crate::certs::local::SERVICE;
 use crate::manager::{break_glass, fail_open, narrow};
@@ -44,9 +44,9 @@ pub fn of_webhooks() -> Rules {
         variable("new", field("object", "webhooks", "[]")),
         variable("freeOfEntry", list(&["clientConfig", "failurePolicy", "matchConditions"])),
         variable("onDemand", format!("request.name in {}", list(&ON_DEMAND))),
-        variable("groups", list(&GROUPS)),
-        variable("resources", list(&RESOURCES)),
     ]);
+    variables
+        .extend(CHOSEN.into_iter().zip([list(&GROUPS), list(&RESOURCES)]).map(|(name, list)| variable(name, list)));
     let mut validations = common(&annotations, "webhooks");
     validations.extend([
         on_update(
