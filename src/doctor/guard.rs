@@ -130,6 +130,8 @@ fn selects_all(selector: Option<&LabelSelector>) -> bool {
 mod tests {
     use super::*;
 
+    type Change<'a> = &'a dyn Fn(&mut GuardFacts);
+
     fn shipped() -> GuardFacts {
         let guards = Guard::all("mine", "sidecars", "injector");
         GuardFacts {
@@ -165,7 +167,7 @@ mod tests {
         let idle = "the policy mine-guard-webhooks on mutatingwebhookconfigurations and";
         let spec = |facts: &mut GuardFacts| facts.policies[0].spec.clone().unwrap();
         let put = |facts: &mut GuardFacts, spec| facts.policies[0].spec = Some(spec);
-        let changes: [(&str, &dyn Fn(&mut GuardFacts)); 7] = [
+        let changes: [(&str, Change<'_>); 7] = [
             (none, &|facts| drop(facts.policies.remove(0))),
             (none, &|facts| {
                 let mut other = spec(facts);

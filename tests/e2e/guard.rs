@@ -28,7 +28,8 @@ const ANNOTATIONS: &str =
     "of the annotations only outrider.dev/break-glass, outrider.dev/ca-retiring, outrider.dev/fail-open";
 const NOT_OURS: &str = "a new or changed on-demand entry calls the Service outrider-webhook";
 
-fn add(path: &str, value: Value) -> Value {
+fn add(path: &str, value: impl Into<Value>) -> Value {
+    let value = value.into();
     json!([{"op": "add", "path": path, "value": value}])
 }
 
@@ -41,7 +42,8 @@ fn narrow() -> Value {
 }
 
 /// Entry that calls a Service, for these rules.
-fn entry(name: &str, client: Value, groups: &[&str], resources: &[&str]) -> Value {
+fn entry(name: &str, client: impl Into<Value>, groups: &[&str], resources: &[&str]) -> Value {
+    let client = client.into();
     json!({
         "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": client,
         "rules": [{"apiGroups": groups, "apiVersions": ["*"], "operations": ["*"], "resources": resources}],
