@@ -265,7 +265,31 @@ fn the_account_changes_what_it_keeps_and_nothing_else() {
     assert!(found.is_empty(), "{found}");
     only_updates(&cluster);
     everybody_else_is_free(&cluster);
+    a_large_configuration_is_within_the_budget(&cluster);
     the_doctor_reads_them(&cluster);
+}
+
+/// The API server gives an expression so much to compute, and no more.
+fn a_large_configuration_is_within_the_budget(cluster: &Cluster) {
+    let names: Vec<String> = (0..400).map(|number| format!("a-namespace-with-a-long-name-{number}")).collect();
+    let selector =
+        json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}]});
+    let large = |number: usize| {
+        let mut large = entry(&format!("e{number}.outrider.dev"), our_service(), &[""], &["pods"]);
+        large["namespaceSelector"] = selector.clone();
+        large
+    };
+    let webhooks: Vec<Value> = (0..40).map(large).collect();
+    let patch = add("/webhooks", json!(webhooks)).to_string();
+    let file = cluster.dir().join("large.json");
+    std::fs::write(&file, patch).unwrap();
+    let by_person = ["patch", MUTATING, "--type=json", "--patch-file", file.to_str().unwrap()];
+    cluster.kubectl_ok(&by_person, None).unwrap();
+    let rows = vec![
+        ("caBundle of a large one is added", add("/webhooks/39/clientConfig/caBundle", json!("Cg==")), Ok(())),
+        ("the rules of a large one change", add("/webhooks/39/rules/0/resources", json!(["secrets"])), Err(ONLY)),
+    ];
+    assert_eq!(wrong(cluster, MUTATING, rows), "");
 }
 
 /// As the API server stores them, with what it fills in.
