@@ -24,5 +24,6 @@ pub mod registry;
 pub mod server;
 pub mod sidecarset;
 pub mod standalone;
+mod visible;
 pub mod watch;
 pub mod workshop;

@@ -42,7 +42,8 @@ const EXAMPLES: &str = "\
 Looks at every webhook configuration of the cluster, whoever it belongs to, and tells worst first what can lock the cluster: \
 webhooks that refuse when they do not answer and are asked about what a cluster needs to come back (kube-system, nodes, leases, \
 their own pods), Services without ready endpoints, certificates that ended or that caBundle does not cover, long time-outs, rules \
-that match everything. Of Outrider itself: certificates and their ages, versions, missing rights, break-glass in force.
+that match everything. Of Outrider itself: certificates and their ages, versions, missing rights, break-glass in force, policies that \
+limit its service account.
 
 It changes nothing. It needs to list webhook configurations and to get namespaces, Services and EndpointSlices; what else it may \
 not read is told under \"not checked\". Certificates that are served are looked at where the webhook can be reached from here.

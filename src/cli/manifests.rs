@@ -14,9 +14,11 @@ use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::cli::streams::{Outcome, Streams, with_process_streams};
 use crate::manifests::chart;
+use crate::manifests::guard::Guard;
 use crate::manifests::rbac::Rbac;
 use crate::manifests::user_roles::user_roles;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
+use crate::names::APP;
 use crate::registry::registry;
 use crate::sidecarset::crd;
 use engine::snapshot::Exclusion;
@@ -53,6 +55,8 @@ pub enum What {
     Crds,
     /// Service account, its roles and their bindings; roles for users
     Rbac,
+    /// Policies that limit what the service account may change, for Kubernetes 1.30 and newer
+    Policies,
     /// Webhook configurations, without caBundle
     Webhooks,
     /// What the templates of the Helm chart read, of all kinds and for any namespace
@@ -63,6 +67,7 @@ const EXAMPLES: &str = "\
 Examples:
   outrider manifests crds | kubectl apply --server-side -f -
   outrider manifests rbac --namespace outrider-system
+  outrider manifests policies | kubectl apply --server-side -f -
   outrider manifests crds --enable-kinds welcome
   outrider manifests --enable-kinds '*' --output-dir config
   outrider manifests chart --output-dir charts/outrider";
@@ -157,6 +162,13 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         let user_roles = user_roles(kinds).iter().map(object).collect::<Result<_, _>>()?;
         files.push(("rbac/user_roles.yaml".to_owned(), user_roles));
     }
+    if wanted(What::Policies) {
+        let mut policies = Vec::new();
+        for guard in Guard::all(APP, &args.namespace, APP) {
+            policies.extend([object(&guard.policy())?, object(&guard.binding())?]);
+        }
+        files.push(("guard/policies.yaml".to_owned(), policies));
+    }
     if wanted(What::Webhooks) {
         let hooks = Hook::all(&registry(kinds));
         let webhooks = vec![object(&mutating(&hooks, &settings))?, object(&validating(&hooks, &settings))?];
@@ -207,9 +219,11 @@ mod tests {
         let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
         assert_eq!(kinds(&printed(Some(What::Crds))), ["CustomResourceDefinition"]);
         assert_eq!(kinds(&printed(Some(What::Rbac))), rbac);
+        let policies = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].repeat(2);
+        assert_eq!(kinds(&printed(Some(What::Policies))), policies);
         assert_eq!(kinds(&printed(Some(What::Webhooks))), webhooks);
         let all = printed(None);
-        assert_eq!(all.len(), 10);
+        assert_eq!(all.len(), 14);
         assert!(all.iter().all(|object| object["apiVersion"].is_string() && object["metadata"]["name"].is_string()));
     }
 

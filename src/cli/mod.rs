@@ -20,9 +20,12 @@ pub mod streams;
 pub mod uninstall;
 pub mod verify;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::visible::{Visible, is_hidden};
 
 /// Exit code of bad input, and of anything that kept the command from doing its work. clap uses the same for wrong arguments.
 pub const BAD_INPUT: u8 = 2;
@@ -77,7 +80,10 @@ Examples:
 
 /// Reads the command line of the process and does what it says.
 pub fn run() -> ExitCode {
-    let matches = Cli::command().get_matches();
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return refuse(&error),
+    };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut Cli::command()).exit());
     match cli.command {
         Command::Serve(args) => serve::execute(*args, matches.subcommand_matches("serve").unwrap_or(&matches)),
@@ -95,8 +101,17 @@ pub fn run() -> ExitCode {
 
 /// Tells on stderr why a command could not do its work.
 fn fail(error: &dyn std::error::Error) -> ExitCode {
-    eprintln!("outrider: {error}");
+    // Nobody can be told where that fails.
+    let _ = writeln!(Visible::new(io::stderr()), "outrider: {error}");
     ExitCode::from(BAD_INPUT)
+}
+
+/// Prints what clap says: help, or what is wrong with the arguments, which may be names of files that a shell put there.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    let _ =
+        if text.chars().any(is_hidden) { Visible::new(io::stderr()).write_all(text.as_bytes()) } else { error.print() };
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT))
 }
 
 #[cfg(test)]

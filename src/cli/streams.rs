@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
+use crate::visible::Visible;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
@@ -40,7 +42,8 @@ pub struct Streams<'a> {
 
 /// Runs a command with the streams of the process.
 pub fn with_process_streams(command: impl FnOnce(&mut Streams<'_>) -> io::Result<Outcome>) -> ExitCode {
-    let (mut stdin, mut stdout, mut stderr) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
+    let mut stdin = io::stdin().lock();
+    let (mut stdout, mut stderr) = (Visible::new(io::stdout().lock()), Visible::new(io::stderr().lock()));
     let mut streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr };
     let ended = command(&mut streams).and_then(|outcome| {
         stdout.flush()?;

@@ -41,6 +41,8 @@ CronJobs of batch.outrider.dev are let go of, so that they can be read and delet
 nothing is converted, and the finalizer is taken away. A CronJob with deletionPolicy WaitForActiveJobs waits for nothing from then \
 on. To serve v2 again, apply the definitions with --server-side --force-conflicts.
 
+Policies on the service account (`outrider manifests policies`) stay too: they concern nobody else, and go with the chart.
+
 Custom resource definitions and their objects stay. To remove them too:
   kubectl delete crd sidecarsets.apps.outrider.dev
 

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use crate::doctor::access::Right;
+use crate::doctor::guard::GuardFacts;
 use crate::doctor::replica::ReplicaPod;
 use crate::names::{MUTATING, VALIDATING};
 
@@ -42,6 +43,8 @@ pub struct Facts {
     pub handshakes: BTreeMap<String, Handshake>,
     /// What the process may do.
     pub rights: Vec<Right>,
+    /// The policies about the service account; absent where that is not known, or they may not be read.
+    pub guard: Option<GuardFacts>,
     /// What could not be read.
     pub not_checked: Vec<NotChecked>,
 }

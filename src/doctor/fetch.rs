@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::doctor::access::{self, Right};
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, NotChecked};
+use crate::doctor::guard::GuardFacts;
 use crate::doctor::mounted;
 use crate::doctor::replica::ReplicaPod;
 use crate::doctor::serving::SERVICE_NAME_LABEL;
@@ -60,6 +61,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
         facts.serving_secret = get(secrets, name, false, missing).await?;
     }
     rights(client, account, &mut facts).await?;
+    facts.guard = guard(client, account, &ours, &mut facts).await?;
     facts.handshakes = handshake::all(&facts).await;
     Ok(facts)
 }
@@ -104,6 +106,23 @@ async fn rights(client: &Client, account: Option<&str>, facts: &mut Facts) -> Re
         facts.rights.push(right);
     }
     Ok(())
+}
+
+/// The policies about the account named, else about that of the pods found. Where neither is known, a person serves.
+async fn guard(
+    client: &Client,
+    account: Option<&str>,
+    ours: &ListParams,
+    facts: &mut Facts,
+) -> Result<Option<GuardFacts>, Error> {
+    let of_pods = facts.pods.iter().find_map(|pod| pod.spec.as_ref()?.service_account_name.clone());
+    let Some(account) = account.map(str::to_owned).or(of_pods) else { return Ok(None) };
+    let missing = &mut facts.not_checked;
+    let policies = list(Api::all(client.clone()), ours, false, missing).await?;
+    let bindings = list(Api::all(client.clone()), ours, false, missing).await?;
+    let is_read =
+        !["validatingadmissionpolicies", "validatingadmissionpolicybindings"].iter().any(|what| facts.lacks(what));
+    Ok(is_read.then_some(GuardFacts { account, policies, bindings }))
 }
 
 async fn may(client: &Client, right: &mut Right, namespace: &str, account: &str) -> Result<(), Failure> {

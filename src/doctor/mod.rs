@@ -5,6 +5,7 @@ pub mod certificates;
 pub mod entries;
 pub mod facts;
 pub mod fetch;
+pub mod guard;
 mod mounted;
 mod own;
 mod reach;
@@ -31,6 +32,7 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
         findings.extend(own::examine(facts, now));
         findings.extend(mounted::examine(facts, now));
         findings.extend(access::examine(&facts.rights));
+        findings.extend(facts.guard.iter().flat_map(|guard| guard::examine(guard, &facts.namespace)));
     }
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let configurations = facts.mutating.len() + facts.validating.len();

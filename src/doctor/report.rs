@@ -50,6 +50,8 @@ pub enum Check {
     VersionSkew,
     /// Something that the process may not do.
     MissingRight,
+    /// A service account whose changes no policy limits.
+    AccountNotLimited,
 }
 
 /// One thing to see to.

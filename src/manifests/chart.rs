@@ -1,11 +1,12 @@
-//! What the templates of the Helm chart cannot know by themselves: definitions, rules, roles of people and webhooks, one file for
-//! what is always there and one for each kind that can be off.
+//! What the templates of the Helm chart cannot know by themselves: definitions, rules, roles of people, policies and webhooks, one
+//! file for what is always there and one for each kind that can be off.
 
 use std::iter;
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
 
+use crate::manifests::guard::{ACTIONS, Guard};
 use crate::manifests::rbac::Rbac;
 use crate::manifests::user_roles::user_roles;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
@@ -32,7 +33,18 @@ pub fn files() -> Vec<(String, Value)> {
         let own = Part::of(&Kinds::only(kind)).without(&none);
         (format!("files/kinds/{}.yaml", kind.name), own.file(&json!((kind.crd)(&settings.converter())), &settings))
     });
-    iter::once(("files/always.yaml".to_owned(), none.file(&json!(crd::sidecarset()), &settings))).chain(kinds).collect()
+    let mut always = none.file(&json!(crd::sidecarset()), &settings);
+    always["policies"] = Guard::all(APP, NAMESPACE, APP).iter().map(policy).collect();
+    iter::once(("files/always.yaml".to_owned(), always)).chain(kinds).collect()
+}
+
+/// A policy without what the release gives it: the beginning of its name.
+fn policy(guard: &Guard) -> Value {
+    json!({"name": suffix(&guard.name), "spec": guard.spec, "binding": {"validationActions": ACTIONS}})
+}
+
+fn suffix(name: &str) -> &str {
+    name.strip_prefix(APP).unwrap_or(name).trim_start_matches('-')
 }
 
 /// What a deployment needs.
@@ -78,6 +90,5 @@ fn user_role(role: &ClusterRole) -> Value {
         .filter(|(label, _)| label.starts_with("rbac.authorization.k8s.io/"))
         .map(|(label, value)| (label.clone(), json!(value)))
         .collect();
-    let suffix = name.strip_prefix(APP).unwrap_or(name).trim_start_matches('-');
-    json!({"name": suffix, "labels": own, "rules": role.rules})
+    json!({"name": suffix(name), "labels": own, "rules": role.rules})
 }

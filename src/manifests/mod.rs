@@ -1,6 +1,7 @@
 //! What a cluster needs to know of us, written from the registry and the types.
 
 pub mod chart;
+pub mod guard;
 pub mod rbac;
 pub mod user_roles;
 pub mod webhooks;

@@ -16,11 +16,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 
 use super::crowd::Place;
 use super::limits::Limits;
 use super::shutdown::Shutdown;
+use super::tls::Acceptor;
 use super::webhooks::Webhooks;
 
 /// HTTP/2 requests of one connection at one time, as Go's server has it.
@@ -38,7 +38,7 @@ pub struct Front<W> {
     /// What answers.
     pub webhooks: Webhooks<W>,
     /// How connections are secured.
-    pub acceptor: TlsAcceptor,
+    pub acceptor: Acceptor,
     /// Bounds.
     pub limits: Limits,
     /// The end of the process.

@@ -5,6 +5,7 @@
 
 pub mod address;
 mod body;
+mod client_ca;
 mod connection;
 mod crowd;
 pub mod deadline;
@@ -41,7 +42,9 @@ pub use scrapers::{Bearer, Scrapers};
 pub use shutdown::Shutdown;
 pub use webhooks::Webhooks;
 
+use client_ca::FollowClientCa;
 use connection::Front;
+use tls::Acceptor;
 
 /// Where and how to listen.
 #[derive(Debug, Clone)]
@@ -54,7 +57,7 @@ pub struct Options {
     pub metrics: BindAddress,
     /// Offer HTTP/2 too.
     pub enable_http2: bool,
-    /// Clients must show a certificate that one of these authorities signed.
+    /// Clients must show a certificate that one of these authorities signed. The file is followed.
     pub client_ca: Option<PathBuf>,
     /// Where the probes are.
     pub probes: ProbePaths,
@@ -104,7 +107,8 @@ pub struct Server<W> {
     webhook: Option<TcpListener>,
     health: Option<TcpListener>,
     metrics: Option<TcpListener>,
-    acceptor: TlsAcceptor,
+    acceptor: Acceptor,
+    client_ca: Option<FollowClientCa>,
     scraping: Option<TlsAcceptor>,
     feeds: Feeds<W>,
     probes: ProbePaths,
@@ -134,14 +138,22 @@ impl<W: Send + Sync + 'static> Server<W> {
             Some(_) => Some(TlsAcceptor::from(Arc::new(tls::server_config(feeds.resolver.clone(), None, false)?))),
             None => None,
         };
-        let tls = tls::server_config(resolver, options.client_ca.as_deref(), options.enable_http2)?;
+        let (acceptor, client_ca) = match options.client_ca {
+            None => (Acceptor::new(tls::server_config(resolver, None, options.enable_http2)?), None),
+            Some(path) => {
+                let (gate, metrics) = (feeds.readiness.gate("client CA"), feeds.metrics.clone());
+                let client_ca = FollowClientCa::begin(path, resolver, options.enable_http2, gate, metrics).await?;
+                (client_ca.acceptor(), Some(client_ca))
+            }
+        };
         let webhook = listen("webhooks", &options.webhook).await?;
         Ok(Self {
             listening: webhook.as_ref().map(|_| feeds.readiness.gate("webhook listener")),
             webhook,
             health: listen("health probes", &options.health).await?,
             metrics: listen("metrics", &options.metrics).await?,
-            acceptor: TlsAcceptor::from(Arc::new(tls)),
+            acceptor,
+            client_ca,
             scraping,
             feeds,
             probes: options.probes,
@@ -158,7 +170,7 @@ impl<W: Send + Sync + 'static> Server<W> {
     /// Serves until `shutdown` has closed the listeners and what ran has ended or run out of its time. Probes and metrics are
     /// answered to the end.
     pub async fn run(self, shutdown: Shutdown) {
-        let Self { webhook, health, metrics, acceptor, scraping, feeds, probes, limits, listening } = self;
+        let Self { webhook, health, metrics, acceptor, client_ca, scraping, feeds, probes, limits, listening } = self;
         let forever = Shutdown::new(Readiness::default());
         let probes = plain::health(feeds.readiness.clone(), feeds.freshness, probes);
         let probes = serve_plain(health, None, probes, &forever);
@@ -179,8 +191,15 @@ impl<W: Send + Sync + 'static> Server<W> {
             let connections = open_files::connections(limits.connections);
             listener::accept(listener, connections, limits.finish, shutdown.clone(), serve).await;
         };
+        let following = async {
+            match client_ca {
+                Some(client_ca) => client_ca.follow().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = reviews => {}
+            () = following => {}
             () = probes => {}
             () = scrapes => {}
         }

@@ -4,12 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
+use tokio::net::TcpStream;
+use tokio_rustls::{Accept, TlsAcceptor};
 
 /// Why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +40,37 @@ pub enum TlsError {
     Setup(#[from] rustls::Error),
 }
 
+/// How connections are secured from the next one on.
+#[derive(Clone)]
+pub struct Acceptor(Arc<ArcSwap<ServerConfig>>);
+
+impl Acceptor {
+    /// Begins with this configuration.
+    pub fn new(config: ServerConfig) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(config)))
+    }
+
+    /// Uses this configuration from the next connection on. Sessions of another are not resumed: what they were admitted by may be
+    /// gone.
+    pub fn swap(&self, config: ServerConfig) {
+        self.0.store(Arc::new(config));
+    }
+
+    /// Begins the handshake.
+    pub fn accept(&self, stream: TcpStream) -> Accept<TcpStream> {
+        TlsAcceptor::from(self.0.load_full()).accept(stream)
+    }
+}
+
+/// Authorities of clients, as they were read.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientCa<'a> {
+    /// Where.
+    pub path: &'a Path,
+    /// PEM.
+    pub pem: &'a [u8],
+}
+
 /// TLS 1.2 and newer; certificates from `resolver`. With `client_ca`, clients must show a certificate that it signed.
 ///
 /// The provider is named, not looked up: with two providers among the dependencies, the look-up panics at run time.
@@ -44,7 +79,7 @@ pub enum TlsError {
 /// [`TlsError`] when `client_ca` cannot be used.
 pub fn server_config(
     resolver: Arc<dyn ResolvesServerCert>,
-    client_ca: Option<&Path>,
+    client_ca: Option<ClientCa<'_>>,
     enable_http2: bool,
 ) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(default_provider());
@@ -52,11 +87,11 @@ pub fn server_config(
         ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&[&TLS13, &TLS12])?;
     let mut config = match client_ca {
         None => builder.with_no_client_auth(),
-        Some(path) => {
-            let roots = Arc::new(roots(path)?);
+        Some(client_ca) => {
+            let roots = Arc::new(roots(client_ca)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
                 .build()
-                .map_err(|error| TlsError::ClientCa { path: path.to_owned(), why: error.to_string() })?;
+                .map_err(|error| TlsError::ClientCa { path: client_ca.path.to_owned(), why: error.to_string() })?;
             builder.with_client_cert_verifier(verifier)
         }
     }
@@ -66,11 +101,10 @@ pub fn server_config(
     Ok(config)
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
+fn roots(ClientCa { path, pem }: ClientCa<'_>) -> Result<RootCertStore, TlsError> {
     let unusable = |why: String| TlsError::ClientCa { path: path.to_owned(), why };
-    let pem = std::fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })?;
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
+    for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| unusable(error.to_string()))?;
         roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
     }

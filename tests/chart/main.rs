@@ -9,6 +9,7 @@ mod cluster_objects;
 mod dashboard;
 mod helm;
 mod kustomize;
+mod names;
 mod promtool;
 mod refusals;
 mod release;

@@ -61,7 +61,8 @@ impl Release<'_> {
 
     /// Everything of the release that the API server has.
     fn left(&self) -> Vec<String> {
-        let kinds = "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations";
+        let kinds = "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations,\
+                     validatingadmissionpolicies,validatingadmissionpolicybindings";
         let namespaced = "deployments,services,serviceaccounts,roles,rolebindings,jobs,poddisruptionbudgets,certificates.\
                           cert-manager.io,issuers.cert-manager.io,configmaps";
         let list = |args: &[&str]| {

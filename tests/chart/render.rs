@@ -34,8 +34,9 @@ fn value_sets() -> Vec<Vec<String>> {
         &["--set=existingSecret=mine"],
         &[&every_kind()],
         &["--values=tests/chart/values/everything.yaml"],
+        &["--values=tests/chart/values/collisions.yaml"],
         &["--set=rbac.create=false,rbac.aggregate=false,serviceAccount.create=false,crds.install=false"],
-        &["--set=metrics.enabled=false,podDisruptionBudget.enabled=false,uninstallHook.enabled=false"],
+        &["--set=metrics.enabled=false,podDisruptionBudget.enabled=false,uninstallHook.enabled=false,guard.enabled=false"],
     ]
     .iter()
     .map(|set| set.iter().map(|&arg| arg.to_owned()).collect())

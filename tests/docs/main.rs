@@ -15,6 +15,7 @@ use clap::CommandFactory;
 use engine::reasons;
 use outrider::cli::Cli;
 use outrider::config;
+use outrider::server::Limits;
 
 /// Compares with the file, or writes it when `UPDATE_GOLDEN=1`.
 fn hold(path: &str, expected: &str) {
@@ -116,6 +117,29 @@ fn pages_of_the_workshop_show_the_samples() {
             kind.name
         );
     }
+}
+
+/// What the page on security says of limits is what the server goes by.
+#[test]
+fn limits_on_the_security_page_are_those_of_the_code() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/security.md")).unwrap();
+    let limits = Limits::default();
+    let with_the_charts = Limits::within(Some(256 << 20));
+    let mebibytes = |bytes: usize| format!("{} MiB", bytes >> 20);
+    for claim in [
+        format!("bodies up to {}, ", mebibytes(limits.body)),
+        format!("{} of bodies at one time", mebibytes(limits.body_memory)),
+        format!("{} decisions at one time", limits.in_flight),
+        format!("{},{:03} connections, ", limits.connections / 1000, limits.connections % 1000),
+        format!("{} s for a handshake", limits.handshake.as_secs()),
+        format!("{} s for the head of the first request", limits.first_request.as_secs()),
+        format!("{} with the chart's 256 MiB", with_the_charts.connections),
+    ] {
+        assert!(page.contains(&claim), "docs/security.md does not say: {claim}");
+    }
+    assert_eq!(with_the_charts.body_memory, (256 << 20) / 4);
+    let values = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/outrider/values.yaml")).unwrap();
+    assert!(values.contains("    memory: 256Mi\n"));
 }
 
 /// Acceptance check 42, as far as it is about help.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider, outrider_on, service_account_of};
 use crate::replicas::CONFIGURATIONS;
-use crate::room::{REGISTERING, USER};
+use crate::room::{USER, may_register};
 use crate::toy_webhook::ToyWebhook;
 
 const KINDS: &str = "--enable-kinds=*";
@@ -55,7 +55,7 @@ impl Stage {
     fn set_up() -> Self {
         let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
         let account = service_account_of(&cluster, &[KINDS]);
-        cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
+        may_register(&cluster);
         let file = cluster.dir().join("outrider.yaml");
         fs::write(&file, CONFIG).unwrap();
         let config = format!("--config={}", file.display());

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, install_of, service_account_of};
-use crate::room::REGISTERING;
+use crate::room::may_register;
 use crate::toy_webhook::{Begun, post};
 
 pub const KINDS: &str = "--enable-kinds=cronjob";
@@ -32,7 +32,7 @@ fn stage() -> &'static Stage {
     STAGE.get_or_init(|| {
         let cluster = bare_cluster();
         let account = service_account_of(&cluster, &[KINDS]);
-        cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
+        may_register(&cluster);
         let outrider = Outrider::registered_as(&cluster, &account, &[KINDS]);
         registered(&cluster, &outrider);
         Stage { cluster, outrider }

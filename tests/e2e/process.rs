@@ -81,7 +81,7 @@ pub fn install_of(cluster: &Cluster, flags: &[&str]) {
     cluster.wait_for_definitions().unwrap();
 }
 
-/// Makes the namespace and the roles of a deployment; the kubeconfig has these rights and no others.
+/// Makes the namespace, the roles and the policies of a deployment; the kubeconfig has these rights and no others.
 pub fn service_account(cluster: &Cluster) -> PathBuf {
     service_account_of(cluster, &[])
 }
@@ -89,8 +89,10 @@ pub fn service_account(cluster: &Cluster) -> PathBuf {
 /// The same for a deployment with these flags.
 pub fn service_account_of(cluster: &Cluster, flags: &[&str]) -> PathBuf {
     cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
-    let rbac = outrider(&[&["manifests", "rbac"], flags].concat());
-    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&rbac)).unwrap();
+    for part in ["rbac", "policies"] {
+        let part = outrider(&[&["manifests", part], flags].concat());
+        cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&part)).unwrap();
+    }
     let groups = ["system:serviceaccounts", "system:serviceaccounts:outrider-system", "system:authenticated"];
     cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider", &groups).unwrap()
 }

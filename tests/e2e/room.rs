@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use cluster::{Cluster, Namespace, Options, Output};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, install, service_account};
+use crate::process::{Outrider, eventually, install, outrider, service_account};
 
 /// Who Outrider is for the API server.
 pub const USER: &str = "system:serviceaccount:outrider-system:outrider";
 
 /// What `--register-webhooks` needs beyond the printed roles, for a process outside the cluster.
-pub const REGISTERING: &str = r"
+const REGISTERING: &str = r"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: registering}
@@ -30,6 +30,14 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: register
 subjects: [{kind: ServiceAccount, name: outrider, namespace: outrider-system}]
 ";
 
+/// Gives the account what a process outside the cluster has that registers itself: further rights, and no policies that keep them
+/// from being used.
+pub fn may_register(cluster: &Cluster) {
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
+    let policies = outrider(&["manifests", "policies"]);
+    cluster.kubectl_ok(&["delete", "-f", "-"], Some(&policies)).unwrap();
+}
+
 /// A whole cluster, and one Outrider outside it with the printed roles. Both end with the test process.
 pub struct Stage {
     pub cluster: Cluster,
@@ -41,7 +49,7 @@ impl Stage {
         let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
         install(&cluster);
         let account = service_account(&cluster);
-        cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
+        may_register(&cluster);
         let outrider = Outrider::registered_as(&cluster, &account, &["--leader-elect"]);
         outrider.ready();
         let registered = ["get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name"];

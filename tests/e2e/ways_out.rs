@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider, outrider_on};
 use crate::replicas::{CONFIGURATIONS, get, has_ca_bundles, small_cluster, webhooks_at};
-use crate::room::{POD, REGISTERING, SET};
+use crate::room::{POD, SET, may_register};
 
 const SERVICE: &str = "
 apiVersion: v1
@@ -200,7 +200,7 @@ fn uninstall(cluster: &Cluster) {
 #[ignore = "needs a control plane: make test"]
 fn a_process_that_registers_itself_leaves_a_broken_glass_alone() {
     let (cluster, account) = small_cluster();
-    cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
+    may_register(&cluster);
     let urls = || get(&cluster, &[CONFIGURATIONS]).to_string();
     let start = || {
         let process = Outrider::registered_as(&cluster, &account, &[]);

@@ -11,7 +11,7 @@ use cluster::{Cluster, Namespace, Options};
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, install_of, service_account_of};
-use crate::room::{REGISTERING, USER};
+use crate::room::{USER, may_register};
 use crate::toy_webhook::{Begun, ToyWebhook};
 
 const KINDS: &str = "--enable-kinds=simpledeployment,welcome";
@@ -29,7 +29,7 @@ impl Stage {
         let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
         install_of(&cluster, &[kinds]);
         let account = service_account_of(&cluster, &[kinds]);
-        cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
+        may_register(&cluster);
         let outrider = Outrider::registered_as(&cluster, &account, &[kinds, "--leader-elect"]);
         outrider.ready();
         let registered = ["get", "validatingwebhookconfigurations", "-o", "name"];

@@ -12,3 +12,4 @@ mod review;
 mod run;
 mod serve;
 mod standalone;
+mod terminal;

@@ -354,6 +354,47 @@ async fn a_first_pair_is_judged_only_by_what_is_known_of_those_who_ask() {
     }
 }
 
+/// In place of a file, what a read of would wait for ever, or never end.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_no_file_shows_in_readiness_and_following_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let fifo = |name: &str| {
+        let made = std::process::Command::new("mkfifo").arg(path(name)).status().unwrap();
+        assert!(made.success());
+    };
+    let authority = authority();
+    let readiness = Readiness::default();
+    fifo("tls.crt");
+    let follower = Follower::of(dir.path(), Resolver::empty(), &readiness);
+    follower.says("tls.crt: it is a FIFO, and no regular file").await;
+    assert!(!readiness.is_ready());
+
+    std::fs::remove_file(path("tls.crt")).unwrap();
+    let (certificate, key) = pem_pair(&authority);
+    write(dir.path(), &certificate, &key);
+    let first = follower.another_than(&[]).await;
+    until("it is ready", || readiness.is_ready()).await;
+
+    // The authorities count as well: they are not what a public authority leaves out.
+    fifo("ca.crt");
+    follower.says("the newest is not usable: cannot read").await;
+    assert!(readiness.is_ready() && leaf_of(&follower.resolver) == first);
+    std::fs::remove_file(path("ca.crt")).unwrap();
+    until("the same files are in order again", || follower.detail().is_empty()).await;
+
+    std::os::unix::fs::symlink("/dev/zero", path("ca.crt")).unwrap();
+    follower.says("ca.crt: it is a device, and no regular file").await;
+    std::fs::remove_file(path("ca.crt")).unwrap();
+    std::fs::write(path("tls.key"), vec![b'a'; (1 << 20) + 1]).unwrap();
+    follower.says("tls.key: it holds more than 1 MiB").await;
+    let (certificate, key) = pem_pair(&authority);
+    write(dir.path(), &certificate, &key);
+    follower.another_than(&first).await;
+    until("nothing is said any more", || follower.detail().is_empty()).await;
+}
+
 #[tokio::test]
 async fn a_directory_that_comes_late_is_found() {
     let dir = tempfile::tempdir().unwrap();

@@ -153,3 +153,61 @@ async fn a_client_authority_lets_in_only_its_own() {
         assert!(unknown.reply().await.is_err());
     }
 }
+
+/// Whether a client of this authority is let in.
+async fn lets_in(server: &TestServer, clients: &Authority) -> bool {
+    let (certificate, key) = client_certificate(clients);
+    let config = client::config(server.authority.certificate_pem(), Some((&certificate, &key)), &[]);
+    let Ok(mut client) = Client::connect_with(server.webhook, config).await else { return false };
+    let sent = client.send("POST", &path("allow"), "", b"").await;
+    sent.is_ok() && client.reply().await.is_ok()
+}
+
+async fn eventually(what: &str, server: &TestServer, clients: &Authority, expected: bool) {
+    let waiting = async {
+        while lets_in(server, clients).await != expected {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_ok(), "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_client_authorities_is_followed() {
+    let (old, new) = (authority(), authority());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("client-ca.crt");
+    let put = |text: &str| {
+        std::fs::write(dir.path().join("next"), text).unwrap();
+        std::fs::rename(dir.path().join("next"), &file).unwrap();
+    };
+    put(old.certificate_pem());
+    let server = TestServer::with(Setup { client_ca: Some(file.clone()), ..Setup::default() }).await;
+    assert!(lets_in(&server, &old).await && !lets_in(&server, &new).await);
+
+    put(&format!("{}{}", old.certificate_pem(), new.certificate_pem()));
+    eventually("both are let in", &server, &new, true).await;
+    assert!(lets_in(&server, &old).await);
+
+    // What cannot be used leaves the last good ones, and shows.
+    let said = |expected: &str| {
+        let checks = server.readiness.checks();
+        checks.iter().any(|check| check.name == "client CA" && check.open && check.detail.contains(expected))
+    };
+    for (text, expected) in [("", "it holds no certificate"), ("-----BEGIN CERTIFICATE-----\nAAAA\n", "is not usable")]
+    {
+        put(text);
+        let waiting = async {
+            while !said(expected) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_ok(), "{expected}");
+        assert!(lets_in(&server, &old).await && lets_in(&server, &new).await);
+    }
+
+    put(new.certificate_pem());
+    eventually("the old one is let in no more", &server, &old, false).await;
+    assert!(lets_in(&server, &new).await);
+    assert!(server.readiness.checks().iter().all(|check| check.detail.is_empty()));
+}

@@ -12,19 +12,38 @@
 {{- /* The component keeps the pods of hooks out of the Service and the Deployment. */}}
 {{- define "outrider.selectorLabels" -}}
 app.kubernetes.io/name: outrider
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: webhook
 {{- end }}
 
-{{- define "outrider.labels" -}}
-app.kubernetes.io/name: outrider
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{- /* The maps of a list as one, in which no key stands twice: the later map wins. `merge` would take an empty text for none. */}}
+{{- define "outrider.merged" -}}
+{{- $all := dict }}
+{{- range . }}
+{{- range $key, $value := . | default dict }}
+{{- $_ := set $all $key $value }}
 {{- end }}
+{{- end }}
+{{- with $all }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "outrider.ownLabels" -}}
+app.kubernetes.io/name: outrider
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
+{{- end }}
+
+{{- define "outrider.labels" -}}
+{{- include "outrider.labelsWith" (dict "root" .) }}
+{{- end }}
+
+{{- /* Labels of an object that has others beside: `theirs` of the values, which win over commonLabels, and `ours`, which win over all. */}}
+{{- define "outrider.labelsWith" -}}
+{{- include "outrider.merged" (list .root.Values.commonLabels .theirs (include "outrider.ownLabels" .root | fromYaml) .ours) }}
 {{- end }}
 
 {{- define "outrider.serviceAccountName" -}}
@@ -69,7 +88,7 @@ imagePullSecrets:
 
 {{- define "outrider.certificateAnnotation" -}}
 {{- if and (eq (include "outrider.certificates" .) "cert-manager") (not .Values.webhook.writeCaBundle) -}}
-cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/outrider-webhook
+cert-manager.io/inject-ca-from: {{ printf "%s/outrider-webhook" .Release.Namespace | quote }}
 {{- end }}
 {{- end }}
 
@@ -150,9 +169,9 @@ securityContext:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 containers:
-- name: {{ first $.args }}
-  image: {{ include "outrider.image" $root }}
-  imagePullPolicy: {{ .image.pullPolicy }}
+- name: {{ first $.args | quote }}
+  image: {{ include "outrider.image" $root | quote }}
+  imagePullPolicy: {{ .image.pullPolicy | quote }}
   args: {{ toJson $.args }}
   {{- with .resources }}
   resources:
@@ -176,10 +195,9 @@ tolerations:
 {{- /* Every object of a hook goes once the hook succeeded, and is made anew where one before was given up. */}}
 {{- define "outrider.hookMetadata" -}}
 labels:
-  {{- include "outrider.labels" .root | nindent 2 }}
-  app.kubernetes.io/component: {{ .component }}
+  {{- include "outrider.labelsWith" (dict "root" .root "ours" (dict "app.kubernetes.io/component" .component)) | nindent 2 }}
 annotations:
-  helm.sh/hook: {{ .hook }}
+  helm.sh/hook: {{ .hook | quote }}
   helm.sh/hook-weight: {{ .weight | quote }}
   helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}

@@ -17,10 +17,10 @@ use crate::metrics::Metrics;
 use crate::readiness::Gate;
 
 /// How often the directory is read although nothing was told of it: not every file system tells.
-const POLL: Duration = Duration::from_secs(5);
+pub const POLL: Duration = Duration::from_secs(5);
 
 /// Files that are written one after the other are read together.
-const GATHER: Duration = Duration::from_millis(200);
+pub const GATHER: Duration = Duration::from_millis(200);
 
 /// Who is told.
 pub struct Told {
@@ -164,7 +164,8 @@ impl FollowFiles {
     }
 }
 
-async fn changes(watch: &mut Option<DirectoryWatch>) {
+/// Waits until something happens in the directory; for ever where that is never told.
+pub async fn changes(watch: &mut Option<DirectoryWatch>) {
     match watch {
         Some(watch) => watch.changed().await,
         None => std::future::pending().await,

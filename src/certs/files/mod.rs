@@ -1,7 +1,8 @@
 //! Certificates from a directory with `tls.crt` and `tls.key`, and `ca.crt` if there is one, as a mounted Secret has them.
 
 mod follow;
-mod watch;
+pub mod read;
+pub mod watch;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use self::follow::{FollowFiles, Told};
+pub use self::follow::{FollowFiles, GATHER, POLL, Told, changes};
+use self::read::FileReader;
 use super::anchor::Anchor;
 use super::pair::{PairError, ServingPair};
 use super::resolver::Resolver;
@@ -120,6 +122,7 @@ pub struct CertificateFiles {
     dir: PathBuf,
     resolver: Arc<Resolver>,
     clients: Clients,
+    reader: FileReader,
     seen: Option<Read>,
     candidate: Option<Candidate>,
     in_use: Vec<Anchor>,
@@ -128,7 +131,15 @@ pub struct CertificateFiles {
 impl CertificateFiles {
     /// A directory that nobody has looked into yet.
     pub fn new(dir: impl Into<PathBuf>, resolver: Arc<Resolver>, clients: Clients) -> Self {
-        Self { dir: dir.into(), resolver, clients, seen: None, candidate: None, in_use: Vec::new() }
+        Self {
+            dir: dir.into(),
+            resolver,
+            clients,
+            reader: FileReader::default(),
+            seen: None,
+            candidate: None,
+            in_use: Vec::new(),
+        }
     }
 
     /// Looks. Nothing is served anew before [`CertificateFiles::swap`].
@@ -137,11 +148,13 @@ impl CertificateFiles {
     /// [`FilesError`] for files that cannot be read or used. Files that were refused once are not judged again until they
     /// change or, for a certificate that is not valid yet, their time has come.
     pub async fn look(&mut self, now: Timestamp) -> Result<Found, FilesError> {
-        let read = Read {
-            certificate: read(self.dir.join("tls.crt")).await?,
-            key: read(self.dir.join("tls.key")).await?,
-            // Public authorities leave it out.
-            authorities: read(self.dir.join("ca.crt")).await.unwrap_or_default(),
+        let read = match self.read().await {
+            Ok(read) => read,
+            Err(error) => {
+                // The same files are judged again when they are back: until then, nothing says that they are in order.
+                self.seen = None;
+                return Err(error);
+            }
         };
         if self.seen.as_ref() == Some(&read) {
             return Ok(Found::Unchanged);
@@ -154,6 +167,22 @@ impl CertificateFiles {
         self.candidate = None;
         self.candidate = Some(judged?);
         Ok(Found::New)
+    }
+
+    async fn read(&self) -> Result<Read, FilesError> {
+        let certificate = self.file("tls.crt").await?;
+        let key = self.file("tls.key").await?;
+        let authorities = match self.file("ca.crt").await {
+            // Public authorities leave it out.
+            Err(FilesError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
+            read => read?,
+        };
+        Ok(Read { certificate, key, authorities })
+    }
+
+    async fn file(&self, name: &str) -> Result<Vec<u8>, FilesError> {
+        let path = self.dir.join(name);
+        self.reader.read(path.clone()).await.map_err(|source| FilesError::Read { path, source })
     }
 
     fn judge(&self, read: &Read, now: Timestamp) -> Result<Candidate, FilesError> {
@@ -222,8 +251,4 @@ impl CertificateFiles {
 /// The names of a certificate, for people.
 pub fn listed(names: &[String]) -> String {
     if names.is_empty() { "no name, as it has no subjectAltName".to_owned() } else { names.join(", ") }
-}
-
-async fn read(path: PathBuf) -> Result<Vec<u8>, FilesError> {
-    tokio::fs::read(&path).await.map_err(|source| FilesError::Read { path, source })
 }

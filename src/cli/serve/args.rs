@@ -98,7 +98,7 @@ pub struct ListenArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub enable_http2: bool,
-    /// Require a client certificate that an authority in this file signed
+    /// Require a client certificate that an authority in this file signed; a change of it counts from the next connection on
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
 }

@@ -165,7 +165,7 @@ fn certificates(args: &ServeArgs, registers: bool) -> Result<Certificates, Clust
             let flags = &args.certificates;
             if registers {
                 let path = flags.cert_dir.join("ca.crt");
-                std::fs::read(&path).map_err(|source| ClusterError::Bundle { path, source })?;
+                crate::certs::files::read::read(&path).map_err(|source| ClusterError::Bundle { path, source })?;
             }
             Ok(Certificates::Files { dir: flags.cert_dir.clone(), write_ca_bundle: flags.write_ca_bundle })
         }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Number, Value};
 
 use super::resolve::{Scalar, number_of_float, resolve};
+use crate::visible::is_hidden;
 
 /// A key with more bytes gets the form `? key`: a plain one must end within 1024 characters (YAML 1.2.2, 7.4.2).
 const LONGEST_SIMPLE_KEY: usize = 1000;
@@ -157,7 +158,8 @@ fn may_resolve(text: &str) -> bool {
 
 /// Neither a control character nor a line break of YAML 1.1 or 1.2, and visible.
 fn is_printable(character: char) -> bool {
-    matches!(character, ' '..='~' | '\u{a1}'..='\u{2027}' | '\u{202a}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
+    !is_hidden(character)
+        && matches!(character, ' '..='~' | '\u{a1}'..='\u{2027}' | '\u{202a}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
 }
 
 /// Several lines that a block scalar holds exactly.

@@ -18,6 +18,14 @@ metadata:
     kubernetes.io/os: linux
     kubernetes.io/arch: amd64
     type: kwok
+status:
+  # What kwok gives a node that names nothing, and the storage that a kubelet would find.
+  allocatable: &resources
+    cpu: 1k
+    memory: 1Ti
+    pods: 1M
+    ephemeral-storage: 1Ti
+  capacity: *resources
 "
     )
 }

@@ -1,0 +1,188 @@
+//! What the service account may write, as CEL.
+
+use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
+
+use super::cel::{field, list, same_but, text};
+use super::{CHOSEN, ON_DEMAND};
+use crate::certs::ca_bundle::object::RETIRING;
+use crate::manager::{break_glass, fail_open, narrow};
+use crate::names::SERVICE;
+use crate::server::webhooks::CONVERT_PATH;
+use crate::workshop::Kinds;
+
+/// Fields of metadata that the API server keeps, and annotations, which have a rule of their own.
+const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
+
+/// What an entry of an on-demand configuration may be about. Nothing here holds a secret of others.
+const RESOURCES: [&str; 8] = [
+    "events",
+    "namespaces",
+    "persistentvolumeclaims",
+    "pods",
+    "pods/binding",
+    "pods/ephemeralcontainers",
+    "pods/resize",
+    "services",
+];
+/// Events are served in two groups.
+const GROUPS: [&str; 2] = ["", "events.k8s.io"];
+
+/// Expressions of a policy.
+pub struct Rules {
+    /// In the order in which they are used.
+    pub variables: Vec<Variable>,
+    /// All of them must hold.
+    pub validations: Vec<Validation>,
+}
+
+/// Of mutating and validating webhook configurations.
+pub fn of_webhooks() -> Rules {
+    let annotations = [break_glass::ANNOTATION, RETIRING, fail_open::ANNOTATION];
+    let mut variables = annotation_variables(&annotations);
+    variables.extend([
+        variable("old", field("oldObject", "webhooks", "[]")),
+        variable("new", field("object", "webhooks", "[]")),
+        variable("freeOfEntry", list(&["clientConfig", "failurePolicy", "matchConditions"])),
+        variable("onDemand", format!("request.name in {}", list(&ON_DEMAND))),
+    ]);
+    variables
+        .extend(CHOSEN.into_iter().zip([list(&GROUPS), list(&RESOURCES)]).map(|(name, list)| variable(name, list)));
+    let mut validations = common(&annotations, "webhooks");
+    validations.extend([
+        on_update(
+            &format!("variables.onDemand || (variables.new.map(n, n.name) == variables.old.map(o, o.name) && {})", entries()),
+            "of an entry only caBundle, failurePolicy and the match condition outrider.dev/narrow may change, and no entry may \
+             come or go",
+        ),
+        on_update(
+            &format!("!variables.onDemand || variables.new.all(n, n in variables.old || ({}))", on_demand_entry("n")),
+            &format!(
+                "a new or changed on-demand entry calls the Service {SERVICE} and names resources of the list in this policy"
+            ),
+        ),
+    ]);
+    Rules { variables, validations }
+}
+
+/// Every entry is as it was, but for what is ours to write.
+fn entries() -> String {
+    let conditions = |entry: &str| {
+        let all = field(entry, "matchConditions", "[]");
+        format!("{all}.filter(c, c.name != {})", text(narrow::CONDITION))
+    };
+    let entry = same_but("n", "o", "variables.freeOfEntry");
+    let client = same_but("n.clientConfig", "o.clientConfig", "['caBundle']");
+    let (new, old) = (conditions("n"), conditions("o"));
+    format!("variables.new.all(n, variables.old.exists(o, o.name == n.name && {entry} && {client} && {new} == {old}))")
+}
+
+fn on_demand_entry(entry: &str) -> String {
+    let client = calls_us(&format!("{entry}.clientConfig"));
+    let rules = field(entry, "rules", "[]");
+    format!(
+        "{client} && {rules}.all(r, r.apiGroups.all(g, g in variables.groups) && r.resources.all(x, x in variables.resources))"
+    )
+}
+
+/// Of custom resource definitions.
+pub fn of_definitions() -> Rules {
+    let annotations = [RETIRING];
+    let ours = Kinds::all().converted();
+    let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
+    let conversion = |object: &str| field(object, "spec.conversion", "{}");
+    let mut variables = annotation_variables(&annotations);
+    variables.extend([
+        variable("old", conversion("oldObject")),
+        variable("new", conversion("object")),
+        variable("oldWebhook", field("variables.old", "webhook", "{}")),
+        variable("newWebhook", field("variables.new", "webhook", "{}")),
+        variable("oldClient", field("variables.oldWebhook", "clientConfig", "{}")),
+        variable("newClient", field("variables.newWebhook", "clientConfig", "{}")),
+    ]);
+    let mut validations = common(&annotations, "spec");
+    validations.extend([
+        on_update(&format!("request.name in {}", list(&ours)), "it is none of the definitions that Outrider converts"),
+        on_update(
+            &same_but("object.spec", "oldObject.spec", "['conversion']"),
+            "of a definition only spec.conversion may change",
+        ),
+        on_update(
+            &conversion_rule(),
+            &format!("conversion calls the Service {SERVICE}, or is as it was but for caBundle"),
+        ),
+    ]);
+    Rules { variables, validations }
+}
+
+/// A process outside the cluster may have left its address there, which is turned back to the Service.
+fn conversion_rule() -> String {
+    let outside = same_but("variables.new", "variables.old", "['webhook']");
+    let webhook = same_but("variables.newWebhook", "variables.oldWebhook", "['clientConfig']");
+    let client = same_but("variables.newClient", "variables.oldClient", "['caBundle']");
+    let calls_us = calls_us("variables.newClient");
+    let path = text(CONVERT_PATH);
+    format!(
+        "({outside} && {webhook} && {client}) || (variables.new.all(k, k in ['strategy', 'webhook']) && \
+         variables.new.strategy == 'Webhook' && variables.newWebhook.all(k, k in ['clientConfig', 'conversionReviewVersions']) && \
+         {calls_us} && variables.newClient.service.path == {path})"
+    )
+}
+
+/// Whether a client configuration calls our Service, and names nothing else.
+fn calls_us(client: &str) -> String {
+    format!(
+        "{client}.all(k, k in ['caBundle', 'service']) && has({client}.service) && {client}.service.name == {} && \
+         {client}.service.namespace == variables.ownNamespace",
+        text(SERVICE)
+    )
+}
+
+fn annotation_variables(own: &[&str]) -> Vec<Variable> {
+    vec![
+        variable("freeOfMetadata", list(&FREE_METADATA)),
+        variable("oldAnnotations", field("oldObject", "metadata.annotations", "{}")),
+        variable("newAnnotations", field("object", "metadata.annotations", "{}")),
+        variable("ownAnnotations", list(own)),
+    ]
+}
+
+/// What holds for every object: `content` is the field that further rules are about.
+fn common(annotations: &[&str], content: &str) -> Vec<Validation> {
+    let annotations = format!("of the annotations only {} may change", annotations.join(", "));
+    vec![
+        Validation {
+            expression: "request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource == '')"
+                .to_owned(),
+            message: Some(refusal(
+                "it may be updated, and neither created nor deleted, and its status is the API server's",
+            )),
+            ..Validation::default()
+        },
+        on_update(&same_but("object", "oldObject", &list(&["metadata", content])), "no other field may change"),
+        on_update(
+            &same_but("object.metadata", "oldObject.metadata", "variables.freeOfMetadata"),
+            "of its metadata only annotations may change",
+        ),
+        on_update(
+            &same_but("variables.newAnnotations", "variables.oldAnnotations", "variables.ownAnnotations"),
+            &annotations,
+        ),
+    ]
+}
+
+/// Other operations are refused by a rule of their own, which then is the only one that speaks.
+fn on_update(expression: &str, message: &str) -> Validation {
+    Validation {
+        expression: format!("request.operation != 'UPDATE' || ({expression})"),
+        message: Some(refusal(message)),
+        ..Validation::default()
+    }
+}
+
+fn refusal(rule: &str) -> String {
+    format!("Outrider's service account may not do this: {rule}")
+}
+
+fn variable(name: &str, expression: String) -> Variable {
+    Variable { name: name.to_owned(), expression }
+}

@@ -1,0 +1,334 @@
+//! What the policies let the service account write. The account is bound to `cluster-admin` here, so that nothing else refuses.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::{Cluster, Options};
+use jiff::Timestamp;
+use outrider::certs::Authority;
+use serde_json::{Value, json};
+
+use crate::process::{eventually, install_of, outrider, outrider_on, service_account_of};
+use crate::room::USER;
+
+const KINDS: &str = "--enable-kinds=*";
+const MUTATING: &str = "mutatingwebhookconfiguration/outrider-mutating";
+const VALIDATING: &str = "validatingwebhookconfiguration/outrider-validating";
+const ON_DEMAND: &str = "mutatingwebhookconfiguration/outrider-on-demand-mutating";
+const DEFINITION: &str = "customresourcedefinition/cronjobs.batch.outrider.dev";
+
+/// A change, and whether it is allowed or what the refusal says.
+type Row = (&'static str, Value, Result<(), &'static str>);
+
+const ONLY: &str = "only caBundle, failurePolicy and the match condition outrider.dev/narrow may change";
+const METADATA: &str = "of its metadata only annotations may change";
+const ANNOTATIONS: &str =
+    "of the annotations only outrider.dev/break-glass, outrider.dev/ca-retiring, outrider.dev/fail-open";
+const NOT_OURS: &str = "a new or changed on-demand entry calls the Service outrider-webhook";
+
+fn add(path: &str, value: impl Into<Value>) -> Value {
+    let value = value.into();
+    json!([{"op": "add", "path": path, "value": value}])
+}
+
+fn remove(path: &str) -> Value {
+    json!([{"op": "remove", "path": path}])
+}
+
+fn narrow() -> Value {
+    json!({"name": "outrider.dev/narrow", "expression": "object.metadata.name != 'a'"})
+}
+
+/// Entry that calls a Service, for these rules.
+fn entry(name: &str, client: impl Into<Value>, groups: &[&str], resources: &[&str]) -> Value {
+    let client = client.into();
+    json!({
+        "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": client,
+        "rules": [{"apiGroups": groups, "apiVersions": ["*"], "operations": ["*"], "resources": resources}],
+    })
+}
+
+fn our_service() -> Value {
+    json!({"service": {"name": "outrider-webhook", "namespace": "outrider-system", "path": "/mutate--v1-pod"}})
+}
+
+fn of_configurations() -> Vec<Row> {
+    let foreign = entry("thief.example.com", json!({"url": "https://thief.example.com"}), &["*"], &["*/*"]);
+    let own = entry("more.outrider.dev", our_service(), &[""], &["secrets"]);
+    vec![
+        ("caBundle is added", add("/webhooks/0/clientConfig/caBundle", json!("Cg==")), Ok(())),
+        ("failurePolicy is turned", add("/webhooks/0/failurePolicy", json!("Ignore")), Ok(())),
+        ("the condition is added", add("/webhooks/0/matchConditions/-", narrow()), Ok(())),
+        ("the condition of a person goes", remove("/webhooks/0/matchConditions/0"), Err(ONLY)),
+        (
+            "the condition of a person changes",
+            add("/webhooks/0/matchConditions/0/expression", json!("false")),
+            Err(ONLY),
+        ),
+        (
+            "another condition is added",
+            add("/webhooks/0/matchConditions/-", json!({"name": "mine", "expression": "false"})),
+            Err(ONLY),
+        ),
+        ("break-glass is noted", add("/metadata/annotations/outrider.dev~1break-glass", json!("{}")), Ok(())),
+        ("fail-open is noted", add("/metadata/annotations/outrider.dev~1fail-open", json!("{}")), Ok(())),
+        (
+            "authorities that retire are noted",
+            add("/metadata/annotations/outrider.dev~1ca-retiring", json!("{}")),
+            Ok(()),
+        ),
+        ("another annotation is added", add("/metadata/annotations/example.com~1a", json!("b")), Err(ANNOTATIONS)),
+        ("an annotation goes", remove("/metadata/annotations/example.com~1kept"), Err(ANNOTATIONS)),
+        ("all annotations go", remove("/metadata/annotations"), Err(ANNOTATIONS)),
+        (
+            "the injector is asked for another CA",
+            add("/metadata/annotations/cert-manager.io~1inject-ca-from", json!("default/mine")),
+            Err(ANNOTATIONS),
+        ),
+        ("a label is added", add("/metadata/labels/a", json!("b")), Err(METADATA)),
+        ("the labels go", remove("/metadata/labels"), Err(METADATA)),
+        ("a finalizer is added", add("/metadata/finalizers", json!(["example.com/held"])), Err(METADATA)),
+        (
+            "an owner is added",
+            add("/metadata/ownerReferences", json!([{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "b"}])),
+            Err(METADATA),
+        ),
+        ("an entry with a foreign URL is added", add("/webhooks/-", foreign), Err(ONLY)),
+        ("an entry of ours is added", add("/webhooks/-", own), Err(ONLY)),
+        ("an entry goes", remove("/webhooks/1"), Err(ONLY)),
+        ("all entries go", remove("/webhooks"), Err(ONLY)),
+        ("two entries change places", json!([{"op": "move", "from": "/webhooks/0", "path": "/webhooks/1"}]), Err(ONLY)),
+        ("an entry is renamed", add("/webhooks/0/name", json!("a.outrider.dev")), Err(ONLY)),
+        (
+            "an entry calls a URL",
+            add("/webhooks/0/clientConfig", json!({"url": "https://thief.example.com"})),
+            Err(ONLY),
+        ),
+        ("an entry calls another Service", add("/webhooks/0/clientConfig/service/name", json!("thief")), Err(ONLY)),
+        (
+            "an entry calls another namespace",
+            add("/webhooks/0/clientConfig/service/namespace", json!("thief")),
+            Err(ONLY),
+        ),
+        ("an entry calls another port", add("/webhooks/0/clientConfig/service/port", json!(444)), Err(ONLY)),
+        ("an entry calls another path", add("/webhooks/0/clientConfig/service/path", json!("/a")), Err(ONLY)),
+        ("resources are widened", add("/webhooks/0/rules/0/resources/-", json!("secrets")), Err(ONLY)),
+        ("groups are widened", add("/webhooks/0/rules/0/apiGroups", json!(["*"])), Err(ONLY)),
+        ("operations are widened", add("/webhooks/0/rules/0/operations", json!(["*"])), Err(ONLY)),
+        ("the scope is widened", add("/webhooks/0/rules/0/scope", json!("*")), Err(ONLY)),
+        (
+            "a rule is added",
+            add(
+                "/webhooks/0/rules/-",
+                json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}),
+            ),
+            Err(ONLY),
+        ),
+        ("the rules go", remove("/webhooks/0/rules"), Err(ONLY)),
+        ("the excluded namespaces go", remove("/webhooks/0/namespaceSelector"), Err(ONLY)),
+        ("labels are selected", add("/webhooks/0/objectSelector", json!({"matchLabels": {"a": "b"}})), Err(ONLY)),
+        ("the time-out is raised", add("/webhooks/0/timeoutSeconds", json!(30)), Err(ONLY)),
+        ("other versions match", add("/webhooks/0/matchPolicy", json!("Exact")), Err(ONLY)),
+        ("side effects are declared", add("/webhooks/0/sideEffects", json!("NoneOnDryRun")), Err(ONLY)),
+        ("other reviews are taken", add("/webhooks/0/admissionReviewVersions", json!(["v1", "v1beta1"])), Err(ONLY)),
+    ]
+}
+
+fn of_on_demand() -> Vec<Row> {
+    let with = |client: Value, groups: &[&str], resources: &[&str]| {
+        add("/webhooks", json!([entry("a.policy.outrider.dev", client, groups, resources)]))
+    };
+    let beside_url = json!({"url": "https://thief.example.com", "caBundle": "Cg=="});
+    let of = |name: &str, namespace: &str| json!({"service": {"name": name, "namespace": namespace}});
+    vec![
+        ("pods", with(our_service(), &[""], &["pods", "pods/resize", "pods/ephemeralcontainers"]), Ok(())),
+        ("events of both groups", with(our_service(), &["", "events.k8s.io"], &["events"]), Ok(())),
+        ("an entry goes", remove("/webhooks/0"), Ok(())),
+        ("a URL", with(beside_url, &[""], &["pods"]), Err(NOT_OURS)),
+        ("another Service", with(of("thief", "outrider-system"), &[""], &["pods"]), Err(NOT_OURS)),
+        ("another namespace", with(of("outrider-webhook", "default"), &[""], &["pods"]), Err(NOT_OURS)),
+        ("Secrets", with(our_service(), &[""], &["pods", "secrets"]), Err(NOT_OURS)),
+        ("everything", with(our_service(), &["*"], &["*/*"]), Err(NOT_OURS)),
+        ("every subresource of pods", with(our_service(), &[""], &["pods/*"]), Err(NOT_OURS)),
+        ("pods of every group", with(our_service(), &["*"], &["pods"]), Err(NOT_OURS)),
+        ("a label", add("/metadata/labels", json!({"a": "b"})), Err(METADATA)),
+        ("an annotation", add("/metadata/annotations", json!({"a": "b"})), Err(ANNOTATIONS)),
+    ]
+}
+
+fn of_definitions() -> Vec<Row> {
+    const SPEC: &str = "only spec.conversion may change";
+    const CONVERSION: &str = "conversion calls the Service outrider-webhook";
+    let authority = Authority::create("a", Duration::from_secs(3600), Timestamp::now()).unwrap();
+    let bundle = STANDARD.encode(authority.certificate_pem());
+    let client = "/spec/conversion/webhook/clientConfig";
+    let at = |field: &str| format!("{client}/{field}");
+    vec![
+        ("caBundle is added", add(&at("caBundle"), json!(bundle)), Ok(())),
+        (
+            "authorities that retire are noted",
+            add("/metadata/annotations", json!({"outrider.dev/ca-retiring": "{}"})),
+            Ok(()),
+        ),
+        ("another Service converts", add(&at("service/name"), json!("thief")), Err(CONVERSION)),
+        ("another namespace converts", add(&at("service/namespace"), json!("default")), Err(CONVERSION)),
+        ("another path converts", add(&at("service/path"), json!("/mutate--v1-pod")), Err(CONVERSION)),
+        ("a URL converts", add(client, json!({"url": "https://thief.example.com"})), Err(CONVERSION)),
+        ("nothing converts", add("/spec/conversion", json!({"strategy": "None"})), Err(CONVERSION)),
+        ("a schema changes", add("/spec/versions/0/schema/openAPIV3Schema/description", json!("a")), Err(SPEC)),
+        ("a version is not served", add("/spec/versions/1/served", json!(false)), Err(SPEC)),
+        ("a short name is added", add("/spec/names/shortNames", json!(["po"])), Err(SPEC)),
+        ("a label is added", add("/metadata/labels", json!({"a": "b"})), Err(METADATA)),
+        ("a finalizer is added", add("/metadata/finalizers", json!(["example.com/held"])), Err(METADATA)),
+        (
+            "an annotation is added",
+            add("/metadata/annotations", json!({"a": "b"})),
+            Err("outrider.dev/ca-retiring may change"),
+        ),
+    ]
+}
+
+/// What the account is told; nothing is stored.
+fn tried(cluster: &Cluster, args: &[&str], input: Option<&str>) -> Result<(), String> {
+    let account = format!("--as={USER}");
+    let output = cluster.kubectl(&[args, &["--dry-run=server", &account]].concat(), input).unwrap();
+    if output.success() { Ok(()) } else { Err(output.stderr) }
+}
+
+/// Where the outcome is another than in the table.
+fn wrong(cluster: &Cluster, object: &str, rows: Vec<Row>) -> String {
+    let mut wrong = String::new();
+    for (what, patch, expected) in rows {
+        let found = tried(cluster, &["patch", object, "--type=json", "-p", &patch.to_string()], None);
+        let is_right = match (&found, expected) {
+            (Ok(()), Ok(())) => true,
+            (Err(found), Err(expected)) => found.contains("may not do this") && found.contains(expected),
+            _ => false,
+        };
+        if !is_right {
+            writeln!(wrong, "{object}: {what}: expected {expected:?}, found {found:?}").unwrap();
+        }
+    }
+    wrong
+}
+
+fn prepared() -> Cluster {
+    let options = Options { kwok: false, controller_manager: false, ..Options::default() };
+    let cluster = Cluster::start_with(&options).unwrap();
+    install_of(&cluster, &[KINDS]);
+    service_account_of(&cluster, &[KINDS]);
+    let admin = ["create", "clusterrolebinding", "too-much", "--clusterrole=cluster-admin"];
+    let account = "--serviceaccount=outrider-system:outrider";
+    cluster.kubectl_ok(&[&admin[..], &[account]].concat(), None).unwrap();
+    let apply = |text: &str| cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(text)).unwrap();
+    apply(&outrider(&["manifests", "webhooks", KINDS]));
+    let by_person = json!([
+        {"op": "add", "path": "/metadata/annotations", "value": {"example.com/kept": "yes"}},
+        {"op": "add", "path": "/webhooks/0/matchConditions", "value": [{"name": "theirs", "expression": "true"}]},
+    ])
+    .to_string();
+    for object in [MUTATING, VALIDATING] {
+        cluster.kubectl_ok(&["patch", object, "--type=json", "-p", &by_person], None).unwrap();
+    }
+    apply(
+        &json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "outrider-on-demand-mutating"},
+            "webhooks": [entry("b.policy.outrider.dev", our_service(), &[""], &["pods"])],
+        })
+        .to_string(),
+    );
+    eventually("the policies are in force", || {
+        [MUTATING, DEFINITION].iter().all(|object| tried(&cluster, &["delete", object], None).is_err())
+    });
+    cluster
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn the_account_changes_what_it_keeps_and_nothing_else() {
+    let cluster = prepared();
+    let mut found = String::new();
+    for object in [MUTATING, VALIDATING] {
+        found += &wrong(&cluster, object, of_configurations());
+    }
+    let never = vec![("is never asked again", add("/webhooks/0/reinvocationPolicy", json!("Never")), Err(ONLY))];
+    found += &wrong(&cluster, MUTATING, never);
+    found += &wrong(&cluster, ON_DEMAND, of_on_demand());
+    found += &wrong(&cluster, DEFINITION, of_definitions());
+    // RBAC names the definitions as well.
+    let notes = add("/metadata/annotations", json!({"outrider.dev/ca-retiring": "{}"}));
+    let foreign = vec![("it is another", notes, Err("it is none of the definitions that Outrider converts"))];
+    found += &wrong(&cluster, "customresourcedefinition/sidecarsets.apps.outrider.dev", foreign);
+    assert!(found.is_empty(), "{found}");
+    only_updates(&cluster);
+    everybody_else_is_free(&cluster);
+    a_large_configuration_is_within_the_budget(&cluster);
+    the_doctor_reads_them(&cluster);
+}
+
+/// The API server gives an expression so much to compute, and no more.
+fn a_large_configuration_is_within_the_budget(cluster: &Cluster) {
+    let names: Vec<String> = (0..400).map(|number| format!("a-namespace-with-a-long-name-{number}")).collect();
+    let selector =
+        json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}]});
+    let large = |number: usize| {
+        let mut large = entry(&format!("e{number}.outrider.dev"), our_service(), &[""], &["pods"]);
+        large["namespaceSelector"] = selector.clone();
+        large
+    };
+    let webhooks: Vec<Value> = (0..40).map(large).collect();
+    let patch = add("/webhooks", json!(webhooks)).to_string();
+    let file = cluster.dir().join("large.json");
+    std::fs::write(&file, patch).unwrap();
+    let by_person = ["patch", MUTATING, "--type=json", "--patch-file", file.to_str().unwrap()];
+    cluster.kubectl_ok(&by_person, None).unwrap();
+    let rows = vec![
+        ("caBundle of a large one is added", add("/webhooks/39/clientConfig/caBundle", json!("Cg==")), Ok(())),
+        ("the rules of a large one change", add("/webhooks/39/rules/0/resources", json!(["secrets"])), Err(ONLY)),
+    ];
+    assert_eq!(wrong(cluster, MUTATING, rows), "");
+}
+
+/// As the API server stores them, with what it fills in.
+fn the_doctor_reads_them(cluster: &Cluster) {
+    let count = || {
+        let doctor = outrider_on(&cluster.kubeconfig(), &["doctor", "--service-account=outrider", "--output=json"]);
+        doctor.stdout.matches("account-not-limited").count()
+    };
+    assert_eq!(count(), 0);
+    let binding = ["delete", "validatingadmissionpolicybinding", "outrider-guard-definitions"];
+    cluster.kubectl_ok(&binding, None).unwrap();
+    assert_eq!(count(), 1);
+}
+
+fn only_updates(cluster: &Cluster) {
+    let made = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "mine"},
+    });
+    let status = json!({"status": {"storedVersions": ["v1"]}}).to_string();
+    let refused = [
+        tried(cluster, &["delete", MUTATING], None),
+        tried(cluster, &["delete", VALIDATING], None),
+        tried(cluster, &["delete", ON_DEMAND], None),
+        tried(cluster, &["delete", DEFINITION], None),
+        tried(cluster, &["create", "-f", "-"], Some(&made.to_string())),
+        tried(cluster, &["apply", "--server-side", "-f", "-"], Some(&made.to_string())),
+        tried(cluster, &["patch", DEFINITION, "--subresource=status", "--type=merge", "-p", &status], None),
+    ];
+    for outcome in refused {
+        let said = outcome.unwrap_err();
+        assert!(said.contains("it may be updated, and neither created nor deleted"), "{said}");
+    }
+}
+
+fn everybody_else_is_free(cluster: &Cluster) {
+    let patch = add("/webhooks/0/timeoutSeconds", json!(30)).to_string();
+    for object in [MUTATING, VALIDATING] {
+        cluster.kubectl_ok(&["patch", object, "--type=json", "-p", &patch, "--dry-run=server"], None).unwrap();
+        cluster.kubectl_ok(&["delete", object, "--dry-run=server"], None).unwrap();
+    }
+    cluster.kubectl_ok(&["delete", DEFINITION, "--dry-run=server"], None).unwrap();
+}

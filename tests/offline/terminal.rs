@@ -1,0 +1,95 @@
+//! What commands print of other people's text does nothing to a terminal.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use engine::yaml;
+use serde_json::{Value, json};
+
+/// Clears the screen, sets the title, moves, begins a sequence in one character, turns the order of what follows.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;t\u{7}\r\u{8}\u{9b}31m\u{202e}";
+
+fn outrider(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_outrider")).args(args).output().unwrap()
+}
+
+fn acts_on_a_terminal(text: &str) -> bool {
+    text.chars().any(|character| {
+        (character.is_control() && !matches!(character, '\n' | '\t')) || ('\u{202a}'..='\u{202e}').contains(&character)
+    })
+}
+
+/// Both streams, which hold nothing of that kind.
+fn harmless(what: &str, output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(!acts_on_a_terminal(&stdout) && !acts_on_a_terminal(&stderr), "{what}: {stdout:?} {stderr:?}");
+    (stdout, stderr)
+}
+
+fn pod(annotation: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "annotations": {"a": annotation}},
+        "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+    })
+}
+
+/// Selects nothing.
+const SETS: &str = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: other}\n\
+    spec: {selector: {matchLabels: {app: other}}, containers: [{name: other, image: other}]}\n";
+
+#[test]
+fn names_of_files_and_texts_in_them_are_written_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let hostile_name = file(&format!("{HOSTILE}.yaml"), "a: [");
+    let missing = dir.path().join(format!("{HOSTILE}.none")).to_str().unwrap().to_owned();
+    let kind = file("kind.yaml", &json!({"apiVersion": HOSTILE, "kind": HOSTILE}).to_string());
+    let mut set =
+        json!({"apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "metadata": {"name": HOSTILE}});
+    set["spec"] = json!({HOSTILE: 1, "containers": [{"name": HOSTILE, "image": HOSTILE}]});
+    let set = file("set.yaml", &set.to_string());
+    let sets = file("sets.yaml", SETS);
+    let plain = file("pod.yaml", &pod("b").to_string());
+    let unknown = format!("--{HOSTILE}");
+    for args in [
+        &["render", "-f", &hostile_name, "--manifests", &sets][..],
+        &["render", "-f", &missing, "--manifests", &sets],
+        &["render", "-f", &kind, "--manifests", &sets],
+        &["render", "-f", &plain, "--manifests", &hostile_name],
+        &["render", "-f", &plain, "--manifests", &set],
+        &["review", "--manifests", &sets, &missing],
+        &["review", "--manifests", &sets, &hostile_name],
+        &["review", "--manifests", &sets, "--path", HOSTILE, &plain],
+        &["manifests", HOSTILE],
+        &["render", &unknown],
+        &["serve", "--config", &missing],
+        &["doctor", "--kubeconfig", &missing],
+    ] {
+        let output = outrider(args);
+        let (_, stderr) = harmless(&format!("{args:?}"), &output);
+        assert!(!stderr.is_empty(), "{args:?}: {output:?}");
+    }
+    let (_, stderr) = harmless("a missing file", &outrider(&["render", "-f", &missing, "--manifests", &sets]));
+    assert!(stderr.contains(r"\u001b[2J\u001b]0;t\u0007\u000d\u0008\u009b31m\u202e.none"), "{stderr}");
+}
+
+#[test]
+fn rendered_objects_keep_their_value() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, sets) = (dir.path().join("pod.json"), dir.path().join("sets.yaml"));
+    fs::write(&path, pod(HOSTILE).to_string()).unwrap();
+    fs::write(&sets, SETS).unwrap();
+    let render = |format: &str| {
+        let (path, sets) = (path.to_str().unwrap(), sets.to_str().unwrap());
+        let output = outrider(&["render", "-f", path, "--manifests", sets, "-o", format]);
+        assert!(output.status.success(), "{output:?}");
+        harmless(format, &output).0
+    };
+    assert_eq!(serde_json::from_str::<Value>(&render("json")).unwrap(), pod(HOSTILE));
+    assert_eq!(yaml::read(&render("yaml")).unwrap().remove(0).value, pod(HOSTILE));
+}
