@@ -17,3 +17,12 @@ pub const CA_SECRET: &str = "outrider-ca";
 
 /// Name of the lease that the leader holds, unless another is given.
 pub const LEASE: &str = concat!("outrider.", api_domain!());
+
+/// Annotation of a webhook configuration while break-glass is in force.
+pub const BREAK_GLASS: &str = concat!(api_domain!(), "/break-glass");
+
+/// Annotation of a webhook configuration that was turned to Ignore as nobody serves.
+pub const FAIL_OPEN: &str = concat!(api_domain!(), "/fail-open");
+
+/// Name of the match condition of the entry for pods.
+pub const NARROW: &str = concat!(api_domain!(), "/narrow");

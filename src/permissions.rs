@@ -32,6 +32,6 @@ pub fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> 
 }
 
 /// Owned strings of constants.
-fn texts(list: &[&str]) -> Vec<String> {
+pub fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|&text| text.to_owned()).collect()
 }

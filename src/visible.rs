@@ -1,22 +1,9 @@
 //! What a terminal shows as it is. Manifests and the names of files are other people's text: a terminal would carry out the
 //! sequences in them, which move the cursor, change what was printed before, or set the clipboard.
 
-use std::io::{self, Write};
+pub use engine::hidden::is_hidden;
 
-/// Whether a terminal acts on the character, or shows the text around it in another order. Line breaks and tabs are layout.
-pub const fn is_hidden(character: char) -> bool {
-    matches!(
-        character,
-        '\0'..='\u{8}'
-            | '\u{b}'..='\u{1f}'
-            | '\u{7f}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-    )
-}
+use std::io::{self, Write};
 
 /// Writes hidden characters as `\uXXXX`. In JSON, where they can only be in strings, that is the same value.
 pub struct Visible<W> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::manager::registration::Configuration;
 
 /// Annotation of a webhook configuration while break-glass is in force: a [`Record`] as JSON.
-pub const ANNOTATION: &str = concat!(api_domain!(), "/break-glass");
+pub use crate::names::BREAK_GLASS as ANNOTATION;
 
 const FIELD_MANAGER: &str = "outrider-break-glass";
 /// The policy by which requests pass while nobody answers.

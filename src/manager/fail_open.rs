@@ -19,7 +19,7 @@ use crate::manager::registration::Configuration;
 use crate::watch::deployment::SlimDeployment;
 
 /// Annotation of a webhook configuration that was turned to Ignore: when, and what each entry was before, as JSON.
-pub const ANNOTATION: &str = concat!(api_domain!(), "/fail-open");
+pub use crate::names::FAIL_OPEN as ANNOTATION;
 
 const FIELD_MANAGER: &str = "outrider-fail-open";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);

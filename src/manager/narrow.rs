@@ -19,7 +19,7 @@ use crate::watch::read_model::{Change, World};
 use engine::sidecarset::narrowing::{ALWAYS, Rule, step};
 
 /// Name of the condition.
-pub const CONDITION: &str = concat!(api_domain!(), "/narrow");
+pub use crate::names::NARROW as CONDITION;
 
 /// Owner of the condition in managedFields: another than of the rest, so that applying it gives up no other field.
 const FIELD_MANAGER: &str = "outrider-narrow";

@@ -12,7 +12,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use self::cel::text;
-use crate::manifests::{metadata, texts};
+use crate::manifests::metadata;
+use crate::permissions::texts;
 
 /// End of the name of the policy on webhook configurations.
 pub const WEBHOOKS: &str = "guard-webhooks";

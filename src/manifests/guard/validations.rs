@@ -5,8 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 use super::cel::{field, list, same_but, text};
 use super::{CHOSEN, ON_DEMAND};
 use crate::certs::ca_bundle::object::RETIRING;
-use crate::manager::{break_glass, fail_open, narrow};
-use crate::names::SERVICE;
+use crate::names::{BREAK_GLASS, FAIL_OPEN, NARROW, SERVICE};
 use crate::server::webhooks::CONVERT_PATH;
 use crate::workshop::Kinds;
 
@@ -37,7 +36,7 @@ pub struct Rules {
 
 /// Of mutating and validating webhook configurations.
 pub fn of_webhooks() -> Rules {
-    let annotations = [break_glass::ANNOTATION, RETIRING, fail_open::ANNOTATION];
+    let annotations = [BREAK_GLASS, RETIRING, FAIL_OPEN];
     let mut variables = annotation_variables(&annotations);
     variables.extend([
         variable("old", field("oldObject", "webhooks", "[]")),
@@ -68,7 +67,7 @@ pub fn of_webhooks() -> Rules {
 fn entries() -> String {
     let conditions = |entry: &str| {
         let all = field(entry, "matchConditions", "[]");
-        format!("{all}.filter(c, c.name != {})", text(narrow::CONDITION))
+        format!("{all}.filter(c, c.name != {})", text(NARROW))
     };
     let entry = same_but("n", "o", "variables.freeOfEntry");
     let client = same_but("n.clientConfig", "o.clientConfig", "['caBundle']");

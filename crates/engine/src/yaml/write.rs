@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Number, Value};
 
 use super::resolve::{Scalar, number_of_float, resolve};
-use crate::visible::is_hidden;
+use crate::hidden::is_hidden;
 
 /// A key with more bytes gets the form `? key`: a plain one must end within 1024 characters (YAML 1.2.2, 7.4.2).
 const LONGEST_SIMPLE_KEY: usize = 1000;
