@@ -114,6 +114,7 @@ fn runs_under_openkruise(name: &str, containers: &BTreeSet<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sidecarset::controller::records::tests::records;
     use crate::sidecarset::controller::records::{OPENKRUISE_HASH, OPENKRUISE_LIST};
     use crate::sidecarset::injection::INJECTED_ANNOTATION;
 
@@ -181,8 +182,7 @@ mod tests {
             ),
         ];
         for (case, annotations, containers, expected) in cases {
-            let records = Records::of(annotations);
-            let found = carried(&records, &containers.iter().copied().collect(), |_| true);
+            let found = carried(&records(annotations), &containers.iter().copied().collect(), |_| true);
             assert_eq!(found.sets.iter().collect::<Vec<_>>(), expected, "{case}");
             assert!(!found.some_left_out, "{case}");
         }
@@ -194,7 +194,7 @@ mod tests {
         let cases = [(OPENKRUISE_LIST, names.join(",")), (INJECTED_ANNOTATION, injected(&["s7", "s1999"], 300))];
         let exists = |set: &str| matches!(set, "s7" | "s1999");
         for (key, value) in cases {
-            let found = carried(&Records::of(&[(key, &value)]), &BTreeSet::new(), exists);
+            let found = carried(&records(&[(key, &value)]), &BTreeSet::new(), exists);
             let sets: Vec<&str> = found.sets.iter().map(|(set, _)| set).collect();
             assert!(sets.contains(&"s7") && sets.contains(&"s1999"), "{key}: {sets:?}");
             assert!(sets.len() <= MAX_SETS && found.sets.bytes() <= MAX_BYTES && found.some_left_out, "{key}");
@@ -212,10 +212,10 @@ mod tests {
     fn names_and_hashes_that_none_of_ours_can_be_take_no_room() {
         let long = "a".repeat(254);
         let list = format!("{long},b");
-        let found = carried(&Records::of(&[(OPENKRUISE_LIST, &list)]), &BTreeSet::new(), |_| true);
+        let found = carried(&records(&[(OPENKRUISE_LIST, &list)]), &BTreeSet::new(), |_| true);
         assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", "")]);
         let record = serde_json::json!({"b": {"hash": "x".repeat(10_000)}}).to_string();
-        let found = carried(&Records::of(&[(INJECTED_ANNOTATION, &record)]), &BTreeSet::new(), |_| true);
+        let found = carried(&records(&[(INJECTED_ANNOTATION, &record)]), &BTreeSet::new(), |_| true);
         assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", "")]);
     }
 }

@@ -103,12 +103,12 @@ impl PodIndex {
     }
 
     /// The key as it is kept, or as it is to be: with the text of its namespace shared with the other pods there.
-    pub fn shared(&self, key: PodKey) -> PodKey {
-        if let Some((kept, _)) = self.pods.get_key_value(&key) {
+    pub fn shared(&self, key: &PodKey) -> PodKey {
+        if let Some((kept, _)) = self.pods.get_key_value(key) {
             return kept.clone();
         }
         let neighbour = self.in_namespace(&key.namespace).next();
-        neighbour.map_or(key.clone(), |(other, _)| PodKey::new(Arc::clone(&other.namespace), &key.name))
+        neighbour.map_or_else(|| key.clone(), |(other, _)| PodKey::new(Arc::clone(&other.namespace), &key.name))
     }
 
     /// How many pods say more than is kept.
@@ -234,11 +234,11 @@ mod tests {
         let mut index = index_of(&[]);
         for name in ["p", "q"] {
             let pod = pod(name, "web", &[], true);
-            let key = index.shared(PodKey::of(&pod));
+            let key = index.shared(&PodKey::of(&pod));
             index.update(&key, PodRecord::of(&pod, &wanted(&[])));
         }
         let keys: Vec<&PodKey> = index.pods.keys().collect();
         assert!(Arc::ptr_eq(&keys[0].namespace, &keys[1].namespace));
-        assert!(Arc::ptr_eq(&index.shared(keys[0].clone()).0, &keys[0].0));
+        assert!(Arc::ptr_eq(&index.shared(keys[0]).0, &keys[0].0));
     }
 }

@@ -57,13 +57,6 @@ impl Records {
         *place = text;
         Ok(())
     }
-
-    /// Of a pod with these annotations.
-    #[cfg(test)]
-    pub fn of(annotations: &[(&str, &str)]) -> Self {
-        let annotations: std::collections::BTreeMap<_, _> = annotations.iter().copied().collect();
-        serde_json::from_value(serde_json::json!(annotations)).unwrap()
-    }
 }
 
 impl<'de> Deserialize<'de> for Records {
@@ -116,23 +109,29 @@ impl Visitor<'_> for Short {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Of a pod with these annotations.
+    pub fn records(annotations: &[(&str, &str)]) -> Records {
+        let annotations: std::collections::BTreeMap<_, _> = annotations.iter().copied().collect();
+        serde_json::from_value(serde_json::json!(annotations)).unwrap()
+    }
 
     #[test]
     fn annotations_about_sets_are_kept_unless_they_are_too_long() {
         let long = "x".repeat(MAX_BYTES + 1);
         let longest = long.get(1..).unwrap();
-        let records = Records::of(&[
+        let first = records(&[
             (INJECTED_ANNOTATION, longest),
             (OPENKRUISE_LIST, &long),
             (MIRROR_ANNOTATION, &long),
             ("other", &long),
         ]);
-        assert_eq!(records.injected.as_deref(), Some(longest));
-        assert!(records.openkruise_list.is_none() && records.openkruise_hash.is_none() && records.skip.is_none());
-        assert!(records.is_mirror && records.some_left_out);
-        let records = Records::of(&[(OPENKRUISE_HASH, "h"), (SKIP_ANNOTATION, "true"), ("other", &long)]);
+        assert_eq!(first.injected.as_deref(), Some(longest));
+        assert!(first.openkruise_list.is_none() && first.openkruise_hash.is_none() && first.skip.is_none());
+        assert!(first.is_mirror && first.some_left_out);
+        let records = records(&[(OPENKRUISE_HASH, "h"), (SKIP_ANNOTATION, "true"), ("other", &long)]);
         assert_eq!((records.openkruise_hash.as_deref(), records.skip.as_deref()), (Some("h"), Some("true")));
         assert!(!records.is_mirror && !records.some_left_out);
     }

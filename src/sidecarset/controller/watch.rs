@@ -185,7 +185,7 @@ impl Intake<'_> {
 
     fn is(&mut self, pod: &WatchedPod) -> Sets {
         let key = PodKey::of(pod);
-        let key = self.index().shared(key);
+        let key = self.index().shared(&key);
         let record = PodRecord::of(pod, &self.wanted);
         if record.as_ref().is_some_and(|record| record.some_left_out) && self.clipping.is_news(&"pods") {
             let (namespace, name) = (&*key.namespace, &*key.name);
@@ -224,7 +224,9 @@ mod tests {
     /// A feed of these sets, and a world that it feeds.
     fn world(sets: &[&str]) -> (Feed, World) {
         let mut feed = Feed::new(Exclusion::default(), true);
-        sets.iter().for_each(|set| apply(&mut feed, set));
+        for set in sets {
+            apply(&mut feed, set);
+        }
         let world = World::of(&feed);
         (feed, world)
     }
