@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kube::ResourceExt as _;
+use ring::digest::{Context, SHA256};
 
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::CompiledSet;
@@ -49,19 +50,27 @@ pub struct Feed {
 struct Source {
     uid: Option<String>,
     generation: Option<i64>,
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
+    // Of labels and annotations: kept as they are they would cost more than the set.
+    digest: Vec<u8>,
 }
 
 impl Source {
     fn of(set: &SidecarSet) -> Self {
-        Self {
-            uid: set.metadata.uid.clone(),
-            generation: set.metadata.generation,
-            labels: set.labels().clone(),
-            annotations: set.annotations().clone(),
+        Self { uid: set.metadata.uid.clone(), generation: set.metadata.generation, digest: digest(set) }
+    }
+}
+
+/// SHA-256 of labels and annotations, each text with its length in front.
+fn digest(set: &SidecarSet) -> Vec<u8> {
+    let mut context = Context::new(&SHA256);
+    for map in [set.labels(), set.annotations()] {
+        context.update(&map.len().to_le_bytes());
+        for text in map.iter().flat_map(|(key, value)| [key, value]) {
+            context.update(&text.len().to_le_bytes());
+            context.update(text.as_bytes());
         }
     }
+    context.finish().as_ref().to_vec()
 }
 
 impl Feed {

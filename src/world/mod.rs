@@ -7,12 +7,14 @@ pub mod guarded;
 pub mod namespace;
 mod of_kind;
 pub mod patience;
+pub mod raw;
 pub mod relist;
 pub mod report;
 pub mod sets;
 pub mod slim;
 pub mod snapshot;
 pub mod standalone;
+pub mod values;
 pub mod version;
 pub mod watch;
 

@@ -1,6 +1,6 @@
 //! The sets as controllers see them: what was compiled, and what the status says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::sidecarset::api::SidecarSetStatus;
@@ -36,6 +36,12 @@ impl SetTable {
     /// Every set, by name.
     pub fn all(&self) -> Vec<Arc<SetRecord>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The name of every set.
+    pub fn names(&self) -> BTreeSet<Arc<str>> {
+        let sets = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        sets.keys().map(|name| name.as_str().into()).collect()
     }
 
     pub(super) fn insert(&self, record: SetRecord) {

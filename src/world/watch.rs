@@ -36,6 +36,10 @@ const PACE: Duration = Duration::from_millis(25);
 /// this bounds how long a half-open connection goes unnoticed.
 const WATCH_SECONDS: u32 = 60;
 
+/// Objects in one page of a list. The client reads a page three times over before anything of it is skipped, and an object may
+/// have 1.5 MB: with its default of 500, a handful of users could make a page that no memory limit of ours has room for.
+const PAGE: u32 = 50;
+
 /// More changes than that waiting for one reader are told to it as [`broadcast::error::RecvError::Lagged`].
 const CHANGES: usize = 1024;
 
@@ -152,9 +156,9 @@ pub struct Clients {
     pub version: Client,
 }
 
-/// How this process watches: with bookmarks, and in rounds of a minute.
+/// How this process watches: with bookmarks, in rounds of a minute, and lists in pages that are not large.
 pub fn watch_config() -> watcher::Config {
-    watcher::Config::default().timeout(WATCH_SECONDS)
+    watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE)
 }
 
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
@@ -184,7 +188,8 @@ pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: Cancell
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+/// Waits until then; for ever where there is no such time.
+pub async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => pending().await,
@@ -214,11 +219,18 @@ struct Intake<'a> {
     namespaces: Relist<String>,
     /// With the watch of sets, and with that of namespaces.
     trouble: (Trouble, Trouble),
+    clipping: Trouble,
 }
 
 impl<'a> Intake<'a> {
     fn of(world: &'a World) -> Self {
-        Self { world, sets: Relist::default(), namespaces: Relist::default(), trouble: <_>::default() }
+        Self {
+            world,
+            sets: Relist::default(),
+            namespaces: Relist::default(),
+            trouble: <_>::default(),
+            clipping: Trouble::default(),
+        }
     }
 }
 
@@ -277,6 +289,12 @@ impl Intake<'_> {
             Ok(Event::Init) => self.namespaces.begin(),
             Ok(Event::Apply(namespace) | Event::InitApply(namespace)) => {
                 let name = namespace.name_any();
+                if namespace.lacks_labels && self.clipping.is_news(&"labels") {
+                    tracing::warn!(
+                        namespace = name,
+                        "A namespace has more labels than there is room for; some count as absent"
+                    );
+                }
                 self.namespaces.seen(name.clone());
                 let effect = feed.apply_namespace(&name, namespace.labels());
                 self.tell(effect, Change::Namespace(name.into()));

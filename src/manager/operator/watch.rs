@@ -17,6 +17,9 @@ use crate::world::relist::Relist;
 use crate::world::report::report;
 use crate::world::watch::watch_config;
 
+/// Objects in one page of a list. Whoever may write objects of these kinds may make each as large as can be.
+const PAGE: u32 = 20;
+
 /// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
 /// of; a relist tells nothing about what is as it was. `listed` is cancelled when the whole collection was read once.
 pub async fn follow<K: Watchable>(
@@ -26,7 +29,7 @@ pub async fn follow<K: Watchable>(
     listed: CancellationToken,
     changed: impl FnMut(Option<&K>, Option<&K>) + Send,
 ) {
-    let mut config = watch_config();
+    let mut config = watch_config().page_size(PAGE);
     config.label_selector = labels;
     let mut events = pin!(watcher(api, config).backoff(Patience::default()));
     let mut intake = Intake { store, relist: Relist::default(), changed, trouble: Trouble::default() };

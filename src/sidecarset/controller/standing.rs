@@ -2,7 +2,7 @@
 
 use crate::pod::select::{Reach, holds_back, reaches};
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::controller::pods::PodRecord;
+use crate::sidecarset::controller::record::PodRecord;
 use crate::world::Snapshot;
 
 /// How often a pod, or many, stand one way or the other to a set that selects them.
@@ -76,12 +76,10 @@ impl Standing {
 pub(super) mod tests {
     use std::sync::Arc;
 
-    use kube::Resource as _;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::pod::select::SKIP_ANNOTATION;
-    use crate::sidecarset::controller::pods::tests::pod;
+    use crate::sidecarset::controller::record::tests::{pod, wanted};
     use crate::sidecarset::index::SetIndex;
     use crate::world::Exclusion;
     use crate::world::namespace::Namespaces;
@@ -122,7 +120,7 @@ pub(super) mod tests {
         let carrying = |hash: &str| pod("p", "web", &[("a", hash)], true);
         let skipping = |skip: &str| {
             let mut pod = pod("p", "web", &[], true);
-            pod.meta_mut().annotations.get_or_insert_default().insert(SKIP_ANNOTATION.to_owned(), skip.to_owned());
+            pod.annotations.get_or_insert_default().skip = Some(skip.into());
             pod
         };
         let mut windows = pod("p", "web", &[], true);
@@ -143,7 +141,11 @@ pub(super) mod tests {
         ];
         for (case, spec, pod, expected) in cases {
             let snapshot = snapshot([set(spec)], &json!({}));
-            assert_eq!(Standing::of("default", &PodRecord::of(&pod).unwrap(), &snapshot), expected, "{case}");
+            assert_eq!(
+                Standing::of("default", &PodRecord::of(&pod, &wanted(&[])).unwrap(), &snapshot),
+                expected,
+                "{case}"
+            );
         }
     }
 
@@ -163,7 +165,7 @@ pub(super) mod tests {
             ("by name, not known", by_name, "elsewhere", json!({}), MISSING),
         ];
         for (case, spec, namespace, labels, expected) in cases {
-            let record = PodRecord::of(&pod("p", "web", &[], true)).unwrap();
+            let record = PodRecord::of(&pod("p", "web", &[], true), &wanted(&[])).unwrap();
             let snapshot = snapshot([set(&spec)], &labels);
             assert_eq!(Standing::of(namespace, &record, &snapshot), expected, "{case}");
         }
@@ -174,7 +176,11 @@ pub(super) mod tests {
         let (first, mut second) = (set(&json!({})), set(&json!({})));
         second.name = "b".to_owned();
         let pod = pod("p", "web", &[("a", &first.hash)], true);
-        let standing = Standing::of("default", &PodRecord::of(&pod).unwrap(), &snapshot([first, second], &json!({})));
+        let standing = Standing::of(
+            "default",
+            &PodRecord::of(&pod, &wanted(&[])).unwrap(),
+            &snapshot([first, second], &json!({})),
+        );
         assert_eq!(standing, UPDATED.plus(MISSING));
         assert_eq!(standing.minus(MISSING), UPDATED);
     }
