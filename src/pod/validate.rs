@@ -4,7 +4,7 @@
 use admission::reply::Cause;
 use admission::{Denial, Findings, Reason, Request, Unserved, Validating};
 
-use crate::pod::select::{Selection, select};
+use crate::pod::select::{SKIP_ANNOTATION, Selection, Skip, select};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, OnClash};
@@ -30,7 +30,8 @@ impl Validating<Snapshot> for PodValidation {
         }
         let Some(pod) = &request.object else { return Ok(()) };
         findings.reason = Reason::NoMatch;
-        let selected = select(pod, &request.namespace, snapshot)?;
+        let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
+        let selected = select(pod, &skip, &request.namespace, snapshot)?;
         if selected.is_empty() {
             return Ok(());
         }
@@ -61,7 +62,7 @@ const fn must_be_carried(set: &CompiledSet) -> bool {
 }
 
 /// What the pod lacks of the set, in words; empty when it carries it, or when an earlier set stands in its place.
-fn lack(injection: &Injection<'_, '_>, set: &CompiledSet) -> Option<String> {
+fn lack<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet) -> Option<String> {
     let set_name = &set.name;
     match injection.examine(set) {
         Ok(missing) => {

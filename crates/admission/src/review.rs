@@ -3,7 +3,7 @@
 //! Field meanings follow `k8s.io/api/admission/v1` (`types.go`). JSON `null` and an absent field are the same everywhere,
 //! as they are to the Go decoder.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 
 use serde::de::{self, Deserializer, Visitor};
@@ -37,6 +37,12 @@ impl std::ops::Deref for Text<'_> {
 
 impl AsRef<str> for Text<'_> {
     fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Text<'_> {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }
