@@ -5,7 +5,9 @@ use std::fmt;
 
 use admission::Text;
 use admission::format::selector::Labels;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::pod::limits;
 
 /// Up to this many pairs a linear search beats every index.
 const FEW: usize = 16;
@@ -23,7 +25,10 @@ impl<'a> Pairs<'a> {
         if pairs.len() <= FEW {
             return Self { pairs, by_key: Vec::new() };
         }
-        without_repetitions(&mut pairs);
+        // What was cut must stay as long as it is: that it was cut shows by its length.
+        if pairs.len() <= limits::PAIRS {
+            without_repetitions(&mut pairs);
+        }
         let mut by_key: Vec<u32> = (0..u32::try_from(pairs.len()).unwrap_or(u32::MAX)).collect();
         by_key.sort_by(|one, other| key_at(&pairs, *one).cmp(key_at(&pairs, *other)));
         Self { pairs, by_key }
@@ -92,6 +97,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
                 pairs.push(first);
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
+                    if pairs.len() > limits::PAIRS {
+                        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                        break;
+                    }
                 }
                 Ok(Pairs::new(pairs))
             }

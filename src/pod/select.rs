@@ -6,6 +6,7 @@ use std::sync::Arc;
 use admission::{Reason, Unserved};
 
 use crate::nearest::nearest;
+use crate::pod::limits::{self, Exceeded};
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
@@ -23,6 +24,29 @@ pub enum Selection {
     Skipped(Reason, String),
 }
 
+/// Sets that select a pod, in the order of injection, and what each means for it.
+pub type Selected<'s> = Vec<(&'s Arc<CompiledSet>, Selection)>;
+
+/// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns nobody is left
+/// to the API server, whatever its size.
+///
+/// # Errors
+/// As [`select`].
+pub fn selected<'s>(
+    pod: &PodView<'_>,
+    namespace: &str,
+    snapshot: &'s Snapshot,
+) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
+    if let Some(exceeded) = limits::labels(pod).filter(|_| !snapshot.sets.is_empty()) {
+        return Ok(Err(exceeded));
+    }
+    let annotations = limits::annotations(pod);
+    let skip = if annotations.is_some() { None } else { pod.metadata.annotation(SKIP_ANNOTATION) };
+    let selected = select(pod, &Skip::read(skip), namespace, snapshot)?;
+    let exceeded = if selected.is_empty() { None } else { annotations.or_else(|| limits::spec(pod)) };
+    Ok(exceeded.map_or(Ok(selected), Err))
+}
+
 /// The sets that select the pod, which has `skip` as [`SKIP_ANNOTATION`], in the order of injection.
 ///
 /// # Errors
@@ -32,7 +56,7 @@ pub fn select<'s>(
     skip: &Skip<'_>,
     namespace: &str,
     snapshot: &'s Snapshot,
-) -> Result<Vec<(&'s Arc<CompiledSet>, Selection)>, Unserved> {
+) -> Result<Selected<'s>, Unserved> {
     let labels = snapshot.namespaces.labels(namespace);
     let platform = platform(pod);
     let mut selected = Vec::new();

@@ -1,5 +1,6 @@
 //! What an injected container asks of the pod around it: everything that the API server judges by the pod as a whole.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use admission::format::Quantity;
@@ -214,14 +215,19 @@ impl<'a> PortView<'a> {
     }
 }
 
-impl<'a> From<&'a Port<'_>> for PortView<'a> {
-    fn from(port: &'a Port<'_>) -> Self {
-        Self {
-            container_port: port.container_port.into(),
-            host_port: port.host_port.into(),
-            host_ip: &port.host_ip,
-            protocol: if port.protocol.is_empty() { "TCP" } else { &port.protocol },
-        }
+impl<'a> From<&Port<'a>> for PortView<'a> {
+    fn from(port: &Port<'a>) -> Self {
+        // The API server writes neither with escapes. Whoever does is taken to want the port everywhere.
+        let host_ip = match &port.host_ip.0 {
+            Cow::Borrowed(text) => text,
+            Cow::Owned(_) => "",
+        };
+        let protocol = match port.protocol.as_str() {
+            "UDP" => "UDP",
+            "SCTP" => "SCTP",
+            _ => "TCP",
+        };
+        Self { container_port: port.container_port.into(), host_port: port.host_port.into(), host_ip, protocol }
     }
 }
 

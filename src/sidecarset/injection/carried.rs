@@ -21,13 +21,15 @@ const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 
 /// The record of one set.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
 struct Entry<'p> {
     #[serde(borrow)]
     containers: Option<Vec<Text<'p>>>,
     #[serde(borrow)]
     init_containers: Option<Vec<Text<'p>>>,
 }
+
+admission::only_objects!(Entry<'p>);
 
 /// The record of a set that selects the pod, its names sorted.
 #[derive(Debug, Default)]

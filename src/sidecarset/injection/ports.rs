@@ -172,7 +172,7 @@ impl<'p, 's> Injection<'p, 's> {
         for (list, index, container) in self.running_in_pod() {
             // Only the first of a name counts, which it can have but once.
             let mut is_first = None;
-            for port in container.ports.iter().map(PortView::from) {
+            for port in container.ports().iter().map(PortView::from) {
                 if wanted.contains(&port.in_pod().0) || wanted.contains(&port.on_node().0) {
                     let is_first = *is_first.get_or_insert_with(|| {
                         self.find(&container.name).is_some_and(|(found, at, _)| found == list && at == index)
