@@ -64,6 +64,7 @@ reasons! {
     ResultIllegal => "The pod would be refused by the API server after injection.",
     Invalid => "The object breaks a validation rule.",
     Undecodable => "The object could not be decoded.",
+    TooLarge => "The object is larger than what is read of one.",
 }
 
 impl fmt::Display for Reason {

@@ -1,6 +1,6 @@
 //! How a pod stands to the sets that select it.
 
-use crate::pod::select::{Reach, holds_back, reaches};
+use crate::pod::select::{Reach, Skip, holds_back, reaches};
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::controller::record::PodRecord;
 use crate::world::Snapshot;
@@ -26,20 +26,21 @@ impl Standing {
         if !pod.active || snapshot.exclusion.covers(namespace, labels) {
             return standing;
         }
+        let skip = Skip::read(pod.skip.as_deref());
         for set in snapshot.sets.candidates(pod.labels.iter(), namespace, labels) {
             if set.selector.matches(&pod.labels) && reaches(set, namespace, labels) == Reach::Yes {
-                let state = standing.state(set, pod);
+                let state = standing.state(set, pod, &skip);
                 *state = state.saturating_add(1);
             }
         }
         standing
     }
 
-    fn state(&mut self, set: &CompiledSet, pod: &PodRecord) -> &mut u32 {
+    fn state(&mut self, set: &CompiledSet, pod: &PodRecord, skip: &Skip<'_>) -> &mut u32 {
         match pod.carried.iter().find(|(name, _)| *name == set.name) {
             Some((_, hash)) if hash == set.hash => &mut self.updated,
             Some(_) => &mut self.outdated,
-            None if holds_back(set, pod.platform, pod.skip.as_deref()).is_some() => &mut self.exempt,
+            None if holds_back(set, pod.platform, skip).is_some() => &mut self.exempt,
             None => &mut self.missing,
         }
     }
