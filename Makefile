@@ -214,6 +214,10 @@ collector-experiment: ## Count the events of a Deployment that is scaled, switch
 	$(CARGO) test --quiet --locked -p outrider --test e2e -- --ignored --exact --nocapture \
 	  collector_experiment::a_collector_counts_what_an_independent_watch_counts
 
+.PHONY: bench-memory
+bench-memory: ## What one stored object of each watched kind costs in memory, into docs/operations.md.
+	UPDATE_GOLDEN=1 $(CARGO) test --test memory
+
 .PHONY: bench
 bench: ## CPU time and requests per second beside a server that only says yes; needs wrk.
 	$(CARGO) build --release --locked -p outrider -p null-server -p compare

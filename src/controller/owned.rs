@@ -2,56 +2,107 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::apply::contains;
 use crate::watch::resource_of_kind;
+use crate::watch::values::values;
+
+/// Values in an object that are decoded at most. What a controller makes has some hundred; decoded, a value may take 600 bytes.
+const VALUES_MAX: usize = 20_000;
 
 /// An object of kind `K` whose fields stay JSON. They are compared as JSON with what is wanted, and to decode a whole pod template
-/// for a few numbers would cost time, and the decoder's code a fair part of the image.
+/// for a few numbers would cost time, and the decoder's code a fair part of the image. They stay text while nobody asks: whoever
+/// may create objects with our label may fill them with what takes a hundred times as much memory when it is decoded.
 pub struct Owned<K> {
     metadata: ObjectMeta,
-    fields: Map<String, Value>,
+    text: Arc<RawValue>,
     kind: PhantomData<fn() -> K>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    deletion_timestamp: Option<Time>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+impl From<Metadata> for ObjectMeta {
+    fn from(metadata: Metadata) -> Self {
+        Self {
+            name: metadata.name,
+            namespace: metadata.namespace,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            generation: metadata.generation,
+            deletion_timestamp: metadata.deletion_timestamp,
+            owner_references: metadata.owner_references.map(|mut owners| {
+                owners.retain(|owner| owner.controller == Some(true));
+                owners.shrink_to_fit();
+                owners
+            }),
+            ..Self::default()
+        }
+    }
 }
 
 impl<K> Owned<K> {
     /// A whole number, by the fields' names; `None` where there is none, or one that does not fit.
     pub fn integer<N: TryFrom<i64>>(&self, path: [&str; 2]) -> Option<N> {
         let [section, field] = path;
-        self.fields.get(section)?.get(field)?.as_i64()?.try_into().ok()
+        self.fields()?.get(section)?.get(field)?.as_i64()?.try_into().ok()
     }
 
     /// Whether all of `wanted` is here, but for the kind, which items of lists do not name.
     pub(super) fn contains(&self, wanted: &Value) -> bool {
+        let Some(live) = self.fields() else { return false };
         let wanted = wanted.as_object().into_iter().flatten();
         let mut fields = wanted.filter(|(field, _)| !matches!(field.as_str(), "apiVersion" | "kind"));
-        fields.all(|(field, wanted)| self.fields.get(field).is_some_and(|live| contains(live, wanted)))
+        fields.all(|(field, wanted)| live.get(field).is_some_and(|live| contains(live, wanted)))
+    }
+
+    /// The fields; none of an object that is nothing like what we make.
+    fn fields(&self) -> Option<Map<String, Value>> {
+        if values(self.text.get()) > VALUES_MAX {
+            return None;
+        }
+        serde_json::from_str(self.text.get()).ok()
     }
 }
 
 impl<'de, K> Deserialize<'de> for Owned<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = Map::deserialize(deserializer)?;
-        let metadata = fields.get("metadata").ok_or_else(|| D::Error::missing_field("metadata"))?;
-        let metadata = ObjectMeta::deserialize(metadata).map_err(D::Error::custom)?;
-        Ok(Self { metadata, fields, kind: PhantomData })
+        #[derive(Deserialize)]
+        struct Whole {
+            metadata: Metadata,
+        }
+
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let whole: Whole = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        Ok(Self { metadata: whole.metadata.into(), text: text.into(), kind: PhantomData })
     }
 }
 
 impl<K> Clone for Owned<K> {
     fn clone(&self) -> Self {
-        Self { metadata: self.metadata.clone(), fields: self.fields.clone(), kind: PhantomData }
+        Self { metadata: self.metadata.clone(), text: Arc::clone(&self.text), kind: PhantomData }
     }
 }
 
 impl<K> fmt::Debug for Owned<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owned").field("fields", &self.fields).finish_non_exhaustive()
+        f.debug_struct("Owned").field("metadata", &self.metadata).finish_non_exhaustive()
     }
 }
 
@@ -89,5 +140,14 @@ mod tests {
         ] {
             assert_eq!(owned.integer::<i32>([section, field]), None, "{section}.{field}");
         }
+    }
+
+    #[test]
+    fn an_object_of_more_values_than_we_make_contains_nothing_of_ours() {
+        let many: Vec<Value> = (0..VALUES_MAX).map(|_| json!({})).collect();
+        let object = json!({"metadata": {"name": "d"}, "spec": {"replicas": 2, "many": many}});
+        let owned: Owned<Deployment> = serde_json::from_value(object).unwrap();
+        assert!(!owned.contains(&json!({"spec": {"replicas": 2}})));
+        assert_eq!(owned.integer::<i32>(["spec", "replicas"]), None);
     }
 }

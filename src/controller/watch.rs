@@ -12,6 +12,9 @@ use crate::watch::follow::{Follower, Step, events};
 use crate::watch::guarded::Guarded;
 use crate::watch::read_model::watch_config;
 
+/// Objects in one page of a list. Whoever may write objects of these kinds may make each as large as can be.
+const PAGE: u32 = 20;
+
 /// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
 /// of; a relist tells nothing about what is as it was. `listed` is cancelled when the whole collection was read once.
 pub async fn follow<K: Watchable>(
@@ -21,7 +24,7 @@ pub async fn follow<K: Watchable>(
     listed: CancellationToken,
     changed: impl FnMut(Option<&K>, Option<&K>) + Send,
 ) {
-    let mut config = watch_config();
+    let mut config = watch_config().page_size(PAGE);
     config.label_selector = labels;
     let mut events = pin!(events(api, config));
     let (mut follower, mut intake) = (Follower::default(), Intake { store, changed });

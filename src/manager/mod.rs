@@ -1,5 +1,6 @@
 //! Everything that needs the API server and is not an answer to it: watches, certificates, the lease, the controllers.
 
+pub mod background;
 pub mod break_glass;
 mod certificates;
 pub mod client;
@@ -29,6 +30,7 @@ use tokio_util::task::TaskTracker;
 use crate::certs::Resolver;
 use crate::controller::Context;
 use crate::controller::term::Term;
+use crate::manager::background::Background;
 use crate::manager::certificates::Supply;
 use crate::manager::client::Connection;
 use crate::manager::fail_open::FailOpen;
@@ -71,6 +73,8 @@ pub struct Shared {
 pub struct Manager {
     options: Options,
     client: Client,
+    background: Background,
+    background_client: Client,
     watching: Clients,
     feed: Feed,
     world: World,
@@ -95,7 +99,12 @@ impl Manager {
     ///
     /// # Errors
     /// [`client::Error`] for credentials that cannot be used.
-    pub fn new(connection: &Connection, options: Options, shared: Shared) -> Result<Self, client::Error> {
+    pub fn new(
+        connection: &Connection,
+        options: Options,
+        shared: Shared,
+        background: Background,
+    ) -> Result<Self, client::Error> {
         let feed = Feed::new(options.exclusion(), true);
         let world = World::of(&feed);
         let gate = |name: &str| shared.readiness.gate(name);
@@ -107,8 +116,15 @@ impl Manager {
             },
             certificate: (options.certificates != Certificates::Off).then(|| gate("certificate")),
         };
+        // A client's requests run where it was made.
+        let background_client = {
+            let _entered = background.handle().enter();
+            connection.client()?
+        };
         Ok(Self {
             client: connection.client()?,
+            background,
+            background_client,
             watching: connection.watching(&world)?,
             bundle: watch::Sender::new(None),
             options,
@@ -129,7 +145,8 @@ impl Manager {
     ///
     /// `hooks` is what `--webhook-url` registers.
     pub async fn run(self, hooks: Vec<Hook>, shutdown: Shutdown) {
-        let Self { options, client, watching, feed, world, shared, gates, bundle } = self;
+        let Self { options, client, background, background_client, watching, feed, world, shared, gates, bundle } =
+            self;
         let (draining, stopping) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
@@ -144,7 +161,18 @@ impl Manager {
             let fail_open = FailOpen::new(&client, &options.namespace, deployment);
             tasks.spawn(fail_open.at_the_end(draining.clone()));
         }
-        let leader = Leader { options, client, world, shared, hooks, bundle, leading, shutdown: shutdown.clone() };
+        let leader = Leader {
+            options,
+            client,
+            background,
+            background_client,
+            world,
+            shared,
+            hooks,
+            bundle,
+            leading,
+            shutdown: shutdown.clone(),
+        };
         let cancel = draining.clone();
         tasks.spawn(async move { leader.run(cancel).await });
         tasks.close();
@@ -188,7 +216,11 @@ async fn confirm(world: World, freshness: Freshness) {
 /// What one replica does for all.
 struct Leader {
     options: Options,
+    /// For the lease: whoever holds it too long loses it.
     client: Client,
+    /// Where all that the leader does runs, and the client for that.
+    background: Background,
+    background_client: Client,
     world: World,
     shared: Shared,
     hooks: Vec<Hook>,
@@ -221,25 +253,26 @@ impl Leader {
     /// starts it again.
     async fn work(&self, term: Term) {
         let mut tasks = JoinSet::new();
-        let client = || self.client.clone();
+        let (background, client) = (self.background.handle(), || self.background_client.clone());
         let narrowing = Narrowing::new(client(), self.world.clone(), &self.hooks, self.options.narrow_webhooks);
         if self.options.controllers.run(controller::NAME) {
             let (metrics, coverage) = (self.shared.metrics.clone(), narrowing.coverage());
             let tuning = self.options.tuning.clone();
-            tasks.spawn(controller::run(client(), self.world.clone(), coverage, metrics, tuning, term.clone()));
+            let sets = controller::run(client(), self.world.clone(), coverage, metrics, tuning, term.clone());
+            tasks.spawn_on(sets, background);
         }
-        tasks.spawn(until_ending(term.clone(), narrowing.run()));
+        tasks.spawn_on(until_ending(term.clone(), narrowing.run()), background);
         for kind in self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name)) {
             let (metrics, term) = (self.shared.metrics.clone(), term.clone());
             if let Some(start) = kind.controller {
                 let tuning = self.options.tuning.clone();
-                tasks.spawn(start(Context { client: client(), metrics, tuning, term }));
+                tasks.spawn_on(start(Context { client: client(), metrics, tuning, term }), background);
             }
         }
         self.keep_registrations(&term, &mut tasks);
         if let Some(deployment) = &self.options.fail_open {
-            let fail_open = FailOpen::new(&self.client, &self.options.namespace, deployment);
-            tasks.spawn(until_ending(term.clone(), fail_open.back()));
+            let fail_open = FailOpen::new(&self.background_client, &self.options.namespace, deployment);
+            tasks.spawn_on(until_ending(term.clone(), fail_open.back()), background);
         }
         tasks.spawn(lead(self.leading.clone(), term.clone()));
         tokio::select! {
@@ -259,24 +292,26 @@ impl Leader {
 
     /// Begins what sees to the webhook configurations, and to where objects are converted.
     fn keep_registrations(&self, term: &Term, tasks: &mut JoinSet<()>) {
-        let client = self.client.clone();
+        let (background, client) = (self.background.handle(), self.background_client.clone());
         if let Some(registration) = self.registration() {
             let (readiness, bundle, term) = (self.shared.readiness.clone(), self.bundle.subscribe(), term.clone());
             let answering = self.shutdown.hold();
-            tasks.spawn(async move {
+            let work = async move {
                 if term.until_ending(ready(readiness)).await.is_some() {
                     registration.run(client, bundle, term, answering).await;
                 }
-            });
+            };
+            tasks.spawn_on(work, background);
             return;
         }
         let leftovers =
             Leftovers { converted: self.options.kinds.converted(), namespace: self.options.namespace.clone() };
-        tasks.spawn(until_ending(term.clone(), async move {
+        let work = async move {
             leftovers.put_right(&client).await;
             // A part of the work that ends by itself is a defect.
             std::future::pending::<()>().await;
-        }));
+        };
+        tasks.spawn_on(until_ending(term.clone(), work), background);
     }
 
     fn registration(&self) -> Option<SelfRegistration> {

@@ -77,6 +77,7 @@ pub struct Metrics {
     reconcile_duration: Family<ControllerLabels, Histogram, fn() -> Histogram>,
     queue_depth: Family<ControllerLabels, Gauge>,
     sidecarset_pods: Family<StateLabels, Gauge>,
+    sidecarset_pods_clipped: Gauge,
     snapshot_generation: Gauge,
     snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
     /// Reviews between the head of the request and the reply.
@@ -109,6 +110,7 @@ impl Metrics {
             reconcile_duration: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
             queue_depth: Family::default(),
             sidecarset_pods: Family::default(),
+            sidecarset_pods_clipped: Gauge::default(),
             snapshot_generation: Gauge::default(),
             snapshot_age: Gauge::default(),
             in_flight: Gauge::default(),
@@ -164,6 +166,11 @@ impl Metrics {
             "sidecarset_pods",
             "Pods that a SidecarSet selects, summed over the sets, by what they carry of it; only the leader tells",
             self.sidecarset_pods.clone(),
+        );
+        all.register(
+            "sidecarset_pods_clipped",
+            "Pods that say more about sets than the leader keeps",
+            self.sidecarset_pods_clipped.clone(),
         );
         all.register("leader", "1 while this process holds the lease", self.leader.clone());
         all.register("ready", "1 while this process is ready to answer", self.ready.clone());
@@ -231,9 +238,15 @@ impl Metrics {
         self.sidecarset_pods.get_or_create(&StateLabels { state }).set(pods.into());
     }
 
+    /// Tells how many pods say more about sets than the leader keeps.
+    pub fn sidecarset_pods_clipped(&self, pods: usize) {
+        self.sidecarset_pods_clipped.set(i64::try_from(pods).unwrap_or(i64::MAX));
+    }
+
     /// Tells no such number any more: another replica does.
     pub fn no_sidecarset_pods(&self) {
         self.sidecarset_pods.clear();
+        self.sidecarset_pods_clipped.set(0);
     }
 
     /// The text that Prometheus scrapes (`OpenMetrics` 1.0).

@@ -1,16 +1,21 @@
 //! Reading a request body into one piece of memory, within bounds.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Unserved;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Memory is accounted for in steps of this many bytes.
-const STEP: usize = 64 * 1024;
+/// Memory is accounted for in steps of this many bytes. Every body that does not come in one piece is accounted for: HTTP/2 has
+/// hundreds of them on each connection, and what is left out here is multiplied by that.
+const STEP: usize = 4 * 1024;
+
+/// Room that is made beyond what has arrived.
+const AHEAD: usize = 16 * 1024;
 
 /// A refused body is read to its end if that comes within this time, and within this many times the limit.
 const DISCARD_TIME: Duration = Duration::from_secs(5);
@@ -19,36 +24,35 @@ const DISCARD_FACTOR: usize = 4;
 /// Memory for all bodies of the process.
 #[derive(Debug)]
 pub struct BodyMemory {
-    steps: Semaphore,
+    steps: Arc<Semaphore>,
 }
 
 impl BodyMemory {
     /// Room for this many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self { steps: Semaphore::new((bytes / STEP).clamp(1, Semaphore::MAX_PERMITS)) }
+        Self { steps: Arc::new(Semaphore::new((bytes / STEP).clamp(1, Semaphore::MAX_PERMITS))) }
     }
 
     /// Whether so many bytes would fit now. That they do costs those who announce them nothing, and keeps them for nobody.
     fn has_room(&self, bytes: usize) -> bool {
-        bytes / STEP <= self.steps.available_permits()
+        bytes.div_ceil(STEP) <= self.steps.available_permits()
     }
 
-    fn take(&self, bytes: usize) -> Result<Option<SemaphorePermit<'_>>, Unserved> {
-        // What fits into one step is bounded by the number of connections.
-        let steps = u32::try_from(bytes / STEP).unwrap_or(u32::MAX);
+    fn take(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Unserved> {
+        let steps = u32::try_from(bytes.div_ceil(STEP)).unwrap_or(u32::MAX);
         if steps == 0 {
             return Ok(None);
         }
-        self.steps.try_acquire_many(steps).map(Some).map_err(|_| Unserved::Overloaded)
+        Arc::clone(&self.steps).try_acquire_many_owned(steps).map(Some).map_err(|_| Unserved::Overloaded)
     }
 }
 
 /// A whole body, and its share of the memory.
 #[derive(Debug)]
-pub struct WholeBody<'a> {
+pub struct WholeBody {
     /// The bytes.
     pub bytes: Bytes,
-    _memory: Option<SemaphorePermit<'a>>,
+    _memory: Option<OwnedSemaphorePermit>,
 }
 
 /// Reads the body to its end.
@@ -58,7 +62,7 @@ pub struct WholeBody<'a> {
 /// # Errors
 /// [`Unserved::TooLarge`] beyond `limit` bytes, before reading if the length was announced; [`Unserved::Overloaded`] when the
 /// memory for bodies is used up, or does not hold what was announced; [`Unserved::Unreadable`] when the client stops in the middle.
-pub async fn read<B>(body: B, limit: usize, memory: &BodyMemory) -> Result<WholeBody<'_>, Unserved>
+pub async fn read<B>(body: B, limit: usize, memory: &BodyMemory) -> Result<WholeBody, Unserved>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -76,11 +80,12 @@ where
     };
     // Small bodies arrive in one frame, which is a slice of the connection's read buffer: nothing to copy.
     if body.is_end_stream() || (announced != 0 && first.len() == announced) {
-        let permit = memory.take(first.len())?;
+        // It is a slice of a buffer of the connection, and connections are bounded; one that is not small is charged all the same.
+        let permit = if first.len() > AHEAD { memory.take(first.len())? } else { None };
         return within(first, limit).map(|bytes| WholeBody { bytes, _memory: permit });
     }
-    let mut whole = BytesMut::with_capacity(announced.min(first.len() + STEP).max(first.len()));
-    let mut permit: Option<SemaphorePermit<'_>> = None;
+    let mut whole = BytesMut::with_capacity(announced.min(first.len() + AHEAD).max(first.len()));
+    let mut permit: Option<OwnedSemaphorePermit> = None;
     let mut taken = 0;
     let mut frame = Some(first);
     while let Some(data) = frame {
@@ -88,7 +93,7 @@ where
             return Err(Unserved::TooLarge(limit));
         }
         grow(&mut whole, data.len(), announced);
-        let owed = whole.capacity() / STEP;
+        let owed = whole.capacity().div_ceil(STEP);
         if owed > taken {
             let more = memory.take((owed - taken) * STEP)?;
             taken = owed;

@@ -26,6 +26,10 @@ use super::webhooks::Webhooks;
 /// HTTP/2 requests of one connection at one time, as Go's server has it.
 const HTTP2_STREAMS: u32 = 250;
 
+/// Bytes that an HTTP/2 client may send before they are read, on one connection altogether. Hyper's own 1 MiB would be 4 GB for all
+/// connections.
+const HTTP2_WINDOW: u32 = 128 * 1024;
+
 /// How long a connection that has asked nothing yet outlives the listener.
 const LATE: Duration = Duration::from_secs(1);
 
@@ -81,6 +85,8 @@ impl<W: Send + Sync + 'static> Front<W> {
             let serving = http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(HTTP2_STREAMS)
+                .initial_stream_window_size(HTTP2_WINDOW)
+                .initial_connection_window_size(HTTP2_WINDOW)
                 .serve_connection(TokioIo::new(tls), service);
             connection.drive(serving, is_http2).await;
         } else {

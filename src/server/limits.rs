@@ -12,6 +12,10 @@ pub struct Limits {
     pub body_memory: usize,
     /// Reviews that are decided at one time.
     pub in_flight: usize,
+    /// Bytes above which a body is decided apart from the others.
+    pub large: usize,
+    /// Large bodies that are decided at one time. What is built from one of 7 MiB takes up to 64 MB.
+    pub large_at_once: usize,
     /// How long a review waits for its turn before it is shed, within its own deadline.
     pub queue: Duration,
     /// Open connections. A further one gets the place of the idlest.
@@ -39,6 +43,8 @@ impl Default for Limits {
             body: 7 * 1024 * 1024,
             body_memory: 256 * 1024 * 1024,
             in_flight: 512,
+            large: 256 * 1024,
+            large_at_once: 2,
             queue: Duration::from_secs(2),
             connections: 4096,
             handshake: Duration::from_secs(10),
@@ -52,11 +58,15 @@ impl Default for Limits {
     }
 }
 
+/// What is built from one of the largest bodies takes at most.
+const DECODED: usize = 64 << 20;
+
 /// What a connection takes at most while it is read from: buffers of TLS and HTTP. Measured, see docs/availability.md.
 const CONNECTION: usize = 128 * 1024;
 
 impl Limits {
-    /// The defaults, or less where the process may not use much memory: a quarter of it is for bodies, a quarter for connections.
+    /// The defaults, or less where the process may not use much memory: a quarter of it is for bodies, a quarter for connections,
+    /// a quarter for what is built from large bodies.
     /// A container that is killed for its memory answers nobody.
     pub fn within(memory: Option<usize>) -> Self {
         let defaults = Self::default();
@@ -65,6 +75,7 @@ impl Limits {
             // Two of the largest must fit, or none is ever read while another is.
             body_memory: defaults.body_memory.min(quarter.max(2 * defaults.body)),
             connections: defaults.connections.min((quarter / CONNECTION).max(64)),
+            large_at_once: defaults.large_at_once.min((quarter / DECODED).max(1)),
             ..defaults
         }
     }
@@ -78,14 +89,15 @@ mod tests {
     fn little_memory_means_few_connections_and_few_bodies() {
         let mebibytes = |number: usize| number << 20;
         let table = [
-            (None, mebibytes(256), 4096),
-            (Some(mebibytes(4096)), mebibytes(256), 4096),
-            (Some(mebibytes(256)), mebibytes(64), 512),
-            (Some(mebibytes(32)), mebibytes(14), 64),
+            (None, mebibytes(256), 4096, 2),
+            (Some(mebibytes(4096)), mebibytes(256), 4096, 2),
+            (Some(mebibytes(256)), mebibytes(64), 512, 1),
+            (Some(mebibytes(32)), mebibytes(14), 64, 1),
         ];
-        for (memory, bodies, connections) in table {
+        for (memory, bodies, connections, large) in table {
             let limits = Limits::within(memory);
-            assert_eq!((limits.body_memory, limits.connections), (bodies, connections), "{memory:?}");
+            let found = (limits.body_memory, limits.connections, limits.large_at_once);
+            assert_eq!(found, (bodies, connections, large), "{memory:?}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! shows before anything starts; [`Server::run`] serves until [`Shutdown`] has run its course.
 
 pub mod address;
+mod apart;
 mod body;
 mod client_ca;
 mod connection;
@@ -42,6 +43,7 @@ pub use scrapers::{Bearer, Scrapers};
 pub use shutdown::Shutdown;
 pub use webhooks::Webhooks;
 
+use apart::Apart;
 use client_ca::FollowClientCa;
 use connection::Front;
 use tls::Acceptor;
@@ -171,11 +173,10 @@ impl<W: Send + Sync + 'static> Server<W> {
     /// answered to the end.
     pub async fn run(self, shutdown: Shutdown) {
         let Self { webhook, health, metrics, acceptor, client_ca, scraping, feeds, probes, limits, listening } = self;
-        let forever = Shutdown::new(Readiness::default());
         let probes = plain::health(feeds.readiness.clone(), feeds.freshness, probes);
-        let probes = serve_plain(health, None, probes, &forever);
         let page = plain::metrics(feeds.metrics.clone(), feeds.resolver, feeds.readiness.clone(), feeds.scrapers);
-        let scrapes = serve_plain(metrics, scraping, page, &forever);
+        let _probes = serve_plain("probes", health, None, probes);
+        let _scrapes = serve_plain("metrics", metrics, scraping, page);
         let reviews = async {
             let Some(listener) = webhook else { return shutdown.stopping().await };
             let front = Arc::new(Front {
@@ -200,8 +201,6 @@ impl<W: Send + Sync + 'static> Server<W> {
         tokio::select! {
             () = reviews => {}
             () = following => {}
-            () = probes => {}
-            () = scrapes => {}
         }
     }
 }
@@ -219,9 +218,17 @@ async fn listen(front: &'static str, address: &BindAddress) -> Result<Option<Tcp
     address.listen().await.map_err(|source| ServerError::Listen { front, address: address.clone(), source })
 }
 
-/// Never returns: the process ends around it.
-async fn serve_plain(listener: Option<TcpListener>, acceptor: Option<TlsAcceptor>, router: Router, forever: &Shutdown) {
-    let Some(listener) = listener else { return std::future::pending().await };
-    let serve = |stream, place| plain::serve(stream, acceptor.clone(), place, router.clone());
-    listener::accept(listener, plain::CONNECTIONS, std::time::Duration::ZERO, forever.clone(), serve).await;
+/// Serves until what it returns is dropped, in a thread apart: who asks whether the process lives must not wait for a review.
+fn serve_plain(
+    name: &'static str,
+    listener: Option<TcpListener>,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+) -> Option<Apart> {
+    let apart = apart::serve(name, listener?, move |listener| async move {
+        let forever = Shutdown::new(Readiness::default());
+        let serve = |stream, place| plain::serve(stream, acceptor.clone(), place, router.clone());
+        listener::accept(listener, plain::CONNECTIONS, std::time::Duration::ZERO, forever, serve).await;
+    });
+    apart.inspect_err(|error| tracing::error!(%error, name, "Cannot be served")).ok()
 }

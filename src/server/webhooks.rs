@@ -1,7 +1,8 @@
 //! A request to a webhook path: from its head to its reply.
 //!
 //! The routes are the registry's, so the paths are compared here and no router stands in between. What the framework decides is
-//! called inline: it takes microseconds, never waits, and a panic in it ends one review, not the process.
+//! called inline: it takes microseconds, never waits, and a panic in it ends one review, not the process. A large body takes
+//! longer, and is decided in a thread apart.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,11 +17,12 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Body;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{timeout, timeout_at};
 
-use super::body::{self, BodyMemory};
+use super::body::{self, BodyMemory, WholeBody};
 use super::deadline::budget;
 use super::limits::Limits;
 use super::{record, reply};
@@ -39,6 +41,8 @@ pub struct Webhooks<W> {
     readiness: Readiness,
     limits: Limits,
     turns: Semaphore,
+    // Who decides on a large body holds one of these to the end of the decision, also when nobody waits for it any more.
+    large: Arc<Semaphore>,
     memory: BodyMemory,
 }
 
@@ -104,6 +108,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             routes,
             readiness,
             turns: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
+            large: Arc::new(Semaphore::new(limits.large_at_once.clamp(1, Semaphore::MAX_PERMITS))),
             memory: BodyMemory::new(limits.body_memory),
             metrics,
             limits,
@@ -175,8 +180,11 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             }
             Err(_) => return Err(Unserved::OutOfTime.into()),
         };
+        if body.bytes.len() > self.limits.large {
+            return self.decide_apart(route, body, deadline).await;
+        }
         let _turn = self.turn(deadline).await?;
-        let answered = self.decide(route, &body.bytes)?;
+        let answered = self.decision(route).decide(&body.bytes)?;
         // Nobody listens any more, and a verdict in the log would say otherwise.
         if Instant::now() > deadline {
             return Err(Refusal { unserved: Unserved::OutOfTime, uid: record::uid_of(&body.bytes) });
@@ -208,9 +216,46 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    fn decide(&self, route: &Route, body: &[u8]) -> Result<Answered, Refusal> {
+    fn decision(&self, route: &Route) -> Decision<W> {
+        Decision {
+            registry: Arc::clone(&self.registry),
+            world: Arc::clone(&self.world),
+            target: route.target,
+            panics: self.metrics.panics.clone(),
+        }
+    }
+
+    /// Decides on a large body in a thread that answers nobody else, so that it can delay only others of its kind.
+    async fn decide_apart(&self, route: &Route, body: WholeBody, deadline: Instant) -> Result<Answered, Refusal> {
+        let waiting = timeout_at(deadline.into(), Arc::clone(&self.large).acquire_owned());
+        let Ok(Ok(turn)) = waiting.await else { return Err(Unserved::Overloaded.into()) };
+        let decision = self.decision(route);
+        let deciding = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            // The body and its share of the memory go when the decision has ended, not when the client has gone.
+            let body = body;
+            decision.decide(&body.bytes)
+        });
+        match timeout_at(deadline.into(), deciding).await {
+            Ok(Ok(decided)) => decided,
+            Ok(Err(_ended)) => Err(Unserved::Fault.into()),
+            Err(_) => Err(Unserved::OutOfTime.into()),
+        }
+    }
+}
+
+/// What a decision is made with; it can be made in any thread.
+struct Decision<W> {
+    registry: Arc<Registry<W>>,
+    world: Arc<ArcSwap<W>>,
+    target: Target,
+    panics: Counter,
+}
+
+impl<W: Send + Sync + 'static> Decision<W> {
+    fn decide(&self, body: &[u8]) -> Result<Answered, Refusal> {
         // Nothing that the closure leaves behind is looked at again: the snapshot is immutable, the body is dropped.
-        let caught = catch_unwind(AssertUnwindSafe(|| match route.target {
+        let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
             Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
             Target::Endpoint(index) => {
                 let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
@@ -221,7 +266,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             Ok(Ok(answered)) => return Ok(answered),
             Ok(Err(unserved)) => unserved,
             Err(_panic) => {
-                self.metrics.panics.inc();
+                self.panics.inc();
                 Unserved::Fault
             }
         };

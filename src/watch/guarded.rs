@@ -4,14 +4,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::watch::raw::Raw;
 use crate::watch::resource_of_kind;
 
 /// An object, or its metadata and the reason why it cannot be read.
 ///
 /// kube has `DeserializeGuard` for this; it goes through `serde_value`, which loses the order of fields and keeps
-/// managedFields. Here both the copy and managedFields are saved.
+/// managedFields. Here the text of the object is decoded, not a tree of it, which may take a hundred times as much memory.
 #[derive(Debug, Clone)]
 pub struct Guarded<K> {
     metadata: ObjectMeta,
@@ -19,29 +20,50 @@ pub struct Guarded<K> {
     pub object: Result<Box<K>, String>,
 }
 
+/// What the watch itself needs, read leniently: metadata may be what is wrong.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Identity<'t> {
+    #[serde(borrow)]
+    name: Option<&'t RawValue>,
+    #[serde(borrow)]
+    namespace: Option<&'t RawValue>,
+    #[serde(borrow)]
+    uid: Option<&'t RawValue>,
+    #[serde(borrow)]
+    resource_version: Option<&'t RawValue>,
+}
+
 impl<'de, K: DeserializeOwned + Resource> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut value = Value::deserialize(deserializer)?;
-        let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
-        let metadata = metadata.ok_or_else(|| D::Error::custom("the object has no metadata"))?;
-        metadata.remove("managedFields");
-        let metadata = identity(metadata);
-        match serde_json::from_value::<K>(value) {
-            Ok(object) => Ok(Self { metadata, object: Ok(Box::new(object)) }),
-            Err(error) => Ok(Self { metadata, object: Err(error.to_string()) }),
+        #[derive(Deserialize)]
+        struct Parts<'t> {
+            #[serde(borrow)]
+            metadata: Identity<'t>,
         }
+
+        let text = Raw::deserialize(deserializer)?;
+        let parts = serde_json::from_str::<Parts<'_>>(text.get());
+        let parts = parts.map_err(|_| D::Error::custom("the object has no metadata"))?;
+        let metadata = parts.metadata.into_metadata();
+        let object = serde_json::from_str::<K>(text.get()).map_err(|error| error.to_string()).map(|mut object| {
+            object.meta_mut().managed_fields = None;
+            Box::new(object)
+        });
+        Ok(Self { metadata, object })
     }
 }
 
-/// What the watch itself needs, read leniently: metadata may be what is wrong.
-fn identity(metadata: &serde_json::Map<String, Value>) -> ObjectMeta {
-    let text = |field| metadata.get(field).and_then(Value::as_str).map(str::to_owned);
-    ObjectMeta {
-        name: text("name"),
-        namespace: text("namespace"),
-        uid: text("uid"),
-        resource_version: text("resourceVersion"),
-        ..ObjectMeta::default()
+impl Identity<'_> {
+    fn into_metadata(self) -> ObjectMeta {
+        let text = |value: Option<&RawValue>| value.and_then(|value| serde_json::from_str(value.get()).ok());
+        ObjectMeta {
+            name: text(self.name),
+            namespace: text(self.namespace),
+            uid: text(self.uid),
+            resource_version: text(self.resource_version),
+            ..ObjectMeta::default()
+        }
     }
 }
 

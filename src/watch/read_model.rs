@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::logging::trouble::Trouble;
 use crate::watch::SidecarSetResource;
 use crate::watch::contact::Contact;
 use crate::watch::follow::{Follower, Step, events};
@@ -35,6 +36,10 @@ const PACE: Duration = Duration::from_millis(25);
 /// Asked of the API server as the length of a watch. The watcher takes a watch for dead when it is silent for longer, so
 /// this bounds how long a half-open connection goes unnoticed.
 const WATCH_SECONDS: u32 = 60;
+
+/// Objects in one page of a list. The client reads a page three times over before anything of it is skipped, and an object may
+/// have 1.5 MB: with its default of 500, a handful of users could make a page that no memory limit of ours has room for.
+const PAGE: u32 = 50;
 
 /// More changes than that waiting for one reader are told to it as [`broadcast::error::RecvError::Lagged`].
 const CHANGES: usize = 1024;
@@ -152,9 +157,9 @@ pub struct Clients {
     pub version: Client,
 }
 
-/// How this process watches: with bookmarks, and in rounds of a minute.
+/// How this process watches: with bookmarks, in rounds of a minute, and lists in pages that are not large.
 pub fn watch_config() -> watcher::Config {
-    watcher::Config::default().timeout(WATCH_SECONDS)
+    watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE)
 }
 
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
@@ -183,7 +188,8 @@ pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: Cancell
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+/// Waits until then; for ever where there is no such time.
+pub async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => pending().await,
@@ -213,11 +219,18 @@ struct Intake<'a> {
     namespaces: Follower<String>,
     /// Each once, so that it does not grow with the events.
     unsent: BTreeSet<Change>,
+    clipping: Trouble,
 }
 
 impl<'a> Intake<'a> {
     fn of(world: &'a World) -> Self {
-        Self { world, sets: Follower::default(), namespaces: Follower::default(), unsent: BTreeSet::new() }
+        Self {
+            world,
+            sets: Follower::default(),
+            namespaces: Follower::default(),
+            unsent: BTreeSet::new(),
+            clipping: Trouble::default(),
+        }
     }
 }
 
@@ -259,11 +272,17 @@ impl Intake<'_> {
     }
 
     fn namespace(&mut self, event: Result<Event<Slim<Namespace>>, watcher::Error>, feed: &mut Feed) {
-        let (world, unsent) = (self.world, &mut self.unsent);
+        let (world, unsent, clipping) = (self.world, &mut self.unsent, &mut self.clipping);
         let mut tell = |effect, name: String| note(unsent, effect, Change::Namespace(name.into()));
         self.namespaces.follow(event, Slim::name_any, |step| match step {
             Step::Is(namespace) => {
                 let name = namespace.name_any();
+                if namespace.lacks_labels && clipping.is_news(&"labels") {
+                    tracing::warn!(
+                        namespace = name,
+                        "A namespace has more labels than there is room for; some count as absent"
+                    );
+                }
                 let labels = namespace.labels().clone();
                 let effect = feed.collections.namespaces.apply(&namespace::Namespace { name: name.clone(), labels });
                 tell(effect, name);

@@ -13,121 +13,151 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::watch::resource_of_kind;
+use engine::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
-/// Annotations that are kept while decoding; others, such as kubectl's last applied configuration, may be large.
-const KEPT_ANNOTATIONS: [&str; 5] = [
-    engine::sidecarset::injection::INJECTED_ANNOTATION,
-    "kruise.io/sidecarset-hash",
-    "kruise.io/sidecarset-injected-list",
-    engine::pod::select::SKIP_ANNOTATION,
-    engine::pod::skip::MIRROR_ANNOTATION,
-];
+/// What the labels of one object may cost in memory; those beyond are skipped. The API server limits neither their number nor
+/// their bytes, and a label of eight bytes costs more than ten times as much in a map.
+const LABELS_MAX_COST: usize = 32 * 1024;
+
+/// What a map takes for an entry beside its text, roughly.
+const LABEL_OVERHEAD: usize = 96;
 
 /// An object of kind `K` of which only `Spec` and `Status` are decoded, and the metadata that a read model needs: name,
-/// namespace, uid, resourceVersion, generation, deletionTimestamp, labels, and the annotations about injection.
-pub struct Slim<K, Spec = IgnoredAny, Status = IgnoredAny> {
+/// namespace, uid, resourceVersion, generation, deletionTimestamp, labels as far as there is room for them, and the annotations
+/// as far as `Annotations` decodes them.
+pub struct Slim<K, Spec = IgnoredAny, Status = IgnoredAny, Annotations = IgnoredAny> {
     metadata: ObjectMeta,
+    /// What is read of the annotations; `None` where missing or null.
+    pub annotations: Option<Annotations>,
     /// What is read of the spec; `None` where missing or null.
     pub spec: Option<Spec>,
     /// What is read of the status; `None` where missing or null.
     pub status: Option<Status>,
+    /// Whether there are more labels than there is room for.
+    pub lacks_labels: bool,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K, Spec: Clone, Status: Clone> Clone for Slim<K, Spec, Status> {
+impl<K, Spec: Clone, Status: Clone, Annotations: Clone> Clone for Slim<K, Spec, Status, Annotations> {
     fn clone(&self) -> Self {
         Self {
             metadata: self.metadata.clone(),
+            annotations: self.annotations.clone(),
             spec: self.spec.clone(),
             status: self.status.clone(),
+            lacks_labels: self.lacks_labels,
             kind: PhantomData,
         }
     }
 }
 
-impl<K, Spec, Status> fmt::Debug for Slim<K, Spec, Status> {
+impl<K, Spec, Status, Annotations> fmt::Debug for Slim<K, Spec, Status, Annotations> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slim").field("metadata", &self.metadata).finish_non_exhaustive()
     }
 }
 
-resource_of_kind!(Slim<K, Spec, Status>);
+resource_of_kind!(Slim<K, Spec, Status, Annotations>);
 
 #[derive(Deserialize)]
-struct Wire<Spec, Status> {
-    #[serde(default)]
-    metadata: Option<WireMeta>,
+struct Wire<Spec, Status, Annotations> {
+    metadata: Option<WireMeta<Annotations>>,
     spec: Option<Spec>,
     status: Option<Status>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct WireMeta {
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireMeta<Annotations> {
     name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,
     resource_version: Option<String>,
     generation: Option<i64>,
     deletion_timestamp: Option<Time>,
-    labels: Option<BTreeMap<String, String>>,
-    #[serde(deserialize_with = "kept_annotations")]
-    annotations: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "labels_with_room")]
+    labels: LabelsWithRoom,
+    annotations: Option<Annotations>,
 }
 
-impl<'de, K, Spec: Deserialize<'de>, Status: Deserialize<'de>> Deserialize<'de> for Slim<K, Spec, Status> {
+#[derive(Default)]
+struct LabelsWithRoom {
+    kept: Option<BTreeMap<String, String>>,
+    some_left_out: bool,
+}
+
+impl<'de, K, Spec, Status, Annotations> Deserialize<'de> for Slim<K, Spec, Status, Annotations>
+where
+    Spec: Deserialize<'de>,
+    Status: Deserialize<'de>,
+    Annotations: Deserialize<'de>,
+{
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = Wire::<Spec, Status>::deserialize(deserializer)?;
-        let meta = wire.metadata.unwrap_or_default();
-        let metadata = ObjectMeta {
-            name: meta.name,
-            namespace: meta.namespace,
-            uid: meta.uid,
-            resource_version: meta.resource_version,
-            generation: meta.generation,
-            deletion_timestamp: meta.deletion_timestamp,
-            labels: meta.labels,
-            annotations: Some(meta.annotations).filter(|annotations| !annotations.is_empty()),
-            ..ObjectMeta::default()
+        let Wire { metadata, spec, status } = Wire::<Spec, Status, Annotations>::deserialize(deserializer)?;
+        let mut slim = Self {
+            metadata: ObjectMeta::default(),
+            annotations: None,
+            spec,
+            status,
+            lacks_labels: false,
+            kind: PhantomData,
         };
-        Ok(Self { metadata, spec: wire.spec, status: wire.status, kind: PhantomData })
+        if let Some(meta) = metadata {
+            slim.annotations = meta.annotations;
+            slim.lacks_labels = meta.labels.some_left_out;
+            slim.metadata = ObjectMeta {
+                name: meta.name,
+                namespace: meta.namespace,
+                uid: meta.uid,
+                resource_version: meta.resource_version,
+                generation: meta.generation,
+                deletion_timestamp: meta.deletion_timestamp,
+                labels: meta.labels.kept,
+                ..ObjectMeta::default()
+            };
+        }
+        Ok(slim)
     }
 }
 
-fn kept_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    struct Kept;
+fn labels_with_room<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LabelsWithRoom, D::Error> {
+    struct Labels;
 
-    impl<'de> Visitor<'de> for Kept {
-        type Value = BTreeMap<String, String>;
+    impl<'de> Visitor<'de> for Labels {
+        type Value = LabelsWithRoom;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map of annotations")
+            f.write_str("a map of labels")
         }
 
         fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(BTreeMap::new())
+            Ok(LabelsWithRoom::default())
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut kept = BTreeMap::new();
-            while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                if KEPT_ANNOTATIONS.contains(&&*key) {
-                    kept.insert(key.into_owned(), map.next_value()?);
-                } else {
-                    map.next_value::<IgnoredAny>()?;
+            let (mut kept, mut room, mut some_left_out) = (BTreeMap::new(), LABELS_MAX_COST, false);
+            while let Some((key, value)) = map.next_entry::<Cow<'de, str>, Cow<'de, str>>()? {
+                let cost = key.len().saturating_add(value.len()).saturating_add(LABEL_OVERHEAD);
+                // What is decided by the name of a namespace does not depend on how many labels others have put there.
+                if let Some(left) = room.checked_sub(cost) {
+                    room = left;
+                } else if key != NAMESPACE_NAME_LABEL {
+                    some_left_out = true;
+                    continue;
                 }
+                kept.insert(key.into_owned(), value.into_owned());
             }
-            Ok(kept)
+            Ok(LabelsWithRoom { kept: Some(kept), some_left_out })
         }
     }
 
-    deserializer.deserialize_any(Kept)
+    deserializer.deserialize_any(Labels)
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
-    use kube::ResourceExt as _;
+    use kube::ResourceExt;
     use serde_json::json;
 
     use super::*;
@@ -138,7 +168,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
                 "name": "a", "namespace": "b", "uid": "u", "resourceVersion": "7", "labels": {"x": "y"},
-                "annotations": {engine::sidecarset::injection::INJECTED_ANNOTATION: "{}", "other": "large"},
+                "annotations": {"other": "large"},
                 "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}],
             },
             "spec": {"containers": []}, "status": null,
@@ -147,16 +177,35 @@ mod tests {
         assert_eq!(slim.name_any(), "a");
         assert_eq!(slim.resource_version().as_deref(), Some("7"));
         assert_eq!(slim.labels().get("x").map(String::as_str), Some("y"));
-        assert_eq!(slim.annotations().keys().collect::<Vec<_>>(), [engine::sidecarset::injection::INJECTED_ANNOTATION]);
-        assert!(slim.managed_fields().is_empty());
-        assert!(slim.status.is_none());
+        assert!(ResourceExt::annotations(&slim).is_empty() && slim.managed_fields().is_empty());
+        assert!(slim.status.is_none() && !slim.lacks_labels);
     }
 
     #[test]
     fn null_and_missing_maps_are_empty() {
         for metadata in [json!({"name": "a", "labels": null, "annotations": null}), json!({"name": "a"})] {
             let slim: Slim<Pod> = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-            assert!(slim.labels().is_empty() && slim.annotations().is_empty());
+            assert!(slim.labels().is_empty() && slim.annotations.is_none());
         }
+        assert!(serde_json::from_value::<Slim<Pod>>(json!({"metadata": null})).is_ok());
+    }
+
+    #[test]
+    fn labels_beyond_what_there_is_room_for_are_left_out_but_not_the_name_of_a_namespace() {
+        let mut labels: BTreeMap<String, String> = (0..50_000).map(|n| (format!("a{n}"), String::new())).collect();
+        labels.insert(NAMESPACE_NAME_LABEL.to_owned(), "n".to_owned());
+        let slim: Slim<Pod> = serde_json::from_value(json!({"metadata": {"labels": labels}})).unwrap();
+        let kept = slim.labels();
+        let cost: usize = kept.iter().map(|(key, value)| key.len() + value.len() + LABEL_OVERHEAD).sum();
+        assert!(
+            slim.lacks_labels && cost <= LABELS_MAX_COST + NAMESPACE_NAME_LABEL.len() + 1 + LABEL_OVERHEAD,
+            "{cost}"
+        );
+        assert_eq!(kept.get(NAMESPACE_NAME_LABEL).map(String::as_str), Some("n"));
+        let honest: BTreeMap<String, String> =
+            (0..200).map(|n| (format!("example.com/label-{n}"), "value".to_owned())).collect();
+        let slim: Slim<Pod> = serde_json::from_value(json!({"metadata": {"labels": honest}})).unwrap();
+        assert!(!slim.lacks_labels);
+        assert_eq!(slim.labels(), &honest);
     }
 }

@@ -1,5 +1,8 @@
 //! An object of a kind.
 
+mod list;
+mod metadata;
+
 use std::fmt::Debug;
 
 use admission::Operation;
@@ -9,6 +12,8 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+pub use self::list::at_most;
 
 /// A part of an object that is decoded with whatever is missing at its default.
 pub trait Part: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned {}
@@ -50,8 +55,8 @@ pub const fn rule<S: Spec>(operations: &'static [Operation], name: &'static str)
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound = "")]
 pub struct Object<S: Spec> {
-    /// Name and namespace, and what else all objects have.
-    #[serde(deserialize_with = "null_as_default")]
+    /// Name and namespace, and what else a controller reads.
+    #[serde(deserialize_with = "metadata::kept")]
     pub metadata: ObjectMeta,
     /// What is asked for.
     #[serde(deserialize_with = "null_as_default")]

@@ -198,7 +198,7 @@ fn write<T: Serialize>(object: T) -> Result<Value, String> {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", expecting = "a ConversionReview")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 struct ConversionReview<'a> {
     #[serde(borrow, default)]
     kind: Text<'a>,
@@ -209,7 +209,7 @@ struct ConversionReview<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", expecting = "a request")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 struct ConversionRequest<'a> {
     #[serde(borrow)]
     uid: Text<'a>,
@@ -218,6 +218,8 @@ struct ConversionRequest<'a> {
     #[serde(borrow, default, deserialize_with = "null_as_default")]
     objects: Vec<&'a RawValue>,
 }
+
+crate::only_objects!(ConversionReview<'a>, ConversionRequest<'a>);
 
 impl<'a> ConversionReview<'a> {
     /// The version that asked, and what for.

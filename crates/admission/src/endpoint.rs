@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::field::ErrorList;
+use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
 use crate::reason::Reason;
 use crate::reply::{Denial, Outcome, Verdict};
@@ -61,7 +62,8 @@ pub trait Mutating<W>: Send + Sync + 'static {
     fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, world: &W) -> Result<Verdict, Unserved>;
 }
 
-/// Fills in missing fields. Only new and changed objects are asked about, never sub-resources.
+/// Fills in missing fields. Only new and changed objects are asked about, never sub-resources, and none that is larger than
+/// [`ObjectLimit::STORABLE`].
 ///
 /// ```
 /// use admission::{Defaulting, PatchBuilder, PatchError, Request};
@@ -77,7 +79,8 @@ pub trait Mutating<W>: Send + Sync + 'static {
 /// }
 /// ```
 pub trait Defaulting<W>: Send + Sync + 'static {
-    /// Adds what is missing. Must be a fixed point: on its own result it adds nothing.
+    /// Adds what is missing to the object, which is the document of `patch` and no longer in `request`. Must be a fixed point:
+    /// on its own result it adds nothing.
     ///
     /// # Errors
     /// [`PatchError`] when the object's shape leaves no place for a default; the object is then refused as undecodable.
@@ -108,6 +111,10 @@ pub trait Defaulting<W>: Send + Sync + 'static {
 pub trait Validating<W>: Send + Sync + 'static {
     /// What `object` and `oldObject` are decoded into.
     type Object<'a>: Deserialize<'a>;
+
+    /// The most that is decoded of an object; one that is larger is refused. `None` where the type itself bounds what is built, and
+    /// the object is decoded in the pass that reads the review.
+    const LIMIT: Option<ObjectLimit> = Some(ObjectLimit::STORABLE);
 
     /// Checks a new object.
     fn create<'a>(
@@ -198,8 +205,8 @@ impl Default for Findings {
 }
 
 impl Findings {
-    /// What cannot be looked at must not pass unlooked at.
-    fn lacks<O>(&mut self, field: &str, request: &Request<'_, O>) {
+    /// Refuses a request that lacks the object which its operation is about: what cannot be looked at must not pass unlooked at.
+    pub fn lacks<O>(&mut self, field: &str, request: &Request<'_, O>) {
         self.denial = Some((Reason::UNDECODABLE, lacking(field, request.operation)));
     }
 
@@ -301,10 +308,11 @@ impl Answer {
     /// The object cannot be decoded, the uid can be read: a refusal with code 400.
     fn undecodable(body: &[u8], error: ParseError) -> Result<Self, Unserved> {
         let message = error.to_string();
+        let reason = if matches!(error, ParseError::TooLarge { .. }) { Reason::TOO_LARGE } else { Reason::UNDECODABLE };
         let reply = error.into_reply()?;
         let summary =
             Review::<IgnoredAny>::parse(body).map_or_else(|_| Summary::default(), |r| Summary::of(&r.request));
-        Ok(Self { body: reply, decision: Decision::Denied, reason: Reason::UNDECODABLE, message, summary })
+        Ok(Self { body: reply, decision: Decision::Denied, reason, message, summary })
     }
 }
 
@@ -341,15 +349,17 @@ pub(crate) struct DefaultingEndpoint<D>(pub D);
 
 impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
     fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
-        let review = match Review::<Value>::parse(body) {
+        let mut review = match Review::<Value>::parse_within(body, ObjectLimit::STORABLE) {
             Ok(review) => review,
             Err(error) => return Answer::undecodable(body, error),
         };
+        // Decoded, it may be the largest thing in the process: there is one of it.
+        let object = review.request.object.take();
         let request = &review.request;
-        let verdict = match (&request.object, request.operation) {
+        let verdict = match (object, request.operation) {
             _ if request.is_sub_resource() => Verdict::allow(Reason::SUB_RESOURCE),
             (Some(object), Operation::Create | Operation::Update) => {
-                let mut patch = PatchBuilder::new(object);
+                let mut patch = PatchBuilder::of(object);
                 match self.0.default(request, &mut patch, world) {
                     Ok(()) => defaulted(patch.finish()),
                     Err(error) => Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(error.to_string())),
@@ -373,10 +383,22 @@ pub(crate) struct ValidatingEndpoint<V>(pub V);
 
 impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
     fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
-        match Review::<V::Object<'_>>::parse(body) {
+        let review = match V::LIMIT {
+            Some(limit) => Review::<V::Object<'_>>::parse_within(body, limit),
+            None => Review::parse(body),
+        };
+        match review {
             Ok(review) => {
                 let mut findings = Findings::default();
-                self.0.validate(&review.request, world, &mut findings)?;
+                let request = &review.request;
+                match (&request.object, request.operation) {
+                    // What cannot be compared is judged as if it were new, and never kept from going.
+                    (Some(object), Operation::Update) if review.lacks_old && !request.is_sub_resource() => {
+                        self.0.create(object, request, world, &mut findings);
+                    }
+                    (_, Operation::Delete) if review.lacks_old => {}
+                    _ => self.0.validate(request, world, &mut findings)?,
+                }
                 let verdict = findings.into_verdict(&review.request);
                 Ok(Answer::to(&review, verdict))
             }

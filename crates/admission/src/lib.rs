@@ -11,6 +11,8 @@ pub mod conversion;
 pub mod endpoint;
 pub mod field;
 pub mod format;
+pub mod limit;
+pub mod object;
 pub mod patch;
 pub mod reason;
 pub mod registry;
@@ -19,6 +21,7 @@ pub mod review;
 pub mod unserved;
 
 pub use endpoint::{Answer, Decision, Defaulting, Endpoint, Findings, Mutating, Summary, Validating};
+pub use limit::ObjectLimit;
 pub use patch::{PatchBuilder, PatchError, PatchWriter};
 pub use reason::Reason;
 pub use registry::{Registry, Rule};

@@ -23,6 +23,8 @@ impl Reason {
     pub const INVALID: Self = Self("Invalid");
     /// The object could not be decoded.
     pub const UNDECODABLE: Self = Self("Undecodable");
+    /// The object is larger than what is read of one.
+    pub const TOO_LARGE: Self = Self("TooLarge");
 
     /// A code of an operator's own.
     pub const fn new(code: &'static str) -> Self {

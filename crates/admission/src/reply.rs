@@ -115,6 +115,17 @@ impl Denial {
         }
     }
 
+    /// 422 Invalid: the object is larger than what is read of one. `limit` names the limit and what was found.
+    pub fn too_large(name: &str, limit: impl Into<String>) -> Self {
+        Self {
+            code: 422,
+            status_reason: "Invalid",
+            message: limit.into(),
+            details: Details { name: name.to_owned(), ..Details::default() },
+            causes: Vec::new(),
+        }
+    }
+
     /// 409 Conflict: the object clashes with what is there; reading it again and retrying may help.
     pub fn conflict<O>(request: &Request<'_, O>, message: impl Into<String>) -> Self {
         Self { code: 409, status_reason: "Conflict", ..Self::forbidden(request, message) }

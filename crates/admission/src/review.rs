@@ -3,13 +3,14 @@
 //! Field meanings follow `k8s.io/api/admission/v1` (`types.go`). JSON `null` and an absent field are the same everywhere,
 //! as they are to the Go decoder.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::limit::ObjectLimit;
 use crate::reason::Reason;
 use crate::reply::{self, Denial, Verdict};
 use crate::unserved::Unserved;
@@ -37,6 +38,12 @@ impl std::ops::Deref for Text<'_> {
 
 impl AsRef<str> for Text<'_> {
     fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Text<'_> {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }
@@ -137,7 +144,7 @@ impl Operation {
 
 /// Group, version and kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, expecting = "group, version and kind")]
+#[serde(remote = "Self", default)]
 pub struct GroupVersionKind<'a> {
     /// API group, empty for the core group.
     #[serde(borrow)]
@@ -152,7 +159,7 @@ pub struct GroupVersionKind<'a> {
 
 /// Group, version and resource (the plural in URLs).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, expecting = "group, version and resource")]
+#[serde(remote = "Self", default)]
 pub struct GroupVersionResource<'a> {
     /// API group, empty for the core group.
     #[serde(borrow)]
@@ -167,7 +174,7 @@ pub struct GroupVersionResource<'a> {
 
 /// Who asks.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, expecting = "a user")]
+#[serde(remote = "Self", default)]
 pub struct UserInfo<'a> {
     /// The name that uniquely identifies the user among active users.
     #[serde(borrow)]
@@ -185,7 +192,7 @@ pub struct UserInfo<'a> {
 
 /// The request of a review. `O` is the type that `object` and `oldObject` are decoded into, in the same pass.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"), expecting = "a request")]
+#[serde(remote = "Self", rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
 pub struct Request<'a, O = &'a RawValue> {
     /// Identifies this call; the reply repeats it.
     #[serde(borrow)]
@@ -245,6 +252,28 @@ impl<O> Request<'_, O> {
     }
 }
 
+impl<'a, O> Request<'a, O> {
+    fn with_objects<P>(self, object: Option<P>, old_object: Option<P>) -> Request<'a, P> {
+        Request {
+            object,
+            old_object,
+            uid: self.uid,
+            kind: self.kind,
+            resource: self.resource,
+            sub_resource: self.sub_resource,
+            request_kind: self.request_kind,
+            request_resource: self.request_resource,
+            request_sub_resource: self.request_sub_resource,
+            name: self.name,
+            namespace: self.namespace,
+            operation: self.operation,
+            user_info: self.user_info,
+            dry_run: self.dry_run,
+            options: self.options,
+        }
+    }
+}
+
 /// An `AdmissionReview` that asks.
 #[derive(Debug, Clone)]
 pub struct Review<'a, O = &'a RawValue> {
@@ -252,10 +281,12 @@ pub struct Review<'a, O = &'a RawValue> {
     pub version: ReviewVersion,
     /// The question.
     pub request: Request<'a, O>,
+    /// Whether `oldObject` was left out because it is larger than what is decoded.
+    pub lacks_old: bool,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"), expecting = "an AdmissionReview")]
+#[serde(remote = "Self", rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
 struct Envelope<'a, O> {
     #[serde(borrow, default)]
     api_version: Text<'a>,
@@ -264,6 +295,8 @@ struct Envelope<'a, O> {
     #[serde(borrow, default = "absent")]
     request: Option<Request<'a, O>>,
 }
+
+crate::only_objects!(GroupVersionKind<'a>, GroupVersionResource<'a>, UserInfo<'a>, Request<'a, O>, Envelope<'a, O>);
 
 /// Why a body could not be read as a review.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -279,6 +312,18 @@ pub enum ParseError {
         /// The wire version that asked.
         version: ReviewVersion,
         /// What the decoder found.
+        message: String,
+    },
+    /// The review is fine, its object is larger than what is decoded.
+    #[error("{message}")]
+    TooLarge {
+        /// The request's uid, for the reply.
+        uid: String,
+        /// The wire version that asked.
+        version: ReviewVersion,
+        /// Name of the object.
+        name: String,
+        /// The limit, and what was found.
         message: String,
     },
 }
@@ -310,6 +355,35 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
         }
     }
 
+    /// As [`Self::parse`], in two passes: what is not within `limit` is not decoded.
+    ///
+    /// An `oldObject` beyond the limit is left out: it was stored before there was the limit, and must not keep the object from
+    /// being changed or deleted.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and [`ParseError::TooLarge`] when the object is not within the limit.
+    pub fn parse_within(body: &'a [u8], limit: ObjectLimit) -> Result<Self, ParseError> {
+        let Review { version, request, .. } = Review::<'a, &'a RawValue>::parse(body)?;
+        let uid = request.uid.to_string();
+        let name = request.name.to_string();
+        if let Some(Err(message)) = request.object.map(|object| limit.check(object)) {
+            return Err(ParseError::TooLarge { uid, version, name, message });
+        }
+        let decode = |field: &str, raw: Option<&'a RawValue>| {
+            let decoded = raw.map(|raw| serde_json::from_str::<O>(raw.get())).transpose();
+            decoded.map_err(|error| ParseError::Object {
+                uid: uid.clone(),
+                version,
+                message: format!("{field}: {}", without_position(&error)),
+            })
+        };
+        let object = decode("object", request.object)?;
+        let old = request.old_object.filter(|old| limit.check(old).is_ok());
+        let old_object = decode("oldObject", old)?;
+        let lacks_old = request.old_object.is_some() && old.is_none();
+        Ok(Self { version, request: request.with_objects(object, old_object), lacks_old })
+    }
+
     fn from_envelope(envelope: Envelope<'a, O>) -> Result<Self, String> {
         if envelope.kind.as_str() != "AdmissionReview" {
             return Err(format!("kind is {}, expected \"AdmissionReview\"", found(&envelope.kind)));
@@ -324,14 +398,14 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
         if request.uid.is_empty() {
             return Err("request.uid is missing".to_owned());
         }
-        Ok(Self { version, request })
+        Ok(Self { version, request, lacks_old: false })
     }
 }
 
 /// Tells an unreadable body from a readable review whose object is wrong, by reading it once more with raw objects.
 fn blame<'a, O: Deserialize<'a>>(body: &'a [u8], error: &serde_json::Error) -> ParseError {
     match serde_json::from_slice::<Envelope<'a, &'a RawValue>>(body).map(Review::from_envelope) {
-        Ok(Ok(Review { version, request })) => {
+        Ok(Ok(Review { version, request, .. })) => {
             let fault = |field, raw: Option<&'a RawValue>| {
                 let error = serde_json::from_str::<O>(raw?.get()).err()?;
                 Some(format!("{field}: {}", without_position(&error)))
@@ -385,6 +459,10 @@ impl ParseError {
             Self::Object { ref uid, version, .. } => {
                 let verdict = Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(self.to_string()));
                 Ok(reply::write(version, uid, &verdict))
+            }
+            Self::TooLarge { ref uid, version, ref name, .. } => {
+                let denial = Denial::too_large(name, self.to_string());
+                Ok(reply::write(version, uid, &Verdict::deny(Reason::TOO_LARGE, denial)))
             }
         }
     }

@@ -9,7 +9,7 @@ pub fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Optio
 }
 
 /// How many insertions, deletions, replacements and swaps of neighbours lead from one to the other; `limit + 1` when it is
-/// clear from the lengths that it takes more than `limit`.
+/// clear early that it takes more than `limit`.
 fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > limit {
@@ -26,6 +26,10 @@ fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
                 cost = cost.min(at(&before, j - 1) + 1);
             }
             row.push(cost);
+        }
+        // No later row is better than the best of this one and the one before.
+        if row.iter().chain(&above).all(|cost| *cost > limit) {
+            return limit + 1;
         }
         before = std::mem::replace(&mut above, row);
     }

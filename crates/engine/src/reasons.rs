@@ -45,6 +45,7 @@ reasons! {
     RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",
     INVALID = Reason::INVALID => "The object breaks a validation rule.",
     UNDECODABLE = Reason::UNDECODABLE => "The object could not be decoded.",
+    TOO_LARGE = Reason::TOO_LARGE => "The object is larger than what is read of one.",
 }
 
 /// Where a code is in [`ALL`]; none for one of somebody else.

@@ -11,6 +11,7 @@ use super::{CertificateSource, Given, Process, ServeArgs, ServeError, run};
 use crate::certs::lives::LivesError;
 use crate::certs::local;
 use crate::choice::Unknown;
+use crate::manager::background::Background;
 use crate::manager::client::{self, Connection};
 use crate::manager::lease::TimesError;
 use crate::manager::options::{Certificates, Controllers, Election, Options};
@@ -64,7 +65,8 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
         process.scrapers = Some(Arc::new(TokenReviews::new(client)));
     }
     warn_of_kinds_without_controller(args);
-    let manager = Manager::new(&connection, options(args, given)?, shared).map_err(ClusterError::from)?;
+    let (options, background) = (options(args, given)?, Background::start()?);
+    let manager = Manager::new(&connection, options, shared, background).map_err(ClusterError::from)?;
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = Hook::all(&registry);
     let kinds: Vec<&str> = args.kinds.enable_kinds.iter().map(|kind| kind.name).collect();

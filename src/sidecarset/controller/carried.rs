@@ -3,15 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::sidecarset::controller::packed::Packed;
-use engine::sidecarset::injection::INJECTED_ANNOTATION;
+use crate::sidecarset::controller::records::Records;
 
-/// Sets in a pod injected by OpenKruise, comma-separated.
-pub const OPENKRUISE_LIST: &str = "kruise.io/sidecarset-injected-list";
-/// What OpenKruise injected, by set: an object with `hash` and `sidecarList`, in old versions the hash alone.
-pub const OPENKRUISE_HASH: &str = "kruise.io/sidecarset-hash";
+/// The sets that one pod counts for, at most. Whoever may write a pod's annotations may name any number.
+pub const MAX_SETS: usize = 16;
+
+/// The bytes of their names and hashes, at most.
+pub const MAX_BYTES: usize = 640;
+
+/// The longest hash that is kept; ours are shorter, and one of somebody else's says only that the set is outdated.
+const MAX_HASH: usize = 32;
+
+/// The longest name that an object can have.
+const MAX_NAME: usize = 253;
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -21,55 +28,81 @@ struct Record {
     init_containers: Option<Vec<String>>,
 }
 
+/// What OpenKruise writes of a set, in old versions the hash alone.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum OpenKruiseRecord {
-    Full {
-        #[serde(default)]
-        hash: String,
-        #[serde(default, rename = "sidecarList")]
-        sidecars: Option<Vec<String>>,
-    },
-    HashOnly(String),
+struct OpenKruiseRecord {
+    #[serde(default)]
+    hash: String,
+    #[serde(default, rename = "sidecarList")]
+    sidecars: Option<Vec<String>>,
 }
 
-/// The sets that a pod carries, by name, each with the hash of what was injected (empty where it was not recorded). A set is carried only if every container that was recorded for it is present: an
-/// annotation can be copied to a pod that was never injected.
+/// What a pod carries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// The sets, each with the hash of what was injected (empty where it was not recorded).
+    pub sets: Packed,
+    /// Whether there are more than a pod may count for.
+    pub some_left_out: bool,
+}
+
+type Found = BTreeMap<String, String>;
+
+/// The sets that a pod carries. A set is carried only if every container that was recorded for it is present: an annotation can
+/// be copied to a pod that was never injected.
 ///
-/// Annotations that are not what we or OpenKruise write are taken as if they were not there.
-pub fn carried(annotations: &BTreeMap<String, String>, containers: &BTreeSet<&str>) -> Packed {
-    let mut found = BTreeMap::new();
-    openkruise(annotations, containers, &mut found);
-    let text = annotations.get(INJECTED_ANNOTATION).map_or("", String::as_str);
+/// Annotations that are not what we or OpenKruise write are taken as if they were not there. Of more sets than a pod may count
+/// for, those that exist come first: `exists` says which.
+pub fn carried(records: &Records, containers: &BTreeSet<&str>, exists: impl Fn(&str) -> bool) -> Carried {
+    let mut found = Found::new();
+    openkruise(records, containers, &mut found);
     // Entry by entry, as at injection: one that cannot be read does not hide the others.
-    for (set, record) in serde_json::from_str::<BTreeMap<String, Value>>(text).unwrap_or_default() {
-        let Ok(record) = serde_json::from_value::<Record>(record) else { continue };
+    for (set, record) in entries(records.injected.as_deref()) {
+        let Ok(record) = serde_json::from_str::<Record>(record.get()) else { continue };
         let mut recorded = record.containers.iter().flatten().chain(record.init_containers.iter().flatten());
         if recorded.all(|name| containers.contains(name.as_str())) {
             found.insert(set, record.hash.unwrap_or_default());
         }
     }
-    Packed::of(found.iter().map(|(set, hash)| (set.as_str(), hash.as_str())))
+    chosen(&found, exists)
 }
 
-fn openkruise(
-    annotations: &BTreeMap<String, String>,
-    containers: &BTreeSet<&str>,
-    found: &mut BTreeMap<String, String>,
-) {
-    let text = annotations.get(OPENKRUISE_HASH).map_or("", String::as_str);
-    let mut records = serde_json::from_str::<BTreeMap<String, Value>>(text).unwrap_or_default();
-    let list = annotations.get(OPENKRUISE_LIST).map_or("", String::as_str);
+fn entries(text: Option<&str>) -> BTreeMap<String, &RawValue> {
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+fn chosen(found: &Found, exists: impl Fn(&str) -> bool) -> Carried {
+    let possible = found.iter().filter(|(set, _)| set.len() <= MAX_NAME);
+    let (existing, others): (Vec<_>, Vec<_>) = possible.partition(|(set, _)| exists(set));
+    let (mut kept, mut room) = (BTreeMap::new(), MAX_BYTES);
+    for (set, hash) in existing.into_iter().chain(others) {
+        let hash = if hash.len() <= MAX_HASH { hash.as_str() } else { "" };
+        let Some(left) = room.checked_sub(Packed::cost(set, hash)) else { continue };
+        if kept.len() == MAX_SETS {
+            break;
+        }
+        room = left;
+        kept.insert(set.as_str(), hash);
+    }
+    let some_left_out = kept.len() < found.len();
+    Carried { sets: Packed::of(kept), some_left_out }
+}
+
+fn openkruise(records: &Records, containers: &BTreeSet<&str>, found: &mut Found) {
+    let hashes = entries(records.openkruise_hash.as_deref());
+    let list = records.openkruise_list.as_deref().unwrap_or_default();
     for set in list.split(',').map(str::trim).filter(|set| !set.is_empty()) {
-        let record = records.remove(set).and_then(|record| serde_json::from_value(record).ok());
-        let (hash, sidecars) = match record {
-            Some(OpenKruiseRecord::Full { hash, sidecars }) => (hash, sidecars.unwrap_or_default()),
-            Some(OpenKruiseRecord::HashOnly(hash)) => (hash, Vec::new()),
-            None => (String::new(), Vec::new()),
-        };
+        let (hash, sidecars) = hashes.get(set).map(|record| openkruise_record(record.get())).unwrap_or_default();
         if sidecars.iter().all(|name| runs_under_openkruise(name, containers)) {
             found.insert(set.to_owned(), hash);
         }
+    }
+}
+
+fn openkruise_record(text: &str) -> (String, Vec<String>) {
+    match serde_json::from_str::<OpenKruiseRecord>(text) {
+        Ok(record) => (record.hash, record.sidecars.unwrap_or_default()),
+        Err(_) => (serde_json::from_str(text).unwrap_or_default(), Vec::new()),
     }
 }
 
@@ -81,6 +114,9 @@ fn runs_under_openkruise(name: &str, containers: &BTreeSet<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sidecarset::controller::records::tests::records;
+    use crate::sidecarset::controller::records::{OPENKRUISE_HASH, OPENKRUISE_LIST};
+    use engine::sidecarset::injection::INJECTED_ANNOTATION;
 
     type Pairs<'a> = &'a [(&'a str, &'a str)];
     /// What it is, annotations, containers, what is carried.
@@ -146,9 +182,40 @@ mod tests {
             ),
         ];
         for (case, annotations, containers, expected) in cases {
-            let annotations = annotations.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            let found = carried(&annotations, &containers.iter().copied().collect());
-            assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{case}");
+            let found = carried(&records(annotations), &containers.iter().copied().collect(), |_| true);
+            assert_eq!(found.sets.iter().collect::<Vec<_>>(), expected, "{case}");
+            assert!(!found.some_left_out, "{case}");
         }
+    }
+
+    #[test]
+    fn of_too_many_sets_those_that_exist_are_carried_and_it_is_said() {
+        let names: Vec<String> = (0..2_000).map(|n| format!("s{n}")).collect();
+        let cases = [(OPENKRUISE_LIST, names.join(",")), (INJECTED_ANNOTATION, injected(&["s7", "s1999"], 300))];
+        let exists = |set: &str| matches!(set, "s7" | "s1999");
+        for (key, value) in cases {
+            let found = carried(&records(&[(key, &value)]), &BTreeSet::new(), exists);
+            let sets: Vec<&str> = found.sets.iter().map(|(set, _)| set).collect();
+            assert!(sets.contains(&"s7") && sets.contains(&"s1999"), "{key}: {sets:?}");
+            assert!(sets.len() <= MAX_SETS && found.sets.bytes() <= MAX_BYTES && found.some_left_out, "{key}");
+        }
+    }
+
+    fn injected(last: &[&str], others: usize) -> String {
+        let others = (0..others).map(|n| format!("r{n}"));
+        let sets = others.chain(last.iter().map(|name| (*name).to_owned()));
+        let record: serde_json::Map<_, _> = sets.map(|name| (name, serde_json::json!({"hash": "v1:0"}))).collect();
+        serde_json::json!(record).to_string()
+    }
+
+    #[test]
+    fn names_and_hashes_that_none_of_ours_can_be_take_no_room() {
+        let long = "a".repeat(254);
+        let list = format!("{long},b");
+        let found = carried(&records(&[(OPENKRUISE_LIST, &list)]), &BTreeSet::new(), |_| true);
+        assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", "")]);
+        let record = serde_json::json!({"b": {"hash": "x".repeat(10_000)}}).to_string();
+        let found = carried(&records(&[(INJECTED_ANNOTATION, &record)]), &BTreeSet::new(), |_| true);
+        assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", "")]);
     }
 }

@@ -9,7 +9,8 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use crate::metrics::Metrics;
-use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord};
+use crate::sidecarset::controller::pods::{PodIndex, PodKey};
+use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::controller::standing::Standing;
 use engine::snapshot::Snapshot;
 
@@ -95,6 +96,11 @@ impl Census {
         self.tell();
     }
 
+    /// Tells how many pods say more about sets than is kept.
+    pub fn clipped(&self, pods: usize) {
+        self.metrics.sidecarset_pods_clipped(pods);
+    }
+
     fn file(&mut self, key: &PodKey, standing: Standing) {
         if standing != Standing::default() {
             self.sum = self.sum.plus(standing);
@@ -121,15 +127,18 @@ mod tests {
 
     use super::*;
     use crate::metrics::Freshness;
-    use crate::sidecarset::controller::pods::WatchedPod;
-    use crate::sidecarset::controller::pods::tests::pod;
+    use crate::sidecarset::controller::record::WatchedPod;
+    use crate::sidecarset::controller::record::tests::{pod, wanted};
     use crate::sidecarset::controller::standing::tests::{set, snapshot};
 
     /// The lines of the metric, without its name.
     fn told(metrics: &Metrics) -> Vec<String> {
         let text = metrics.encode().unwrap();
-        let mut lines: Vec<String> =
-            text.lines().filter_map(|line| Some(line.strip_prefix("outrider_sidecarset_pods")?.to_owned())).collect();
+        let mut lines: Vec<String> = text
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("outrider_sidecarset_pods")?.to_owned()))
+            .filter(|line| line.starts_with('{'))
+            .collect();
         lines.sort();
         lines
     }
@@ -143,13 +152,13 @@ mod tests {
     fn index(pods: &[WatchedPod]) -> Mutex<PodIndex> {
         let mut index = PodIndex::default();
         for pod in pods {
-            index.update(&PodKey::of(pod), PodRecord::of(pod));
+            index.update(&PodKey::of(pod), PodRecord::of(pod, &wanted(&[])));
         }
         Mutex::new(index)
     }
 
     fn is(census: &mut Census, pod: &WatchedPod, snapshot: &Snapshot) {
-        census.pod(&PodKey::of(pod), PodRecord::of(pod).as_ref(), snapshot);
+        census.pod(&PodKey::of(pod), PodRecord::of(pod, &wanted(&[])).as_ref(), snapshot);
     }
 
     #[tokio::test]

@@ -65,8 +65,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sidecarset::controller::pods::tests::pod;
-    use crate::sidecarset::controller::pods::{PodKey, PodRecord, WatchedPod};
+    use crate::sidecarset::controller::pods::PodKey;
+    use crate::sidecarset::controller::record::tests::{pod, wanted};
+    use crate::sidecarset::controller::record::{PodRecord, WatchedPod};
     use engine::snapshot::Exclusion;
     use engine::snapshot::namespace::Namespaces;
 
@@ -79,8 +80,9 @@ mod tests {
 
     fn index(pods: &[WatchedPod]) -> PodIndex {
         let mut index = PodIndex::default();
+        index.sets_are(&wanted(&["a", "b"]).sets);
         for pod in pods {
-            index.update(&PodKey::of(pod), PodRecord::of(pod));
+            index.update(&PodKey::of(pod), PodRecord::of(pod, &wanted(&[])));
         }
         index
     }

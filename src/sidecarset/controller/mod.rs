@@ -6,6 +6,8 @@ pub mod count;
 pub mod packed;
 pub mod pods;
 pub mod programmed;
+pub mod record;
+pub mod records;
 pub mod standing;
 mod watch;
 

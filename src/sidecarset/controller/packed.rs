@@ -25,6 +25,16 @@ impl Packed {
         Self(text.into())
     }
 
+    /// The bytes that a pair takes.
+    pub const fn cost(key: &str, value: &str) -> usize {
+        key.len().saturating_add(value.len()).saturating_add(2)
+    }
+
+    /// The bytes that all pairs take.
+    pub const fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// The pairs.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut parts = self.0.split_terminator(END);
@@ -55,6 +65,7 @@ mod tests {
             let packed = Packed::of(pairs.iter().copied());
             assert_eq!(packed.iter().collect::<Vec<_>>(), pairs);
             assert_eq!(packed.is_empty(), pairs.is_empty());
+            assert_eq!(packed.bytes(), pairs.iter().map(|(key, value)| Packed::cost(key, value)).sum::<usize>());
         }
         assert_eq!(Packed::of([("a\0b", "c"), ("d", "e\0"), ("f", "g")]).iter().collect::<Vec<_>>(), [("f", "g")]);
     }

@@ -1,183 +1,124 @@
 //! The controller's read model of pods: those that carry a set or could, and of these only what is counted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Resource as _, ResourceExt as _};
-use serde::Deserialize;
+use kube::ResourceExt as _;
 
-use crate::sidecarset::controller::carried::carried;
-use crate::sidecarset::controller::packed::Packed;
-use crate::watch::slim::Slim;
-use engine::pod::select::SKIP_ANNOTATION;
-use engine::pod::skip::MIRROR_ANNOTATION;
-use engine::sidecarset::compiled::Platform;
+use crate::sidecarset::controller::record::{PodRecord, WatchedPod};
 
-/// A pod as it is watched.
-pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;
-
-/// The names of a pod's containers, and what tells its operating system.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodSpec {
-    containers: Option<Vec<Container>>,
-    init_containers: Option<Vec<Container>>,
-    os: Option<Os>,
-    node_selector: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Os {
-    name: String,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Container {
-    name: String,
-}
-
-/// Phase and conditions of a pod.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct PodStatus {
-    phase: Option<String>,
-    conditions: Option<Vec<Condition>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-}
+/// Namespace and name, in one pointer: a key is in several indexes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodKey(Arc<PodName>);
 
 /// Namespace and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodKey {
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodName {
     /// Namespace.
     pub namespace: Arc<str>,
     /// Name.
-    pub name: Arc<str>,
+    pub name: Box<str>,
+}
+
+impl Deref for PodKey {
+    type Target = PodName;
+
+    fn deref(&self) -> &PodName {
+        &self.0
+    }
 }
 
 impl PodKey {
+    fn new(namespace: Arc<str>, name: &str) -> Self {
+        Self(Arc::new(PodName { namespace, name: name.into() }))
+    }
+
     /// The key of a watched pod.
     pub fn of(pod: &WatchedPod) -> Self {
-        Self { namespace: pod.namespace().unwrap_or_default().into(), name: pod.name_any().into() }
+        Self::new(pod.namespace().unwrap_or_default().into(), &pod.name_any())
     }
 }
 
-/// What is kept of a pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodRecord {
-    /// Labels.
-    pub labels: Packed,
-    /// Neither finished nor on its way out.
-    pub active: bool,
-    /// Running, with the condition Ready.
-    pub ready: bool,
-    /// The sets in the pod, each with the hash that was recorded.
-    pub carried: Packed,
-    /// Where it runs.
-    pub platform: Platform,
-    /// Its annotation about sets that it goes without.
-    pub skip: Option<Box<str>>,
-}
-
-impl PodRecord {
-    /// The record of a pod. Nothing for one that carries no set and never will: it has finished, is on its way out, or is the
-    /// kubelet's mirror of a static pod.
-    pub fn of(pod: &WatchedPod) -> Option<Self> {
-        let spec = pod.spec.as_ref();
-        let containers =
-            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
-        let names: BTreeSet<&str> = containers.map(|container| container.name.as_str()).collect();
-        let carried = carried(pod.annotations(), &names);
-        let status = pod.status.clone().unwrap_or_default();
-        let phase = status.phase.as_deref().unwrap_or_default();
-        let ready = status.conditions.iter().flatten().any(|it| it.kind == "Ready" && it.status == "True");
-        let terminating = pod.meta().deletion_timestamp.is_some();
-        let active = !terminating && !matches!(phase, "Succeeded" | "Failed");
-        let annotation = |key: &str| pod.annotations().get(key);
-        if carried.is_empty() && (!active || annotation(MIRROR_ANNOTATION).is_some()) {
-            return None;
-        }
-        let os = spec.and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
-        let nodes = spec.and_then(|spec| spec.node_selector.as_ref());
-        Some(Self {
-            labels: Packed::of(pod.labels().iter().map(|(key, value)| (key.as_str(), value.as_str()))),
-            active,
-            ready: phase == "Running" && ready,
-            carried,
-            platform: Platform::of_pod(os, |label| nodes?.get(label).map(String::as_str)),
-            skip: annotation(SKIP_ANNOTATION).map(|value| value.as_str().into()),
-        })
-    }
-}
-
-/// Pods by name, and by the sets that they carry.
+/// Pods by name, and by the sets that they carry, as far as these exist.
 ///
 /// What a change touches follows from the records alone: the status of a set counts only pods that carry it, so the sets named in a
-/// pod's old and new record are all that a change of the pod, its labels included, can concern.
+/// pod's old and new record are all that a change of the pod, its labels included, can concern. Whoever may write a pod's
+/// annotations may name any number of sets in them; those that do not exist take no place in the index and concern nobody.
 #[derive(Debug, Default)]
 pub struct PodIndex {
     pods: BTreeMap<PodKey, PodRecord>,
+    // Every set that exists has an entry, and no other.
     by_set: HashMap<Arc<str>, BTreeSet<PodKey>>,
+    clipped: usize,
 }
 
 impl PodIndex {
+    /// Takes in which sets exist. A set that is new finds the pods that have named it before.
+    pub fn sets_are(&mut self, sets: &BTreeSet<Arc<str>>) {
+        self.by_set.retain(|set, _| sets.contains(set));
+        let new: Vec<&Arc<str>> = sets.iter().filter(|set| !self.by_set.contains_key(*set)).collect();
+        if new.is_empty() {
+            return;
+        }
+        let mut found: HashMap<Arc<str>, BTreeSet<PodKey>> =
+            new.into_iter().map(|set| (Arc::clone(set), BTreeSet::new())).collect();
+        for (key, record) in &self.pods {
+            for (set, _) in record.carried.iter() {
+                if let Some(keys) = found.get_mut(set) {
+                    keys.insert(key.clone());
+                }
+            }
+        }
+        self.by_set.extend(found);
+    }
+
     /// Takes in what a pod is now, nothing if it is gone. Returns the sets whose numbers may have changed.
     pub fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> BTreeSet<Arc<str>> {
-        if self.pods.get(key) == record.as_ref() {
+        let before = self.pods.get(key);
+        if before == record.as_ref() {
             return BTreeSet::new();
         }
+        self.clipped += usize::from(record.as_ref().is_some_and(|record| record.some_left_out));
+        self.clipped -= usize::from(before.is_some_and(|record| record.some_left_out));
         let mut touched = BTreeSet::new();
         if let Some(old) = self.pods.remove(key) {
             for (set, _) in old.carried.iter() {
-                self.unfile(set, key);
-                touched.insert(set.into());
+                touched.extend(self.filed(set, |keys| keys.remove(key)));
             }
         }
         if let Some(new) = record {
-            let key = self.sharing_its_namespace(key);
             for (set, _) in new.carried.iter() {
-                touched.insert(self.file(set, &key));
+                touched.extend(self.filed(set, |keys| keys.insert(key.clone())));
             }
-            self.pods.insert(key, new);
+            self.pods.insert(key.clone(), new);
         }
         touched
     }
 
-    /// The key, with the text of its namespace shared with the other pods there.
-    fn sharing_its_namespace(&self, key: &PodKey) -> PodKey {
-        let first = self.in_namespace(&key.namespace).next();
-        let namespace = first.map_or_else(|| Arc::clone(&key.namespace), |(other, _)| Arc::clone(&other.namespace));
-        PodKey { namespace, name: Arc::clone(&key.name) }
+    fn filed(&mut self, set: &str, change: impl FnOnce(&mut BTreeSet<PodKey>) -> bool) -> Option<Arc<str>> {
+        let name = self.by_set.get_key_value(set).map(|(name, _)| Arc::clone(name))?;
+        change(self.by_set.get_mut(set)?);
+        Some(name)
+    }
+
+    /// The key as it is kept, or as it is to be: with the text of its namespace shared with the other pods there.
+    pub fn shared(&self, key: &PodKey) -> PodKey {
+        if let Some((kept, _)) = self.pods.get_key_value(key) {
+            return kept.clone();
+        }
+        let neighbour = self.in_namespace(&key.namespace).next();
+        neighbour.map_or_else(|| key.clone(), |(other, _)| PodKey::new(Arc::clone(&other.namespace), &key.name))
+    }
+
+    /// How many pods say more than is kept.
+    pub const fn clipped(&self) -> usize {
+        self.clipped
     }
 
     fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = (&PodKey, &PodRecord)> {
-        let first = PodKey { namespace: namespace.into(), name: "".into() };
+        let first = PodKey::new(namespace.into(), "");
         self.pods.range(first..).take_while(move |(key, _)| &*key.namespace == namespace)
-    }
-
-    fn file(&mut self, set: &str, key: &PodKey) -> Arc<str> {
-        let set = self.by_set.get_key_value(set).map_or_else(|| set.into(), |(name, _)| name.clone());
-        self.by_set.entry(Arc::clone(&set)).or_default().insert(key.clone());
-        set
-    }
-
-    fn unfile(&mut self, set: &str, key: &PodKey) {
-        if let Some(keys) = self.by_set.get_mut(set) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_set.remove(set);
-            }
-        }
     }
 
     /// The pods that carry a set.
@@ -192,49 +133,35 @@ impl PodIndex {
         self.pods.range((from, Bound::Unbounded))
     }
 
-    /// The sets that pods of a namespace carry.
+    /// The sets that exist and that pods of a namespace carry.
     pub fn sets_in(&self, namespace: &str) -> BTreeSet<Arc<str>> {
         let carried = self.in_namespace(namespace).flat_map(|(_, record)| record.carried.iter());
-        carried.map(|(set, _)| set.into()).collect()
+        carried.filter_map(|(set, _)| self.by_set.get_key_value(set)).map(|(set, _)| Arc::clone(set)).collect()
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use serde_json::json;
+mod tests {
+    use kube::Resource as _;
 
     use super::*;
+    use crate::sidecarset::controller::record::tests::{pod, wanted};
 
-    /// A pod that carries the sets named, ready or not.
-    pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> WatchedPod {
-        let injected: serde_json::Map<String, serde_json::Value> = sets
-            .iter()
-            .map(|(set, hash)| ((*set).to_owned(), json!({"hash": hash, "containers": [format!("{set}-c")]})))
-            .collect();
-        let mut containers: Vec<_> = sets.iter().map(|(set, _)| json!({"name": format!("{set}-c")})).collect();
-        containers.push(json!({"name": "app"}));
-        serde_json::from_value(json!({
-            "metadata": {
-                "namespace": "default", "name": name, "labels": {"app": app},
-                "annotations": {engine::sidecarset::injection::INJECTED_ANNOTATION: json!(injected).to_string()},
-            },
-            "spec": {"containers": containers},
-            "status": {
-                "phase": "Running",
-                "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
-            },
-        }))
-        .unwrap()
+    /// An index without pods, where these sets exist.
+    fn index_of(sets: &[&str]) -> PodIndex {
+        let mut index = PodIndex::default();
+        index.sets_are(&wanted(sets).sets);
+        index
     }
 
     fn touched(index: &mut PodIndex, pod: &WatchedPod) -> Vec<String> {
-        let touched = index.update(&PodKey::of(pod), PodRecord::of(pod));
+        let touched = index.update(&PodKey::of(pod), PodRecord::of(pod, &wanted(&[])));
         touched.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_change_touches_the_sets_of_the_old_and_of_the_new_record() {
-        let mut index = PodIndex::default();
+        let mut index = index_of(&["a", "b"]);
         let steps: [(&str, WatchedPod, &[&str]); 6] = [
             ("added", pod("p", "web", &[("a", "1")], false), &["a"]),
             ("same again", pod("p", "web", &[("a", "1")], false), &[]),
@@ -246,71 +173,72 @@ pub(super) mod tests {
         for (case, pod, expected) in steps {
             assert_eq!(touched(&mut index, &pod), expected, "{case}");
         }
-        assert!(index.by_set.is_empty());
+        assert!(index.by_set.values().all(BTreeSet::is_empty));
     }
 
     #[test]
     fn a_deleted_pod_touches_its_sets_and_leaves_nothing_behind() {
-        let mut index = PodIndex::default();
+        let mut index = index_of(&["a", "b"]);
         let pod = pod("p", "web", &[("a", "1"), ("b", "1")], true);
         touched(&mut index, &pod);
         assert_eq!(index.update(&PodKey::of(&pod), None).len(), 2);
-        assert!(index.pods.is_empty() && index.by_set.is_empty());
-    }
-
-    #[test]
-    fn phase_deletion_and_condition_decide_what_is_active_and_ready() {
-        let cases: [(&str, serde_json::Value, bool, bool); 6] = [
-            (
-                "running, ready",
-                json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
-                true,
-                true,
-            ),
-            (
-                "pending, ready",
-                json!({"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}),
-                true,
-                false,
-            ),
-            ("running, no condition", json!({"phase": "Running", "conditions": null}), true, false),
-            ("succeeded", json!({"phase": "Succeeded"}), false, false),
-            ("failed", json!({"phase": "Failed"}), false, false),
-            ("no status", json!(null), true, false),
-        ];
-        for (case, status, active, ready) in cases {
-            let mut pod = pod("p", "web", &[("a", "1")], false);
-            pod.status = serde_json::from_value(status).unwrap();
-            let record = PodRecord::of(&pod).unwrap();
-            assert_eq!((record.active, record.ready), (active, ready), "{case}");
-            pod.meta_mut().deletion_timestamp = Some(serde_json::from_value(json!("2030-01-01T00:00:00Z")).unwrap());
-            assert!(!PodRecord::of(&pod).unwrap().active, "{case}, terminating");
-        }
-    }
-
-    #[test]
-    fn a_pod_that_carries_nothing_is_kept_only_while_it_could_carry_something() {
-        let mirror = json!({"metadata": {"annotations": {engine::pod::skip::MIRROR_ANNOTATION: "x"}}});
-        let cases = [
-            ("running", json!({}), true),
-            ("no status yet", json!({"status": null}), true),
-            ("finished", json!({"status": {"phase": "Succeeded"}}), false),
-            ("on its way out", json!({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}}), false),
-            ("a mirror", mirror, false),
-        ];
-        for (case, pod, kept) in cases {
-            assert_eq!(PodRecord::of(&serde_json::from_value(pod).unwrap()).is_some(), kept, "{case}");
-        }
+        assert!(index.pods.is_empty() && index.by_set.values().all(BTreeSet::is_empty));
     }
 
     #[test]
     fn sets_of_a_namespace_are_those_its_pods_carry() {
-        let mut index = PodIndex::default();
+        let mut index = index_of(&["a", "b"]);
         touched(&mut index, &pod("p", "web", &[("a", "1")], true));
         let mut elsewhere = pod("p", "web", &[("b", "1")], true);
         elsewhere.meta_mut().namespace = Some("default-2".to_owned());
         touched(&mut index, &elsewhere);
         assert_eq!(index.sets_in("default").into_iter().collect::<Vec<_>>(), ["a".into()]);
         assert!(index.sets_in("none").is_empty());
+    }
+
+    #[test]
+    fn a_set_that_does_not_exist_is_neither_indexed_nor_touched_until_it_does() {
+        let mut index = index_of(&["a"]);
+        let forged: Vec<String> = (0..16).map(|n| format!("forged-{n}")).collect();
+        let mut sets: Vec<(&str, &str)> = forged.iter().map(|set| (set.as_str(), "")).collect();
+        sets.truncate(15);
+        sets.push(("a", "1"));
+        assert_eq!(touched(&mut index, &pod("p", "web", &sets, true)), ["a"]);
+        assert_eq!(touched(&mut index, &pod("p", "web", &sets, false)), ["a"]);
+        assert_eq!(index.by_set.len(), 1);
+        assert_eq!(index.sets_in("default").len(), 1);
+
+        assert_eq!(index.carrying("forged-3").count(), 0);
+        index.sets_are(&wanted(&["forged-3"]).sets);
+        assert_eq!((index.carrying("forged-3").count(), index.carrying("a").count()), (1, 0));
+        assert_eq!(touched(&mut index, &pod("p", "web", &sets, true)), ["forged-3"]);
+        assert!(touched(&mut index, &pod("p", "other", &[], true)) == ["forged-3"]);
+        assert_eq!(index.carrying("forged-3").count(), 0);
+    }
+
+    #[test]
+    fn pods_that_say_more_than_is_kept_are_counted_while_they_are_there() {
+        let mut index = index_of(&[]);
+        let names: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
+        let sets: Vec<(&str, &str)> = names.iter().map(|set| (set.as_str(), "")).collect();
+        touched(&mut index, &pod("p", "web", &sets, true));
+        touched(&mut index, &pod("p", "web", &sets, false));
+        touched(&mut index, &pod("q", "web", &[], false));
+        assert_eq!(index.clipped(), 1);
+        touched(&mut index, &pod("p", "web", &[], true));
+        assert_eq!(index.clipped(), 0);
+    }
+
+    #[test]
+    fn the_keys_of_one_namespace_share_its_text() {
+        let mut index = index_of(&[]);
+        for name in ["p", "q"] {
+            let pod = pod(name, "web", &[], true);
+            let key = index.shared(&PodKey::of(&pod));
+            index.update(&key, PodRecord::of(&pod, &wanted(&[])));
+        }
+        let keys: Vec<&PodKey> = index.pods.keys().collect();
+        assert!(Arc::ptr_eq(&keys[0].namespace, &keys[1].namespace));
+        assert!(Arc::ptr_eq(&index.shared(keys[0]).0, &keys[0].0));
     }
 }

@@ -1,7 +1,7 @@
 //! How a pod stands to the sets that select it.
 
-use crate::sidecarset::controller::pods::PodRecord;
-use engine::pod::select::{Reach, holds_back, reaches};
+use crate::sidecarset::controller::record::PodRecord;
+use engine::pod::select::{Reach, Skip, holds_back, reaches};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
@@ -26,20 +26,21 @@ impl Standing {
         if !pod.active || snapshot.exclusion.covers(namespace, labels) {
             return standing;
         }
+        let skip = Skip::read(pod.skip.as_deref());
         for set in snapshot.sets.candidates(pod.labels.iter(), namespace, labels) {
             if set.selector.matches(&pod.labels) && reaches(set, namespace, labels) == Reach::Yes {
-                let state = standing.state(set, pod);
+                let state = standing.state(set, pod, &skip);
                 *state = state.saturating_add(1);
             }
         }
         standing
     }
 
-    fn state(&mut self, set: &CompiledSet, pod: &PodRecord) -> &mut u32 {
+    fn state(&mut self, set: &CompiledSet, pod: &PodRecord, skip: &Skip<'_>) -> &mut u32 {
         match pod.carried.iter().find(|(name, _)| *name == set.name) {
             Some((_, hash)) if hash == set.hash => &mut self.updated,
             Some(_) => &mut self.outdated,
-            None if holds_back(set, pod.platform, pod.skip.as_deref()).is_some() => &mut self.exempt,
+            None if holds_back(set, pod.platform, skip).is_some() => &mut self.exempt,
             None => &mut self.missing,
         }
     }
@@ -76,12 +77,10 @@ impl Standing {
 pub(super) mod tests {
     use std::sync::Arc;
 
-    use kube::Resource as _;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sidecarset::controller::pods::tests::pod;
-    use engine::pod::select::SKIP_ANNOTATION;
+    use crate::sidecarset::controller::record::tests::{pod, wanted};
     use engine::sidecarset::index::SetIndex;
     use engine::snapshot::Exclusion;
     use engine::snapshot::namespace::Namespaces;
@@ -122,7 +121,7 @@ pub(super) mod tests {
         let carrying = |hash: &str| pod("p", "web", &[("a", hash)], true);
         let skipping = |skip: &str| {
             let mut pod = pod("p", "web", &[], true);
-            pod.meta_mut().annotations.get_or_insert_default().insert(SKIP_ANNOTATION.to_owned(), skip.to_owned());
+            pod.annotations.get_or_insert_default().skip = Some(skip.into());
             pod
         };
         let mut windows = pod("p", "web", &[], true);
@@ -143,7 +142,11 @@ pub(super) mod tests {
         ];
         for (case, spec, pod, expected) in cases {
             let snapshot = snapshot([set(spec)], &json!({}));
-            assert_eq!(Standing::of("default", &PodRecord::of(&pod).unwrap(), &snapshot), expected, "{case}");
+            assert_eq!(
+                Standing::of("default", &PodRecord::of(&pod, &wanted(&[])).unwrap(), &snapshot),
+                expected,
+                "{case}"
+            );
         }
     }
 
@@ -163,7 +166,7 @@ pub(super) mod tests {
             ("by name, not known", by_name, "elsewhere", json!({}), MISSING),
         ];
         for (case, spec, namespace, labels, expected) in cases {
-            let record = PodRecord::of(&pod("p", "web", &[], true)).unwrap();
+            let record = PodRecord::of(&pod("p", "web", &[], true), &wanted(&[])).unwrap();
             let snapshot = snapshot([set(&spec)], &labels);
             assert_eq!(Standing::of(namespace, &record, &snapshot), expected, "{case}");
         }
@@ -174,7 +177,11 @@ pub(super) mod tests {
         let (first, mut second) = (set(&json!({})), set(&json!({})));
         second.name = "b".to_owned();
         let pod = pod("p", "web", &[("a", &first.hash)], true);
-        let standing = Standing::of("default", &PodRecord::of(&pod).unwrap(), &snapshot([first, second], &json!({})));
+        let standing = Standing::of(
+            "default",
+            &PodRecord::of(&pod, &wanted(&[])).unwrap(),
+            &snapshot([first, second], &json!({})),
+        );
         assert_eq!(standing, UPDATED.plus(MISSING));
         assert_eq!(standing.minus(MISSING), UPDATED);
     }

@@ -3,28 +3,33 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use futures::StreamExt as _;
 use kube::Api;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch::Receiver;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::queue::{Queue, add_all};
 use crate::logging::trouble::Trouble;
 use crate::sidecarset::controller::census::Census;
-use crate::sidecarset::controller::pods::{PodIndex, PodKey, PodRecord, WatchedPod};
+use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::programmed::Coverage;
+use crate::sidecarset::controller::record::{PodRecord, Wanted, WatchedPod};
 use crate::watch::patience::Patience;
-use crate::watch::read_model::{Change, World, watch_config};
+use crate::watch::read_model::{Change, World, until, watch_config};
 use crate::watch::relist::Relist;
 use crate::watch::report::report;
-use engine::snapshot::Snapshot;
+use engine::sidecarset::index::SetIndex;
 
 type Sets = BTreeSet<Arc<str>>;
+
+/// Sets come in bursts, and a list of all pods is not cheap.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// Keeps the index of the pods of `api` and the census, and adds to the queue every set that an event concerns. `listed` is cancelled
 /// when all pods are known. Does not end.
@@ -38,10 +43,10 @@ pub async fn run(
     listed: CancellationToken,
 ) {
     let (mut changes, mut publications) = (world.changes(), world.publications());
-    add_all(queue, all_sets(world));
-    let events = watcher(api, watch_config());
-    let mut events = pin!(events.backoff(Patience::default()));
-    let mut intake = Intake::new(pods, census, &world.snapshot);
+    let mut intake = Intake::new(pods, census, world);
+    add_all(queue, intake.sets_are());
+    let watch = || watcher(api.clone(), watch_config()).backoff(Patience::default());
+    let mut events = pin!(watch());
     loop {
         let is_countable = intake.all_listed && world.is_published();
         let touched = tokio::select! {
@@ -52,10 +57,15 @@ pub async fn run(
                 intake.census.take(pods, &world.snapshot.load_full()).await;
                 Sets::new()
             }
+            () = until(intake.read_again_at) => {
+                intake.read_again_at = None;
+                events.set(watch());
+                Sets::new()
+            }
             change = changes.recv() => match change {
-                Ok(Change::Set(name)) => Sets::from([name]),
+                Ok(Change::Set(name)) => intake.set(name),
                 Ok(Change::Namespace(name)) => intake.namespace(&name),
-                Err(RecvError::Lagged(_)) => all_sets(world),
+                Err(RecvError::Lagged(_)) => intake.sets_are(),
                 // The world is gone with the process.
                 Err(RecvError::Closed) => return,
             },
@@ -69,7 +79,7 @@ pub async fn run(
 
 /// The names of all sets.
 pub fn all_sets(world: &World) -> Sets {
-    world.sets.all().iter().map(|set| set.name.as_str().into()).collect()
+    world.sets.names()
 }
 
 struct Intake<'a> {
@@ -77,16 +87,33 @@ struct Intake<'a> {
     relist: Relist<PodKey>,
     all_listed: bool,
     census: Census,
-    snapshot: &'a ArcSwap<Snapshot>,
+    world: &'a World,
+    wanted: Wanted,
+    // By which the labels that are wanted were found.
+    sets: Arc<SetIndex>,
     // Sets to count again when the snapshot has the namespaces that concern them.
     counted_early: Sets,
+    // When to list all pods anew: what was left out of some may be wanted by now.
+    read_again_at: Option<Instant>,
     trouble: Trouble,
+    clipping: Trouble,
 }
 
 impl<'a> Intake<'a> {
-    fn new(pods: &'a Mutex<PodIndex>, census: Census, snapshot: &'a ArcSwap<Snapshot>) -> Self {
-        let (relist, counted_early) = (Relist::default(), Sets::new());
-        Self { pods, relist, all_listed: false, census, snapshot, counted_early, trouble: Trouble::default() }
+    fn new(pods: &'a Mutex<PodIndex>, census: Census, world: &'a World) -> Self {
+        Self {
+            pods,
+            relist: Relist::default(),
+            all_listed: false,
+            census,
+            world,
+            wanted: Wanted::default(),
+            sets: Arc::default(),
+            counted_early: Sets::new(),
+            read_again_at: None,
+            trouble: Trouble::default(),
+            clipping: Trouble::default(),
+        }
     }
 }
 
@@ -105,7 +132,36 @@ impl Intake<'_> {
     /// There is a new snapshot; returns the sets that it concerns.
     fn published(&mut self) -> Sets {
         self.census.sets_changed();
+        if !Arc::ptr_eq(&self.sets, &self.world.snapshot.load().sets) {
+            self.sets_are();
+        }
         std::mem::take(&mut self.counted_early)
+    }
+
+    /// A set appeared, changed or went; returns the sets that this concerns.
+    fn set(&mut self, name: Arc<str>) -> Sets {
+        if self.wanted.sets.contains(&name) != self.world.sets.get(&name).is_some() {
+            self.sets_are();
+        }
+        Sets::from([name])
+    }
+
+    /// Takes in which sets there are, and returns them all.
+    fn sets_are(&mut self) -> Sets {
+        let snapshot = self.world.snapshot.load();
+        let wanted = Wanted::of(&self.world.sets, &snapshot);
+        self.sets = Arc::clone(&snapshot.sets);
+        if wanted != self.wanted {
+            let mut index = self.index();
+            index.sets_are(&wanted.sets);
+            let clipped = index.clipped();
+            drop(index);
+            self.wanted = wanted;
+            if clipped > 0 {
+                self.read_again_at.get_or_insert_with(|| Instant::now() + READ_AGAIN_AFTER);
+            }
+        }
+        self.wanted.sets.clone()
     }
 
     /// Takes in an event; returns the sets that it concerns.
@@ -129,7 +185,12 @@ impl Intake<'_> {
 
     fn is(&mut self, pod: &WatchedPod) -> Sets {
         let key = PodKey::of(pod);
-        let record = PodRecord::of(pod);
+        let key = self.index().shared(&key);
+        let record = PodRecord::of(pod, &self.wanted);
+        if record.as_ref().is_some_and(|record| record.some_left_out) && self.clipping.is_news(&"pods") {
+            let (namespace, name) = (&*key.namespace, &*key.name);
+            tracing::warn!(namespace, name, "A pod says more about sets than is kept: {}", PodRecord::limits());
+        }
         if record.is_some() {
             self.relist.seen(key.clone());
         } else {
@@ -144,8 +205,11 @@ impl Intake<'_> {
     }
 
     fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> Sets {
-        self.census.pod(key, record.as_ref(), &self.snapshot.load());
-        self.index().update(key, record)
+        self.census.pod(key, record.as_ref(), &self.world.snapshot.load());
+        let mut index = self.index();
+        let touched = index.update(key, record);
+        self.census.clipped(index.clipped());
+        touched
     }
 }
 
@@ -153,10 +217,32 @@ impl Intake<'_> {
 mod tests {
     use super::*;
     use crate::metrics::{Freshness, Metrics};
-    use crate::sidecarset::controller::pods::tests::pod;
+    use crate::sidecarset::controller::record::tests::pod;
+    use engine::snapshot::Exclusion;
+    use engine::snapshot::builder::Feed;
 
-    fn intake<'a>(pods: &'a Mutex<PodIndex>, snapshot: &'a ArcSwap<Snapshot>) -> Intake<'a> {
-        Intake::new(pods, Census::new(Metrics::new(Freshness::default())), snapshot)
+    /// A feed of these sets, and a world that it feeds.
+    fn world(sets: &[&str]) -> (Feed, World) {
+        let mut feed = Feed::new(Exclusion::default(), true);
+        for set in sets {
+            apply(&mut feed, set);
+        }
+        let world = World::of(&feed);
+        (feed, world)
+    }
+
+    fn apply(feed: &mut Feed, set: &str) {
+        let set = serde_json::json!({
+            "metadata": {"name": set, "uid": set, "generation": 1},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "i"}]},
+        });
+        feed.apply_set(&serde_json::from_value(set).unwrap());
+    }
+
+    fn intake<'a>(pods: &'a Mutex<PodIndex>, world: &'a World) -> Intake<'a> {
+        let mut intake = Intake::new(pods, Census::new(Metrics::new(Freshness::default())), world);
+        intake.sets_are();
+        intake
     }
 
     fn sets(sets: &Sets) -> Vec<&str> {
@@ -165,8 +251,8 @@ mod tests {
 
     #[test]
     fn pods_that_vanished_while_the_watch_was_away_touch_their_sets() {
-        let (pods, snapshot) = (Mutex::default(), ArcSwap::default());
-        let mut intake = intake(&pods, &snapshot);
+        let (pods, (_feed, world)) = (Mutex::default(), world(&["a", "b"]));
+        let mut intake = intake(&pods, &world);
         let first = pod("p", "web", &[("a", "1")], true);
         let second = pod("q", "web", &[("b", "1")], true);
         intake.pod(Ok(Event::Init));
@@ -186,8 +272,8 @@ mod tests {
     /// The change is told before it is in the snapshot that sets are counted by.
     #[test]
     fn a_change_of_a_namespace_touches_its_sets_again_once_it_is_in_the_snapshot() {
-        let (pods, snapshot) = (Mutex::default(), ArcSwap::default());
-        let mut intake = intake(&pods, &snapshot);
+        let (pods, (_feed, world)) = (Mutex::default(), world(&["a", "b"]));
+        let mut intake = intake(&pods, &world);
         intake.pod(Ok(Event::Apply(pod("p", "web", &[("a", "1")], true))));
         assert_eq!(sets(&intake.namespace("default")), ["a"]);
         assert_eq!(sets(&intake.published()), ["a"]);
@@ -196,9 +282,41 @@ mod tests {
 
     #[test]
     fn pods_without_a_set_touch_none() {
-        let (pods, snapshot) = (Mutex::default(), ArcSwap::default());
-        let mut intake = intake(&pods, &snapshot);
+        let (pods, (_feed, world)) = (Mutex::default(), world(&["a", "b"]));
+        let mut intake = intake(&pods, &world);
         assert!(intake.pod(Ok(Event::Apply(pod("p", "web", &[], true)))).is_empty());
         assert_eq!(intake.pod(Ok(Event::Delete(pod("p", "web", &[], true)))), Sets::new());
+    }
+
+    #[test]
+    fn forged_names_touch_no_set_and_a_set_that_appears_later_finds_the_pods_that_carry_it() {
+        let (pods, (mut feed, world)) = (Mutex::default(), world(&[]));
+        let mut intake = intake(&pods, &world);
+        let forged = pod("p", "web", &[("later", "1"), ("never", "1")], true);
+        assert!(intake.pod(Ok(Event::Apply(forged))).is_empty());
+        assert_eq!(intake.index().carrying("later").count(), 0);
+        apply(&mut feed, "later");
+        assert_eq!(sets(&intake.set("later".into())), ["later"]);
+        assert_eq!(intake.index().carrying("later").count(), 1);
+        assert_eq!(intake.read_again_at, None, "everything that pods say is known");
+        feed.remove_set("later");
+        intake.set("later".into());
+        assert!(intake.pod(Ok(Event::Apply(pod("p", "web", &[("later", "1")], false)))).is_empty());
+    }
+
+    #[test]
+    fn pods_of_which_something_was_left_out_are_read_again_when_other_sets_exist() {
+        let (pods, (mut feed, world)) = (Mutex::default(), world(&["a"]));
+        let mut intake = intake(&pods, &world);
+        let names: Vec<String> = (0..100).map(|n| format!("s{n:03}")).collect();
+        let carried: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        intake.pod(Ok(Event::Apply(pod("p", "web", &carried, true))));
+        assert_eq!(intake.read_again_at, None);
+        apply(&mut feed, "s099");
+        intake.set("s099".into());
+        assert!(intake.read_again_at.is_some());
+        assert_eq!(intake.index().carrying("s099").count(), 0, "it was left out");
+        assert_eq!(sets(&intake.pod(Ok(Event::InitApply(pod("p", "web", &carried, true))))), ["s099"]);
+        assert_eq!(intake.index().carrying("s099").count(), 1);
     }
 }

@@ -3,9 +3,10 @@
 use admission::format::LabelSelector;
 use admission::review::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::workshop::object::{Object, Spec};
+use crate::watch::deployment::short_selector;
+use crate::workshop::object::{Object, Spec, at_most};
 
 /// API group.
 pub const GROUP: &str = concat!("collector.ip.", api_domain!());
@@ -42,7 +43,7 @@ impl Spec for CollectorSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct CollectorSpec {
     /// Pods of the namespace, by their labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "short_selector", skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
     /// The workload whose pods are meant, and whose events are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +103,7 @@ pub struct CollectorStatus {
     #[serde(deserialize_with = "null_as_default")]
     pub ready_pods: i32,
     /// Those that have an address, by name.
-    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "addresses", skip_serializing_if = "Vec::is_empty")]
     pub ips: Vec<PodAddress>,
     /// Events of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,7 @@ pub struct CollectorStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_operation: Option<Operation>,
     /// `Ready` and `TargetNotFound`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "at_most::<3, _, _>", skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
 }
 
@@ -177,6 +178,10 @@ pub struct Operation {
     /// Generation of the Deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
+}
+
+fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PodAddress>, D::Error> {
+    Ok(at_most::<{ MOST_IPS as usize + 1 }, _, _>(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod crd;
 mod ledger;
 mod tally;
 pub mod validation;
-mod watched;
+pub mod watched;
 
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;

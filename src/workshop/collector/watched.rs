@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Deserializer};
 
 use crate::watch::slim::Slim;
+use crate::workshop::object::at_most;
 
 /// A pod. Every pod of the cluster is watched, as a Collector may mean any.
 pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;
@@ -12,6 +13,7 @@ pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
+    /// Name of its node.
     pub node_name: Option<String>,
 }
 
@@ -19,13 +21,17 @@ pub struct PodSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PodStatus {
+    /// Whether it has ended.
     #[serde(rename = "phase", deserialize_with = "is_finished")]
     pub finished: bool,
+    /// Whether its condition Ready holds.
     #[serde(rename = "conditions", deserialize_with = "is_ready")]
     pub ready: bool,
+    /// Its first address.
     #[serde(rename = "podIP")]
     pub pod_ip: Option<String>,
-    #[serde(rename = "podIPs")]
+    /// All of them.
+    #[serde(rename = "podIPs", deserialize_with = "at_most::<4, _, _>")]
     pub pod_ips: Option<Vec<PodIp>>,
 }
 
@@ -33,6 +39,7 @@ pub struct PodStatus {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PodIp {
+    /// The address.
     pub ip: String,
 }
 

@@ -1,16 +1,16 @@
 //! The `CronJob` type, `batch.outrider.dev/v1`: what is stored, and what the controller reads.
 //!
-//! The Job template stays a raw object: a field newer than this build reaches the Job untouched. Words from closed
+//! The Job template stays JSON: a field newer than this build reaches the Job untouched. Words from closed
 //! vocabularies stay strings, so that one object written by a newer build does not break the watch.
 
 use admission::review::null_as_default;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
+use super::template::Template;
 use super::vocabulary::WAIT_FOR_ACTIVE_JOBS;
-use crate::workshop::object::{Object, Spec};
+use crate::workshop::object::{Object, Spec, at_most};
 
 /// API group.
 pub const GROUP: &str = concat!("batch.", api_domain!());
@@ -22,6 +22,12 @@ pub const API_VERSION: &str = concat!("batch.", api_domain!(), "/v1");
 pub const KIND: &str = "CronJob";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "cronjobs";
+
+/// Jobs that the status lists. An object has room for some thousand, and is written anew whenever one of them changes.
+pub const ACTIVE_MAX: usize = 100;
+
+/// Conditions that are read. There are three; one more makes the status another than ours, which is then written.
+const CONDITIONS_MAX: usize = 3;
 
 /// A Job for every time of a schedule.
 pub type CronJob = Object<CronJobSpec>;
@@ -58,8 +64,7 @@ pub struct CronJobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<String>,
     /// Metadata and spec of the Jobs.
-    #[serde(deserialize_with = "null_as_default")]
-    pub job_template: Map<String, Value>,
+    pub job_template: Template,
     /// Successful Jobs to keep; all when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub successful_jobs_history_limit: Option<i32>,
@@ -87,8 +92,8 @@ pub struct CronJobStatus {
     /// The generation that the rest is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Jobs that have not ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Jobs that have not ended, the first [`ACTIVE_MAX`] of them.
+    #[serde(deserialize_with = "at_most::<{ ACTIVE_MAX + 1 }, _, _>", skip_serializing_if = "Option::is_none")]
     pub active: Option<Vec<ObjectReference>>,
     /// When the newest run was due.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +102,7 @@ pub struct CronJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_schedule_time: Option<Time>,
     /// `Available`, `Progressing` and `Degraded`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "at_most::<{ CONDITIONS_MAX + 1 }, _, _>", skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
 }
 

@@ -11,6 +11,7 @@ pub mod defaults;
 pub mod reconcile;
 mod rules;
 pub mod schedule;
+pub mod template;
 pub mod v2;
 pub mod validation;
 pub mod vocabulary;

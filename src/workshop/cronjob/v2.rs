@@ -22,3 +22,10 @@ pub fn split(parts: [&str; FIELD_COUNT]) -> Map<String, Value> {
     let named = FIELDS.into_iter().zip(parts).filter(|(_, part)| *part != "*");
     named.map(|(name, part)| (name.to_owned(), part.into())).collect()
 }
+
+/// The fields that the version has and that are strings: others are never stored, and who writes them into an annotation is not
+/// believed.
+pub fn known(fields: &Map<String, Value>) -> Map<String, Value> {
+    let strings = FIELDS.iter().filter_map(|name| Some((*name, fields.get(*name)?.as_str()?)));
+    strings.map(|(name, part)| (name.to_owned(), part.into())).collect()
+}

@@ -14,8 +14,9 @@ use admission::{Findings, Reason, Request, Validating};
 use serde_json::{Value, json};
 
 use self::fields::Fields;
+use super::conversion::lacks_room;
 use super::defaults;
-use super::schedule::{Schedule, zone};
+use super::schedule::{Schedule, is_too_often, zone};
 use super::v2;
 use super::vocabulary as words;
 use engine::snapshot::Snapshot;
@@ -49,6 +50,7 @@ pub fn create(object: &Value, findings: &mut Findings) {
     let metadata = Fields::new(object.get("metadata"), Path::new("metadata"));
     let mut errors = ErrorList::new();
     check_name(&metadata, &mut errors);
+    check_room(object, &mut errors);
     check_spec(object.get("spec"), &mut errors);
     if let Some(left_out @ 1..) = errors.len().checked_sub(FAULTS_TOLD) {
         findings.warnings.push(format!("{left_out} more errors are not listed"));
@@ -62,6 +64,20 @@ pub fn create(object: &Value, findings: &mut Findings) {
 pub fn update(new: &Value, old: &Value, findings: &mut Findings) {
     if new.get("spec") != old.get("spec") && new.get("spec") != defaulted(old).as_ref() {
         create(new, findings);
+    } else if !is_terminating(new) && lacks_room(old).is_none() {
+        check_room(new, &mut findings.errors);
+    }
+}
+
+/// What the other version cannot say is remembered in an annotation, which the API server counts with the others.
+fn check_room(object: &Value, errors: &mut ErrorList) {
+    if let Some((wanted, room)) = lacks_room(object) {
+        let detail = format!(
+            "spec.schedule is remembered in an annotation of {wanted} bytes for those who read version {}, and the other \
+             annotations leave room for {room}",
+            v2::VERSION
+        );
+        errors.push(Error::forbidden(&Path::new("metadata").child("annotations"), detail));
     }
 }
 
@@ -105,11 +121,13 @@ fn check_schedule(spec: &Fields<'_>, errors: &mut ErrorList) {
         Some(Value::String(text)) if text.len() > words::SCHEDULE_MAX_BYTES => {
             errors.push(Error::too_long(&path, words::SCHEDULE_MAX_BYTES));
         }
-        Some(Value::String(text)) => {
-            if let Err(error) = Schedule::parse(text) {
-                errors.push(Error::invalid(&path, text, error.to_string()));
+        Some(Value::String(text)) => match Schedule::parse(text) {
+            Ok(_) if is_too_often(text) => {
+                errors.push(Error::invalid(&path, text, "must be at least 1s: a run starts at most once a second"));
             }
-        }
+            Ok(_) => {}
+            Err(error) => errors.push(Error::invalid(&path, text, error.to_string())),
+        },
         Some(other) => errors.push(fields::wrong_type(&path, other, "string")),
     }
 }

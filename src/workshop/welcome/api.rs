@@ -4,7 +4,7 @@ use admission::review::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use crate::workshop::object::{Object, Spec};
+use crate::workshop::object::{Object, Spec, at_most};
 
 /// API group.
 pub const GROUP: &str = concat!("webapp.", api_domain!());
@@ -63,7 +63,7 @@ pub struct WelcomeStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_name: Option<String>,
     /// `Ready`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "at_most::<2, _, _>", skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
 }
 

@@ -43,7 +43,12 @@ pub struct PatchBuilder {
 impl PatchBuilder {
     /// A builder over a copy of `document`.
     pub fn new(document: &Value) -> Self {
-        Self { document: document.clone(), writer: PatchWriter::default() }
+        Self::of(document.clone())
+    }
+
+    /// A builder over `document`.
+    pub fn of(document: Value) -> Self {
+        Self { document, writer: PatchWriter::default() }
     }
 
     /// The document as patched so far.

@@ -40,7 +40,7 @@ fn every_field_of_a_request_is_reachable() {
         "dryRun": true,
         "options": {"kind": "UpdateOptions", "fieldManager": "kubectl"},
     }));
-    let Review { version, request } = Review::<Value>::parse(full.as_bytes()).unwrap();
+    let Review { version, request, .. } = Review::<Value>::parse(full.as_bytes()).unwrap();
     assert_eq!(version, ReviewVersion::V1);
     assert_eq!(request.uid.as_str(), "0df28fbd-5f5f-11e8-bc74-36e6bb280816");
     let kind = &request.kind;

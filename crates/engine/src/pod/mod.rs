@@ -2,6 +2,7 @@
 //!
 //! Everything here is pure: bytes and a snapshot in, bytes out. No client, no clock, no lock, no await.
 
+pub mod limits;
 pub mod mutate;
 pub mod pairs;
 pub mod select;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use admission::reply::Cause;
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 
-use crate::pod::select::{SKIP_ANNOTATION, Selection, asks_to_opt_out, opts_out_of_nothing, select};
+use crate::pod::limits::too_large;
+use crate::pod::select::{SKIP_ANNOTATION, Selection, Skip, opts_out_of_nothing, selected};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -24,16 +25,19 @@ impl Mutating<Snapshot> for PodMutation {
             return Ok(Verdict::allow(reason).audit("reason", reason.as_str()));
         }
         let Some(pod) = &request.object else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
-        let selected = select(pod, &request.namespace, snapshot)?;
+        let selected = match selected(pod, &request.namespace, snapshot)? {
+            Ok(selected) => selected,
+            Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(request, exceeded))),
+        };
         if selected.is_empty() {
             return Ok(Verdict::allow(reasons::NO_MATCH));
         }
+        let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
         let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
-        let skip = pod.metadata.annotation(SKIP_ANNOTATION);
-        let mistyped = opts_out_of_nothing(skip, &selected, &snapshot.sets);
+        let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
         let mut report = Report { mistyped, ..Report::default() };
         for (set, selection) in selected {
-            if !set.may_opt_out && asks_to_opt_out(set, skip) {
+            if !set.may_opt_out && skip.asks_for(set) {
                 report.ignored_opt_outs.push(&set.name);
             }
             match selection {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use admission::{Reason, Unserved};
 
 use crate::nearest::nearest;
+use crate::pod::limits::{self, Exceeded};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
@@ -24,16 +25,41 @@ pub enum Selection {
     Skipped(Reason, String),
 }
 
-/// The sets that select the pod, in the order of injection.
+/// Sets that select a pod, in the order of injection, and what each means for it.
+pub type Selected<'s> = Vec<(&'s Arc<CompiledSet>, Selection)>;
+
+/// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns nobody is left
+/// to the API server, whatever its size.
+///
+/// # Errors
+/// As [`select`].
+pub fn selected<'s>(
+    pod: &PodView<'_>,
+    namespace: &str,
+    snapshot: &'s Snapshot,
+) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
+    if let Some(exceeded) = limits::labels(pod).filter(|_| !snapshot.sets.is_empty()) {
+        return Ok(Err(exceeded));
+    }
+    let annotations = limits::annotations(pod);
+    let skip = if annotations.is_some() { None } else { pod.metadata.annotation(SKIP_ANNOTATION) };
+    let selected = select(pod, &Skip::read(skip), namespace, snapshot)?;
+    let exceeded = if selected.is_empty() { None } else { annotations.or_else(|| limits::spec(pod)) };
+    Ok(exceeded.map_or(Ok(selected), Err))
+}
+
+/// The sets that select the pod, which has `skip` as [`SKIP_ANNOTATION`], in the order of injection.
 ///
 /// # Errors
 /// [`Unserved::NamespaceUnknown`] when a selector needs the labels of a namespace that is not known yet.
 pub fn select<'s>(
     pod: &PodView<'_>,
+    skip: &Skip<'_>,
     namespace: &str,
     snapshot: &'s Snapshot,
-) -> Result<Vec<(&'s Arc<CompiledSet>, Selection)>, Unserved> {
+) -> Result<Selected<'s>, Unserved> {
     let labels = snapshot.namespaces.labels(namespace);
+    let platform = platform(pod);
     let mut selected = Vec::new();
     for set in snapshot.sets.candidates(pod.metadata.labels.iter(), namespace, labels) {
         if !set.selector.matches(&pod.metadata.labels) {
@@ -41,7 +67,7 @@ pub fn select<'s>(
         }
         match reaches(set, namespace, labels) {
             Reach::No => {}
-            Reach::Yes => selected.push((set, selection(set, pod))),
+            Reach::Yes => selected.push((set, selection(set, platform, skip))),
             Reach::Unknown if snapshot.namespaces_may_appear => {
                 return Err(Unserved::NamespaceUnknown(namespace.to_owned()));
             }
@@ -77,10 +103,9 @@ pub fn reaches(set: &CompiledSet, namespace: &str, labels: Option<&BTreeMap<Stri
     if matches { Reach::Yes } else { Reach::No }
 }
 
-fn selection(set: &CompiledSet, pod: &PodView<'_>) -> Selection {
+fn selection(set: &CompiledSet, platform: Platform, skip: &Skip<'_>) -> Selection {
     let name = &set.name;
-    let platform = platform(pod);
-    match holds_back(set, platform, pod.metadata.annotation(SKIP_ANNOTATION)) {
+    match holds_back(set, platform, skip) {
         None => Selection::Selected,
         Some(Hold::Paused) => {
             Selection::Skipped(reasons::SET_PAUSED, format!("injection by SidecarSet {name:?} is paused"))
@@ -107,22 +132,41 @@ pub enum Hold {
     OptedOut,
 }
 
-/// What keeps the set from a pod that it selects, which runs on `platform` and has `skip` as [`SKIP_ANNOTATION`].
-pub fn holds_back(set: &CompiledSet, platform: Platform, skip: Option<&str>) -> Option<Hold> {
+/// What keeps the set from a pod that it selects, which runs on `platform` and asks to go without `skip`.
+pub fn holds_back(set: &CompiledSet, platform: Platform, skip: &Skip<'_>) -> Option<Hold> {
     if set.paused {
         Some(Hold::Paused)
     } else if platform != set.platform {
         Some(Hold::Platform)
-    } else if set.may_opt_out && asks_to_opt_out(set, skip) {
+    } else if set.may_opt_out && skip.asks_for(set) {
         Some(Hold::OptedOut)
     } else {
         None
     }
 }
 
-/// Whether a pod with this [`SKIP_ANNOTATION`] asks to go without the set, whether or not the set allows it.
-pub fn asks_to_opt_out(set: &CompiledSet, skip: Option<&str>) -> bool {
-    skip.is_some_and(|value| value.trim() == "true" || value.split(',').any(|name| name.trim() == set.name))
+/// A [`SKIP_ANNOTATION`], read once for all sets.
+#[derive(Debug, Default)]
+pub struct Skip<'p> {
+    text: Option<&'p str>,
+    // Sorted. Empty where all are skipped.
+    names: Vec<&'p str>,
+}
+
+impl<'p> Skip<'p> {
+    /// Reads the annotation's value.
+    pub fn read(text: Option<&'p str>) -> Self {
+        let text = text.map(str::trim);
+        let mut names: Vec<&str> =
+            text.into_iter().flat_map(|list| list.split(',')).map(str::trim).filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        Self { text, names }
+    }
+
+    /// Whether the pod asks to go without the set, whether or not the set allows it.
+    pub fn asks_for(&self, set: &CompiledSet) -> bool {
+        self.text == Some("true") || self.names.binary_search(&set.name.as_str()).is_ok()
+    }
 }
 
 /// Names in a [`SKIP_ANNOTATION`] that are told of; it may hold very many.
@@ -133,11 +177,11 @@ const MAX_NAME: usize = 253;
 /// Warnings about a [`SKIP_ANNOTATION`] that names no set: whoever mistyped a name believes that the pod goes without. `selected`
 /// are the sets that select the pod.
 pub fn opts_out_of_nothing(
-    skip: Option<&str>,
+    skip: &Skip<'_>,
     selected: &[(&Arc<CompiledSet>, Selection)],
     sets: &SetIndex,
 ) -> Vec<String> {
-    let skip = skip.map(str::trim).filter(|value| !matches!(*value, "true" | "false"));
+    let skip = skip.text.filter(|value| !matches!(*value, "true" | "false"));
     let names = skip.into_iter().flat_map(|value| value.split(',')).map(str::trim);
     let unknown = names.filter(|name| !name.is_empty() && !sets.contains(name));
     let warning = |name: &str| {

@@ -2,9 +2,10 @@
 //! refuses one that must carry a set and does not.
 
 use admission::reply::Cause;
-use admission::{Denial, Findings, Reason, Request, Unserved, Validating};
+use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
-use crate::pod::select::{Selection, select};
+use crate::pod::limits::too_large;
+use crate::pod::select::{Selection, selected};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -18,6 +19,9 @@ pub struct PodValidation;
 impl Validating<Snapshot> for PodValidation {
     type Object<'a> = PodView<'a>;
 
+    /// The view of a pod bounds what is built of it: `pod::limits`.
+    const LIMIT: Option<ObjectLimit> = None;
+
     fn validate<'a>(
         &self,
         request: &Request<'a, PodView<'a>>,
@@ -29,9 +33,19 @@ impl Validating<Snapshot> for PodValidation {
             findings.audit.push(("reason", reason.as_str().to_owned()));
             return Ok(());
         }
-        let Some(pod) = &request.object else { return Ok(()) };
+        let Some(pod) = &request.object else {
+            findings.lacks("object", request);
+            return Ok(());
+        };
         findings.reason = reasons::NO_MATCH;
-        let selected = select(pod, &request.namespace, snapshot)?;
+        let selected = match selected(pod, &request.namespace, snapshot)? {
+            Ok(selected) => selected,
+            Err(exceeded) => {
+                findings.audit.push(("reason", Reason::TOO_LARGE.as_str().to_owned()));
+                findings.denial = Some((Reason::TOO_LARGE, too_large(request, exceeded)));
+                return Ok(());
+            }
+        };
         if selected.is_empty() {
             return Ok(());
         }
@@ -62,7 +76,7 @@ const fn must_be_carried(set: &CompiledSet) -> bool {
 }
 
 /// What the pod lacks of the set, in words; empty when it carries it, or when an earlier set stands in its place.
-fn lack(injection: &Injection<'_, '_>, set: &CompiledSet) -> Option<String> {
+fn lack<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet) -> Option<String> {
     let set_name = &set.name;
     match injection.examine(set) {
         Ok(missing) => {

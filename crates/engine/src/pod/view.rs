@@ -1,16 +1,19 @@
 //! The fields of a pod that decisions read, borrowed from the body. Everything else is skipped in the same pass.
 
+use std::fmt;
+
 use admission::Text;
 use admission::review::null_as_default;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::pod::limits::{self, at_most, at_most_or_none};
 use crate::pod::pairs::Pairs;
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(remote = "Self", default)]
 pub struct PodView<'a> {
     /// Metadata.
     #[serde(borrow, deserialize_with = "null_as_default")]
@@ -22,7 +25,7 @@ pub struct PodView<'a> {
 
 /// Metadata of a pod. The namespace is not here: the request's is the truth.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Metadata<'a> {
     /// Name; empty where the API server has yet to make one up.
     #[serde(borrow)]
@@ -54,22 +57,22 @@ impl Metadata<'_> {
 
 /// Spec of a pod.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Spec<'a> {
     /// Containers.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
     pub containers: Option<Vec<Container<'a>>>,
     /// Init containers.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
     pub init_containers: Option<Vec<Container<'a>>>,
     /// Volumes, raw: only a volume of the same name as one of ours is looked into.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::VOLUMES }>")]
     pub volumes: Option<Vec<&'a RawValue>>,
     /// Pull secrets.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::NAMES }>")]
     pub image_pull_secrets: Option<Vec<Named<'a>>>,
     /// Claims that containers may refer to.
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::NAMES }>")]
     pub resource_claims: Vec<Named<'a>>,
     /// The pod shares the node's network.
     #[serde(deserialize_with = "null_as_default")]
@@ -112,7 +115,7 @@ impl<'a> Spec<'a> {
 
 /// A container or init container of the pod.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Container<'a> {
     /// Name.
     #[serde(borrow)]
@@ -120,9 +123,9 @@ pub struct Container<'a> {
     /// Image.
     #[serde(borrow)]
     pub image: Text<'a>,
-    /// Ports.
-    #[serde(borrow, deserialize_with = "null_as_default")]
-    pub ports: Vec<Port<'a>>,
+    /// Ports, raw: they matter only where a set has some, and a body may hold millions.
+    #[serde(borrow, deserialize_with = "readable_ports")]
+    pub ports: Option<&'a RawValue>,
     /// Entry point, for telling a forged container from ours.
     #[serde(borrow)]
     pub command: Option<&'a RawValue>,
@@ -140,16 +143,52 @@ pub struct Container<'a> {
     pub restart_policy: Text<'a>,
 }
 
-impl Container<'_> {
+impl<'a> Container<'a> {
     /// Whether the container, as an init container, keeps running beside the pod's containers.
     pub fn is_native_sidecar(&self) -> bool {
         self.restart_policy.as_str() == "Always"
     }
+
+    /// The ports, which are known to be readable.
+    pub fn ports(&self) -> Vec<Port<'a>> {
+        #[derive(Default, Deserialize)]
+        #[serde(transparent)]
+        struct Ports<'a>(
+            #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::PORTS }>")] Vec<Port<'a>>,
+        );
+        let ports = self.ports.and_then(|raw| serde_json::from_str::<Ports<'a>>(raw.get()).ok());
+        ports.unwrap_or_default().0
+    }
+}
+
+/// Reads every port and keeps none.
+fn readable_ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    struct Readable;
+    impl<'de> Deserialize<'de> for Readable {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_seq(Self)
+        }
+    }
+    impl<'de> Visitor<'de> for Readable {
+        type Value = Self;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a sequence")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self, A::Error> {
+            while seq.next_element::<Port<'de>>()?.is_some() {}
+            Ok(self)
+        }
+    }
+    let raw = Option::<&'de RawValue>::deserialize(deserializer)?;
+    if let Some(raw) = raw {
+        serde_json::from_str::<Readable>(raw.get()).map_err(D::Error::custom)?;
+    }
+    Ok(raw)
 }
 
 /// A port of a container.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Port<'a> {
     /// Port in the container.
     #[serde(deserialize_with = "null_as_default")]
@@ -167,12 +206,14 @@ pub struct Port<'a> {
 
 /// Anything whose name alone is read.
 #[derive(Debug, Default, Clone, Deserialize)]
-#[serde(default)]
+#[serde(remote = "Self", default)]
 pub struct Named<'a> {
     /// Name.
     #[serde(borrow)]
     pub name: Text<'a>,
 }
+
+admission::only_objects!(PodView<'a>, Metadata<'a>, Spec<'a>, Container<'a>, Port<'a>, Named<'a>);
 
 /// Whether a raw object has this name.
 pub fn is_named(raw: &RawValue, name: &str) -> bool {

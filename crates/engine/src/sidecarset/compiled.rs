@@ -286,18 +286,13 @@ fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContain
 
 /// The volumes that the containers' own mounts, devices and variables name, in order of use, each once.
 fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
-    let mut used: Vec<&RawObject> = Vec::new();
-    for container in all_containers(spec) {
-        for name in volume_names(&container.0) {
-            let is_named = |volume: &RawObject| volume.get("name").is_some_and(|other| other == name);
-            if let Some(volume) = spec.volumes.iter().flatten().find(|volume| is_named(volume))
-                && !used.iter().any(|seen| is_named(seen))
-            {
-                used.push(volume);
-            }
-        }
-    }
-    used
+    let named = |volume: &'_ RawObject| volume.get("name").and_then(Value::as_str).map(str::to_owned);
+    let volumes = spec.volumes.iter().flatten().rev();
+    // Of two with the same name the first counts.
+    let by_name: BTreeMap<String, &RawObject> = volumes.filter_map(|volume| Some((named(volume)?, volume))).collect();
+    let mut seen = BTreeSet::new();
+    let mentioned = all_containers(spec).flat_map(|container| volume_names(&container.0));
+    mentioned.filter(|name| seen.insert(*name)).filter_map(|name| by_name.get(name).copied()).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -367,13 +362,11 @@ fn volume_piece(volume: &RawObject) -> VolumePiece {
 }
 
 fn secret_pieces(spec: &SidecarSetSpec) -> Vec<SecretPiece> {
-    let mut pieces: Vec<SecretPiece> = Vec::new();
-    for secret in spec.image_pull_secrets.iter().flatten() {
-        if !pieces.iter().any(|piece| piece.name == secret.name) {
-            pieces.push(SecretPiece { name: secret.name.clone(), json: json!({"name": secret.name}).to_string() });
-        }
-    }
-    pieces
+    let mut seen = BTreeSet::new();
+    let secrets = spec.image_pull_secrets.iter().flatten().filter(|secret| seen.insert(secret.name.as_str()));
+    secrets
+        .map(|secret| SecretPiece { name: secret.name.clone(), json: json!({"name": secret.name}).to_string() })
+        .collect()
 }
 
 fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) -> String {

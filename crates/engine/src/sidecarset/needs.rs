@@ -1,5 +1,6 @@
 //! What an injected container asks of the pod around it: everything that the API server judges by the pod as a whole.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use admission::format::Quantity;
@@ -64,6 +65,19 @@ pub struct PortNeed {
     pub host_ip: String,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
+}
+
+/// A port of any container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortView<'a> {
+    /// Port in the container.
+    pub container_port: i64,
+    /// Port on the node; 0 for none.
+    pub host_port: i64,
+    /// Address on the node; empty for all.
+    pub host_ip: &'a str,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: &'a str,
 }
 
 impl Needs {
@@ -161,43 +175,59 @@ impl PortNeed {
         }
     }
 
+    /// The port without its own memory.
+    pub fn view(&self) -> PortView<'_> {
+        PortView {
+            container_port: self.container_port,
+            host_port: self.host_port,
+            host_ip: &self.host_ip,
+            protocol: &self.protocol,
+        }
+    }
+}
+
+impl<'a> PortView<'a> {
     /// Whether the port takes a port of the node. With the node's own network every container port does.
     pub const fn on_host(&self, host_network: bool) -> bool {
         self.host_port != 0 || host_network
     }
 
-    /// Whether two host ports cannot both be had: same number and protocol, on addresses that meet.
-    pub fn takes(&self, other: &Self) -> bool {
-        let everywhere = |ip: &str| matches!(ip, "" | "0.0.0.0" | "::");
-        self.on_node() == other.on_node()
-            && self.protocol == other.protocol
-            && (self.host_ip == other.host_ip || everywhere(&self.host_ip) || everywhere(&other.host_ip))
+    /// Whether the port is had on every address of the node.
+    pub fn is_everywhere(&self) -> bool {
+        matches!(self.host_ip, "" | "0.0.0.0" | "::")
     }
 
-    /// Whether two containers name the same port of the pod's network.
-    pub fn shares(&self, other: &Self) -> bool {
-        self.container_port == other.container_port && self.protocol == other.protocol
+    /// Number and protocol on the node: two host ports that cannot both be had have the same, on addresses that meet.
+    pub const fn on_node(&self) -> (i64, &'a str) {
+        (if self.host_port == 0 { self.container_port } else { self.host_port }, self.protocol)
+    }
+
+    /// Number and protocol in the pod's network.
+    pub const fn in_pod(&self) -> (i64, &'a str) {
+        (self.container_port, self.protocol)
     }
 
     /// The host port for a message.
     pub fn described(&self, host_network: bool) -> String {
         let network = if host_network && self.host_port == 0 { " (the pod uses the node's network)" } else { "" };
-        format!("{}/{}{network}", self.on_node(), self.protocol)
-    }
-
-    const fn on_node(&self) -> i64 {
-        if self.host_port == 0 { self.container_port } else { self.host_port }
+        let (number, protocol) = self.on_node();
+        format!("{number}/{protocol}{network}")
     }
 }
 
-impl From<&Port<'_>> for PortNeed {
-    fn from(port: &Port<'_>) -> Self {
-        Self {
-            container_port: port.container_port.into(),
-            host_port: port.host_port.into(),
-            host_ip: port.host_ip.to_string(),
-            protocol: if port.protocol.is_empty() { "TCP".to_owned() } else { port.protocol.to_string() },
-        }
+impl<'a> From<&Port<'a>> for PortView<'a> {
+    fn from(port: &Port<'a>) -> Self {
+        // The API server writes neither with escapes. Whoever does is taken to want the port everywhere.
+        let host_ip = match &port.host_ip.0 {
+            Cow::Borrowed(text) => text,
+            Cow::Owned(_) => "",
+        };
+        let protocol = match port.protocol.as_str() {
+            "UDP" => "UDP",
+            "SCTP" => "SCTP",
+            _ => "TCP",
+        };
+        Self { container_port: port.container_port.into(), host_port: port.host_port.into(), host_ip, protocol }
     }
 }
 

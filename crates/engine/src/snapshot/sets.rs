@@ -1,8 +1,10 @@
 //! The sets as controllers see them: what was compiled, and what the status says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::catch_unwind;
 use std::sync::{Arc, PoisonError, RwLock};
+
+use ring::digest::{Context, SHA256};
 
 use super::collection::{Collection, Effect};
 use crate::sidecarset::api::{SidecarSet, SidecarSetStatus};
@@ -41,6 +43,12 @@ impl SetTable {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
+    /// The name of every set.
+    pub fn names(&self) -> BTreeSet<Arc<str>> {
+        let sets = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        sets.keys().map(|name| name.as_str().into()).collect()
+    }
+
     fn insert(&self, record: SetRecord) {
         let mut sets = self.0.write().unwrap_or_else(PoisonError::into_inner);
         sets.insert(record.name.clone(), Arc::new(record));
@@ -63,19 +71,27 @@ pub struct Sets {
 struct Source {
     uid: Option<String>,
     generation: Option<i64>,
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
+    // Of labels and annotations: kept as they are they would cost more than the set.
+    digest: Vec<u8>,
 }
 
 impl Source {
     fn of(set: &SidecarSet) -> Self {
-        Self {
-            uid: set.metadata.uid.clone(),
-            generation: set.metadata.generation,
-            labels: set.metadata.labels.clone().unwrap_or_default(),
-            annotations: set.metadata.annotations.clone().unwrap_or_default(),
+        Self { uid: set.metadata.uid.clone(), generation: set.metadata.generation, digest: digest(set) }
+    }
+}
+
+/// SHA-256 of labels and annotations, each text with its length in front.
+fn digest(set: &SidecarSet) -> Vec<u8> {
+    let mut context = Context::new(&SHA256);
+    for map in [&set.metadata.labels, &set.metadata.annotations] {
+        context.update(&map.as_ref().map_or(0, BTreeMap::len).to_le_bytes());
+        for text in map.iter().flatten().flat_map(|(key, value)| [key, value]) {
+            context.update(&text.len().to_le_bytes());
+            context.update(text.as_bytes());
         }
     }
+    context.finish().as_ref().to_vec()
 }
 
 /// Compiles a set. A panic is an error like others here: every replica would meet it again after a restart, and a cluster

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kube::{Api, Resource as _, ResourceExt as _};
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 use super::Controller;
 use super::watched_job::WatchedJob;
@@ -15,7 +16,7 @@ use crate::controller::is_retired;
 use crate::controller::{Again, Key};
 use crate::names::APP;
 use crate::workshop::cronjob::api::{CronJob, CronJobStatus, GROUP, PLURAL};
-use crate::workshop::cronjob::reconcile::{Event, Plan, Step, creation_failed, is_child, merge_patch};
+use crate::workshop::cronjob::reconcile::{Event, NewJob, Plan, Step, creation_failed, is_child, merge_patch};
 use crate::workshop::cronjob::vocabulary::FINALIZER;
 
 /// When to look again at what the watch has not told yet.
@@ -138,15 +139,14 @@ impl<'a> Course<'a> {
         }
     }
 
-    async fn create_job(&mut self, job: &Value) -> Result<Taken, Error> {
-        let job: DynamicObject = serde_json::from_value(job.clone())?;
-        let name = job.name_any();
-        // Not by a type of ours: it would lose what the template has and this build does not know.
-        let resource = ApiResource::erase::<WatchedJob>(&());
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.controller.client.clone(), &self.key.namespace, &resource);
+    async fn create_job(&mut self, job: &NewJob) -> Result<Taken, Error> {
+        let name = job.name().to_owned();
         let params = PostParams { field_manager: Some(APP.to_owned()), ..PostParams::default() };
-        let created = request::<WatchedJob, _>(&self.job_key(&name), api.create(&params, &job)).await;
+        // Not by a type of ours: it would lose what the template has and this build does not know, or take much memory.
+        let create = Request::new(WatchedJob::url_path(&(), Some(&self.key.namespace)));
+        let create = create.create(&params, serde_json::to_vec(job)?).map_err(kube::Error::BuildRequest);
+        let create = async { self.controller.client.request::<IgnoredAny>(create?).await };
+        let created = request::<WatchedJob, _>(&self.job_key(&name), create).await;
         let Err(error) = created else { return Ok(Taken::Done) };
         match error.answer() {
             Some(answer) if answer.code == 409 => self.look_at_the_other(&name, error).await,
@@ -191,7 +191,7 @@ impl<'a> Course<'a> {
     async fn tell_of(&self, step: &Step) {
         let Some(event) = step.event() else { return };
         let job = match step {
-            Step::CreateJob { job, .. } => job.pointer("/metadata/name").and_then(Value::as_str),
+            Step::CreateJob { job, .. } => Some(job.name()),
             Step::DeleteJob { name, .. } => Some(name.as_str()),
             _ => None,
         };

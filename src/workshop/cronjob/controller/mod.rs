@@ -3,7 +3,7 @@
 mod course;
 #[cfg(test)]
 mod tests;
-mod watched_job;
+pub mod watched_job;
 
 use std::borrow::Cow;
 use std::sync::Arc;

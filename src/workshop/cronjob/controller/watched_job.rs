@@ -1,7 +1,7 @@
 //! A Job as the watch keeps it.
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::batch::v1::{Job, JobStatus};
+use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
@@ -32,7 +32,11 @@ impl<'de> Deserialize<'de> for WatchedJob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Whole { metadata, status } = Whole::deserialize(deserializer)?;
         let mut kept = Self(Job { metadata: identity(&metadata), ..Job::default() });
-        kept.0.metadata.owner_references = metadata.owner_references;
+        kept.0.metadata.owner_references = metadata.owner_references.map(|mut owners| {
+            owners.retain(|owner| owner.controller == Some(true));
+            owners.shrink_to_fit();
+            owners
+        });
         if owner_key::<CronJob, Self>(&kept).is_none() {
             kept.0.metadata.owner_references = None;
             return Ok(kept);
@@ -43,12 +47,20 @@ impl<'de> Deserialize<'de> for WatchedJob {
             annotations
         });
         kept.0.status = status.map(|status| JobStatus {
-            conditions: status.conditions,
+            conditions: status.conditions.map(ended),
             start_time: status.start_time,
             ..JobStatus::default()
         });
         Ok(kept)
     }
+}
+
+/// The conditions that say how a Job ended.
+fn ended(mut conditions: Vec<JobCondition>) -> Vec<JobCondition> {
+    conditions.retain(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed"));
+    conditions.truncate(2);
+    conditions.shrink_to_fit();
+    conditions
 }
 
 fn identity(metadata: &ObjectMeta) -> ObjectMeta {

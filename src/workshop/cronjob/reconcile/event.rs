@@ -18,10 +18,7 @@ impl Step {
     pub fn event(&self) -> Option<Event> {
         let normal = |reason, message| Some(Event { warning: false, reason, message });
         match self {
-            Self::CreateJob { job, .. } => {
-                let name = job.pointer("/metadata/name").and_then(serde_json::Value::as_str).unwrap_or_default();
-                normal("SuccessfulCreate", format!("Created Job {name}"))
-            }
+            Self::CreateJob { job, .. } => normal("SuccessfulCreate", format!("Created Job {}", job.name())),
             Self::DeleteJob { name, cause: Cause::Replaced, .. } => {
                 normal("SuccessfulDelete", format!("Deleted Job {name}, as a newer run takes its place"))
             }

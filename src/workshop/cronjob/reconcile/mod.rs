@@ -16,12 +16,11 @@ mod tests;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 pub use self::child::{ChildJob, Outcome, is_child};
 pub use self::conditions::creation_failed;
 pub use self::event::Event;
-pub use self::job::job_name;
+pub use self::job::{NewJob, job_name};
 pub use self::status::merge_patch;
 
 use self::conditions::Problem;
@@ -64,7 +63,7 @@ pub enum Step {
         /// When the run was due.
         run: Timestamp,
         /// The Job, `batch/v1`.
-        job: Value,
+        job: Box<NewJob>,
     },
     /// Tell the user.
     Publish(Event),
@@ -165,7 +164,7 @@ fn start(world: &World<'_>, run: Timestamp, steps: &mut Vec<Step>) {
         let replaced = world.active().filter(|job| !job.terminating);
         steps.extend(replaced.map(|job| job.delete(Cause::Replaced)));
     }
-    steps.push(Step::CreateJob { run, job: job::manifest(world.cronjob, run) });
+    steps.push(Step::CreateJob { run, job: Box::new(NewJob::of(world.cronjob, run)) });
 }
 
 /// The finalizer holds the object for as long as the policy asks, and is always removed in the end: when the last Job has ended

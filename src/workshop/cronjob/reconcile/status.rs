@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Step;
 use super::child::ChildJob;
-use crate::workshop::cronjob::api::{CronJob, CronJobStatus};
+use crate::workshop::cronjob::api::{ACTIVE_MAX, CronJob, CronJobStatus};
 
 /// A `CronJob`, its Jobs and the time.
 pub struct World<'a> {
@@ -43,6 +43,7 @@ impl<'a> World<'a> {
     pub fn status(&self, next: Option<Timestamp>, conditions: Vec<Condition>) -> CronJobStatus {
         let mut active: Vec<ObjectReference> = self.active().map(|job| self.reference(job)).collect();
         active.sort_by(|a, b| a.name.cmp(&b.name));
+        active.truncate(ACTIVE_MAX);
         CronJobStatus {
             observed_generation: self.cronjob.metadata.generation,
             active: (!active.is_empty()).then_some(active),

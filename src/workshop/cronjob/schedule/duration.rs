@@ -3,7 +3,8 @@
 use admission::field::quote;
 use jiff::SignedDuration;
 
-const SECOND: i128 = 1_000_000_000;
+/// Nanoseconds of a second.
+pub const SECOND: i128 = 1_000_000_000;
 
 /// What is wrong with a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

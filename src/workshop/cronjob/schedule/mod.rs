@@ -22,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use self::duration::DurationError;
 pub use self::error::ScheduleError;
 use self::field::Field;
-pub use self::parse::{FIELD_COUNT, expansion};
+pub use self::parse::{FIELD_COUNT, expansion, is_too_often};
 pub use self::zone::{ZoneError, zone};
 
 /// A parsed schedule.

@@ -52,6 +52,12 @@ pub fn schedule(text: &str) -> Result<Kind, ScheduleError> {
     }
 }
 
+/// Whether this is `@every` less than a second. It is read as a second, as robfig/cron does; nobody means it.
+pub fn is_too_often(text: &str) -> bool {
+    let delay = text.strip_prefix(EVERY).and_then(|duration| duration::parse(duration).ok());
+    delay.is_some_and(|nanoseconds| nanoseconds < duration::SECOND)
+}
+
 fn calendar([minute, hour, day_of_month, month, day_of_week]: [&str; FIELD_COUNT]) -> Result<Kind, ScheduleError> {
     Ok(Kind::Calendar(Calendar {
         minute: Field::parse(minute, &MINUTE)?,

@@ -51,6 +51,26 @@ fn valid_objects_pass_without_a_warning() {
     }
 }
 
+#[test]
+fn annotations_leave_room_for_a_schedule_that_the_other_version_cannot_say() {
+    let full = |schedule: &str, bytes: usize| {
+        let mut object = cronjob(&json!({"schedule": schedule}));
+        object["metadata"]["annotations"] = json!({"a": "x".repeat(bytes - 1)});
+        object
+    };
+    let limit = 256 * 1024;
+    let told = "metadata.annotations: Forbidden: spec.schedule is remembered in an annotation of 39 bytes for those who read version \
+                v2, and the other annotations leave room for 5";
+    assert_eq!(errors(&full("@every 5h", limit - 5)), told);
+    for fits in [full("@every 5h", limit - 39), full("*/5 * * * *", limit - 5)] {
+        assert_eq!(errors(&fits), "");
+    }
+    let (small, large) = (full("@every 5h", 10), full("@every 5h", limit - 5));
+    assert_eq!(errors_of_update(&large, &small), told);
+    assert_eq!(errors_of_update(&full("@every 5h", limit - 4), &large), "", "what is wrong already may change");
+    assert_eq!(errors_of_update(&small, &large), "");
+}
+
 /// The upstream test T5.
 #[test]
 fn faults_of_the_spec_are_told_in_the_words_of_the_api_server() {
@@ -165,6 +185,19 @@ fn name_leaves_room_for_the_time_of_a_job() {
     assert_eq!(named(52), "");
     let name = "a".repeat(53);
     assert_eq!(named(53), format!(r#"metadata.name: Invalid value: "{name}": must be no more than 52 characters"#));
+}
+
+#[test]
+fn every_less_than_a_second_is_refused() {
+    for every in ["@every 1ns", "@every 999ms", "@every 0", "@every -5m"] {
+        let told = format!(
+            "spec.schedule: Invalid value: \"{every}\": must be at least 1s: a run starts at most once a second"
+        );
+        assert_eq!(errors(&cronjob(&json!({"schedule": every}))), told);
+    }
+    for every in ["@every 1s", "@every 1500ms", "@every 1h"] {
+        assert_eq!(errors(&cronjob(&json!({"schedule": every}))), "", "{every}");
+    }
 }
 
 #[test]

@@ -145,6 +145,11 @@ fn what_no_api_server_sends_is_refused_as_undecodable() {
         json!({"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 99_999_999_999_u64}]}]}}),
         json!({"spec": {"hostNetwork": "yes"}}),
         json!({"spec": "x"}),
+        json!({"spec": []}),
+        json!({"metadata": []}),
+        json!({"spec": {"containers": [[]]}}),
+        json!({"spec": {"containers": [["app"]]}}),
+        json!({"spec": {"os": []}}),
         json!({"metadata": {"labels": {"a": 1}}}),
         json!({"metadata": {"annotations": ["a"]}}),
     ] {
@@ -183,4 +188,92 @@ fn names_of_sets_are_escaped_wherever_they_go() {
     assert_eq!(reply.record()[name]["containers"], json!(["log"]));
     assert!(world.mutate(&reply.pod).patch.is_none());
     assert_eq!(names(&reply.pod, "containers"), ["log", "app"]);
+}
+
+/// Each of these took from seconds to hours while two of its lists were multiplied.
+#[test]
+fn long_lists_of_a_pod_are_not_multiplied_with_each_other() {
+    let count = 20_000;
+    let names: Vec<String> = (0..count).map(|number| format!("n{number}")).collect();
+    let listed = |names: &[String]| json!({"log": {"containers": names}, "other": {"containers": names}}).to_string();
+    let containers = |more: Value| -> Vec<Value> {
+        let with = |name: &String| {
+            let mut container = json!({"name": name});
+            json_patch::merge(&mut container, &more);
+            container
+        };
+        names.iter().map(with).collect()
+    };
+    let many = |value: fn(usize) -> Value| (0..count).map(value).collect::<Vec<_>>();
+    let amounts: Value =
+        (0..count).map(|number| (format!("x{number}"), json!("1"))).collect::<serde_json::Map<_, _>>().into();
+    let labels: Value =
+        (0..count).map(|number| (format!("k{number}"), json!("v"))).collect::<serde_json::Map<_, _>>().into();
+    let with_annotation = |key: &str, value: String, mut pod: Value| {
+        pod["metadata"]["annotations"] = json!({key: value});
+        pod
+    };
+    let mut labelled = pod(json!({}));
+    json_patch::merge(&mut labelled["metadata"]["labels"], &labels);
+    let bodies = [
+        with_annotation(INJECTED, listed(&names[..8_000]), pod(json!({"containers": containers(json!({}))}))),
+        with_annotation("kruise.io/sidecarset-injected-list", names.join(","), pod(json!({}))),
+        with_annotation("outrider.dev/skip", ",".repeat(150_000), pod(json!({}))),
+        pod(json!({
+            "resources": {"requests": {"cpu": "1", "x1": "1"}},
+            "initContainers": std::iter::once(json!({"name": "s", "restartPolicy": "Always", "resources": {"requests": amounts}}))
+                .chain(containers(json!({}))).collect::<Vec<_>>(),
+        })),
+        pod(
+            json!({"containers": containers(json!({"ports": [{"containerPort": 80}, {"containerPort": 81, "hostPort": 9}]}))}),
+        ),
+        pod(json!({"volumes": many(|number| json!({"name": format!("v{number}"), "emptyDir": {}}))})),
+        pod(json!({"imagePullSecrets": many(|number| json!({"name": format!("s{number}")}))})),
+        labelled,
+    ];
+    let spec = |number: usize| {
+        let container = json!({
+            "name": format!("log{number}"), "image": "l:1", "ports": [{"containerPort": 80 + number}],
+            "volumeMounts": [{"name": format!("w{number}"), "mountPath": "/v"}],
+            "resources": {"requests": {"cpu": "1m"}},
+        });
+        json!({
+            "containers": [container], "volumes": [{"name": format!("w{number}"), "emptyDir": {}}],
+            "imagePullSecrets": [{"name": format!("p{number}")}],
+            "selector": {"matchExpressions": [{"key": format!("not{number}"), "operator": "DoesNotExist"}]},
+        })
+    };
+    let sets: Vec<_> = (0..300).map(|number| set(&format!("set{number}"), spec(number))).collect();
+    let world = World::from_objects(&sets);
+    for body in bodies {
+        let body = review("shop", &body).to_string();
+        let answer = world.answer("/mutate--v1-pod", body.as_bytes()).unwrap();
+        assert_eq!((answer.decision, answer.reason), (Decision::Patched, reasons::INJECTED), "{:.200}", answer.message);
+        assert!(world.answer("/validate--v1-pod", body.as_bytes()).is_ok());
+    }
+}
+
+#[test]
+fn a_pod_beyond_a_limit_is_refused_where_a_set_selects_it_and_left_alone_elsewhere() {
+    let containers = vec![json!({}); crate::pod::limits::CONTAINERS + 1];
+    let mut annotated = pod(json!({}));
+    annotated["metadata"]["annotations"] = json!({"a": "x".repeat(256 * 1024)});
+    for (mut pod, field) in
+        [(pod(json!({"containers": containers})), "spec.containers"), (annotated, "metadata.annotations")]
+    {
+        for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
+            let reply = world().ask(path, &review("shop", &pod)).unwrap();
+            assert_eq!((reply.reason, reply.code), (Reason::TOO_LARGE, Some(422)), "{field}");
+            assert_eq!(reply.causes[0]["field"], field);
+        }
+        pod["metadata"]["labels"] = json!({"app": "of nobody"});
+        let reply = world().ask("/mutate--v1-pod", &review("shop", &pod)).unwrap();
+        assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::NO_MATCH), "{field}");
+    }
+}
+
+#[test]
+fn a_new_pod_that_is_not_in_the_review_does_not_pass_validation() {
+    let reply = world().ask("/validate--v1-pod", &review("shop", &Value::Null)).unwrap();
+    assert_eq!((reply.decision, reply.reason, reply.code), (Decision::Denied, Reason::UNDECODABLE, Some(400)));
 }

@@ -10,6 +10,8 @@ use crate::sidecarset::injection::List;
 
 /// Longest part of a pod's own JSON that a message repeats, in characters.
 const QUOTED_MAX: usize = 120;
+/// Longest name of an object, and more than registries allow for an image's.
+const NAME_MAX: usize = 253;
 
 /// Why a pod cannot carry a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +35,8 @@ impl Clash {
                 piece.name,
                 piece.image,
                 set.name,
-                found.name.as_str(),
-                found.image.as_str()
+                shortened_to(&found.name, NAME_MAX),
+                shortened_to(&found.image, NAME_MAX)
             ),
         }
     }
@@ -48,7 +50,7 @@ impl Clash {
                  ({:?}), command, args or securityContext is not the set's (image {:?}); remove it from the pod",
                 piece.name,
                 set.name,
-                found.image.as_str(),
+                shortened_to(&found.image, NAME_MAX),
                 piece.image
             ),
         }
@@ -84,7 +86,7 @@ impl Clash {
                 "{what} of container {:?} of SidecarSet {:?} is taken by the pod's container {:?}",
                 piece.name,
                 set.name,
-                found.name.as_str()
+                shortened_to(&found.name, NAME_MAX)
             ),
         }
     }
@@ -106,7 +108,8 @@ impl Clash {
             field: String::new(),
             text: format!(
                 "SidecarSet {:?} and SidecarSet {owner:?} both add {what}; the pod carries {owner:?}",
-                set.name
+                set.name,
+                owner = shortened_to(owner, NAME_MAX)
             ),
         }
     }
@@ -120,8 +123,13 @@ impl Clash {
     }
 }
 
-fn shortened(json: &str) -> String {
-    match json.char_indices().nth(QUOTED_MAX) {
+/// The beginning of what the pod's author wrote: it may be megabytes, and every set repeats it.
+pub(super) fn shortened(json: &str) -> String {
+    shortened_to(json, QUOTED_MAX)
+}
+
+fn shortened_to(json: &str, max: usize) -> String {
+    match json.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", json.get(..end).unwrap_or(json)),
         None => json.to_owned(),
     }

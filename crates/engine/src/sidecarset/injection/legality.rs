@@ -7,15 +7,17 @@ mod resources;
 mod volumes;
 mod windows;
 
-use std::collections::BTreeMap;
+pub(super) use resources::{AddedResources, PodResources};
+pub(super) use volumes::VolumeClaims;
+pub(super) use windows::HostProcesses;
 
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
-use admission::patch::quoted;
 
-use crate::pod::pairs::Pairs;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
-use crate::sidecarset::injection::{Clash, INJECTED_ANNOTATION, Injection, Missing};
+use crate::sidecarset::injection::clash::shortened;
+use crate::sidecarset::injection::theirs::Theirs;
+use crate::sidecarset::injection::{Carried, Clash, INJECTED_ANNOTATION, Injection, Missing};
 
 /// The API server's default of `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
@@ -52,7 +54,7 @@ fn find<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, missing: &Missi
         check_lifecycle(injection.pod, piece)?;
         check_users(injection.pod, piece)?;
         check_seccomp(injection.pod, piece)?;
-        check_claims(injection.pod, piece)?;
+        check_claims(&injection.theirs, piece)?;
     }
     if injection.pod.spec.host_network {
         missing.before.iter().chain(&missing.after).try_for_each(|piece| check_port_mapping(piece))?;
@@ -118,17 +120,18 @@ fn check_seccomp(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
         Some(value) if !profile.agrees_with(value) => Err(Fault::new(
             format!("metadata.annotations[{key}]"),
             format!(
-                "container {:?} has the seccomp profile {}, and an annotation of the pod says {value:?}",
-                piece.name, profile.kind
+                "container {:?} has the seccomp profile {}, and an annotation of the pod says {:?}",
+                piece.name,
+                profile.kind,
+                shortened(value)
             ),
         )),
         _ => Ok(()),
     }
 }
 
-fn check_claims(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
-    let claims = &pod.spec.resource_claims;
-    match piece.needs.claims.iter().find(|claim| !claims.iter().any(|there| there.name.as_str() == **claim)) {
+fn check_claims(theirs: &Theirs<'_, '_>, piece: &Piece) -> Result<(), Fault> {
+    match piece.needs.claims.iter().find(|claim| !theirs.has_claim(claim)) {
         Some(claim) => Err(Fault::new(
             "spec.resourceClaims",
             format!("container {:?} uses resource claim {claim:?}, which the pod does not have", piece.name),
@@ -144,18 +147,9 @@ fn check_annotations<'s>(
     missing: &Missing<'_>,
 ) -> Result<(), Fault> {
     let Some(new) = injection.new_entry(set, missing) else { return Ok(()) };
-    let mut entries: BTreeMap<&str, &str> = injection.carried.entries().collect();
-    entries.extend(injection.new_entries.iter().map(|(name, entry)| (*name, entry.as_ref())));
-    entries.insert(&set.name, &new);
-    // Each entry with its colon and a comma or brace, and the other brace.
-    let record: usize = entries.iter().map(|(name, entry)| quoted(name).len() + entry.len() + 2).sum::<usize>() + 1;
-    let annotations = injection.pod.metadata.annotations.as_ref();
-    let others: usize = annotations
-        .into_iter()
-        .flat_map(Pairs::iter)
-        .filter(|(key, _)| *key != INJECTED_ANNOTATION)
-        .map(|(key, value)| key.len() + value.len())
-        .sum();
+    let record =
+        injection.record_bytes - injection.bytes_of_record(&set.name) + Carried::entry_bytes(&set.name, &new) + 1;
+    let others = injection.theirs.annotation_bytes();
     if others + INJECTED_ANNOTATION.len() + record > ANNOTATIONS_MAX_BYTES {
         let text = format!("with the record of the set its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes");
         return Err(Fault::new("metadata.annotations", text));

@@ -3,23 +3,29 @@
 mod carried;
 mod clash;
 mod legality;
+mod ours;
 mod patch;
 mod ports;
+mod positions;
+mod theirs;
 
 pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use admission::Reason;
 use serde_json::value::RawValue;
 
-use crate::pod::view::{Container, PodView, is_named};
+use crate::pod::view::{Container, PodView};
 use crate::reasons;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::canonical_volume;
 use crate::sidecarset::compiled::{CompiledSet, Piece, SecretPiece, VolumePiece, stated};
+use ours::Ours;
+use theirs::Theirs;
 
 /// The list of the pod that a container goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,28 +78,31 @@ impl<'s> Missing<'s> {
 #[derive(Debug)]
 pub struct Injection<'p, 's> {
     pod: &'p PodView<'p>,
-    carried: Carried<'p>,
+    theirs: Theirs<'p, 's>,
+    carried: Carried<'p, 's>,
     added: Missing<'s>,
-    // Sets that the pod carries now, in order: what they hold is theirs, and a later set may not claim it.
-    carrying: Vec<&'s CompiledSet>,
-    // Sets that the pod says it carries, whether they come earlier or later in the order.
-    recorded_before: Vec<&'s CompiledSet>,
+    ours: Ours<'s>,
     // Entries of the annotation that have to be written anew, by set.
     new_entries: BTreeMap<&'s str, Cow<'s, str>>,
+    // Bytes of the record with the new entries.
+    record_bytes: usize,
+    volume_owners: OnceCell<BTreeMap<&'s str, Vec<&'s str>>>,
 }
 
 impl<'p, 's> Injection<'p, 's> {
     /// Starts with a pod as it came, and the sets that select it, in order.
     pub fn new(pod: &'p PodView<'p>, selecting: impl IntoIterator<Item = &'s CompiledSet>) -> Self {
-        let carried = Carried::read(&pod.metadata);
-        let recorded_before = selecting.into_iter().filter(|set| carried.has(&set.name)).collect();
+        let selecting: Vec<&'s CompiledSet> = selecting.into_iter().collect();
+        let carried = Carried::read(&pod.metadata, &selecting);
         Self {
             pod,
+            record_bytes: carried.bytes(),
             carried,
+            theirs: Theirs::new(pod, selecting),
             added: Missing::default(),
-            carrying: Vec::new(),
-            recorded_before,
+            ours: Ours::default(),
             new_entries: BTreeMap::new(),
+            volume_owners: OnceCell::new(),
         }
     }
 
@@ -103,12 +112,16 @@ impl<'p, 's> Injection<'p, 's> {
     /// [`Clash`] when the pod cannot carry the set; nothing of it is added then.
     pub fn add(&mut self, set: &'s CompiledSet) -> Result<Reason, Clash> {
         let missing = self.examine(set)?;
-        self.carrying.push(set);
+        self.ours.add(set, &missing, &self.pod.spec);
         if missing.is_empty() {
             return Ok(missing.present.unwrap_or(reasons::ALREADY_INJECTED));
         }
         let entry = self.new_entry(set, &missing);
-        self.new_entries.extend(entry.map(|entry| (set.name.as_str(), entry)));
+        if let Some(entry) = entry {
+            self.record_bytes -= self.bytes_of_record(&set.name);
+            self.record_bytes += Carried::entry_bytes(&set.name, &entry);
+            self.new_entries.insert(&set.name, entry);
+        }
         self.added.init_before.extend(missing.init_before);
         self.added.init_after.extend(missing.init_after);
         self.added.before.extend(missing.before);
@@ -117,6 +130,14 @@ impl<'p, 's> Injection<'p, 's> {
         self.added.secrets.extend(missing.secrets);
         self.added.warnings.extend(missing.warnings);
         Ok(reasons::INJECTED)
+    }
+
+    /// Bytes that the record of the set takes, with what is new.
+    fn bytes_of_record(&self, set: &str) -> usize {
+        match self.new_entries.get(set) {
+            Some(entry) => Carried::entry_bytes(set, entry),
+            None => self.carried.bytes_of(set),
+        }
     }
 
     /// The set's entry in the annotation, where it has to be written anew.
@@ -168,7 +189,7 @@ impl<'p, 's> Injection<'p, 's> {
 
     /// Whether the pod has the container already, and by whose hand. A foreign container of that name is a clash.
     fn present(&self, set: &'s CompiledSet, piece: &Piece, list: List) -> Result<Option<Reason>, Clash> {
-        if let Some(owner) = self.carrying.iter().find(|other| other.pieces().any(|theirs| theirs.name == piece.name)) {
+        if let Some(owner) = self.ours.containers.get(piece.name.as_str()) {
             return Err(Clash::between_sets(set, &owner.name, &format!("container {:?}", piece.name)));
         }
         let Some((found_in, index, container)) = self.find(&piece.name) else { return Ok(None) };
@@ -188,56 +209,57 @@ impl<'p, 's> Injection<'p, 's> {
     /// Another set that brought the container, as far as the pod's word for it goes: it must not keep out a set that denies
     /// opting out.
     fn owner_in_pod<'a>(&'a self, set: &'a CompiledSet, container: &'a Container<'_>) -> Option<&'a str> {
-        let is_true = |owner: &&str| {
-            self.recorded_before
-                .iter()
-                .filter(|known| known.name == **owner)
-                .any(|known| known.pieces().any(|piece| piece.name == *container.name && is_ours(piece, container)))
-        };
-        self.carried.other_owners(&set.name, &container.name).find(|owner| set.may_opt_out || is_true(owner))
+        let name = container.name.as_str();
+        if set.may_opt_out {
+            return self.carried.other_owner(&set.name, name);
+        }
+        let is_true =
+            |known: &&CompiledSet| known.pieces().any(|piece| piece.name == name && is_ours(piece, container));
+        self.carried.other_selecting_owners(&set.name, name).find(is_true).map(|known| known.name.as_str())
     }
 
-    fn find(&self, name: &str) -> Option<(List, usize, &Container<'p>)> {
-        let spec = &self.pod.spec;
-        [(List::InitContainers, spec.init_containers()), (List::Containers, spec.containers())].into_iter().find_map(
-            |(list, containers)| {
-                let index = containers.iter().position(|container| container.name.as_str() == name)?;
-                Some((list, index, containers.get(index)?))
-            },
-        )
+    fn find(&self, name: &str) -> Option<(List, usize, &'p Container<'p>)> {
+        self.theirs.container(name)
     }
 
     /// Whether the pod has the volume by now, as it came or added by an earlier set. One of the same name with another source is
     /// a clash, unless `any_source` will do.
     fn has_volume(&self, set: &'s CompiledSet, volume: &VolumePiece, any_source: bool) -> Result<bool, Clash> {
-        if let Some(added) = self.added.volumes.iter().find(|added| added.name == volume.name) {
+        if let Some((added, owner)) = self.ours.volumes.get(volume.name.as_str()) {
             if added.canonical == volume.canonical {
                 return Ok(true);
             }
-            let owner = self.carrying.iter().find(|owner| owner.volumes.iter().any(|it| it.name == volume.name));
-            return Err(Clash::between_sets(set, owner.map_or("", |owner| &owner.name), &other_source(volume)));
+            return Err(Clash::between_sets(set, &owner.name, &other_source(volume)));
         }
-        let volumes: &[&RawValue] = self.pod.spec.volumes.as_deref().unwrap_or_default();
-        let Some((index, found)) = volumes.iter().enumerate().find(|(_, raw)| is_named(raw, &volume.name)) else {
-            return Ok(false);
-        };
+        let Some((index, found)) = self.theirs.volume(&volume.name) else { return Ok(false) };
         if any_source || is_same_volume(found, volume) {
             return Ok(true);
         }
-        let owner = self.recorded_before.iter().find(|owner| {
-            owner.name != set.name
-                && owner.volumes.iter().any(|theirs| theirs.name == volume.name && is_same_volume(found, theirs))
-        });
+        let owners = self.volume_owners.get_or_init(|| self.recorded_volumes());
+        let owner = owners.get(volume.name.as_str()).into_iter().flatten().find(|owner| **owner != set.name);
         Err(match owner {
-            Some(owner) => Clash::between_sets(set, &owner.name, &other_source(volume)),
+            Some(owner) => Clash::between_sets(set, owner, &other_source(volume)),
             None => Clash::volume(set, volume, found, index),
         })
     }
 
+    /// Volumes of the pod that are those of sets which it says it carries: any two of the sets, for one may be the set at hand.
+    fn recorded_volumes(&self) -> BTreeMap<&'s str, Vec<&'s str>> {
+        let mut owners: BTreeMap<&'s str, Vec<&'s str>> = BTreeMap::new();
+        for set in self.theirs.selecting.iter().filter(|set| self.carried.has(&set.name)) {
+            for volume in &set.volumes {
+                let names = owners.entry(&volume.name).or_default();
+                let is_theirs = || self.theirs.volume(&volume.name).is_some_and(|(_, raw)| is_same_volume(raw, volume));
+                if names.len() < 2 && is_theirs() {
+                    names.push(&set.name);
+                }
+            }
+        }
+        owners
+    }
+
     fn has_secret(&self, name: &str) -> bool {
-        let secrets = self.pod.spec.image_pull_secrets.as_deref().unwrap_or_default();
-        secrets.iter().any(|secret| secret.name.as_str() == name)
-            || self.added.secrets.iter().any(|secret| secret.name == name)
+        self.ours.secrets.contains(name) || self.theirs.has_secret(name)
     }
 
     /// Sentences that the user should see about what was added.
@@ -250,8 +272,14 @@ fn other_source(volume: &VolumePiece) -> String {
     format!("volume {:?} with another source", volume.name)
 }
 
+/// How much longer a volume may be written and still be the same: the API server and others fill in defaults.
+const VOLUME_FACTOR: usize = 16;
+const VOLUME_MORE: usize = 4096;
+
 fn is_same_volume(found: &RawValue, ours: &VolumePiece) -> bool {
-    serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| canonical_volume(&found) == ours.canonical)
+    // A pod's volume may be megabytes, and every set may have one of that name.
+    found.get().len() <= ours.json.len() * VOLUME_FACTOR + VOLUME_MORE
+        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| canonical_volume(&found) == ours.canonical)
 }
 
 /// Whether a container that the annotation calls ours is what the set injects, in all that decides what runs.

@@ -113,3 +113,19 @@ fn patch_of_the_status_removes_what_is_not_there_any_more() {
     let cleared: Vec<&str> = status.iter().filter(|(_, value)| value.is_null()).map(|(key, _)| key.as_str()).collect();
     assert_eq!(cleared, ["active", "lastScheduleTime", "nextScheduleTime"]);
 }
+
+#[test]
+fn status_lists_the_first_hundred_active_jobs_and_the_conditions_count_all() {
+    let mut cluster = Cluster::new(&json!({}));
+    let start = run("12:00:00");
+    for minute in 1..=120 {
+        cluster.now = start.checked_add(jiff::SignedDuration::from_mins(minute)).unwrap();
+        cluster.settle();
+    }
+    let status = cluster.cronjob.status.clone().unwrap();
+    assert_eq!(status.active.unwrap().len(), 100);
+    assert!(json!(status.conditions).to_string().contains("120 Jobs have not ended"));
+    let writes = cluster.writes;
+    cluster.settle();
+    assert_eq!(cluster.writes, writes, "nothing is new");
+}

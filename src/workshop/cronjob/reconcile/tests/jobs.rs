@@ -10,7 +10,7 @@ fn created_job(cluster: &Cluster) -> Value {
         Step::CreateJob { job, .. } => Some(job),
         _ => None,
     });
-    created.unwrap()
+    json!(created.unwrap())
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Cluster {
                 self.jobs.retain(|job| job.metadata.name.as_ref() != Some(name) || job.metadata.uid != *uid);
             }
             Step::CreateJob { job, .. } => {
-                let mut job: Job = serde_json::from_value(job.clone()).unwrap();
+                let mut job: Job = serde_json::from_value(json!(job)).unwrap();
                 assert!(self.jobs.iter().all(|other| other.metadata.name != job.metadata.name), "exists already");
                 job.metadata.uid = Some(format!("uid-of-{}", job.metadata.name.as_deref().unwrap()));
                 self.jobs.push(job);
@@ -149,7 +149,7 @@ fn seconds(plan: &Plan) -> Option<u64> {
 
 fn created(plan: &Plan) -> Vec<String> {
     let jobs = plan.steps.iter().filter_map(|step| match step {
-        Step::CreateJob { job, .. } => Some(job["metadata"]["name"].as_str().unwrap().to_owned()),
+        Step::CreateJob { job, .. } => Some(job.name().to_owned()),
         _ => None,
     });
     jobs.collect()

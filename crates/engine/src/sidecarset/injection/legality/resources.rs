@@ -1,129 +1,244 @@
 //! Requests and limits of the pod as a whole, which those of its containers must fit in
 //! (`validatePodResourceConsistency` in `k8s.io/kubernetes/pkg/apis/core/validation`).
+//!
+//! Only the resources that a set asks for are summed up: with those of others the pod is as legal as it was without the set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
+use admission::Text;
 use admission::format::Quantity;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
-use crate::pod::view::Container;
-use crate::sidecarset::compiled::Piece;
+use crate::sidecarset::compiled::{CompiledSet, Piece};
+use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::legality::Fault;
 use crate::sidecarset::injection::{Injection, Missing};
-use crate::sidecarset::needs::{Needs, quantities};
 
-type Amounts = BTreeMap<String, Quantity>;
+type Amounts<'s> = BTreeMap<&'s str, Quantity>;
 
 pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
-    let Some(raw) = injection.pod.spec.resources else { return Ok(()) };
-    let pod: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-    let (requests, limits) = (quantities(pod.get("requests")), quantities(pod.get("limits")));
-    if missing.containers().next().is_none() || (requests.is_empty() && limits.is_empty()) {
-        return Ok(());
-    }
+    let theirs = injection.theirs.resources.get_or_init(|| PodResources::read(injection));
+    let Some(theirs) = theirs else { return Ok(()) };
     // Init containers may have a higher limit than the pod.
     for piece in missing.before.iter().chain(&missing.after) {
-        check_limits(piece, &limits)?;
+        check_limits(piece, &theirs.limits)?;
     }
-    for (name, sum) in &Containers::new(injection, missing).requests() {
-        match (requests.get(name), limits.get(name)) {
-            (Some(whole), _) if sum > whole => return Err(too_much("requests", name, sum, whole)),
+    let mut new = AddedResources::default();
+    new.add(missing);
+    let names: BTreeSet<&str> =
+        missing.containers().flat_map(|piece| piece.needs.requests.keys()).map(String::as_str).collect();
+    for name in names {
+        let sum = sum(name, &injection.ours.resources, &new, theirs);
+        match (theirs.requests.get(name), theirs.limits.get(name)) {
+            (Some(whole), _) if sum > *whole => return Err(too_much("requests", name, &sum, whole)),
             // What the pod leaves out the API server fills in from its containers (`defaultPodRequests`). Huge pages, which it
             // takes from the limit, come out the same: containers request as much of them as they are limited to.
-            (None, Some(whole)) if sum > whole => return Err(too_much("limits", name, sum, whole)),
+            (None, Some(whole)) if sum > *whole => return Err(too_much("limits", name, &sum, whole)),
             _ => {}
         }
     }
     Ok(())
 }
 
-fn check_limits(piece: &Piece, limits: &Amounts) -> Result<(), Fault> {
-    let limit = |name: &String| limits.get(name);
+fn check_limits(piece: &Piece, limits: &Amounts<'_>) -> Result<(), Fault> {
+    let limit = |name: &String| limits.get(name.as_str());
     match piece.needs.limits.iter().find_map(|(name, own)| Some((name, own, limit(name).filter(|whole| own > whole)?)))
     {
         Some((name, own, whole)) => Err(Fault::new(
             format!("spec.resources.limits[{name}]"),
-            format!("container {:?} has a limit of {own} {name}, above the pod's own limit of {whole}", piece.name),
+            format!(
+                "container {:?} has a limit of {own} {name}, above the pod's own limit of {}",
+                piece.name,
+                shortened(&whole.to_string())
+            ),
         )),
         None => Ok(()),
     }
 }
 
 fn too_much(map: &str, name: &str, sum: &Quantity, whole: &Quantity) -> Fault {
+    let (sum, whole) = (sum.to_string(), whole.to_string());
+    let (sum, whole) = (shortened(&sum), shortened(&whole));
     Fault::new(
         format!("spec.resources.{map}[{name}]"),
         format!("its containers would request {sum} {name} together, and the pod as a whole has {map} of {whole}"),
     )
 }
 
-/// All containers of the pod with the set in it, in the order they start.
-struct Containers<'s> {
-    theirs_init: Vec<Needs>,
-    theirs: Vec<Needs>,
-    init_before: Vec<&'s Piece>,
-    init_after: Vec<&'s Piece>,
-    running: Vec<&'s Piece>,
-}
-
-impl<'s> Containers<'s> {
-    fn new(injection: &Injection<'_, 's>, missing: &Missing<'s>) -> Self {
-        let (spec, added) = (&injection.pod.spec, &injection.added);
-        let both = |one: &[&'s Piece], other: &[&'s Piece]| [one, other].concat();
-        let mut running: Vec<&'s Piece> = both(&added.before, &missing.before);
-        running.extend(both(&added.after, &missing.after));
-        Self {
-            theirs_init: spec.init_containers().iter().map(needs_of).collect(),
-            theirs: spec.containers().iter().map(needs_of).collect(),
-            init_before: both(&added.init_before, &missing.init_before),
-            init_after: both(&added.init_after, &missing.init_after),
-            running,
-        }
+/// What all containers together request of one resource, as `AggregateContainerRequests` in `k8s.io/component-helpers` counts:
+/// containers and native sidecars add up; a plain init container runs alone beside the native sidecars in front of it.
+fn sum(name: &str, added: &AddedResources<'_>, new: &AddedResources<'_>, theirs: &PodResources<'_>) -> Quantity {
+    let mut total = Quantity::ZERO;
+    for running in [&added.running, &new.running, &theirs.running] {
+        running.get(name).into_iter().for_each(|amount| total.add(amount));
     }
-
-    /// What all containers together request, as `AggregateContainerRequests` in `k8s.io/component-helpers` counts: containers
-    /// and native sidecars add up; a plain init container runs alone beside the native sidecars in front of it.
-    fn requests(&self) -> Amounts {
-        let mut total = Amounts::new();
-        let running = self.running.iter().map(|piece| &piece.needs).chain(&self.theirs);
-        running.for_each(|needs| add(&mut total, &needs.requests));
-        let before = self.init_before.iter().map(|piece| &piece.needs);
-        let after = self.init_after.iter().map(|piece| &piece.needs);
-        let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
-        for needs in before.chain(&self.theirs_init).chain(after) {
-            if needs.is_native_sidecar {
-                add(&mut sidecars, &needs.requests);
-                add(&mut total, &needs.requests);
-                raise(&mut peak, &sidecars);
-            } else {
-                let mut alone = sidecars.clone();
-                add(&mut alone, &needs.requests);
-                raise(&mut peak, &alone);
+    let (mut sidecars, mut peak) = (Quantity::ZERO, Quantity::ZERO);
+    for row in [&added.init_before, &new.init_before, &theirs.inits, &added.init_after, &new.init_after] {
+        if let Some(alone) = row.peak.get(name) {
+            let mut beside = sidecars.clone();
+            beside.add(alone);
+            if beside > peak {
+                peak = beside;
             }
         }
-        raise(&mut total, &peak);
-        total
-    }
-}
-
-fn needs_of(container: &Container<'_>) -> Needs {
-    let resources: Value = container.resources.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let limits = quantities(resources.get("limits"));
-    let mut requests = limits.clone();
-    requests.extend(quantities(resources.get("requests")));
-    Needs { requests, limits, is_native_sidecar: container.is_native_sidecar(), ..Needs::default() }
-}
-
-fn add(total: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        total.entry(name.clone()).or_insert(Quantity::ZERO).add(amount);
-    }
-}
-
-fn raise(total: &mut Amounts, other: &Amounts) {
-    for (name, amount) in other {
-        let place = total.entry(name.clone()).or_insert(Quantity::ZERO);
-        if amount > place {
-            *place = amount.clone();
+        if let Some(more) = row.sidecars.get(name) {
+            sidecars.add(more);
+            total.add(more);
         }
+    }
+    if peak > total { peak } else { total }
+}
+
+/// Init containers that follow each other: what their native sidecars request together, and the most that is requested at one time.
+#[derive(Debug, Default)]
+struct Row<'s> {
+    sidecars: Amounts<'s>,
+    peak: Amounts<'s>,
+}
+
+impl<'s> Row<'s> {
+    fn push<'q>(&mut self, requests: impl Iterator<Item = (&'s str, &'q Quantity)>, is_sidecar: bool) {
+        for (name, amount) in requests {
+            let mut at_once = self.sidecars.get(name).cloned().unwrap_or(Quantity::ZERO);
+            at_once.add(amount);
+            if is_sidecar {
+                self.sidecars.insert(name, at_once.clone());
+            }
+            if self.peak.get(name).is_none_or(|peak| at_once > *peak) {
+                self.peak.insert(name, at_once);
+            }
+        }
+    }
+}
+
+/// Requests of containers that sets bring.
+#[derive(Debug, Default)]
+pub(in crate::sidecarset::injection) struct AddedResources<'s> {
+    init_before: Row<'s>,
+    init_after: Row<'s>,
+    running: Amounts<'s>,
+}
+
+impl<'s> AddedResources<'s> {
+    pub(in crate::sidecarset::injection) fn add(&mut self, missing: &Missing<'s>) {
+        for (row, pieces) in
+            [(&mut self.init_before, &missing.init_before), (&mut self.init_after, &missing.init_after)]
+        {
+            for piece in pieces {
+                row.push(requests(piece), piece.needs.is_native_sidecar);
+            }
+        }
+        for (name, amount) in missing.before.iter().chain(&missing.after).flat_map(|piece| requests(piece)) {
+            self.running.entry(name).or_insert(Quantity::ZERO).add(amount);
+        }
+    }
+}
+
+fn requests(piece: &Piece) -> impl Iterator<Item = (&str, &Quantity)> {
+    piece.needs.requests.iter().map(|(name, amount)| (name.as_str(), amount))
+}
+
+/// What the pod has as a whole, and what its own containers request, of the resources that sets ask for.
+#[derive(Debug)]
+pub(in crate::sidecarset::injection) struct PodResources<'s> {
+    requests: Amounts<'s>,
+    limits: Amounts<'s>,
+    inits: Row<'s>,
+    running: Amounts<'s>,
+}
+
+impl<'s> PodResources<'s> {
+    /// Nothing where the pod says nothing of them for itself.
+    fn read(injection: &Injection<'_, 's>) -> Option<Self> {
+        let raw = injection.pod.spec.resources?;
+        let wanted = wanted(&injection.theirs.selecting);
+        let (requests, limits) = amounts(raw, &wanted);
+        if requests.is_empty() && limits.is_empty() {
+            return None;
+        }
+        let spec = &injection.pod.spec;
+        let mut resources = Self { requests, limits, inits: Row::default(), running: Amounts::new() };
+        for container in spec.init_containers() {
+            let requests = container.resources.map(|raw| requested(raw, &wanted)).unwrap_or_default();
+            let requests = requests.iter().map(|(name, amount)| (*name, amount));
+            resources.inits.push(requests, container.is_native_sidecar());
+        }
+        for (name, amount) in
+            spec.containers().iter().filter_map(|it| it.resources).flat_map(|raw| requested(raw, &wanted))
+        {
+            resources.running.entry(name).or_insert(Quantity::ZERO).add(&amount);
+        }
+        Some(resources)
+    }
+}
+
+fn wanted<'s>(sets: &[&'s CompiledSet]) -> BTreeSet<&'s str> {
+    let needs = sets.iter().flat_map(|set| set.pieces()).map(|piece| &piece.needs);
+    needs.flat_map(|needs| needs.requests.keys().chain(needs.limits.keys())).map(String::as_str).collect()
+}
+
+/// Requests; a missing one is the limit, as the API server defaults it.
+fn requested<'s>(raw: &RawValue, wanted: &BTreeSet<&'s str>) -> Amounts<'s> {
+    let (requests, mut all) = amounts(raw, wanted);
+    all.extend(requests);
+    all
+}
+
+/// Requests and limits.
+fn amounts<'s>(raw: &RawValue, wanted: &BTreeSet<&'s str>) -> (Amounts<'s>, Amounts<'s>) {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Resources<'a> {
+        #[serde(borrow)]
+        requests: Option<&'a RawValue>,
+        #[serde(borrow)]
+        limits: Option<&'a RawValue>,
+    }
+    let resources: Resources<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let read = |map: Option<&RawValue>| {
+        let mut decoder = serde_json::Deserializer::from_str(map.map_or("{}", RawValue::get));
+        Picked(wanted).deserialize(&mut decoder).unwrap_or_default()
+    };
+    (read(resources.requests), read(resources.limits))
+}
+
+/// The amounts of these names. What does not parse is left out: validation has said so.
+struct Picked<'w, 's>(&'w BTreeSet<&'s str>);
+
+impl<'de, 's> DeserializeSeed<'de> for Picked<'_, 's> {
+    type Value = Amounts<'s>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, 's> Visitor<'de> for Picked<'_, 's> {
+    type Value = Amounts<'s>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of quantities")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut amounts = Amounts::new();
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            let Some(name) = self.0.get(key.as_str()) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if let Some(amount) = quantity(map.next_value::<&'de RawValue>()?.get()) {
+                amounts.insert(name, amount);
+            }
+        }
+        Ok(amounts)
+    }
+}
+
+fn quantity(json: &str) -> Option<Quantity> {
+    if json.starts_with('"') {
+        serde_json::from_str::<Text<'_>>(json).ok()?.parse().ok()
+    } else {
+        serde_json::from_str::<serde_json::Number>(json).ok()?.to_string().parse().ok()
     }
 }

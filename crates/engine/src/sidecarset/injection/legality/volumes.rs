@@ -1,31 +1,50 @@
 //! Volumes that the added containers need, and claims that are made for volumes.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
+use admission::Text;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::pod::view::is_named;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{Piece, VolumePiece};
+use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::legality::Fault;
 use crate::sidecarset::injection::{Injection, Missing};
 
+/// The longest text of an `emptyDir` volume that is read: its three fields take far less.
+const EMPTY_DIR_MAX: usize = 4096;
+
 pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
+    let ours: BTreeMap<&str, &VolumePiece> =
+        missing.volumes.iter().rev().map(|volume| (volume.name.as_str(), *volume)).collect();
     for piece in missing.containers() {
+        let variables: BTreeSet<&str> = piece.needs.variable_volumes.iter().map(String::as_str).collect();
         for name in &piece.needs.volumes {
-            check_volume(injection, missing, piece, name)?;
+            let ours = ours.get(name.as_str()).copied();
+            let ours = ours.or_else(|| injection.ours.volumes.get(name.as_str()).map(|(volume, _)| *volume));
+            check_volume(injection, ours, piece, name, variables.contains(name.as_str()))?;
         }
     }
     check_made_claims(injection, missing)
 }
 
-fn check_volume(injection: &Injection<'_, '_>, missing: &Missing<'_>, piece: &Piece, name: &str) -> Result<(), Fault> {
-    let ours = missing.volumes.iter().chain(&injection.added.volumes).find(|volume| volume.name == name);
-    let is_variables = piece.needs.variable_volumes.iter().any(|volume| volume == name);
+fn check_volume(
+    injection: &Injection<'_, '_>,
+    ours: Option<&VolumePiece>,
+    piece: &Piece,
+    name: &str,
+    is_variables: bool,
+) -> Result<(), Fault> {
     let suits = match ours {
         Some(volume) => Some(is_empty_dir(&volume.canonical)),
-        None => pod_volumes(injection).find(|raw| is_named(raw, name)).map(|raw| {
-            !is_variables || serde_json::from_str::<RawObject>(raw.get()).is_ok_and(|volume| is_empty_dir(&volume))
+        None => injection.theirs.volume(name).map(|(_, raw)| {
+            let json = raw.get();
+            !is_variables
+                || (json.len() <= EMPTY_DIR_MAX
+                    && serde_json::from_str::<RawObject>(json).is_ok_and(|volume| is_empty_dir(&volume)))
         }),
     };
     match suits {
@@ -46,45 +65,95 @@ fn is_empty_dir(volume: &RawObject) -> bool {
     volume.iter().all(|(field, value)| matches!(field.as_str(), "name" | "emptyDir") || value.is_null())
 }
 
-fn pod_volumes<'p>(injection: &Injection<'p, '_>) -> impl Iterator<Item = &'p serde_json::value::RawValue> {
-    injection.pod.spec.volumes.iter().flatten().copied()
-}
-
 /// A claim that is made for an `ephemeral` volume is named after the pod and the volume, and no volume of the pod may refer
 /// to it by that name (`ValidateVolumes`). Where the API server makes the pod's name up, nobody can.
 fn check_made_claims(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
-    let pod_name = injection.pod.metadata.name.as_str();
-    let is_claim = |volume: &RawObject| claim_name(volume).is_some() || is_ephemeral(volume);
-    if pod_name.is_empty() || !missing.volumes.iter().any(|volume| is_claim(&volume.canonical)) {
+    let pod = &injection.pod;
+    let pod_name = pod.metadata.name.as_str();
+    let mut new = VolumeClaims::default();
+    missing.volumes.iter().for_each(|volume| new.add_piece(volume));
+    if pod_name.is_empty() || new.is_empty() {
         return Ok(());
     }
-    let theirs = pod_volumes(injection).filter_map(|raw| serde_json::from_str::<RawObject>(raw.get()).ok());
-    let ours = |volumes: &[&VolumePiece]| volumes.iter().map(|volume| volume.canonical.clone()).collect::<Vec<_>>();
-    let all: Vec<RawObject> =
-        theirs.chain(ours(&injection.added.volumes)).chain(ours(&missing.volumes)).filter(is_claim).collect();
-    let volume_name = |volume: &RawObject| volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let made: HashSet<String> = all
-        .iter()
-        .filter(|volume| is_ephemeral(volume))
-        .map(|volume| format!("{pod_name}-{}", volume_name(volume)))
-        .collect();
-    match all.iter().find(|volume| claim_name(volume).is_some_and(|claim| made.contains(claim))) {
-        Some(volume) => Err(Fault::new(
+    let theirs = injection.theirs.volume_claims.get_or_init(|| VolumeClaims::of_pod(injection));
+    let prefix = format!("{pod_name}-");
+    let all: [&VolumeClaims<'_>; 3] = [theirs, &injection.ours.volume_claims, &new];
+    let has_made = |claim: &str| {
+        claim.strip_prefix(&prefix).is_some_and(|volume| all.iter().any(|claims| claims.ephemeral.contains(volume)))
+    };
+    let referred = new.referred.iter().map(|(claim, volume)| (claim.as_ref(), volume.as_ref()));
+    // Of the pod's own and the added ones only what the new volumes make can be at fault.
+    let made = new.ephemeral.iter().filter_map(|volume| {
+        let claim = format!("{prefix}{volume}");
+        all.iter().find_map(|claims| claims.referred.get_key_value(claim.as_str()))
+    });
+    let made = made.map(|(claim, volume)| (claim.as_ref(), volume.as_ref()));
+    match referred.filter(|(claim, _)| has_made(claim)).chain(made).next() {
+        Some((claim, volume)) => Err(Fault::new(
             "spec.volumes",
             format!(
                 "volume {:?} refers to claim {:?}, which is made for an ephemeral volume of the pod",
-                volume_name(volume),
-                claim_name(volume).unwrap_or_default()
+                shortened(volume),
+                shortened(claim)
             ),
         )),
         None => Ok(()),
     }
 }
 
-fn is_ephemeral(volume: &RawObject) -> bool {
-    volume.get("ephemeral").is_some_and(Value::is_object)
+/// The claims that volumes refer to, and the volumes that claims are made for.
+#[derive(Debug, Default)]
+pub(in crate::sidecarset::injection) struct VolumeClaims<'a> {
+    // Claim, and the first volume that refers to it.
+    referred: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    ephemeral: BTreeSet<Cow<'a, str>>,
 }
 
-fn claim_name(volume: &RawObject) -> Option<&str> {
-    volume.get("persistentVolumeClaim")?.get("claimName")?.as_str()
+impl<'a> VolumeClaims<'a> {
+    /// Takes note of a set's volume.
+    pub(in crate::sidecarset::injection) fn add_piece(&mut self, volume: &'a VolumePiece) {
+        let claim = volume.canonical.get("persistentVolumeClaim").and_then(|claim| claim.get("claimName")?.as_str());
+        let is_ephemeral = volume.canonical.get("ephemeral").is_some_and(Value::is_object);
+        self.add(volume.name.as_str().into(), claim.map(Cow::Borrowed), is_ephemeral);
+    }
+
+    fn add(&mut self, volume: Cow<'a, str>, claim: Option<Cow<'a, str>>, is_ephemeral: bool) {
+        if let Some(claim) = claim {
+            self.referred.entry(claim).or_insert_with(|| volume.clone());
+        }
+        if is_ephemeral {
+            self.ephemeral.insert(volume);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.referred.is_empty() && self.ephemeral.is_empty()
+    }
+}
+
+impl<'p> VolumeClaims<'p> {
+    fn of_pod(injection: &Injection<'p, '_>) -> Self {
+        #[derive(Deserialize)]
+        struct Volume<'a> {
+            #[serde(borrow, default)]
+            name: Text<'a>,
+            #[serde(borrow, default, rename = "persistentVolumeClaim")]
+            claim: Option<Claim<'a>>,
+            #[serde(borrow, default)]
+            ephemeral: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Claim<'a> {
+            #[serde(borrow, default)]
+            claim_name: Text<'a>,
+        }
+        let mut claims = Self::default();
+        for raw in injection.pod.spec.volumes.iter().flatten() {
+            let Ok(volume) = serde_json::from_str::<Volume<'p>>(raw.get()) else { continue };
+            let is_ephemeral = volume.ephemeral.is_some_and(|raw| raw.get().starts_with('{'));
+            claims.add(volume.name.0, volume.claim.map(|claim| claim.claim_name.0), is_ephemeral);
+        }
+        claims
+    }
 }

@@ -1,6 +1,6 @@
 //! What only Windows pods may have, or may not.
 
-use serde_json::Value;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::pod::view::PodView;
@@ -38,19 +38,19 @@ fn check_host_process(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> R
     const FIELD: &str = "spec.securityContext.windowsOptions.hostProcess";
     let pod = injection.pod;
     let of_pod = host_process(pod.spec.security_context);
-    let added = injection.added.containers().map(|piece| piece.needs.host_process);
-    let others: Vec<Option<bool>> = containers(pod).map(host_process).chain(added).collect();
+    let theirs = injection.theirs.host_processes.get_or_init(|| HostProcesses::of(containers(pod).map(host_process)));
+    let new = HostProcesses::of(missing.containers().map(|piece| piece.needs.host_process));
     if let Some(whole) = of_pod
         && let Some(piece) = missing.containers().find(|piece| piece.needs.host_process == Some(!whole))
     {
         let text = format!("container {:?} has another hostProcess than the pod, which says {whole}", piece.name);
         return Err(Fault::new(FIELD, text));
     }
-    let effective = |own: Option<bool>| own.or(of_pod).unwrap_or_default();
+    let whole = of_pod.unwrap_or_default();
+    let all = [theirs, &injection.ours.host_processes, &new];
     let is_odd = |piece: &&Piece| {
-        let own = effective(piece.needs.host_process);
-        others.iter().any(|other| effective(*other) != own)
-            || missing.containers().any(|other| effective(other.needs.host_process) != own)
+        let own = piece.needs.host_process.unwrap_or(whole);
+        all.iter().any(|some| some.has(!own, whole))
     };
     match missing.containers().find(is_odd) {
         Some(piece) => Err(Fault::new(
@@ -64,15 +64,58 @@ fn check_host_process(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> R
     }
 }
 
+/// What containers say about being host processes.
+#[derive(Debug, Default)]
+pub(in crate::sidecarset::injection) struct HostProcesses {
+    yes: bool,
+    no: bool,
+    unsaid: bool,
+}
+
+impl HostProcesses {
+    fn of(containers: impl Iterator<Item = Option<bool>>) -> Self {
+        let mut all = Self::default();
+        containers.for_each(|own| all.add(own));
+        all
+    }
+
+    /// Takes note of a container.
+    pub(in crate::sidecarset::injection) const fn add(&mut self, own: Option<bool>) {
+        match own {
+            Some(true) => self.yes = true,
+            Some(false) => self.no = true,
+            None => self.unsaid = true,
+        }
+    }
+
+    /// Whether one of them is, or is not, where those that do not say are what the pod as a whole is.
+    const fn has(&self, is: bool, whole: bool) -> bool {
+        (if is { self.yes } else { self.no }) || (self.unsaid && is == whole)
+    }
+}
+
 fn containers<'p>(pod: &'p PodView<'p>) -> impl Iterator<Item = Option<&'p RawValue>> {
     pod.spec.init_containers().iter().chain(pod.spec.containers()).map(|container| container.security_context)
 }
 
 fn host_process(context: Option<&RawValue>) -> Option<bool> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Context<'a> {
+        #[serde(borrow, default)]
+        windows_options: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Options {
+        #[serde(default)]
+        host_process: Option<bool>,
+    }
     // Looking for the word first spares reading the security contexts of Linux pods.
     let text = context?.get();
     if !text.contains("hostProcess") {
         return None;
     }
-    serde_json::from_str::<Value>(text).ok()?.get("windowsOptions")?.get("hostProcess")?.as_bool()
+    let context: Context<'_> = serde_json::from_str(text).ok()?;
+    serde_json::from_str::<Options>(context.windows_options?.get()).ok()?.host_process
 }

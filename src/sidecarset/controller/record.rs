@@ -1,0 +1,330 @@
+//! What the controller keeps of a pod: only what is counted, and no more than fits.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Resource as _, ResourceExt as _};
+use serde::Deserialize;
+
+use crate::sidecarset::controller::carried::{self, carried};
+use crate::sidecarset::controller::packed::Packed;
+use crate::sidecarset::controller::records::Records;
+use crate::watch::slim::Slim;
+use engine::sidecarset::compiled::Platform;
+use engine::snapshot::Snapshot;
+use engine::snapshot::sets::SetTable;
+
+/// The bytes of labels and of carried sets that are kept of one pod, at most. With the pod's name, its places in indexes and the
+/// list of sets to go without, a pod costs no more than 2 KiB.
+const MAX_BYTES: usize = 1280;
+
+/// A pod as it is watched.
+pub type WatchedPod = Slim<Pod, PodSpec, PodStatus, Records>;
+
+/// The names of a pod's containers, and what tells its operating system.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    containers: Option<Vec<Container>>,
+    init_containers: Option<Vec<Container>>,
+    os: Option<Os>,
+    node_selector: Option<NodeSelector>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Os {
+    name: String,
+}
+
+/// Of a node selector, which may be as long as its author likes, what names an operating system.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct NodeSelector {
+    #[serde(rename = "kubernetes.io/os")]
+    os: Option<String>,
+    #[serde(rename = "beta.kubernetes.io/os")]
+    old_os: Option<String>,
+}
+
+impl NodeSelector {
+    fn get(&self, label: &str) -> Option<&str> {
+        match label {
+            "kubernetes.io/os" => self.os.as_deref(),
+            "beta.kubernetes.io/os" => self.old_os.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Container {
+    name: String,
+}
+
+/// Phase and conditions of a pod.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PodStatus {
+    phase: Option<String>,
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+/// What is asked of pods: the sets that exist, and the labels by which they select.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Names of sets.
+    pub sets: BTreeSet<Arc<str>>,
+    /// Keys of labels.
+    pub labels: HashSet<String>,
+}
+
+impl Wanted {
+    /// By these sets, and by how the snapshot has them.
+    pub fn of(sets: &SetTable, snapshot: &Snapshot) -> Self {
+        let requirements = snapshot.sets.iter().flat_map(|set| set.selector.requirements());
+        Self { sets: sets.names(), labels: requirements.map(|term| term.key().to_owned()).collect() }
+    }
+}
+
+/// What is kept of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodRecord {
+    /// Labels.
+    pub labels: Packed,
+    /// Neither finished nor on its way out.
+    pub active: bool,
+    /// Running, with the condition Ready.
+    pub ready: bool,
+    /// The sets in the pod, each with the hash that was recorded.
+    pub carried: Packed,
+    /// Where it runs.
+    pub platform: Platform,
+    /// Its annotation about sets that it goes without.
+    pub skip: Option<Box<str>>,
+    /// Whether the pod has more labels, or says more about sets, than is kept.
+    pub some_left_out: bool,
+}
+
+impl PodRecord {
+    /// The record of a pod. Nothing for one that carries no set and never will: it has finished, is on its way out, or is the
+    /// kubelet's mirror of a static pod. Where not everything fits, what is wanted comes first.
+    pub fn of(pod: &WatchedPod, wanted: &Wanted) -> Option<Self> {
+        let spec = pod.spec.as_ref();
+        let containers =
+            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
+        let names: BTreeSet<&str> = containers.map(|container| container.name.as_str()).collect();
+        let nothing = Records::default();
+        let records = pod.annotations.as_ref().unwrap_or(&nothing);
+        let carried = carried(records, &names, |set| wanted.sets.contains(set));
+        let active = pod.meta().deletion_timestamp.is_none() && !pod.is_in_phase(&["Succeeded", "Failed"]);
+        if carried.sets.is_empty() && (!active || records.is_mirror) {
+            return None;
+        }
+        let (labels, some_labels_left_out) = labels(pod, wanted, MAX_BYTES.saturating_sub(carried.sets.bytes()));
+        Some(Self {
+            labels,
+            active,
+            ready: pod.is_in_phase(&["Running"]) && pod.has_condition_ready(),
+            platform: pod.platform(),
+            skip: records.skip.clone(),
+            some_left_out: some_labels_left_out || carried.some_left_out || records.some_left_out,
+            carried: carried.sets,
+        })
+    }
+
+    /// What a pod may count for, in words.
+    pub fn limits() -> String {
+        format!(
+            "a pod counts for at most {} sets, by at most {MAX_BYTES} bytes of labels and names of sets, and of an annotation \
+             longer than {} bytes nothing is read",
+            carried::MAX_SETS,
+            crate::sidecarset::controller::records::MAX_BYTES
+        )
+    }
+}
+
+impl WatchedPod {
+    fn is_in_phase(&self, phases: &[&str]) -> bool {
+        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
+        phase.is_some_and(|phase| phases.contains(&phase))
+    }
+
+    fn has_condition_ready(&self) -> bool {
+        let conditions = self.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+        conditions.into_iter().any(|it| it.kind == "Ready" && it.status == "True")
+    }
+
+    fn platform(&self) -> Platform {
+        let os = self.spec.as_ref().and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
+        let nodes = self.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
+        Platform::of_pod(os, |label| nodes?.get(label))
+    }
+}
+
+/// The labels that fit into so many bytes, and whether that is not all of them.
+fn labels(pod: &WatchedPod, wanted: &Wanted, mut room: usize) -> (Packed, bool) {
+    let all = || pod.labels().iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let cost = |(key, value): (&str, &str)| Packed::cost(key, value);
+    if all().map(cost).sum::<usize>() <= room {
+        return (Packed::of(all()), pod.lacks_labels);
+    }
+    let (selected, others): (Vec<_>, Vec<_>) = all().partition(|(key, _)| wanted.labels.contains(*key));
+    let fitting = selected.into_iter().chain(others).filter(|label| {
+        let left = room.checked_sub(cost(*label));
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    (Packed::of(fitting), true)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A pod that carries the sets named, ready or not.
+    pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> WatchedPod {
+        let injected: serde_json::Map<String, serde_json::Value> = sets
+            .iter()
+            .map(|(set, hash)| ((*set).to_owned(), json!({"hash": hash, "containers": [format!("{set}-c")]})))
+            .collect();
+        let mut containers: Vec<_> = sets.iter().map(|(set, _)| json!({"name": format!("{set}-c")})).collect();
+        containers.push(json!({"name": "app"}));
+        serde_json::from_value(json!({
+            "metadata": {
+                "namespace": "default", "name": name, "labels": {"app": app},
+                "annotations": {engine::sidecarset::injection::INJECTED_ANNOTATION: json!(injected).to_string()},
+            },
+            "spec": {"containers": containers},
+            "status": {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
+            },
+        }))
+        .unwrap()
+    }
+
+    /// What is wanted where these sets exist.
+    pub fn wanted(sets: &[&str]) -> Wanted {
+        Wanted { sets: sets.iter().map(|set| Arc::from(*set)).collect(), labels: HashSet::new() }
+    }
+
+    #[test]
+    fn phase_deletion_and_condition_decide_what_is_active_and_ready() {
+        let cases: [(&str, serde_json::Value, bool, bool); 6] = [
+            (
+                "running, ready",
+                json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+                true,
+                true,
+            ),
+            (
+                "pending, ready",
+                json!({"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}),
+                true,
+                false,
+            ),
+            ("running, no condition", json!({"phase": "Running", "conditions": null}), true, false),
+            ("succeeded", json!({"phase": "Succeeded"}), false, false),
+            ("failed", json!({"phase": "Failed"}), false, false),
+            ("no status", json!(null), true, false),
+        ];
+        for (case, status, active, ready) in cases {
+            let mut pod = pod("p", "web", &[("a", "1")], false);
+            pod.status = serde_json::from_value(status).unwrap();
+            let record = PodRecord::of(&pod, &wanted(&[])).unwrap();
+            assert_eq!((record.active, record.ready), (active, ready), "{case}");
+            pod.meta_mut().deletion_timestamp = Some(serde_json::from_value(json!("2030-01-01T00:00:00Z")).unwrap());
+            assert!(!PodRecord::of(&pod, &wanted(&[])).unwrap().active, "{case}, terminating");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_carries_nothing_is_kept_only_while_it_could_carry_something() {
+        let mirror = json!({"metadata": {"annotations": {engine::pod::skip::MIRROR_ANNOTATION: "x"}}});
+        let cases = [
+            ("running", json!({}), true),
+            ("no status yet", json!({"status": null}), true),
+            ("finished", json!({"status": {"phase": "Succeeded"}}), false),
+            ("on its way out", json!({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}}), false),
+            ("a mirror", mirror, false),
+        ];
+        for (case, pod, kept) in cases {
+            assert_eq!(PodRecord::of(&serde_json::from_value(pod).unwrap(), &wanted(&[])).is_some(), kept, "{case}");
+        }
+    }
+
+    /// A pod with labels of so many bytes each, and these annotations.
+    fn pod_with(labels: usize, annotations: &serde_json::Value) -> WatchedPod {
+        let labels: serde_json::Map<_, _> =
+            (0..labels).map(|n| (format!("example.com/label-{n:05}"), json!("value"))).collect();
+        let metadata = json!({"name": "p", "namespace": "n", "labels": labels, "annotations": annotations});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    #[test]
+    fn a_record_is_bounded_whatever_the_pod_holds() {
+        let list = |names: usize| (0..names).map(|n| format!("{n:x}")).collect::<Vec<_>>().join(",");
+        let objects = |names: usize| {
+            let sets: serde_json::Map<_, _> = (0..names).map(|n| (format!("{n:x}"), json!({}))).collect();
+            json!(sets).to_string()
+        };
+        let (injected, openkruise) = (
+            engine::sidecarset::injection::INJECTED_ANNOTATION,
+            crate::sidecarset::controller::records::OPENKRUISE_LIST,
+        );
+        for (case, labels, annotations) in [
+            ("a list as long as is read", 0, json!({openkruise: list(6_000)})),
+            ("a list as long as can be", 0, json!({openkruise: list(50_000)})),
+            ("records", 0, json!({injected: objects(3_000)})),
+            ("as many as can be", 0, json!({injected: objects(25_000)})),
+            ("labels", 20_000, json!({})),
+            (
+                "all of it",
+                20_000,
+                json!({openkruise: list(6_000), injected: objects(3_000), "outrider.dev/skip": list(9_000)}),
+            ),
+        ] {
+            let record = PodRecord::of(&pod_with(labels, &annotations), &wanted(&["1"])).unwrap();
+            let bytes = record.labels.bytes() + record.carried.bytes();
+            assert!(bytes <= MAX_BYTES && record.carried.iter().count() <= carried::MAX_SETS, "{case}: {bytes}");
+            assert!(record.some_left_out && record.skip.is_none_or(|skip| skip.len() <= 256), "{case}");
+        }
+        let honest = pod_with(20, &json!({openkruise: list(10), injected: objects(5)}));
+        assert!(!PodRecord::of(&honest, &wanted(&[])).unwrap().some_left_out);
+    }
+
+    #[test]
+    fn of_too_many_labels_those_that_sets_select_by_are_kept() {
+        let key = "example.com/label-00150";
+        let wanted = Wanted { labels: HashSet::from([key.to_owned()]), ..Wanted::default() };
+        let record = PodRecord::of(&pod_with(200, &json!({})), &wanted).unwrap();
+        assert!(record.labels.iter().any(|label| label == (key, "value")));
+        assert!(record.some_left_out);
+    }
+
+    #[test]
+    fn the_operating_system_is_read_from_either_label_of_the_node_selector() {
+        for (selector, platform) in [
+            (json!({"kubernetes.io/os": "windows"}), Platform::Windows),
+            (json!({"beta.kubernetes.io/os": "windows", "a": "b"}), Platform::Windows),
+            (json!({"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}), Platform::Linux),
+            (json!({}), Platform::Linux),
+        ] {
+            let pod = serde_json::from_value(json!({"spec": {"nodeSelector": selector}})).unwrap();
+            assert_eq!(PodRecord::of(&pod, &Wanted::default()).unwrap().platform, platform, "{selector}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What one stored object costs in memory, of every kind that is watched: an ordinary one, and the worst that a user may write.
+//!
+//! `UPDATE_GOLDEN=1` writes what was measured into `docs/operations.md`. Only here is the allocator one that counts, so the file
+//! has one test: others would be counted with it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod kept;
+mod objects;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use peak_alloc::PeakAlloc;
+
+use crate::kept::{KINDS, Kind};
+use crate::objects::Object;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+const BEGIN: &str = "<!-- measured by `make bench-memory` -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Bytes: of the JSON, of what is kept, and of what decoding takes meanwhile.
+struct Cost {
+    json: usize,
+    kept: usize,
+    decoding: usize,
+}
+
+#[test]
+fn a_stored_object_costs_no_more_than_is_stated() {
+    let mut table = String::from(
+        "| kind | kept by | ordinary: bytes | kept | worst: bytes | kept | while it is decoded | at most |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut too_much = Vec::new();
+    for kind in KINDS {
+        let ordinary = cost(kind, &kind.ordinary());
+        let costs: Vec<(Object, Cost)> =
+            kind.hostile().into_iter().map(|object| (object.clone(), cost(kind, &object))).collect();
+        for (object, cost) in &costs {
+            if cost.kept > kind.limit(cost.json) || cost.decoding > cost.json * 24 + 1_000_000 {
+                let Cost { json, kept, decoding } = cost;
+                too_much.push(format!(
+                    "{} with {}: {json} bytes, kept {kept}, decoding {decoding}",
+                    kind.name, object.what
+                ));
+            }
+        }
+        if ordinary.kept > kind.limit(ordinary.json) {
+            too_much.push(format!("an ordinary {}: {} bytes, kept {}", kind.name, ordinary.json, ordinary.kept));
+        }
+        let (_, worst) = costs.iter().max_by_key(|(_, cost)| cost.kept).unwrap();
+        let decoding = costs.iter().map(|(_, cost)| cost.decoding).max().unwrap();
+        let Kind { name, kept_by, .. } = kind;
+        writeln!(
+            table,
+            "| {name} | {kept_by} | {} | {} | {} | {} | {} | {} |",
+            ordinary.json,
+            ordinary.kept,
+            worst.json,
+            worst.kept,
+            decoding,
+            kind.limit_in_words()
+        )
+        .unwrap();
+    }
+    assert!(too_much.is_empty(), "\n{}", too_much.join("\n"));
+    document(&table);
+}
+
+fn cost(kind: &Kind, object: &Object) -> Cost {
+    let texts = object.texts();
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    // One alone: what it takes while it is decoded.
+    let kept = (kind.keep)(&texts[..1]);
+    let decoding = ALLOCATOR.peak_usage() - before;
+    drop(kept);
+    let all = kept_bytes(kind, &texts).saturating_sub(kept_bytes(kind, &[]));
+    Cost { json: texts[0].len(), kept: all / texts.len(), decoding }
+}
+
+fn kept_bytes(kind: &Kind, texts: &[String]) -> usize {
+    let before = ALLOCATOR.current_usage();
+    let kept = (kind.keep)(texts);
+    let bytes = ALLOCATOR.current_usage() - before;
+    drop(kept);
+    bytes
+}
+
+/// Writes the table, or checks that it has a line for every kind.
+fn document(table: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (head, rest) = text.split_once(BEGIN).expect("the beginning of the table");
+    let (old, tail) = rest.split_once(END).expect("the end of the table");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, format!("{head}{BEGIN}{table}{END}{tail}")).unwrap();
+        return;
+    }
+    let kinds = |table: &str| -> Vec<String> {
+        table.lines().map(|line| line.split('|').take(3).collect::<Vec<_>>().join("|")).collect()
+    };
+    assert_eq!(kinds(old), kinds(table), "docs/operations.md: run `make bench-memory`");
+}
