@@ -12,10 +12,11 @@ use engine::snapshot::namespace::Namespaces;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::ResourceExt as _;
-use outrider::manager::operator::Key;
-use outrider::manager::operator::owned::Owned;
+use outrider::controller::Key;
+use outrider::controller::owned::Owned;
 use outrider::sidecarset::controller::pods::{PodIndex, PodKey};
 use outrider::sidecarset::controller::record::{PodRecord, Wanted, WatchedPod};
+use outrider::watch::SidecarSetResource;
 use outrider::watch::deployment::SlimDeployment;
 use outrider::watch::guarded::Guarded;
 use outrider::watch::relist::Relist;
@@ -212,8 +213,8 @@ fn pods(texts: &[String]) -> Box<dyn Any> {
 fn sets(texts: &[String]) -> Box<dyn Any> {
     let mut feed = Feed::new(Exclusion::default(), true);
     for text in texts {
-        let guarded: Guarded<SidecarSet> = serde_json::from_str(text).unwrap();
-        feed.apply_set(&guarded.object.unwrap());
+        let guarded: Guarded<SidecarSetResource> = serde_json::from_str(text).unwrap();
+        feed.collections.sets.apply(&SidecarSet::from(*guarded.object.unwrap()));
     }
     feed.publish(&ArcSwap::default());
     Box::new(feed)

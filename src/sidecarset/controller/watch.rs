@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::Api;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
@@ -20,7 +19,7 @@ use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::programmed::Coverage;
 use crate::sidecarset::controller::record::{PodRecord, Wanted, WatchedPod};
-use crate::watch::patience::Patience;
+use crate::watch::follow::events;
 use crate::watch::read_model::{Change, World, until, watch_config};
 use crate::watch::relist::Relist;
 use crate::watch::report::report;
@@ -45,21 +44,24 @@ pub async fn run(
     let (mut changes, mut publications) = (world.changes(), world.publications());
     let mut intake = Intake::new(pods, census, world);
     add_all(queue, intake.sets_are());
-    let watch = || watcher(api.clone(), watch_config()).backoff(Patience::default());
-    let mut events = pin!(watch());
+    let watch = || events(api.clone(), watch_config());
+    let mut pod_events = pin!(watch());
     loop {
         let is_countable = intake.all_listed && world.is_published();
         let touched = tokio::select! {
-            Some(event) = events.next() => intake.pod(event),
+            Some(event) = pod_events.next() => intake.pod(event),
             Ok(()) = coverage.changed() => all_sets(world),
-            Ok(()) = publications.changed() => intake.published(),
+            Ok(()) = publications.changed() => {
+                intake.published();
+                Sets::new()
+            }
             () = intake.census.due(), if is_countable => {
                 intake.census.take(pods, &world.snapshot.load_full()).await;
                 Sets::new()
             }
             () = until(intake.read_again_at) => {
                 intake.read_again_at = None;
-                events.set(watch());
+                pod_events.set(watch());
                 Sets::new()
             }
             change = changes.recv() => match change {
@@ -91,8 +93,6 @@ struct Intake<'a> {
     wanted: Wanted,
     // By which the labels that are wanted were found.
     sets: Arc<SetIndex>,
-    // Sets to count again when the snapshot has the namespaces that concern them.
-    counted_early: Sets,
     // When to list all pods anew: what was left out of some may be wanted by now.
     read_again_at: Option<Instant>,
     trouble: Trouble,
@@ -109,7 +109,6 @@ impl<'a> Intake<'a> {
             world,
             wanted: Wanted::default(),
             sets: Arc::default(),
-            counted_early: Sets::new(),
             read_again_at: None,
             trouble: Trouble::default(),
             clipping: Trouble::default(),
@@ -122,20 +121,17 @@ impl Intake<'_> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sets that a change of a namespace concerns. It is told before the snapshot has it, or after that.
-    fn namespace(&mut self, name: &str) -> Sets {
-        let sets = self.index().sets_in(name);
-        self.counted_early.extend(sets.iter().cloned());
-        sets
+    /// The sets that a change of a namespace concerns. The snapshot, by which they are counted, has it.
+    fn namespace(&self, name: &str) -> Sets {
+        self.index().sets_in(name)
     }
 
-    /// There is a new snapshot; returns the sets that it concerns.
-    fn published(&mut self) -> Sets {
+    /// There is a new snapshot. Changes tell which sets it concerns.
+    fn published(&mut self) {
         self.census.sets_changed();
         if !Arc::ptr_eq(&self.sets, &self.world.snapshot.load().sets) {
             self.sets_are();
         }
-        std::mem::take(&mut self.counted_early)
     }
 
     /// A set appeared, changed or went; returns the sets that this concerns.
@@ -236,7 +232,7 @@ mod tests {
             "metadata": {"name": set, "uid": set, "generation": 1},
             "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "i"}]},
         });
-        feed.apply_set(&serde_json::from_value(set).unwrap());
+        feed.collections.sets.apply(&serde_json::from_value(set).unwrap());
     }
 
     fn intake<'a>(pods: &'a Mutex<PodIndex>, world: &'a World) -> Intake<'a> {
@@ -269,15 +265,13 @@ mod tests {
         assert_eq!(intake.index().carrying("b").count(), 1);
     }
 
-    /// The change is told before it is in the snapshot that sets are counted by.
     #[test]
-    fn a_change_of_a_namespace_touches_its_sets_again_once_it_is_in_the_snapshot() {
+    fn a_change_of_a_namespace_touches_the_sets_of_its_pods() {
         let (pods, (_feed, world)) = (Mutex::default(), world(&["a", "b"]));
         let mut intake = intake(&pods, &world);
         intake.pod(Ok(Event::Apply(pod("p", "web", &[("a", "1")], true))));
         assert_eq!(sets(&intake.namespace("default")), ["a"]);
-        assert_eq!(sets(&intake.published()), ["a"]);
-        assert!(intake.published().is_empty());
+        assert!(intake.namespace("another").is_empty());
     }
 
     #[test]
@@ -299,7 +293,7 @@ mod tests {
         assert_eq!(sets(&intake.set("later".into())), ["later"]);
         assert_eq!(intake.index().carrying("later").count(), 1);
         assert_eq!(intake.read_again_at, None, "everything that pods say is known");
-        feed.remove_set("later");
+        feed.collections.sets.remove("later");
         intake.set("later".into());
         assert!(intake.pod(Ok(Event::Apply(pod("p", "web", &[("later", "1")], false)))).is_empty());
     }
