@@ -297,7 +297,10 @@ fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
             unused.entry(name).or_insert(volume);
         }
     }
-    all_containers(spec).flat_map(|container| volume_names(&container.0)).filter_map(|name| unused.remove(name)).collect()
+    all_containers(spec)
+        .flat_map(|container| volume_names(&container.0))
+        .filter_map(|name| unused.remove(name))
+        .collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

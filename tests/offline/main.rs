@@ -4,6 +4,7 @@
 mod config;
 mod demo;
 mod fixtures;
+mod found;
 mod golden;
 mod help;
 mod make;

@@ -52,7 +52,9 @@ fn sets_that_no_api_server_would_take_are_not_rendered_by() {
                 "tests/fixtures/manifests",
                 "--warnings-as-errors",
                 "-f",
-                "tests/offline/input/no-template.yaml",
+                "tests/offline/input/audited.yaml",
+                "-n",
+                "elsewhere",
             ],
         ),
     ];

@@ -1,7 +1,10 @@
 //! `outrider render`: manifests in, the same manifests with injected pods out.
 
 mod inject;
+mod namespaces;
 mod output;
+mod templates;
+mod typing;
 mod unchanged;
 
 use std::io::{self, Write};
@@ -10,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use self::inject::{Rendered, render};
+use self::inject::{Rendered, Rules, render};
 use super::offline::{World, WorldArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::manifest::{self, Manifest};
@@ -47,9 +50,14 @@ pub enum Format {
 }
 
 const EXAMPLES: &str = "\
-Pods, and the pod templates of Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs and the like get what the \
-server would give their pods. Every other object passes through with the same content. Objects are printed anew: comments and \
-the layout of the input are lost, and a List comes out as single objects. Rendering the output again changes nothing.
+Pods and pod templates get what the server would give their pods. Templates of Kubernetes' own kinds are known; in any other kind \
+they are found by their shape, and a note names them. What looks like containers and is in no template is a warning; \
+docs/render.md lists what cannot be known. Namespaces among the files count as those in --manifests. Every other object passes \
+through with the same content. Objects are printed anew: comments and the layout of the input are lost, and a List comes out as \
+single objects. Rendering the output again changes nothing.
+
+Errors of typing in pods and templates are warnings, since the sidecar would hide them; --validate=strict refuses unknown fields of \
+Kubernetes' own kinds, as kubectl does.
 
 Examples:
   outrider render --manifests sidecarsets/ -f deployment.yaml
@@ -69,16 +77,20 @@ pub fn execute(args: &RenderArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let Some(world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
+    let Some(mut world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
     if let Some(no_set) = &world.no_set {
         writeln!(streams.stderr, "error: {no_set}")?;
         return Ok(Outcome::BadInput);
     }
     let Some(manifests) = load(&args.files, streams)? else { return Ok(Outcome::BadInput) };
-    let (mut outcome, mut has_warned) = (Outcome::Fine, world.has_warned);
+    let Some(warned) = namespaces::learn(&mut world, &manifests, args.world.of_sets(), streams.stderr)? else {
+        return Ok(Outcome::BadInput);
+    };
+    let (mut outcome, mut has_warned) = (Outcome::Fine, world.has_warned || warned);
     let mut all = Vec::new();
+    let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
     for manifest in manifests {
-        match render(manifest, &args.namespace, &world) {
+        match render(manifest, rules, &world) {
             Ok(rendered) => {
                 tell(&rendered, streams.stderr)?;
                 has_warned |= !rendered.warnings.is_empty();
@@ -130,8 +142,8 @@ fn tell(rendered: &Rendered, stderr: &mut dyn Write) -> io::Result<()> {
     for warning in &rendered.warnings {
         writeln!(stderr, "{}: warning: {}: {warning}", rendered.source, rendered.title)?;
     }
-    if let Some(why) = &rendered.unchanged {
-        writeln!(stderr, "{}: note: {} stays as it is: {why}", rendered.source, rendered.title)?;
+    for note in &rendered.notes {
+        writeln!(stderr, "{}: note: {}{note}", rendered.source, rendered.title)?;
     }
     Ok(())
 }

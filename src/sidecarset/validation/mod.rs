@@ -12,6 +12,7 @@ mod pod;
 mod selectors;
 mod shape;
 mod strategy;
+pub mod template;
 #[cfg(test)]
 mod tests;
 mod unserved;
@@ -23,7 +24,7 @@ use admission::{Findings, Reason, Request, Validating};
 use serde_json::Value;
 
 use self::node::Node;
-pub use self::shape::unknown_fields;
+pub use self::shape::{told, unknown_fields};
 use super::size::{MAX_VALUES, count_values};
 use crate::world::Snapshot;
 

@@ -39,7 +39,7 @@ proptest! {
         if findings.errors.is_empty() {
             let mut set: SidecarSet = serde_json::from_value(object).unwrap();
             // As the API server does with generateName.
-            set.metadata.name.get_or_insert("generated".to_owned());
+            set.metadata.name.get_or_insert_with(|| "generated".to_owned());
             CompiledSet::compile(&set).unwrap();
         }
     }
