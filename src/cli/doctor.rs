@@ -9,7 +9,6 @@ use super::cluster::{ClusterArgs, Told, run};
 use super::streams::Outcome;
 use crate::doctor::report::{Report, Verdict};
 use crate::doctor::{examine, fetch};
-use crate::manager::client;
 
 /// Arguments of `outrider doctor`.
 #[derive(Debug, Args)]
@@ -57,8 +56,6 @@ Exit codes: 0 nothing found, 1 warnings, 2 cannot tell: no API server, or it doe
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
-    Client(#[from] client::Error),
-    #[error(transparent)]
     Fetch(#[from] fetch::Error),
     #[error("the report cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -66,8 +63,7 @@ enum Error {
 
 /// Runs the command in the process.
 pub fn execute(args: &DoctorArgs) -> ExitCode {
-    run(async {
-        let client = args.cluster.client().await?;
+    run(&args.cluster, |client| async move {
         let facts = fetch::fetch(&client, &args.namespace, args.service_account.as_deref()).await?;
         told(&examine(&facts, Timestamp::now()), args.output)
     })

@@ -42,8 +42,7 @@ Exit codes: 0 injected, 1 not injected, 2 cannot tell: no API server.";
 
 /// Runs the command in the process.
 pub fn execute(args: &VerifyArgs) -> ExitCode {
-    run(async {
-        let client = args.cluster.client().await?;
+    run(&args.cluster, |client| async move {
         let suffix = format!("{:x}", Timestamp::now().as_nanosecond());
         let namespace = &args.namespace;
         let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
@@ -53,7 +52,7 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
             }
             Err(error) => {
                 told.aside = format!("outrider: {error}\n");
-                told.outcome = Outcome::Refused;
+                told.outcome = if error.is_unreachable() { Outcome::BadInput } else { Outcome::Refused };
             }
         }
         Ok::<_, client::Error>(told)

@@ -8,6 +8,7 @@ mod found;
 mod golden;
 mod help;
 mod make;
+mod no_cluster;
 mod render;
 mod review;
 mod run;
