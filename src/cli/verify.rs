@@ -7,6 +7,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::cluster::{ClusterArgs, Told, run};
+use super::namespace::namespace;
 use super::streams::Outcome;
 use crate::manager::client;
 use crate::manager::verify::verify;
@@ -20,7 +21,7 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Namespace in which the pod is asked for; it must not be excluded
-    #[arg(short, long, default_value = "default")]
+    #[arg(short, long, default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// How long to try
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]

@@ -1,5 +1,10 @@
 //! What a first day and public reports found wrong in `outrider render`; `tests/found.md` has the numbers.
 
+use std::process::Command;
+
+use admission::patch::apply;
+use clap::{CommandFactory as _, Parser as _};
+use outrider::cli::Cli;
 use outrider::cli::streams::Outcome;
 use outrider::yaml;
 use serde_json::Value;
@@ -69,7 +74,7 @@ fn rendered_namespaces_are_checked_as_those_among_the_manifests() {
     assert_eq!(render("labelled-set.yaml", &["-f", "-"], &twice).outcome, Outcome::Fine);
     for (stream, said) in [
         (namespace(", label: {a: b}"), "unknown field \"metadata.label\" (did you mean \"labels\"?)"),
-        (namespace(", labels: {a: 5}"), "Namespace cannot be read"),
+        (namespace(", labels: {a: 5}"), "must be a string; put it in quotes"),
         (format!("{}---\n{}", namespace(""), namespace(", labels: {a: b}")), "Namespace \"shop\" is there twice"),
     ] {
         let ran = render("labelled-set.yaml", &["-f", "-"], &stream);
@@ -171,4 +176,112 @@ fn a_set_for_every_pod_of_one_namespace_is_used() {
     let other = POD.replace("shop", "other");
     let ran = outrider(&["render", "--manifests", path.to_str().unwrap(), "-f", "-"], &format!("{POD}---\n{other}"));
     assert_eq!((ran.outcome, injected(&ran)), (Outcome::Fine, 1), "{}", ran.stderr);
+}
+
+#[test]
+fn patches_are_those_of_a_kustomization() {
+    let ran = render("set.yaml", &["-o", "patch", "-f", &format!("{INPUT}/kinds.yaml")], "");
+    let kustomization = values(&ran.stdout).remove(0);
+    let patches = kustomization["patches"].as_array().unwrap();
+    assert_eq!(patches.len(), 12);
+    let mut ray = values(&std::fs::read_to_string(format!("{INPUT}/kinds.yaml")).unwrap())
+        .into_iter()
+        .find(|object| object["kind"] == "RayCluster")
+        .unwrap();
+    let of_ray = patches.iter().find(|patch| patch["target"]["kind"] == "RayCluster").unwrap();
+    assert_eq!(
+        of_ray["target"],
+        serde_json::json!({"group": "ray.io", "version": "v1", "kind": "RayCluster", "name": "ray"})
+    );
+    let operations = values(of_ray["patch"].as_str().unwrap()).remove(0);
+    apply(&mut ray, operations.to_string().as_bytes()).unwrap();
+    assert_eq!(ray["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["name"], "log-agent");
+    assert_eq!(ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["name"], "log-agent");
+}
+
+#[test]
+fn a_patch_that_kustomize_cannot_take_is_a_warning() {
+    let pod = POD.replace("name: p, namespace: shop", "generateName: p-, labels: {team: a}");
+    let ran = render("set.yaml", &["-o", "patch", "-f", "-"], &pod);
+    assert!(ran.stderr.contains("kustomize finds no object without a name"), "{}", ran.stderr);
+    assert_eq!(render("set.yaml", &["-o", "patch", "-f", "-", "--warnings-as-errors"], &pod).outcome, Outcome::Refused);
+    assert_eq!(render("set.yaml", &["-f", "-", "--warnings-as-errors"], &pod).outcome, Outcome::Fine);
+}
+
+#[test]
+fn words_that_yaml_takes_for_something_else_are_named_with_their_path() {
+    let ran = render("set.yaml", &["-f", "-"], "apiVersion: v1\nkind: Pod\nmetadata: {name: n}\n");
+    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert!(ran.stderr.contains("metadata.name must be a string, found a boolean: put it in quotes"), "{}", ran.stderr);
+    let namespace = namespace(", labels: {inject: n}");
+    let ran = render("labelled-set.yaml", &["-f", "-"], &namespace);
+    assert!(
+        ran.stderr.contains("metadata.labels[inject]: Invalid value: false: must be a string; put it in quotes"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_helm_template_is_named_as_one() {
+    let ran = render("set.yaml", &["-f", "-"], "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n");
+    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert!(ran.stderr.contains("it looks like a Helm template: run `helm template` first"), "{}", ran.stderr);
+    assert!(!render("set.yaml", &["-f", "-"], "a: [").stderr.contains("Helm"));
+}
+
+#[test]
+fn a_namespace_that_cannot_be_is_refused() {
+    for arguments in [
+        &["render", "--manifests", "m", "-f", "f", "-n", "Shop"][..],
+        &["verify", "-n", "a b"],
+        &["doctor", "--namespace", ""],
+        &["manifests", "--namespace", "a_b"],
+        &["serve", "--namespace", "a."],
+    ] {
+        let refused = Cli::try_parse_from(["outrider"].iter().chain(arguments)).unwrap_err().to_string();
+        assert!(refused.contains("RFC 1123") || refused.contains("a value is required"), "{arguments:?}: {refused}");
+    }
+}
+
+#[test]
+fn flags_of_serve_and_manifests_are_below_what_they_are_about() {
+    let heading = |command: &str, flag: &str| {
+        let cli = Cli::command();
+        let command = cli.find_subcommand(command).unwrap();
+        let flag = command.get_arguments().find(|argument| argument.get_long() == Some(flag)).unwrap();
+        flag.get_help_heading().map(str::to_owned)
+    };
+    for (command, flag, expected) in [
+        ("serve", "drain-delay", None),
+        ("serve", "excluded-namespaces", None),
+        ("serve", "validate", None),
+        ("serve", "log-level", Some("Logging")),
+        ("manifests", "output-dir", None),
+        ("manifests", "enable-kinds", Some("Kinds")),
+        ("manifests", "deployment-name", Some("Webhooks")),
+    ] {
+        assert_eq!(heading(command, flag).as_deref(), expected, "{command} --{flag}");
+    }
+}
+
+#[test]
+fn unknown_fields_of_the_configuration_file_are_refused_as_those_of_sets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    let text =
+        "apiVersion: config.outrider.dev/v2\nkind: ProjectConfig\nmetrics: {bindAdress: ':1'}\nwebhook: {tls: x}\n";
+    std::fs::write(&path, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    // Where it may start it ends all the same, as there are no manifests to read.
+    command.args(["serve", "--standalone", "--manifests", "/nowhere", "--config"]).arg(&path);
+    let strict = command.output().unwrap();
+    let said = String::from_utf8(strict.stderr).unwrap();
+    assert_eq!(strict.status.code(), Some(2), "{said}");
+    for field in ["unknown field \"metrics.bindAdress\"", "unknown field \"webhook.tls\"", "--validate=warn"] {
+        assert!(said.contains(field), "{said}");
+    }
+    let lenient = command.arg("--validate=warn").output().unwrap();
+    let said = String::from_utf8(lenient.stderr).unwrap();
+    assert!(said.contains("metrics.bindAdress") && said.contains("/nowhere"), "{said}");
 }

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use self::inject::{Rendered, Rules, render};
+use super::namespace::namespace;
 use super::offline::{World, WorldArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::manifest::{self, Manifest};
@@ -26,7 +27,7 @@ pub struct RenderArgs {
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub files: Vec<PathBuf>,
     /// Namespace of objects that name none
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// What to print
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
@@ -45,7 +46,7 @@ pub enum Format {
     Json,
     /// What changes, as a unified diff of the objects in YAML
     Diff,
-    /// What changes, as a JSON patch for each changed object
+    /// What changes, as `patches` of a kustomization: a JSON patch for each changed object
     Patch,
 }
 
@@ -108,6 +109,16 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     }
     if outcome == Outcome::Fine && !all.iter().any(|rendered| rendered.has_pods) {
         writeln!(streams.stderr, "note: nothing is a pod or has a pod template, so everything stays as it is")?;
+    }
+    if args.output == Format::Patch {
+        for rendered in all.iter().filter(|rendered| !output::has_target(rendered)) {
+            let (source, title) = (&rendered.source, &rendered.title);
+            writeln!(
+                streams.stderr,
+                "{source}: warning: {title}: kustomize finds no object without a name, so that it cannot take this patch"
+            )?;
+            has_warned = true;
+        }
     }
     if has_warned {
         outcome = args.world.warned(outcome, streams.stderr)?;

@@ -13,7 +13,7 @@ pub fn print(all: &[Rendered], format: Format) -> String {
         Format::Yaml => yaml::write_documents(&all.iter().map(|rendered| rendered.after.clone()).collect::<Vec<_>>()),
         Format::Json => line(&objects(all)),
         Format::Diff => changed(all).map(diff).collect(),
-        Format::Patch => line(&Value::from(changed(all).map(patch).collect::<Vec<_>>())),
+        Format::Patch => patches(all),
     }
 }
 
@@ -43,8 +43,19 @@ fn diff(rendered: &Rendered) -> String {
     )
 }
 
+/// The field `patches` of a kustomization, whose every `patch` is a text.
+fn patches(all: &[Rendered]) -> String {
+    let entries: String = changed(all).map(patch).collect();
+    if entries.is_empty() { "patches: []\n".to_owned() } else { format!("patches:\n{entries}") }
+}
+
+/// Whether kustomize, which finds an object by its name, can patch it.
+pub fn has_target(rendered: &Rendered) -> bool {
+    rendered.patch.is_empty() || !rendered.identity.name.is_empty()
+}
+
 /// The target is named as kustomize names the target of a patch.
-fn patch(rendered: &Rendered) -> Value {
+fn patch(rendered: &Rendered) -> String {
     let identity = &rendered.identity;
     let mut target = json!({
         "version": identity.api_version.rsplit('/').next(),
@@ -58,5 +69,8 @@ fn patch(rendered: &Rendered) -> Value {
             target[field] = value.into();
         }
     }
-    json!({"target": target, "patch": rendered.patch})
+    let indented =
+        |text: &str, by: &str| -> String { text.split_inclusive('\n').flat_map(|line| [by, line]).collect() };
+    let operations = indented(&yaml::write(&Value::from(rendered.patch.clone())), "    ");
+    format!("- target:\n{}  patch: |\n{operations}", indented(&yaml::write(&target), "    "))
 }

@@ -282,14 +282,14 @@ fn converted(schedule: &Value) -> Value {
 fn faults_of_v2_are_told_in_its_own_fields() {
     const ONE_FIELD: &str = "must be one field of a schedule, without spaces; leave it out for every value";
     let table: [(Value, &[(&str, &str)]); 8] = [
-        (
-            json!({"minute": "61"}),
-            &[("minute", r#"Invalid value: "61": End of range (61) above maximum (59): 61"#)],
-        ),
+        (json!({"minute": "61"}), &[("minute", r#"Invalid value: "61": End of range (61) above maximum (59): 61"#)]),
         (
             json!({"hour": "x", "minute": "5", "dayOfWeek": "8"}),
             &[
-                ("hour", r#"Invalid value: "x": Failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax"#),
+                (
+                    "hour",
+                    r#"Invalid value: "x": Failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax"#,
+                ),
                 ("dayOfWeek", r#"Invalid value: "8": End of range (8) above maximum (6): 8"#),
             ],
         ),
@@ -299,7 +299,10 @@ fn faults_of_v2_are_told_in_its_own_fields() {
         (json!({"minute": "@every 5m"}), &[("minute", &format!(r#"Invalid value: "@every 5m": {ONE_FIELD}"#))]),
         (
             json!({"minute": "@hourly"}),
-            &[("minute", r#"Invalid value: "@hourly": a descriptor is a whole schedule of v1; write the fields that it stands for"#)],
+            &[(
+                "minute",
+                r#"Invalid value: "@hourly": a descriptor is a whole schedule of v1; write the fields that it stands for"#,
+            )],
         ),
         (json!({"minute": "5", "hour": "*"}), &[]),
     ];
