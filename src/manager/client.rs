@@ -62,13 +62,11 @@ pub struct Connection {
 
 /// The kubeconfig that is used where none is given: that of KUBECONFIG, else the one in the home folder.
 fn default_kubeconfig() -> String {
-    match std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
-        Some(value) => format!("KUBECONFIG={}", value.to_string_lossy()),
-        None => {
-            let home = std::env::var_os("HOME").unwrap_or_else(|| "~".into());
-            PathBuf::from(home).join(".kube/config").display().to_string()
-        }
+    if let Some(value) = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
+        return format!("KUBECONFIG={}", value.to_string_lossy());
     }
+    let home = std::env::var_os("HOME").unwrap_or_else(|| "~".into());
+    PathBuf::from(home).join(".kube/config").display().to_string()
 }
 
 impl Connection {

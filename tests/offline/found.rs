@@ -285,3 +285,36 @@ fn unknown_fields_of_the_configuration_file_are_refused_as_those_of_sets() {
     let said = String::from_utf8(lenient.stderr).unwrap();
     assert!(said.contains("metrics.bindAdress") && said.contains("/nowhere"), "{said}");
 }
+
+#[test]
+fn a_diff_is_applied_by_patch() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.yaml");
+    let text = "# The shop.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  \
+                name: web\nspec:\n  selector:\n    matchLabels:\n      team: a\n  template:\n    metadata:\n      labels:\n        \
+                team: a # selected\n    spec:\n      containers:\n      - name: app\n        image: nginx\n";
+    std::fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    let diff = render("set.yaml", &["-f", path, "-o", "diff"], "");
+    assert_eq!((diff.outcome, diff.stderr.as_str()), (Outcome::Fine, ""));
+    assert!(
+        diff.stdout.starts_with(&format!("--- {path}\n+++ {path}\n")) && !diff.stdout.contains("-#"),
+        "{}",
+        diff.stdout
+    );
+    let expected = values(&render("set.yaml", &["-f", path], "").stdout);
+    let patch = folder.path().join("change.diff");
+    std::fs::write(&patch, &diff.stdout).unwrap();
+    let patched = Command::new("patch").args(["-p0", "-i"]).arg(&patch).current_dir("/").output().unwrap();
+    assert!(patched.status.success(), "{patched:?}");
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(after.starts_with("# The shop.") && after.contains("# selected"), "{after}");
+    assert_eq!(values(&after), expected);
+}
+
+#[test]
+fn a_diff_that_patch_does_not_apply_says_so() {
+    let ran = render("set.yaml", &["-f", &format!("{INPUT}/kinds.yaml"), "-o", "diff"], "");
+    assert!(ran.stderr.contains("kinds.yaml is laid out otherwise than what is printed"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("+++"), "{}", ran.stdout);
+}

@@ -1,5 +1,6 @@
 //! `outrider render`: manifests in, the same manifests with injected pods out.
 
+mod file_diff;
 mod inject;
 mod namespaces;
 mod output;
@@ -44,7 +45,7 @@ pub enum Format {
     Yaml,
     /// The object, or one List of all objects
     Json,
-    /// What changes, as a unified diff of the objects in YAML
+    /// What changes, as a unified diff that `patch -p0` applies; where a file is laid out otherwise, of the objects as printed
     Diff,
     /// What changes, as `patches` of a kustomization: a JSON patch for each changed object
     Patch,
@@ -109,6 +110,14 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     }
     if outcome == Outcome::Fine && !all.iter().any(|rendered| rendered.has_pods) {
         writeln!(streams.stderr, "note: nothing is a pod or has a pod template, so everything stays as it is")?;
+    }
+    if args.output == Format::Diff && outcome == Outcome::Fine {
+        for file in output::laid_out_otherwise(&all) {
+            writeln!(
+                streams.stderr,
+                "note: {file} is laid out otherwise than what is printed, so that patch does not apply this diff to it"
+            )?;
+        }
     }
     if args.output == Format::Patch {
         for rendered in all.iter().filter(|rendered| !output::has_target(rendered)) {

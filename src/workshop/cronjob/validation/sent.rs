@@ -37,8 +37,7 @@ impl Version {
 
     /// The schedule for a message.
     pub fn quoted_schedule(self, object: &Value, text: &str) -> String {
-        self.fields(object)
-            .map_or_else(|| admission::field::quote(text).to_string(), |fields| Value::from(fields).to_string())
+        self.fields(object).map_or_else(|| admission::field::quote(text), |fields| Value::from(fields).to_string())
     }
 
     /// The fields of the schedule, where it was sent in fields.
