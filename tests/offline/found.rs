@@ -303,9 +303,9 @@ fn a_diff_is_applied_by_patch() {
         diff.stdout
     );
     let expected = values(&render("set.yaml", &["-f", path], "").stdout);
-    let patch = folder.path().join("change.diff");
-    std::fs::write(&patch, &diff.stdout).unwrap();
-    let patched = Command::new("patch").args(["-p0", "-i"]).arg(&patch).current_dir("/").output().unwrap();
+    let change = folder.path().join("change.diff");
+    std::fs::write(&change, &diff.stdout).unwrap();
+    let patched = Command::new("patch").args(["-p0", "-i"]).arg(&change).current_dir("/").output().unwrap();
     assert!(patched.status.success(), "{patched:?}");
     let after = std::fs::read_to_string(&file).unwrap();
     assert!(after.starts_with("# The shop.") && after.contains("# selected"), "{after}");
