@@ -104,7 +104,10 @@ impl Loaded {
                     self.object(&format!("{file}:{}", document.line), document.value, 0);
                 }
             }
-            Err(error) => self.errors.push(Error::Syntax { file: file.to_owned(), error }),
+            Err(error) => {
+                let is_template = text.contains("{{") && text.contains("}}");
+                self.errors.push(Error::Syntax { file: file.to_owned(), error, is_template });
+            }
         }
     }
 

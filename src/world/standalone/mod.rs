@@ -90,6 +90,24 @@ pub fn load(
     Ok(Loaded { snapshot, warnings, no_set: sets.is_empty().then(|| no_set(paths)) })
 }
 
+/// The namespaces among objects, with their labels; objects of other kinds are left out.
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn namespaces(manifests: &[Manifest], validate: Validate) -> Result<FoundNamespaces, Unusable> {
+    let Sorted { namespaces, warnings, errors, .. } = Sorted::of(manifests, validate);
+    if errors.is_empty() { Ok(FoundNamespaces { namespaces, warnings }) } else { Err(Unusable { errors, warnings }) }
+}
+
+/// Namespaces of manifests.
+#[derive(Debug)]
+pub struct FoundNamespaces {
+    /// By name, with the place that each came from, and its labels.
+    pub namespaces: BTreeMap<String, (String, BTreeMap<String, String>)>,
+    /// What a user should know. Each starts with `file:line`.
+    pub warnings: Vec<String>,
+}
+
 fn no_set(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
         format!("no {API_VERSION} SidecarSet: name files or folders that hold some with --manifests")

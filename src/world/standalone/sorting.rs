@@ -162,6 +162,12 @@ impl<'m> Sorted<'m> {
             let first = first.0.clone();
             return self.errors.push(Error::Twice { origin, kind: NAMESPACE, name, first });
         }
+        // The decoder names no path.
+        let faults = NAMESPACE_SHAPE.compared(&manifest.value).0;
+        if !faults.is_empty() {
+            let faults = faults.to_string();
+            return self.errors.push(Error::WrongShape { origin, kind: NAMESPACE, name, faults });
+        }
         match LabelledObject::deserialize(&manifest.value) {
             Ok(object) => {
                 let mut labels = object.metadata.labels.unwrap_or_default();
