@@ -26,7 +26,8 @@ help: ## Show this help.
 
 .PHONY: demo
 demo: ## Serve built-in examples on loopback, send them a pod, show what changed. No cluster needed.
-	$(CARGO) run --quiet -- demo
+	@$(CARGO) build --bin outrider
+	@$(CARGO) run --quiet --bin outrider -- demo
 
 .PHONY: cluster
 cluster: ## Start a real control plane on loopback to play with; prints the line that sets KUBECONFIG.

@@ -1,6 +1,6 @@
 //! The read model without a cluster, from files, and what changes when the files change.
 
-pub use engine::offline::model::{Error, Unusable};
+pub use engine::offline::model::{Error, FoundNamespaces, Unusable};
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use engine::offline::model::{self, Reading};
 use engine::sidecarset::api::API_VERSION;
 use engine::snapshot::{Exclusion, Snapshot};
 
-use crate::manifest::{self, Fingerprint};
+use crate::manifest::{self, Fingerprint, Manifest};
 use crate::workshop::KINDS;
 
 /// Every `apiVersion` and `kind` of the workshop, with a space in between.
@@ -71,6 +71,14 @@ pub fn load(
     let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate: validate.into() };
     let model::Loaded { snapshot, warnings, has_sets } = model::load(&manifests, reading)?;
     Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
+}
+
+/// The namespaces among objects, with their labels; objects of other kinds are left out.
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn namespaces(manifests: &[Manifest], validate: Validate) -> Result<FoundNamespaces, Unusable> {
+    model::namespaces(manifests, &WORKSHOP_TYPES, validate.into())
 }
 
 fn no_set(paths: &[PathBuf]) -> String {

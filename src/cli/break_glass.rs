@@ -50,8 +50,7 @@ Exit codes: 0 done, or nothing to do, 2 not done.";
 
 /// Runs the command in the process.
 pub fn execute(args: &BreakGlassArgs) -> ExitCode {
-    run(async {
-        let client = args.cluster.client().await?;
+    run(&args.cluster, |client| async move {
         let order = if args.undo {
             Order::Undo
         } else {

@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
 use super::cluster::{ClusterArgs, Told, run};
+use super::namespace::namespace;
 use super::streams::Outcome;
 use crate::doctor::report::{Report, Verdict};
 use crate::doctor::{examine, fetch};
-use crate::manager::client;
 
 /// Arguments of `outrider doctor`.
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub struct DoctorArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Namespace that Outrider runs in
-    #[arg(long, env = "POD_NAMESPACE", default_value = "outrider-system")]
+    #[arg(long, env = "POD_NAMESPACE", default_value = "outrider-system", value_parser = namespace)]
     pub namespace: String,
     /// Service account in --namespace whose rights are looked at [default: that of Outrider's pods, else your own]
     #[arg(long, value_name = "NAME")]
@@ -42,11 +42,11 @@ const EXAMPLES: &str = "\
 Looks at every webhook configuration of the cluster, whoever it belongs to, and tells worst first what can lock the cluster: \
 webhooks that refuse when they do not answer and are asked about what a cluster needs to come back (kube-system, nodes, leases, \
 their own pods), Services without ready endpoints, certificates that ended or that caBundle does not cover, long time-outs, rules \
-that match everything. Of Outrider itself: certificates and their ages, versions, missing rights, break-glass in force, policies that \
-limit its service account.
+that match everything; and definitions whose converter does not answer or is not trusted. Of Outrider itself: certificates and \
+their ages, versions, missing rights, break-glass in force, policies that limit its service account.
 
-It changes nothing. It needs to list webhook configurations and to get namespaces, Services and EndpointSlices; what else it may \
-not read is told under \"not checked\". Certificates that are served are looked at where the webhook can be reached from here.
+It changes nothing. It needs to list webhook configurations and CustomResourceDefinitions, and to get namespaces, Services and \
+EndpointSlices; what else it may not read is told under \"not checked\". Certificates that are served are looked at where the webhook can be reached from here.
 
 Examples:
   outrider doctor
@@ -58,8 +58,6 @@ Exit codes: 0 nothing found, 1 warnings, 2 cannot tell: no API server, or it doe
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
-    Client(#[from] client::Error),
-    #[error(transparent)]
     Fetch(#[from] fetch::Error),
     #[error("the report cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -67,8 +65,7 @@ enum Error {
 
 /// Runs the command in the process.
 pub fn execute(args: &DoctorArgs) -> ExitCode {
-    run(async {
-        let client = args.cluster.client().await?;
+    run(&args.cluster, |client| async move {
         let facts = fetch::fetch(&client, &args.namespace, args.service_account.as_deref()).await?;
         told(&examine(&facts, Timestamp::now()), args.output)
     })

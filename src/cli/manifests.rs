@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
+use crate::cli::namespace::namespace;
 use crate::cli::streams::{Outcome, Streams, with_process_streams};
 use crate::manifests::chart;
 use crate::manifests::guard::Guard;
@@ -32,20 +33,20 @@ pub struct ManifestsArgs {
     #[arg(value_enum)]
     pub what: Option<What>,
     /// Namespace that Outrider runs in
-    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system")]
+    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system", value_parser = namespace)]
     pub namespace: String,
     /// Namespaces whose pods are never touched, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
+    /// Write files below this directory, as kubebuilder lays them out, in place of printing
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: Option<PathBuf>,
     /// The kinds
     #[command(flatten)]
     pub kinds: KindArgs,
     /// Scaled to zero
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Webhooks")]
     pub fail_open: FailOpenArgs,
-    /// Write files below this directory, as kubebuilder lays them out, in place of printing
-    #[arg(long, value_name = "DIR")]
-    pub output_dir: Option<PathBuf>,
 }
 
 /// A group of manifests.
@@ -184,7 +185,6 @@ fn object(object: &impl Serialize) -> Result<Value, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::workshop::{KINDS, Kinds};
 

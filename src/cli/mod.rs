@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod fail_open;
 pub mod kinds;
 pub mod manifests;
+mod namespace;
 pub mod offline;
 pub mod render;
 pub mod review;

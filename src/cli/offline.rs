@@ -1,5 +1,6 @@
 //! What the commands without a cluster share: the manifests that decide.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,15 +25,26 @@ pub struct WorldArgs {
     /// always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
-    /// What to do about fields of sets and namespaces that are not known, as kubectl's flag of that name has it
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Validate::Strict)]
-    pub validate: Validate,
+    /// What to do about fields that are not known, as kubectl's flag of that name has it [default: strict for sets and namespaces,
+    /// warn for pods and what makes them]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub validate: Option<Validate>,
     /// Treat warnings as errors: exit code 1 in place of 0
     #[arg(long)]
     pub warnings_as_errors: bool,
 }
 
 impl WorldArgs {
+    /// What is done about unknown fields of what decides.
+    pub fn of_sets(&self) -> Validate {
+        self.validate.unwrap_or_default()
+    }
+
+    /// What is done about unknown fields of workloads, which are nobody's to refuse here unless that is asked for.
+    pub fn of_workloads(&self) -> Validate {
+        self.validate.unwrap_or(Validate::Warn)
+    }
+
     /// How a command ends that ended so, but for warnings.
     ///
     /// # Errors
@@ -58,6 +70,13 @@ pub struct World {
     pub has_warned: bool,
 }
 
+impl World {
+    /// Takes in a namespace with its labels, in place of one that is known by that name.
+    pub fn learn(&mut self, name: String, labels: BTreeMap<String, String>) {
+        Arc::make_mut(&mut self.snapshot.namespaces).insert(name, labels);
+    }
+}
+
 /// The namespace of Outrider in a cluster, where nothing else is said.
 const OWN_NAMESPACE: &str = "outrider-system";
 
@@ -70,7 +89,7 @@ impl World {
         // Whoever has a review at hand names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-        match standalone::load(&args.manifests, &exclusion, &registry, args.validate) {
+        match standalone::load(&args.manifests, &exclusion, &registry, args.of_sets()) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
                     writeln!(stderr, "warning: {warning}")?;

@@ -63,8 +63,7 @@ Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 
 /// Runs the command in the process.
 pub fn execute(args: &UninstallArgs) -> ExitCode {
-    run(async {
-        let client = args.cluster.client().await?;
+    run(&args.cluster, |client| async move {
         let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
         let removed = remove::<MutatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
         tell_of_removal(&mut told, MUTATING, &removed, args.dry_run);

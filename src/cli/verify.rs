@@ -7,6 +7,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::cluster::{ClusterArgs, Told, run};
+use super::namespace::namespace;
 use super::streams::Outcome;
 use crate::manager::client;
 use crate::manager::verify::verify;
@@ -20,7 +21,7 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Namespace in which the pod is asked for; it must not be excluded
-    #[arg(short, long, default_value = "default")]
+    #[arg(short, long, default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// How long to try
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
@@ -42,8 +43,7 @@ Exit codes: 0 injected, 1 not injected, 2 cannot tell: no API server.";
 
 /// Runs the command in the process.
 pub fn execute(args: &VerifyArgs) -> ExitCode {
-    run(async {
-        let client = args.cluster.client().await?;
+    run(&args.cluster, |client| async move {
         let suffix = format!("{:x}", Timestamp::now().as_nanosecond());
         let namespace = &args.namespace;
         let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
@@ -53,7 +53,7 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
             }
             Err(error) => {
                 told.aside = format!("outrider: {error}\n");
-                told.outcome = Outcome::Refused;
+                told.outcome = if error.is_unreachable() { Outcome::BadInput } else { Outcome::Refused };
             }
         }
         Ok::<_, client::Error>(told)

@@ -128,7 +128,7 @@ fn unknown(name: &str, parent: Option<&Path>) -> String {
         *field = field.split('.').next().unwrap_or_default();
     }
     known.dedup();
-    format!("unknown field {name:?} is ignored; known here: {}", known.join(", "))
+    format!("unknown field {name:?}; known here: {}", known.join(", "))
 }
 
 fn faults(form: Form, path: &Path, value: &Value) -> Vec<Error> {

@@ -18,6 +18,7 @@ pub use self::check::{Checked, MOST_WORKERS, check};
 pub use self::duration::{GoDuration, StopBudget};
 pub use self::field::{FIELDS, Field, Form};
 pub use self::project_config::{ControllerConfig, Health, LeaderElection, Metrics, ProjectConfig, Spec, Webhook};
+use crate::standalone::Validate;
 use engine::yaml;
 
 /// API group.
@@ -62,6 +63,14 @@ pub enum ConfigError {
         /// What it is.
         found: String,
     },
+    /// It has fields that are not known.
+    #[error("unable to load the config file: {path} cannot be used:{}\n--validate=warn makes these warnings", lines(.fields))]
+    Unknown {
+        /// The file.
+        path: String,
+        /// Every field.
+        fields: Vec<String>,
+    },
     /// Fields of it cannot be used.
     #[error("unable to load the config file: {path} cannot be used:{}", listed(.faults))]
     Faults {
@@ -70,6 +79,10 @@ pub enum ConfigError {
         /// Every fault.
         faults: Vec<FieldError>,
     },
+}
+
+fn lines(fields: &[String]) -> String {
+    fields.iter().flat_map(|field| ["\n  ", field]).collect()
 }
 
 fn listed(faults: &[FieldError]) -> String {
@@ -83,6 +96,19 @@ pub struct Loaded {
     pub config: ProjectConfig,
     /// Fields that this build does not know, one warning each.
     pub warnings: Vec<String>,
+}
+
+impl Loaded {
+    /// The same, unless fields that are not known are to be errors, as with the manifests of sets.
+    ///
+    /// # Errors
+    /// [`ConfigError::Unknown`].
+    pub fn within(self, path: &Path, validate: Validate) -> Result<Self, ConfigError> {
+        if validate == Validate::Warn || self.warnings.is_empty() {
+            return Ok(self);
+        }
+        Err(ConfigError::Unknown { path: path.display().to_string(), fields: self.warnings })
+    }
 }
 
 /// Reads a configuration file.

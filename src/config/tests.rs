@@ -108,11 +108,11 @@ fn unknown_fields_are_told_with_what_is_known_there() {
     assert_eq!(
         warnings,
         [
-            "unknown field \"controler\" is ignored; known here: clusterName, syncPeriod, cacheNamespace, gracefulShutDown, \
+            "unknown field \"controler\"; known here: clusterName, syncPeriod, cacheNamespace, gracefulShutDown, \
              controller, metrics, health, webhook, leaderElection, spec",
-            "unknown field \"metrics.bindAdress\" is ignored; known here: bindAddress",
-            "unknown field \"spec.bar\" is ignored; known here: foo",
-            "unknown field \"webhook.tls\" is ignored; known here: port, host, certDir",
+            "unknown field \"metrics.bindAdress\"; known here: bindAddress",
+            "unknown field \"spec.bar\"; known here: foo",
+            "unknown field \"webhook.tls\"; known here: port, host, certDir",
         ]
     );
 }

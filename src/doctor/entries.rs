@@ -5,12 +5,19 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
+use crate::doctor::definition::Definition;
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity};
 use crate::names::{MUTATING, VALIDATING};
 
 /// The API server's default.
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
+
+const DEFINITION: &str = "customresourcedefinition";
+/// Stands for the name that a converter has not.
+const CONVERSION: &str = "conversion";
+const WEBHOOK: &str = "Webhook";
+const OUR_DEFINITIONS: &str = concat!(".", api_domain!());
 
 /// One webhook of a configuration.
 #[derive(Debug, Clone)]
@@ -66,6 +73,16 @@ impl<'a> Entry<'a> {
         mutating.chain(validating).collect()
     }
 
+    /// The converter of every definition that has one, in the same form: without it no object of the kind is converted.
+    pub fn converters(facts: &'a Facts) -> Vec<Self> {
+        facts.definitions.iter().filter_map(conversion).collect()
+    }
+
+    /// Whether it converts objects of a definition.
+    pub fn converts(&self) -> bool {
+        self.resource == DEFINITION
+    }
+
     /// Tells it from all others.
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.resource, self.configuration, self.name)
@@ -81,7 +98,7 @@ impl<'a> Entry<'a> {
         matches!(
             (self.resource, self.configuration),
             ("mutatingwebhookconfiguration", MUTATING) | ("validatingwebhookconfiguration", VALIDATING)
-        )
+        ) || (self.converts() && self.configuration.ends_with(OUR_DEFINITIONS))
     }
 
     /// A finding about it.
@@ -90,7 +107,7 @@ impl<'a> Entry<'a> {
             severity,
             check,
             object: self.object(),
-            webhook: Some(self.name.to_owned()),
+            webhook: (!self.converts()).then(|| self.name.to_owned()),
             found: found.to_owned(),
             remedy: remedy.to_owned(),
         }
@@ -98,6 +115,13 @@ impl<'a> Entry<'a> {
 
     /// The command that lets requests pass without it.
     pub fn way_out(&self) -> String {
+        if self.converts() {
+            return format!(
+                "if nobody reads another version than the stored one: kubectl patch {} --type=merge -p \
+                 '{{\"spec\":{{\"conversion\":{{\"strategy\":\"None\",\"webhook\":null}}}}}}'",
+                self.object()
+            );
+        }
         if self.is_ours() {
             return "outrider break-glass".to_owned();
         }
@@ -108,6 +132,21 @@ impl<'a> Entry<'a> {
             self.index
         )
     }
+}
+
+fn conversion(definition: &Definition) -> Option<Entry<'_>> {
+    let conversion = definition.spec.as_ref()?.conversion.as_ref()?;
+    let client = conversion.webhook.as_ref()?.client_config.as_ref()?;
+    let parts = Parts {
+        name: CONVERSION,
+        client,
+        failure_policy: None,
+        timeout_seconds: None,
+        selectors: [None, None],
+        rules: None,
+        conditions: None,
+    };
+    (conversion.strategy == WEBHOOK).then(|| of(DEFINITION, &definition.metadata, 0, parts))
 }
 
 fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts: Parts<'a>) -> Entry<'a> {

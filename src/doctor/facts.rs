@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use crate::doctor::access::Right;
+use crate::doctor::definition::Definition;
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::replica::ReplicaPod;
 use crate::names::{MUTATING, VALIDATING};
@@ -31,6 +32,8 @@ pub struct Facts {
     pub endpoint_slices: Vec<EndpointSlice>,
     /// The namespaces of these Services, kube-system and kube-node-lease.
     pub namespaces: Vec<Namespace>,
+    /// The custom resource definitions of anybody, as far as their conversion goes.
+    pub definitions: Vec<Definition>,
     /// Our custom resource definitions, as far as they exist.
     pub crds: Vec<CustomResourceDefinition>,
     /// Our pods.

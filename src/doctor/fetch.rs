@@ -15,6 +15,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::doctor::access::{self, Right};
+use crate::doctor::definition::Definition;
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, NotChecked};
 use crate::doctor::guard::GuardFacts;
@@ -49,6 +50,8 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     let mut facts = Facts { namespace: namespace.to_owned(), ..Facts::default() };
     facts.mutating = list(Api::all(client.clone()), &ListParams::default(), true, &mut facts.not_checked).await?;
     facts.validating = list(Api::all(client.clone()), &ListParams::default(), true, &mut facts.not_checked).await?;
+    let definitions = Api::<Definition>::all(client.clone());
+    facts.definitions = list(definitions, &ListParams::default(), false, &mut facts.not_checked).await?;
     services(client, &mut facts).await?;
     let missing = &mut facts.not_checked;
     let definition = crd::sidecarset().metadata.name.unwrap_or_default();
@@ -70,6 +73,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
 async fn services(client: &Client, facts: &mut Facts) -> Result<(), Error> {
     let references: BTreeSet<(String, String)> = Entry::all(facts)
         .iter()
+        .chain(&Entry::converters(facts))
         .filter_map(|entry| entry.client.service.as_ref())
         .map(|service| (service.namespace.clone(), service.name.clone()))
         .collect();

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod certificates;
+pub mod definition;
 pub mod entries;
 pub mod facts;
 pub mod fetch;
@@ -27,6 +28,8 @@ const LONG_TIMEOUT_SECONDS: i32 = 10;
 pub fn examine(facts: &Facts, now: Timestamp) -> Report {
     let entries = Entry::all(facts);
     let mut findings: Vec<Finding> = entries.iter().flat_map(|entry| examine_entry(entry, facts, now)).collect();
+    let converters = Entry::converters(facts);
+    findings.extend(converters.iter().flat_map(|entry| serving::examine(entry, &Reach::NOTHING, facts, now)));
     let outrider = facts.has_outrider();
     if outrider {
         findings.extend(own::examine(facts, now));
@@ -38,7 +41,8 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
     let configurations = facts.mutating.len() + facts.validating.len();
     let certificates = certificates::ages(&entries, facts, now);
     let webhooks = entries.len();
-    Report { findings, certificates, configurations, webhooks, outrider, not_checked: facts.not_checked.clone() }
+    let not_checked = facts.not_checked.clone();
+    Report { findings, certificates, configurations, webhooks, converters: converters.len(), outrider, not_checked }
 }
 
 fn examine_entry(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Vec<Finding> {

@@ -101,14 +101,14 @@ fn break_glass(object: String, metadata: &ObjectMeta, refusing: &[String]) -> Op
 }
 
 fn definition(facts: &Facts) -> Option<Finding> {
-    if facts.lacks("customresourcedefinitions") {
-        return None;
-    }
     let shipped = crd::sidecarset();
     let name = shipped.metadata.name.clone().unwrap_or_default();
     let object = format!("customresourcedefinition/{name}");
     let remedy = "outrider manifests crds | kubectl apply --server-side -f -";
     let Some(stored) = facts.crds.iter().find(|stored| stored.metadata.name == shipped.metadata.name) else {
+        if facts.lacks("customresourcedefinitions") {
+            return None;
+        }
         let found = "it is not there: no replica gets ready without it".to_owned();
         return Some(finding(Check::Missing, object, found, remedy));
     };

@@ -49,6 +49,9 @@ const LEASE: Request = Request {
 };
 
 impl Reach {
+    /// That of a converter, which is asked about one kind.
+    pub const NOTHING: Self = Self { pods: false, vital: Vec::new(), everything: false };
+
     pub fn of(entry: &Entry<'_>, facts: &Facts) -> Self {
         let asked = |request: &Request| entry.rules.iter().any(|rule| matches(rule, request));
         let everywhere = |namespace: &str| selects(entry.namespace_selector, &facts.namespace_labels(namespace));

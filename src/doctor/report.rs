@@ -108,6 +108,8 @@ pub struct Report {
     pub configurations: usize,
     /// How many webhooks they hold.
     pub webhooks: usize,
+    /// How many definitions have a converter.
+    pub converters: usize,
     /// Whether anything of Outrider is in the cluster, or may be.
     pub outrider: bool,
     /// What could not be read.

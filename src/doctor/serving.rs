@@ -21,7 +21,7 @@ const INJECTOR: &str = "cert-manager.io/inject-";
 /// What keeps the API server from an answer, or soon will.
 pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if let Some((found, remedy)) = entry.client.service.as_ref().and_then(|service| unanswered(service, facts)) {
+    if let Some((found, remedy)) = entry.client.service.as_ref().and_then(|service| unanswered(service, entry, facts)) {
         findings.push(broken(entry, reach, Check::NobodyAnswers, &found, &remedy));
     }
     if let Some(Handshake::Unreachable(why)) = facts.handshakes.get(&entry.key()) {
@@ -45,8 +45,12 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
 /// A webhook that cannot answer now: critical where pods wait for it.
 fn broken(entry: &Entry<'_>, reach: &Reach, check: Check, found: &str, remedy: &str) -> Finding {
     let waits = entry.fails_closed && (reach.pods || !reach.vital.is_empty());
-    let severity = if waits { Severity::Critical } else { Severity::Warning };
-    let (effect, way_out) = if entry.fails_closed {
+    let severity = if waits || entry.converts() { Severity::Critical } else { Severity::Warning };
+    let (effect, way_out) = if entry.converts() {
+        let effect = "objects of this kind cannot be read or written in another version than the stored one, and deleting a namespace \
+                      may wait for that";
+        (effect.to_owned(), format!("; {}", entry.way_out()))
+    } else if entry.fails_closed {
         let what = if reach.pods { "new pods" } else { "what its rules match" };
         (format!("failurePolicy is Fail: the API server refuses {what}"), format!("; until then: {}", entry.way_out()))
     } else {
@@ -56,7 +60,7 @@ fn broken(entry: &Entry<'_>, reach: &Reach, check: Check, found: &str, remedy: &
 }
 
 /// Why nobody answers at a Service, and what to do.
-fn unanswered(reference: &ServiceReference, facts: &Facts) -> Option<(String, String)> {
+fn unanswered(reference: &ServiceReference, entry: &Entry<'_>, facts: &Facts) -> Option<(String, String)> {
     let ServiceReference { namespace, name, .. } = reference;
     if facts.lacks("services") {
         return None;
@@ -64,9 +68,13 @@ fn unanswered(reference: &ServiceReference, facts: &Facts) -> Option<(String, St
     let Some(service) = facts.service(namespace, name) else {
         return Some((
             format!("there is no Service {namespace}/{name}"),
-            format!(
-                "install what belongs to it in namespace {namespace}, or delete the configuration if it was left behind"
-            ),
+            if entry.converts() {
+                format!("install what belongs to it in namespace {namespace}")
+            } else {
+                format!(
+                    "install what belongs to it in namespace {namespace}, or delete the configuration if it was left behind"
+                )
+            },
         ));
     };
     let port = reference.port.unwrap_or(DEFAULT_PORT);

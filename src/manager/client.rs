@@ -28,13 +28,15 @@ pub enum Error {
     },
     /// Neither in a pod nor with a kubeconfig.
     #[error(
-        "no API server found: not in a pod ({in_cluster}), and no kubeconfig ({}); give --kubeconfig FILE, or \
+        "no API server found: not in a pod ({in_cluster}), and no kubeconfig ({tried}: {}); give --kubeconfig FILE, or \
          use `outrider serve --standalone`, which needs no cluster",
         in_words(kubeconfig)
     )]
     NoCluster {
         /// Why the pod's service account cannot be used.
         in_cluster: InClusterError,
+        /// Which kubeconfig was tried.
+        tried: String,
         /// Why KUBECONFIG or the default kubeconfig cannot be used.
         kubeconfig: KubeconfigError,
     },
@@ -55,6 +57,16 @@ fn in_words(error: &KubeconfigError) -> String {
 #[derive(Debug, Clone)]
 pub struct Connection {
     config: Config,
+    origin: String,
+}
+
+/// The kubeconfig that is used where none is given: that of KUBECONFIG, else the one in the home folder.
+fn default_kubeconfig() -> String {
+    if let Some(value) = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
+        return format!("KUBECONFIG={}", value.to_string_lossy());
+    }
+    let home = std::env::var_os("HOME").unwrap_or_else(|| "~".into());
+    PathBuf::from(home).join(".kube/config").display().to_string()
 }
 
 impl Connection {
@@ -64,25 +76,33 @@ impl Connection {
     /// [`Error::Kubeconfig`] or [`Error::NoCluster`].
     pub async fn find(kubeconfig: Option<&Path>) -> Result<Self, Error> {
         let options = KubeConfigOptions::default();
-        let mut config = if let Some(path) = kubeconfig {
+        let (mut config, origin) = if let Some(path) = kubeconfig {
             let failed = |source| Error::Kubeconfig { path: path.to_owned(), source };
             let file = Kubeconfig::read_from(path).map_err(failed)?;
-            Config::from_custom_kubeconfig(file, &options).await.map_err(failed)?
+            let config = Config::from_custom_kubeconfig(file, &options).await.map_err(failed)?;
+            (config, format!("kubeconfig {}", path.display()))
         } else {
+            let tried = default_kubeconfig();
             match Config::from_kubeconfig(&options).await {
-                Ok(config) => config,
+                Ok(config) => (config, format!("kubeconfig {tried}")),
                 Err(kubeconfig) => {
-                    Config::incluster().map_err(|in_cluster| Error::NoCluster { in_cluster, kubeconfig })?
+                    let none = |in_cluster| Error::NoCluster { in_cluster, tried, kubeconfig };
+                    (Config::incluster().map_err(none)?, "the pod's service account".to_owned())
                 }
             }
         };
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        Ok(Self { config })
+        Ok(Self { config, origin })
     }
 
     /// The API server's address.
     pub fn url(&self) -> String {
         self.config.cluster_url.to_string()
+    }
+
+    /// The API server's address, and what it was found by: for the user of a command that cannot reach it.
+    pub fn place(&self) -> String {
+        format!("{} ({})", self.url().trim_end_matches('/'), self.origin)
     }
 
     /// A client.
@@ -134,7 +154,7 @@ mod tests {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut config = Config::new(format!("http://{nobody}").parse().unwrap());
         config.default_retry = false;
-        let connection = Connection { config };
+        let connection = Connection { config, origin: "a test".to_owned() };
         let contact = Contact::default();
         for client in [connection.client(), connection.listening(&contact)] {
             let error = client.unwrap().apiserver_version().await.unwrap_err().to_string();

@@ -46,6 +46,16 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether the API server gave no answer, so that nothing is known about injection.
+    pub const fn is_unreachable(&self) -> bool {
+        matches!(
+            self,
+            Self::Set(Answer::Failed(_) | Answer::None) | Self::Pod { answer: Answer::Failed(_) | Answer::None, .. }
+        )
+    }
+}
+
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Answer {

@@ -80,6 +80,7 @@ fn each_recorded_cluster_is_told_as_before_and_judged_as_it_is() {
         ("own", Verdict::Findings),
         ("without-outrider", Verdict::Findings),
         ("unreadable", Verdict::CannotTell),
+        ("foreign", Verdict::Critical),
     ] {
         let report = examined(name);
         hold(&format!("{name}.txt"), &report.text());
@@ -121,6 +122,25 @@ fn the_secret_that_the_pods_mount_is_judged_as_a_replica_does_it() {
     facts.serving_secret = None;
     facts.not_checked.push(NotChecked { what: "secrets".to_owned(), why: "forbidden".to_owned(), essential: false });
     assert_eq!(examine(&facts, now()).findings, []);
+}
+
+#[test]
+fn a_definition_whose_converter_is_gone_or_not_trusted_is_critical() {
+    let report = examined("foreign");
+    let of = |name: &str| {
+        let object = format!("customresourcedefinition/{name}.example.com");
+        let mut found = report.findings.iter().filter(|finding| finding.object == object);
+        found.by_ref().map(|finding| (finding.severity, finding.found.clone())).collect::<Vec<_>>()
+    };
+    let gone = of("replicants.stable");
+    assert_eq!(gone.len(), 2, "{gone:?}");
+    assert!(gone[0].1.starts_with("there is no Service system/webhook-service"), "{gone:?}");
+    assert!(gone[1].1.starts_with("caBundle cannot be read"), "{gone:?}");
+    assert!(of("untrusted")[0].1.contains("is not trusted by caBundle"), "{:?}", of("untrusted"));
+    assert!(of("ended")[0].1.starts_with("caBundle holds no valid certificate"), "{:?}", of("ended"));
+    let all = [gone, of("untrusted"), of("ended")].concat();
+    assert!(all.iter().all(|(severity, _)| *severity == Severity::Critical), "{all:?}");
+    assert_eq!([of("fine"), of("none")].concat(), []);
 }
 
 #[test]

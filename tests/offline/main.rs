@@ -4,9 +4,11 @@
 mod config;
 mod demo;
 mod fixtures;
+mod found;
 mod golden;
 mod help;
 mod make;
+mod no_cluster;
 mod render;
 mod review;
 mod run;

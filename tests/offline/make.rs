@@ -14,3 +14,13 @@ fn a_target_that_needs_a_cluster_says_how_to_get_one() {
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "{target} goes on");
     }
 }
+
+#[test]
+fn the_first_build_of_the_demo_shows_its_progress() {
+    let mut make = Command::new("make");
+    make.args(["--no-print-directory", "--dry-run", "demo", "CARGO=cargo"]);
+    let output = make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").output().unwrap();
+    let recipe = String::from_utf8(output.stdout).unwrap();
+    let first = recipe.lines().next().unwrap_or_default();
+    assert!(first.starts_with("cargo build") && !first.contains("--quiet"), "{recipe}");
+}

@@ -52,7 +52,9 @@ fn sets_that_no_api_server_would_take_are_not_rendered_by() {
                 "tests/fixtures/manifests",
                 "--warnings-as-errors",
                 "-f",
-                "tests/offline/input/no-template.yaml",
+                "tests/offline/input/audited.yaml",
+                "-n",
+                "elsewhere",
             ],
         ),
     ];
@@ -80,23 +82,26 @@ fn rendering_the_output_again_changes_nothing() {
     let second = render(&["-f", "-"], &first.stdout);
     assert_eq!(second.stdout, first.stdout);
     assert_eq!(render(&["-f", "-", "-o", "diff"], &first.stdout).stdout, "");
-    assert_eq!(render(&["-f", "-", "-o", "patch"], &first.stdout).stdout, "[]\n");
+    assert_eq!(render(&["-f", "-", "-o", "patch"], &first.stdout).stdout, "patches: []\n");
 }
 
 #[test]
 fn patches_lead_from_the_input_to_the_output() {
     let mut objects: Vec<Value> = values(&std::fs::read_to_string(WORKLOADS).unwrap());
     let injected = values(&render(&["-f", WORKLOADS], "").stdout);
-    let patches: Vec<Value> = serde_json::from_str(&render(&["-f", WORKLOADS, "-o", "patch"], "").stdout).unwrap();
+    let patches = values(&render(&["-f", WORKLOADS, "-o", "patch"], "").stdout).remove(0);
+    let patches = patches["patches"].as_array().unwrap();
     assert!(patches.len() > 10, "{}", patches.len());
-    for patch in &patches {
+    for patch in patches {
         let target = &patch["target"];
         let object = objects.iter_mut().find(|object| {
             object["kind"] == target["kind"]
                 && object["metadata"]["name"] == target["name"]
                 && object["apiVersion"].as_str().unwrap().starts_with(target["group"].as_str().unwrap_or_default())
         });
-        apply(object.unwrap(), patch["patch"].to_string().as_bytes()).unwrap();
+        // As kustomize takes it: a text.
+        let operations = values(patch["patch"].as_str().unwrap()).remove(0);
+        apply(object.unwrap(), operations.to_string().as_bytes()).unwrap();
     }
     assert_eq!(objects, injected);
 }

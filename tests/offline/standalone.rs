@@ -69,7 +69,7 @@ fn errors_name_file_and_line_and_all_faults() {
         ),
         (
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, labels: [x]}\n",
-            "error: m.yaml:1: Namespace cannot be read: invalid type: sequence, expected a map",
+            "error: m.yaml:1: Namespace \"a\": metadata.labels: Invalid value: [\"x\"]: must be a map",
         ),
     ];
     for (text, expected) in table {
@@ -130,7 +130,7 @@ fn what_kubectl_would_not_apply_is_not_passed_over() {
         ),
         (
             kind("apps.outrider.dev/v1alpha1", "SidecarSet").replace("{name: a}", "{name: 1}"),
-            "metadata.name must be a string, found a number",
+            "metadata.name must be a string, found a number: put it in quotes",
         ),
     ];
     for (text, expected) in table {

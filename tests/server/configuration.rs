@@ -49,8 +49,8 @@ async fn the_process_does_what_the_file_says() {
          leaderElection: {{leaderElect: true, resourceName: dc61ccc6.outrider.dev}}\n"
     );
     let folder = Folder::with(Some(&text));
-    let mut process = folder.start(&["--leader-elect=false"]);
-    assert_eq!(process.line("unknown field \"metrics.port\" is ignored; known here: bindAddress")["level"], "WARN");
+    let mut process = folder.start(&["--leader-elect=false", "--validate=warn"]);
+    assert_eq!(process.line("unknown field \"metrics.port\"; known here: bindAddress")["level"], "WARN");
     assert_eq!(process.line("Configuration read")["cluster_name"], "east");
     let effective = effective(&mut process);
     assert_eq!(effective["leaderElection"]["leaderElect"], false, "the flag was given");

@@ -119,11 +119,11 @@ fn a_second_signal_ends_the_process_at_once() {
 }
 
 #[test]
-fn a_person_at_a_terminal_waits_for_no_drain_delay_that_was_not_asked_for() {
+fn nobody_waits_for_a_drain_delay_that_was_not_asked_for_without_a_cluster() {
     let table: [(&str, &[&str], f64); 4] = [
         ("INT", &[], 0.0),
         ("INT", &["--drain-delay", "1h"], 3600.0),
-        ("TERM", &[], 10.0),
+        ("TERM", &[], 0.0),
         ("TERM", &["--drain-delay", "1h"], 3600.0),
     ];
     for (signal, flags, delay) in table {

@@ -126,9 +126,14 @@ impl Shape {
 
     /// Every field that the object and what is in it have and the shape has not.
     pub fn unknown_fields(&self, object: &Value) -> Vec<UnknownField<'_>> {
-        let (Self::Object { fields, is_open }, Value::Object(map)) = (self, object) else { return Vec::new() };
         // What else is wrong is for validation to say.
+        self.compared(object).1
+    }
+
+    /// Compares a whole object: values of the wrong type, and unknown fields.
+    pub fn compared(&self, object: &Value) -> (ErrorList, Vec<UnknownField<'_>>) {
         let (mut errors, mut unknown) = (ErrorList::new(), Vec::new());
+        let (Self::Object { fields, is_open }, Value::Object(map)) = (self, object) else { return (errors, unknown) };
         for (key, value) in map {
             let path = Path::new(key.clone());
             match fields.get(key) {
@@ -136,7 +141,7 @@ impl Shape {
                 None => unknown.push(UnknownField { key: key.clone(), path, known: fields, is_kept: *is_open }),
             }
         }
-        unknown
+        (errors, unknown)
     }
 
     /// Compares a value with the shape.

@@ -3,10 +3,13 @@
 use admission::Reason;
 use serde_json::{Map, Value, json};
 
+use super::templates::{Found, Template};
+use super::typing::{self, Typing};
 use super::unchanged::why;
 use crate::cli::offline::World;
 use crate::cli::streams::Outcome;
-use crate::manifest::{Identity, Manifest, identity, pod_template};
+use crate::manifest::{Identity, Manifest, identity};
+use crate::standalone::Validate;
 use engine::offline::admit::{self, Admitted, Creation, Patch};
 
 /// An object of the output.
@@ -25,10 +28,10 @@ pub struct Rendered {
     pub patch: Vec<Value>,
     /// Sentences for the user.
     pub warnings: Vec<String>,
-    /// Whether it has pods, or is one.
+    /// Whether it has pods, or is one, or may have some.
     pub has_pods: bool,
-    /// Why its pods stay as they are, where no warning says so.
-    pub unchanged: Option<String>,
+    /// What else there is to say, as why pods stay as they are where no warning says so: what follows the title in a line.
+    pub notes: Vec<String>,
 }
 
 /// An object that keeps anything from being printed.
@@ -45,64 +48,127 @@ pub struct Failure {
     pub outcome: Outcome,
 }
 
+/// What decides beside the world.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// Namespace of objects that name none.
+    pub namespace: &'a str,
+    /// What is done about unknown fields.
+    pub validate: Validate,
+}
+
 /// Renders an object; without a pod template it stays as it is.
-pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rendered, Failure> {
+pub fn render(manifest: Manifest, rules: Rules<'_>, world: &World) -> Result<Rendered, Failure> {
     let Manifest { source, value } = manifest;
     let identity = match identity(&value) {
         Ok(identity) => identity,
         Err(error) => return Err(bad_input(source, "object".to_owned(), error.to_string())),
     };
-    let Some(at) = pod_template(&identity.api_version, &identity.kind) else {
-        let title = title(&identity, None, &value);
-        return Ok(untouched(source, title, identity, value, Vec::new()));
-    };
-    let namespace = identity.namespace.clone().unwrap_or_else(|| namespace.to_owned());
-    let title = title(&identity, Some(&namespace), &value);
-    if value.pointer(at).is_none_or(Value::is_null) {
-        // As the Rollout of Argo that refers to a Deployment.
-        let warning = format!("{} is missing, so there is no pod to look at", field(at));
-        return Ok(untouched(source, title, identity, value, vec![warning]));
+    let found = Found::of(&identity, &value);
+    let namespace = identity.namespace.clone().unwrap_or_else(|| rules.namespace.to_owned());
+    let has_pods = !found.templates.is_empty() || !found.passed_over.is_empty() || found.elsewhere.is_some();
+    let title = title(&identity, has_pods.then_some(namespace.as_str()), &value);
+    let mut said = Said { warnings: found.passed_over.clone(), ..Said::default() };
+    said.notes.extend(found.elsewhere.as_ref().map(|elsewhere| format!(": {elsewhere}")));
+    if found.by_shape && !found.templates.is_empty() {
+        said.notes.push(format!(": pod templates found by their shape: {}", found.paths().join(", ")));
     }
-    let pod = match pod(&value, at, &identity, &namespace) {
-        Ok(pod) => pod,
-        Err(message) => return Err(bad_input(source, title, message)),
-    };
-    let creation = Creation { namespace: &namespace, object: &pod };
-    match admit::create(&world.registry, &creation, &world.snapshot) {
-        Ok(Admitted::Allowed(allowed)) => {
-            let patch = in_object(allowed.patch, at, &value);
-            let mut after = value.clone();
-            let warnings = allowed.warnings;
-            let unchanged = allowed
-                .reason
-                .filter(|_| patch.is_empty() && warnings.is_empty())
-                .map(|reason| why(reason, &pod, &namespace, &world.snapshot));
-            match (Patch { operations: patch.clone() }).apply(&mut after) {
-                Ok(()) => Ok(Rendered {
-                    source,
-                    title,
-                    identity,
-                    before: value,
-                    after,
-                    patch,
-                    warnings,
-                    has_pods: true,
-                    unchanged,
-                }),
-                Err(error) => Err(bad_input(source, title, error.to_string())),
-            }
-        }
-        Ok(Admitted::Refused { reason, status, warnings }) => {
-            let outcome = if reason == Reason::UNDECODABLE { Outcome::BadInput } else { Outcome::Refused };
-            Err(Failure { source, title, message: status.message, warnings, outcome })
-        }
-        Err(error) => Err(bad_input(source, title, error.to_string())),
+    for template in &found.templates {
+        said.prefix = template.path.as_ref().filter(|_| found.templates.len() > 1).map(|path| format!("{path}: "));
+        let pod =
+            Injected { value: &value, template, identity: &identity, namespace: &namespace, by_shape: found.by_shape };
+        pod.admit(world, &mut said);
+    }
+    let mut after = value.clone();
+    if let Err(error) = (Patch { operations: said.patch.clone() }).apply(&mut after) {
+        said.fail(Outcome::BadInput, error.to_string());
+    }
+    let Typing { unknown, warnings } = typing::check(&identity, &value, &after, &found, rules.validate);
+    if !said.failures.iter().any(|(outcome, _)| *outcome == Outcome::BadInput) {
+        said.warnings.extend(warnings);
+    }
+    if !unknown.is_empty() {
+        // What else is wrong with an object that is not understood may only follow from it, and kubectl says no more either.
+        said.failures = vec![(Outcome::BadInput, unknown.join(", "))];
+    }
+    let Said { patch, warnings, notes, failures, .. } = said;
+    if let Some(outcome) = failures.iter().map(|(outcome, _)| *outcome).max() {
+        let message = failures.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ");
+        return Err(Failure { source, title, message, warnings, outcome });
+    }
+    Ok(Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, notes })
+}
+
+/// What came of the pods of an object.
+#[derive(Default)]
+struct Said {
+    patch: Vec<Value>,
+    warnings: Vec<String>,
+    notes: Vec<String>,
+    failures: Vec<(Outcome, String)>,
+    /// In front of what is said, where there are several templates.
+    prefix: Option<String>,
+}
+
+impl Said {
+    fn text(&self, text: &str) -> String {
+        format!("{}{text}", self.prefix.as_deref().unwrap_or_default())
+    }
+
+    fn fail(&mut self, outcome: Outcome, message: String) {
+        self.failures.push((outcome, message));
     }
 }
 
-fn untouched(source: String, title: String, identity: Identity, value: Value, warnings: Vec<String>) -> Rendered {
-    let (after, patch, has_pods, unchanged) = (value.clone(), Vec::new(), !warnings.is_empty(), None);
-    Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, unchanged }
+/// One pod template of an object.
+struct Injected<'a> {
+    value: &'a Value,
+    template: &'a Template,
+    identity: &'a Identity,
+    namespace: &'a str,
+    by_shape: bool,
+}
+
+impl Injected<'_> {
+    fn admit(&self, world: &World, said: &mut Said) {
+        let at = self.template.pointer.as_str();
+        if self.value.pointer(at).is_none_or(Value::is_null) {
+            return said.warnings.push(format!("{} is missing, so there is no pod to look at", field(at)));
+        }
+        let pod = match pod(self.value, self.template, self.identity, self.namespace) {
+            Ok(pod) => pod,
+            Err(message) => return self.unreadable(&message, said),
+        };
+        let creation = Creation { namespace: self.namespace, object: &pod };
+        match admit::create(&world.registry, &creation, &world.snapshot) {
+            Ok(Admitted::Allowed(allowed)) => {
+                let patch = in_object(allowed.patch, at, self.value);
+                if let Some(reason) = allowed.reason.filter(|_| patch.is_empty() && allowed.warnings.is_empty()) {
+                    let why = why(reason, &pod, self.namespace, &world.snapshot);
+                    let of = self.template.path.as_ref().filter(|_| said.prefix.is_some());
+                    let of = of.map(|path| format!(": {path}")).unwrap_or_default();
+                    said.notes.push(format!("{of} stays as it is: {why}"));
+                }
+                said.patch.extend(patch);
+                said.warnings.extend(allowed.warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
+            }
+            Ok(Admitted::Refused { reason: Reason::UNDECODABLE, status, .. }) => self.unreadable(&status.message, said),
+            Ok(Admitted::Refused { status, warnings, .. }) => {
+                said.warnings.extend(warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
+                said.fail(Outcome::Refused, said.text(&status.message));
+            }
+            Err(error) => said.fail(Outcome::BadInput, said.text(&error.to_string())),
+        }
+    }
+
+    /// A template of a kind that is known must be one. What only looks like one need not.
+    fn unreadable(&self, message: &str, said: &mut Said) {
+        if self.by_shape {
+            said.warnings.push(said.text(&format!("the template is not looked into, as it is no pod's: {message}")));
+        } else {
+            said.fail(Outcome::BadInput, said.text(message));
+        }
+    }
 }
 
 /// A JSON pointer as a field path.
@@ -128,7 +194,8 @@ fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String 
 
 /// The pod as its controller would create it: metadata and spec of the template, in the namespace of the object, with a name
 /// that the API server is to complete.
-fn pod(value: &Value, at: &str, identity: &Identity, namespace: &str) -> Result<Value, String> {
+fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &str) -> Result<Value, String> {
+    let at = template.pointer.as_str();
     let Some(template @ Value::Object(_)) = value.pointer(at) else {
         return Err(format!("{} must be an object with metadata and spec", field(at)));
     };
@@ -145,7 +212,8 @@ fn pod(value: &Value, at: &str, identity: &Identity, namespace: &str) -> Result<
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
     if let (Value::Object(pod), Value::Object(template)) = (&mut pod, template) {
         // Whatever else a newer API has beside metadata and spec.
-        for (name, field) in template.iter().filter(|(name, _)| *name != "metadata") {
+        let own = |name: &str| matches!(name, "metadata" | "apiVersion" | "kind");
+        for (name, field) in template.iter().filter(|(name, _)| !own(name)) {
             pod.insert(name.clone(), field.clone());
         }
     }

@@ -1,7 +1,11 @@
 //! `outrider render`: manifests in, the same manifests with injected pods out.
 
+mod file_diff;
 mod inject;
+mod namespaces;
 mod output;
+mod templates;
+mod typing;
 mod unchanged;
 
 use std::io::{self, Write};
@@ -10,7 +14,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use self::inject::{Rendered, render};
+use self::inject::{Rendered, Rules, render};
+use super::namespace::namespace;
 use super::offline::{World, WorldArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::manifest::{self, Manifest};
@@ -23,7 +28,7 @@ pub struct RenderArgs {
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub files: Vec<PathBuf>,
     /// Namespace of objects that name none
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// What to print
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
@@ -40,16 +45,21 @@ pub enum Format {
     Yaml,
     /// The object, or one List of all objects
     Json,
-    /// What changes, as a unified diff of the objects in YAML
+    /// What changes, as a unified diff that `patch -p0` applies; where a file is laid out otherwise, of the objects as printed
     Diff,
-    /// What changes, as a JSON patch for each changed object
+    /// What changes, as `patches` of a kustomization: a JSON patch for each changed object
     Patch,
 }
 
 const EXAMPLES: &str = "\
-Pods, and the pod templates of Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs and the like get what the \
-server would give their pods. Every other object passes through with the same content. Objects are printed anew: comments and \
-the layout of the input are lost, and a List comes out as single objects. Rendering the output again changes nothing.
+Pods and pod templates get what the server would give their pods. Templates of Kubernetes' own kinds are known; in any other kind \
+they are found by their shape, and a note names them. What looks like containers and is in no template is a warning; \
+docs/render.md lists what cannot be known. Namespaces among the files count as those in --manifests. Every other object passes \
+through with the same content. Objects are printed anew: comments and the layout of the input are lost, and a List comes out as \
+single objects. Rendering the output again changes nothing.
+
+Errors of typing in pods and templates are warnings, since the sidecar would hide them; --validate=strict refuses unknown fields of \
+Kubernetes' own kinds, as kubectl does.
 
 Examples:
   outrider render --manifests sidecarsets/ -f deployment.yaml
@@ -69,16 +79,20 @@ pub fn execute(args: &RenderArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let Some(world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
+    let Some(mut world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
     if let Some(no_set) = &world.no_set {
         writeln!(streams.stderr, "error: {no_set}")?;
         return Ok(Outcome::BadInput);
     }
     let Some(manifests) = load(&args.files, streams)? else { return Ok(Outcome::BadInput) };
-    let (mut outcome, mut has_warned) = (Outcome::Fine, world.has_warned);
+    let Some(warned) = namespaces::learn(&mut world, &manifests, args.world.of_sets(), streams.stderr)? else {
+        return Ok(Outcome::BadInput);
+    };
+    let (mut outcome, mut has_warned) = (Outcome::Fine, world.has_warned || warned);
     let mut all = Vec::new();
+    let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
     for manifest in manifests {
-        match render(manifest, &args.namespace, &world) {
+        match render(manifest, rules, &world) {
             Ok(rendered) => {
                 tell(&rendered, streams.stderr)?;
                 has_warned |= !rendered.warnings.is_empty();
@@ -96,6 +110,24 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     }
     if outcome == Outcome::Fine && !all.iter().any(|rendered| rendered.has_pods) {
         writeln!(streams.stderr, "note: nothing is a pod or has a pod template, so everything stays as it is")?;
+    }
+    if args.output == Format::Diff && outcome == Outcome::Fine {
+        for file in output::laid_out_otherwise(&all) {
+            writeln!(
+                streams.stderr,
+                "note: {file} is laid out otherwise than what is printed, so that patch does not apply this diff to it"
+            )?;
+        }
+    }
+    if args.output == Format::Patch {
+        for rendered in all.iter().filter(|rendered| !output::has_target(rendered)) {
+            let (source, title) = (&rendered.source, &rendered.title);
+            writeln!(
+                streams.stderr,
+                "{source}: warning: {title}: kustomize finds no object without a name, so that it cannot take this patch"
+            )?;
+            has_warned = true;
+        }
     }
     if has_warned {
         outcome = args.world.warned(outcome, streams.stderr)?;
@@ -130,8 +162,8 @@ fn tell(rendered: &Rendered, stderr: &mut dyn Write) -> io::Result<()> {
     for warning in &rendered.warnings {
         writeln!(stderr, "{}: warning: {}: {warning}", rendered.source, rendered.title)?;
     }
-    if let Some(why) = &rendered.unchanged {
-        writeln!(stderr, "{}: note: {} stays as it is: {why}", rendered.source, rendered.title)?;
+    for note in &rendered.notes {
+        writeln!(stderr, "{}: note: {}{note}", rendered.source, rendered.title)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Format;
+use super::file_diff::{file_of, of_file};
 use super::inject::Rendered;
 use crate::cli::diff::unified;
 use engine::yaml;
@@ -12,13 +13,36 @@ pub fn print(all: &[Rendered], format: Format) -> String {
     match format {
         Format::Yaml => yaml::write_documents(&all.iter().map(|rendered| rendered.after.clone()).collect::<Vec<_>>()),
         Format::Json => line(&objects(all)),
-        Format::Diff => changed(all).map(diff).collect(),
-        Format::Patch => line(&Value::from(changed(all).map(patch).collect::<Vec<_>>())),
+        Format::Diff => {
+            files(all).map(|(_, objects)| diff_of_file(&objects).unwrap_or_else(|| diffs(&objects))).collect()
+        }
+        Format::Patch => patches(all),
     }
 }
 
 fn changed(all: &[Rendered]) -> impl Iterator<Item = &Rendered> {
     all.iter().filter(|rendered| !rendered.patch.is_empty())
+}
+
+/// The objects of each file, in their order.
+fn files(all: &[Rendered]) -> impl Iterator<Item = (&str, Vec<&Rendered>)> {
+    all.chunk_by(|one, other| file_of(one) == file_of(other)).filter_map(|objects| {
+        let file = file_of(objects.first()?);
+        objects.iter().any(|rendered| !rendered.patch.is_empty()).then(|| (file, objects.iter().collect()))
+    })
+}
+
+/// The files whose change is printed in another layout than theirs.
+pub fn laid_out_otherwise(all: &[Rendered]) -> Vec<&str> {
+    files(all).filter(|(_, objects)| diff_of_file(objects).is_none()).map(|(file, _)| file).collect()
+}
+
+fn diff_of_file(objects: &[&Rendered]) -> Option<String> {
+    of_file(file_of(objects.first()?), objects)
+}
+
+fn diffs(objects: &[&Rendered]) -> String {
+    objects.iter().filter(|rendered| !rendered.patch.is_empty()).map(|rendered| diff(rendered)).collect()
 }
 
 fn line(value: &Value) -> String {
@@ -43,8 +67,19 @@ fn diff(rendered: &Rendered) -> String {
     )
 }
 
+/// The field `patches` of a kustomization, whose every `patch` is a text.
+fn patches(all: &[Rendered]) -> String {
+    let entries: String = changed(all).map(patch).collect();
+    if entries.is_empty() { "patches: []\n".to_owned() } else { format!("patches:\n{entries}") }
+}
+
+/// Whether kustomize, which finds an object by its name, can patch it.
+pub fn has_target(rendered: &Rendered) -> bool {
+    rendered.patch.is_empty() || !rendered.identity.name.is_empty()
+}
+
 /// The target is named as kustomize names the target of a patch.
-fn patch(rendered: &Rendered) -> Value {
+fn patch(rendered: &Rendered) -> String {
     let identity = &rendered.identity;
     let mut target = json!({
         "version": identity.api_version.rsplit('/').next(),
@@ -58,5 +93,8 @@ fn patch(rendered: &Rendered) -> Value {
             target[field] = value.into();
         }
     }
-    json!({"target": target, "patch": rendered.patch})
+    let indented =
+        |text: &str, by: &str| -> String { text.split_inclusive('\n').flat_map(|line| [by, line]).collect() };
+    let operations = indented(&yaml::write(&Value::from(rendered.patch.clone())), "    ");
+    format!("- target:\n{}  patch: |\n{operations}", indented(&yaml::write(&target), "    "))
 }

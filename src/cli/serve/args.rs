@@ -10,6 +10,7 @@ use crate::certs::files::DEFAULT_DIR;
 use crate::certs::lives::Lives;
 use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
+use crate::cli::namespace::namespace;
 use crate::config::ProjectConfig;
 use crate::logging;
 use crate::server::deadline::duration;
@@ -37,8 +38,19 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "standalone")]
     pub kubeconfig: Option<PathBuf>,
     /// Namespace that Outrider runs in
-    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system")]
+    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system", value_parser = namespace)]
     pub namespace: String,
+    /// Namespaces that Outrider never touches, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub excluded_namespaces: Vec<String>,
+    /// How long to serve on after SIGTERM, while the news spreads that this replica ends; after Ctrl-C only if it is given
+    /// [default: 10s; with --standalone: 0s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub drain_delay: Option<Duration>,
+    /// What to do about fields of --config, and with --standalone of sets and namespaces, that are not known, as kubectl's flag of
+    /// that name has it
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Validate::Strict)]
+    pub validate: Validate,
     /// What is listened on
     #[command(flatten)]
     pub listen: ListenArgs,
@@ -60,13 +72,6 @@ pub struct ServeArgs {
     /// Logging
     #[command(flatten)]
     pub log: LogArgs,
-    /// Namespaces that Outrider never touches, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub excluded_namespaces: Vec<String>,
-    /// How long to serve on after SIGTERM, while the news spreads that this replica ends; after Ctrl-C only if it is given
-    /// [default: 10s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub drain_delay: Option<Duration>,
     /// What --config says; what a flag says as well has gone there
     #[arg(skip)]
     pub file: ProjectConfig,
@@ -203,9 +208,6 @@ pub struct StandaloneArgs {
     /// File or folder with manifests (.yaml, .yml, .json); may be repeated; read again on change
     #[arg(long, value_name = "PATH", requires = "standalone")]
     pub manifests: Vec<PathBuf>,
-    /// What to do about fields of sets and namespaces that are not known, as kubectl's flag of that name has it
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Validate::Strict, requires = "standalone")]
-    pub validate: Validate,
     /// Where the certificate of the authority is written, for curl --cacert [default: outrider-ca.crt in the temporary folder]
     #[arg(long, value_name = "FILE", requires = "standalone")]
     pub ca_file: Option<PathBuf>,

@@ -108,7 +108,9 @@ impl ServeArgs {
 
     /// How the process ends: the file's budget covers the drain delay too.
     pub fn ending(&self) -> Ending {
-        let wanted = self.drain_delay.unwrap_or(DRAIN_DELAY);
+        // Without a cluster there is nobody whom the news has to reach.
+        let default = if self.standalone.standalone { Duration::ZERO } else { DRAIN_DELAY };
+        let wanted = self.drain_delay.unwrap_or(default);
         let (drain_delay, finish) = match self.file.graceful_shut_down {
             None => (wanted, Limits::default().finish),
             Some(StopBudget::Unlimited) => (wanted, Duration::MAX),

@@ -105,7 +105,7 @@ pub fn execute(args: ServeArgs, matches: &ArgMatches) -> ExitCode {
 fn start(mut args: ServeArgs, given: Given<'_>) -> Result<(), ServeError> {
     logging::init(args.log.log_format, &args.log.log_level)?;
     if let Some(path) = args.config.clone() {
-        let loaded = crate::config::load(&path)?;
+        let loaded = crate::config::load(&path)?.within(&path, args.validate)?;
         let file = path.display().to_string();
         for warning in loaded.warnings {
             tracing::warn!(file, "{warning}");

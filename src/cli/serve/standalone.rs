@@ -24,7 +24,7 @@ pub async fn serve(args: &ServeArgs, process: Process) -> Result<(), ServeError>
     let registry = || registry(&args.kinds.enable_kinds);
     let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
     let paths = args.standalone.manifests.clone();
-    feed(Standalone::new(paths, exclusion, registry(), args.standalone.validate), &world, &process)?;
+    feed(Standalone::new(paths, exclusion, registry(), args.validate), &world, &process)?;
     let review = sample_review(&world.load());
     run_and_tell(args, process, registry(), world, |addresses| {
         if let Some(address) = addresses.webhook {

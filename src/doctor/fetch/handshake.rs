@@ -25,7 +25,8 @@ const AT_ONCE: usize = 8;
 
 /// What each webhook that can be reached answers, by its key.
 pub async fn all(facts: &Facts) -> BTreeMap<String, Handshake> {
-    let asked = Entry::all(facts).into_iter().filter_map(|entry| Some((entry.key(), question(&entry, facts)?)));
+    let entries = Entry::all(facts).into_iter().chain(Entry::converters(facts));
+    let asked = entries.filter_map(|entry| Some((entry.key(), question(&entry, facts)?)));
     let answers = futures::stream::iter(asked).map(|(key, question)| async move {
         let answer = tokio::time::timeout(PATIENCE, question.ask()).await.ok().flatten();
         answer.map(|answer| (key, answer))

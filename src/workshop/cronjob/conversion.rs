@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use admission::conversion::{Conversion, Hub, Spoke};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::api::{GROUP, KIND, VERSION};
 use super::schedule::expansion;
@@ -66,6 +66,16 @@ impl Spoke<V1> for V2 {
         convert_schedule(&mut hub.0, remembered, &TO_V1, &TO_V2, V1_SCHEDULE);
         Ok(Self(hub.0))
     }
+}
+
+/// The schedule of a v1 object as v2 has it, with what the object remembers of it.
+pub fn schedule_in_v2(object: &Value) -> Option<Value> {
+    // Nothing else of the object decides, and it may be large.
+    let annotations = object.pointer("/metadata/annotations").cloned().unwrap_or_default();
+    let schedule = object.pointer("/spec/schedule")?;
+    let slim = json!({"metadata": {"annotations": annotations}, "spec": {"schedule": schedule}});
+    let Value::Object(hub) = slim else { return None };
+    V2::from_hub(V1(hub)).ok()?.0.get("spec")?.get("schedule").cloned()
 }
 
 /// A schedule in the other version, and what to remember if that says less.

@@ -5,18 +5,20 @@
 
 mod fields;
 mod job_template;
+mod sent;
 #[cfg(test)]
 mod tests;
 
-use admission::field::{Error, ErrorList, Path, quote};
+use admission::field::{Error, ErrorList, Path};
 use admission::patch::PatchBuilder;
 use admission::{Findings, Reason, Request, Validating};
 use serde_json::{Value, json};
 
 use self::fields::Fields;
+pub use self::sent::Version;
 use super::conversion::lacks_room;
 use super::defaults;
-use super::schedule::{Schedule, is_too_often, zone};
+use super::schedule::{Schedule, zone};
 use super::v2;
 use super::vocabulary as words;
 use engine::snapshot::Snapshot;
@@ -29,20 +31,20 @@ pub struct CronJobValidation;
 impl Validating<Snapshot> for CronJobValidation {
     type Object<'a> = Value;
 
-    fn create(&self, object: &Value, _: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
-        create(object, findings);
+    fn create(&self, object: &Value, request: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
+        create(object, Version::of(request), findings);
     }
 
-    fn update(&self, new: &Value, old: &Value, _: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
-        update(new, old, findings);
+    fn update(&self, new: &Value, old: &Value, request: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
+        update(new, old, Version::of(request), findings);
     }
 }
 
 /// Faults that are told one by one: a reply must not be many times as long as what was asked.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new object.
-pub fn create(object: &Value, findings: &mut Findings) {
+/// Judges a new object, which was sent in `version`.
+pub fn create(object: &Value, version: Version, findings: &mut Findings) {
     if is_terminating(object) {
         findings.reason = Reason::TERMINATING;
         return;
@@ -51,19 +53,19 @@ pub fn create(object: &Value, findings: &mut Findings) {
     let mut errors = ErrorList::new();
     check_name(&metadata, &mut errors);
     check_room(object, &mut errors);
-    check_spec(object.get("spec"), &mut errors);
+    check_spec(object, version, &mut errors);
     if let Some(left_out @ 1..) = errors.len().checked_sub(FAULTS_TOLD) {
         findings.warnings.push(format!("{left_out} more errors are not listed"));
     }
     findings.errors.extend(errors.into_iter().take(FAULTS_TOLD));
-    warn(object, &mut findings.warnings);
+    warn(object, version, &mut findings.warnings);
 }
 
 /// Judges a change. Where `spec` stays as it is nothing is judged: else the controller could not put a finalizer on an object
 /// that was stored while the webhook was off. Such an object gets its defaults with its first change; they are no change.
-pub fn update(new: &Value, old: &Value, findings: &mut Findings) {
+pub fn update(new: &Value, old: &Value, version: Version, findings: &mut Findings) {
     if new.get("spec") != old.get("spec") && new.get("spec") != defaulted(old).as_ref() {
-        create(new, findings);
+        create(new, version, findings);
     } else if !is_terminating(new) && lacks_room(old).is_none() {
         check_room(new, &mut findings.errors);
     }
@@ -100,10 +102,10 @@ fn check_name(metadata: &Fields<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_spec(spec: Option<&Value>, errors: &mut ErrorList) {
+fn check_spec(object: &Value, version: Version, errors: &mut ErrorList) {
     let path = Path::new("spec");
-    let Some(spec) = fields::required_map(spec, &path, errors) else { return };
-    check_schedule(&spec, errors);
+    let Some(spec) = fields::required_map(object.get("spec"), &path, errors) else { return };
+    check_schedule(object, &spec, version, errors);
     check_zone(&spec, errors);
     spec.check_number("startingDeadlineSeconds", i64::MAX, errors);
     spec.check_word("concurrencyPolicy", &words::CONCURRENCY_POLICIES, errors);
@@ -114,20 +116,14 @@ fn check_spec(spec: Option<&Value>, errors: &mut ErrorList) {
     job_template::check(spec.get("jobTemplate"), &path.child("jobTemplate"), errors);
 }
 
-fn check_schedule(spec: &Fields<'_>, errors: &mut ErrorList) {
+fn check_schedule(object: &Value, spec: &Fields<'_>, version: Version, errors: &mut ErrorList) {
     let path = spec.path.child("schedule");
     match spec.get("schedule") {
         None => errors.push(Error::required(&path, "")),
         Some(Value::String(text)) if text.len() > words::SCHEDULE_MAX_BYTES => {
             errors.push(Error::too_long(&path, words::SCHEDULE_MAX_BYTES));
         }
-        Some(Value::String(text)) => match Schedule::parse(text) {
-            Ok(_) if is_too_often(text) => {
-                errors.push(Error::invalid(&path, text, "must be at least 1s: a run starts at most once a second"));
-            }
-            Ok(_) => {}
-            Err(error) => errors.push(Error::invalid(&path, text, error.to_string())),
-        },
+        Some(Value::String(text)) => version.check_schedule(object, &path, text, errors),
         Some(other) => errors.push(fields::wrong_type(&path, other, "string")),
     }
 }
@@ -145,13 +141,13 @@ fn check_zone(spec: &Fields<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn warn(object: &Value, warnings: &mut Vec<String>) {
+fn warn(object: &Value, version: Version, warnings: &mut Vec<String>) {
     let Some(text) = object.pointer("/spec/schedule").and_then(Value::as_str) else { return };
     if text.len() > words::SCHEDULE_MAX_BYTES {
         return;
     }
     let Ok(schedule) = Schedule::parse(text) else { return };
-    let text = quote(text);
+    let text = version.quoted_schedule(object, text);
     if schedule.delay().is_some() {
         warnings.push(format!(
             "spec.schedule: {text} has no form in version {}; who reads that version finds it in the annotation {}",

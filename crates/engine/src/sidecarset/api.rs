@@ -69,7 +69,7 @@ pub struct Metadata {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SidecarSetSpec {
-    /// Pods to inject, by their labels. May be empty only together with a `namespaceSelector`.
+    /// Pods to inject, by their labels. May be empty only beside a `namespace` or a `namespaceSelector`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
     /// One namespace to inject in; not together with `namespaceSelector`.

@@ -1,6 +1,6 @@
 //! A SidecarSet in ready-to-splice form, made when the set changes, not when a pod arrives.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use admission::field::{Error, ErrorList, Path};
@@ -167,8 +167,8 @@ impl CompiledSet {
     /// Compiles a set.
     ///
     /// # Errors
-    /// When a selector is not valid, or a container has no name or another's: what validation refuses, but an object may have been stored
-    /// while the webhook was away.
+    /// When a selector is not valid, or a container has no name or another's. Validation compiles each set, so that none is accepted
+    /// that cannot be used; but an object may have been stored while the webhook was away.
     pub fn compile(set: &SidecarSet) -> Result<Self, CompileError> {
         let name = set.metadata.name.clone().unwrap_or_default();
         let spec = &set.spec;
@@ -243,11 +243,15 @@ fn scope(spec: &SidecarSetSpec, errors: &mut ErrorList) -> NamespaceScope {
     }
 }
 
+/// A set never reaches every pod of the cluster: `spec.selector`, `spec.namespace` or `spec.namespaceSelector` narrows it.
 fn check_reach(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
-    if spec.selector.as_ref().is_none_or(LabelSelector::is_empty) && spec.namespace_selector.is_none() {
-        errors.push(Error::required(&path.child("selector"), "an empty selector needs a namespaceSelector beside it"));
+    let selects_all = |selector: &Option<LabelSelector>| selector.as_ref().is_none_or(LabelSelector::is_empty);
+    let has_namespace = spec.namespace.as_ref().is_some_and(|name| !name.is_empty());
+    if selects_all(&spec.selector) && selects_all(&spec.namespace_selector) && !has_namespace {
+        let detail = "an empty selector needs a namespace or a namespaceSelector beside it";
+        errors.push(Error::required(&path.child("selector"), detail));
     }
-    if spec.namespace.as_ref().is_some_and(|name| !name.is_empty()) && spec.namespace_selector.is_some() {
+    if has_namespace && spec.namespace_selector.is_some() {
         errors.push(Error::forbidden(&path.child("namespace"), "may not be specified together with namespaceSelector"));
     }
 }
@@ -286,13 +290,17 @@ fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContain
 
 /// The volumes that the containers' own mounts, devices and variables name, in order of use, each once.
 fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
-    let named = |volume: &'_ RawObject| volume.get("name").and_then(Value::as_str).map(str::to_owned);
-    let volumes = spec.volumes.iter().flatten().rev();
-    // Of two with the same name the first counts.
-    let by_name: BTreeMap<String, &RawObject> = volumes.filter_map(|volume| Some((named(volume)?, volume))).collect();
-    let mut seen = BTreeSet::new();
-    let mentioned = all_containers(spec).flat_map(|container| volume_names(&container.0));
-    mentioned.filter(|name| seen.insert(*name)).filter_map(|name| by_name.get(name).copied()).collect()
+    let mut unused: HashMap<&str, &RawObject> = HashMap::new();
+    for volume in spec.volumes.iter().flatten() {
+        if let Some(name) = volume.get("name").and_then(Value::as_str) {
+            // The first of two with one name, which validation refuses.
+            unused.entry(name).or_insert(volume);
+        }
+    }
+    all_containers(spec)
+        .flat_map(|container| volume_names(&container.0))
+        .filter_map(|name| unused.remove(name))
+        .collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::CompiledSet;
+use super::{CompiledSet, NamespaceScope};
 use crate::testing::compile;
 
 fn error(spec: Value) -> String {
@@ -10,19 +10,18 @@ fn error(spec: Value) -> String {
     CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap_err().to_string()
 }
 
+const EVERYWHERE: &str =
+    "spec.selector: Required value: an empty selector needs a namespace or a namespaceSelector beside it";
+
 #[test]
 fn what_validation_would_have_refused_is_not_used() {
     let app = json!({"matchLabels": {"app": "web"}});
     for (spec, text) in [
-        (json!({}), "spec.selector: Required value: an empty selector needs a namespaceSelector beside it"),
-        (
-            json!({"selector": {}}),
-            "spec.selector: Required value: an empty selector needs a namespaceSelector beside it",
-        ),
-        (
-            json!({"selector": {}, "namespace": "shop"}),
-            "spec.selector: Required value: an empty selector needs a namespaceSelector beside it",
-        ),
+        (json!({}), EVERYWHERE),
+        (json!({"selector": {}}), EVERYWHERE),
+        (json!({"selector": {}, "namespace": ""}), EVERYWHERE),
+        (json!({"selector": {}, "namespaceSelector": {}}), EVERYWHERE),
+        (json!({"namespaceSelector": {"matchLabels": {}, "matchExpressions": []}}), EVERYWHERE),
         (
             json!({"selector": app, "namespace": "shop", "namespaceSelector": {}}),
             "spec.namespace: Forbidden: may not be specified together with namespaceSelector",
@@ -52,6 +51,15 @@ fn all_faults_are_told_at_once() {
 fn an_empty_selector_beside_a_namespace_selector_selects_all_pods_there() {
     let set = compile(&json!({"metadata": {"name": "s"}, "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}));
     assert!(set.selector.is_everything());
+}
+
+#[test]
+fn an_empty_selector_beside_a_namespace_selects_all_pods_there() {
+    for selector in [json!({}), json!({"matchLabels": {}}), Value::Null] {
+        let set = compile(&json!({"metadata": {"name": "s"}, "spec": {"selector": selector, "namespace": "shop"}}));
+        assert!(set.selector.is_everything());
+        assert_eq!(set.scope, NamespaceScope::Named("shop".to_owned()));
+    }
 }
 
 #[test]

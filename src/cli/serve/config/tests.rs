@@ -176,6 +176,15 @@ fn the_budget_for_stopping_covers_the_drain_delay() {
 }
 
 #[test]
+fn without_a_cluster_there_is_a_drain_delay_only_if_it_is_given() {
+    for (arguments, seconds) in
+        [(&["--standalone"][..], 0), (&["--standalone", "--drain-delay=3s"], 3), (&["--drain-delay=3s"], 3), (&[], 10)]
+    {
+        assert_eq!(configured(arguments, "").ending().drain_delay, Duration::from_secs(seconds), "{arguments:?}");
+    }
+}
+
+#[test]
 fn the_file_says_how_controllers_run() {
     let fields = "cacheNamespace: shop\nsyncPeriod: 1h\n\
         controller: {cacheSyncTimeout: 5000000000, groupKindConcurrency: {SidecarSet.apps.outrider.dev: 7}}";

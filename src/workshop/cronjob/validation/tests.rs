@@ -2,6 +2,7 @@ use admission::{Findings, Reason, Registry};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::Version;
 use crate::workshop::cronjob::webhooks;
 use engine::snapshot::Snapshot;
 
@@ -24,7 +25,7 @@ fn with_pod(pod: &Value) -> Value {
 
 fn judged(object: &Value) -> (String, Vec<String>) {
     let mut findings = Findings::default();
-    super::create(object, &mut findings);
+    super::create(object, Version::V1, &mut findings);
     (findings.errors.to_string(), findings.warnings)
 }
 
@@ -34,7 +35,7 @@ fn errors(object: &Value) -> String {
 
 fn errors_of_update(new: &Value, old: &Value) -> String {
     let mut findings = Findings::default();
-    super::update(new, old, &mut findings);
+    super::update(new, old, Version::V1, &mut findings);
     findings.errors.to_string()
 }
 
@@ -246,17 +247,23 @@ fn object_that_is_being_deleted_is_not_judged() {
     let mut object = cronjob(&json!({"schedule": "x"}));
     object["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z".into();
     let mut findings = Findings::default();
-    super::create(&object, &mut findings);
+    super::create(&object, Version::V1, &mut findings);
     assert!(findings.errors.is_empty());
     assert_eq!(findings.reason, Reason::TERMINATING);
 }
 
 fn response(path: &str, operation: &str, object: &Value) -> Value {
+    response_to(path, operation, object, "v1")
+}
+
+/// The answer where the object was sent in a version, and the API server turned it into v1.
+fn response_to(path: &str, operation: &str, object: &Value, sent: &str) -> Value {
     let registry = webhooks(Registry::default());
     let (new, old) = if operation == "DELETE" { (&Value::Null, object) } else { (object, &Value::Null) };
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "u", "operation": operation, "name": object["metadata"]["name"], "object": new, "oldObject": old,
         "kind": {"group": "batch.outrider.dev", "version": "v1", "kind": "CronJob"},
+        "requestKind": {"group": "batch.outrider.dev", "version": sent, "kind": "CronJob"},
     }});
     let body = serde_json::to_vec(&review).unwrap();
     let answer = registry.find(path).unwrap().endpoint.answer(&body, &Snapshot::default()).unwrap();
@@ -293,6 +300,69 @@ fn both_faults_are_told_in_one_reply_with_code_422_and_two_causes() {
                 ]},
             },
         })
+    );
+}
+
+/// An object of v2 as the API server has it converted, by the conversion that is served.
+fn converted(schedule: &Value) -> Value {
+    let mut object = cronjob(&json!({"schedule": schedule}));
+    object["apiVersion"] = "batch.outrider.dev/v2".into();
+    let registry = webhooks(Registry::default());
+    registry.conversions()[0].convert(object, "v1").unwrap()
+}
+
+#[test]
+fn faults_of_v2_are_told_in_its_own_fields() {
+    const ONE_FIELD: &str = "must be one field of a schedule, without spaces; leave it out for every value";
+    let table: [(Value, &[(&str, &str)]); 8] = [
+        (json!({"minute": "61"}), &[("minute", r#"Invalid value: "61": End of range (61) above maximum (59): 61"#)]),
+        (
+            json!({"hour": "x", "minute": "5", "dayOfWeek": "8"}),
+            &[
+                (
+                    "hour",
+                    r#"Invalid value: "x": Failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax"#,
+                ),
+                ("dayOfWeek", r#"Invalid value: "8": End of range (8) above maximum (6): 8"#),
+            ],
+        ),
+        (json!({"month": "0"}), &[("month", r#"Invalid value: "0": Beginning of range (0) below minimum (1): 0"#)]),
+        (json!({"minute": ""}), &[("minute", &format!(r#"Invalid value: "": {ONE_FIELD}"#))]),
+        (json!({"dayOfMonth": "0 0"}), &[("dayOfMonth", &format!(r#"Invalid value: "0 0": {ONE_FIELD}"#))]),
+        (json!({"minute": "@every 5m"}), &[("minute", &format!(r#"Invalid value: "@every 5m": {ONE_FIELD}"#))]),
+        (
+            json!({"minute": "@hourly"}),
+            &[(
+                "minute",
+                r#"Invalid value: "@hourly": a descriptor is a whole schedule of v1; write the fields that it stands for"#,
+            )],
+        ),
+        (json!({"minute": "5", "hour": "*"}), &[]),
+    ];
+    for (schedule, expected) in table {
+        let object = converted(&schedule);
+        assert!(object["spec"]["schedule"].is_string(), "{object}");
+        let response = response_to(VALIDATE, "CREATE", &object, "v2");
+        let causes: Vec<(String, String)> = response["status"]["details"]["causes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|cause| (cause["field"].as_str().unwrap().to_owned(), cause["message"].as_str().unwrap().to_owned()))
+            .collect();
+        let expected: Vec<(String, String)> =
+            expected.iter().map(|(field, text)| (format!("spec.schedule.{field}"), (*text).to_owned())).collect();
+        assert_eq!(causes, expected, "{schedule}");
+        // The same object, sent as v1, is told in v1's field.
+        let as_v1 = response_to(VALIDATE, "CREATE", &object, "v1");
+        assert_eq!(as_v1["allowed"], response["allowed"], "{schedule}");
+        if !expected.is_empty() {
+            assert_eq!(as_v1["status"]["details"]["causes"][0]["field"], "spec.schedule");
+        }
+    }
+    let never = response_to(VALIDATE, "CREATE", &converted(&json!({"dayOfMonth": "30", "month": "2"})), "v2");
+    assert_eq!(
+        never["warnings"],
+        json!([r#"spec.schedule: {"dayOfMonth":"30","month":"2"} matches no date, so no Job will ever start"#])
     );
 }
 

@@ -2,6 +2,10 @@ use crate::yaml;
 
 use super::IdentityError;
 
+const fn helm(is_template: bool) -> &'static str {
+    if is_template { "; it looks like a Helm template: run `helm template` first" } else { "" }
+}
+
 /// Why manifests cannot be used. Each text starts with the file and, where there is one, the line.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -14,12 +18,14 @@ pub enum Error {
         error: String,
     },
     /// A file that is neither YAML nor JSON.
-    #[error("{file}:{}:{}: {}", error.line, error.column, error.detail())]
+    #[error("{file}:{}:{}: {}{}", error.line, error.column, error.detail(), helm(*.is_template))]
     Syntax {
         /// The file.
         file: String,
         /// What is wrong, and where in the file.
         error: yaml::Error,
+        /// Whether there are `{{` and `}}` in the text.
+        is_template: bool,
     },
     /// A document that is a list or a scalar.
     #[error("{origin}: a manifest must be an object with apiVersion and kind, found {found}")]

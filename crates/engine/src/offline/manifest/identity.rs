@@ -39,13 +39,18 @@ pub enum IdentityError {
         help: &'static str,
     },
     /// A field with something else than a string.
-    #[error("{field} must be a string, found {found}")]
+    #[error("{field} must be a string, found {found}{}", quoting(found))]
     NotAString {
         /// Path of the field.
         field: &'static str,
         /// What it is, with its article.
         found: &'static str,
     },
+}
+
+/// What to do about a word that YAML does not take for text, as `n`.
+fn quoting(found: &str) -> &'static str {
+    if matches!(found, "a boolean" | "a number") { ": put it in quotes" } else { "" }
 }
 
 /// Reads the identity of an object.
@@ -120,10 +125,10 @@ mod tests {
         let table = [
             (json!({"kind": "Pod"}), "apiVersion is missing: write for example \"apiVersion: v1\""),
             (json!({"apiVersion": "v1", "kind": ""}), "kind is missing: write for example \"kind: Pod\""),
-            (json!({"apiVersion": 1, "kind": "Pod"}), "apiVersion must be a string, found a number"),
+            (json!({"apiVersion": 1, "kind": "Pod"}), "apiVersion must be a string, found a number: put it in quotes"),
             (
                 json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": true}}),
-                "metadata.name must be a string, found a boolean",
+                "metadata.name must be a string, found a boolean: put it in quotes",
             ),
         ];
         for (object, expected) in table {

@@ -63,7 +63,10 @@ impl Parsed {
                     self.object(&format!("{file}:{}", document.line), document.value, 0);
                 }
             }
-            Err(error) => self.errors.push(Error::Syntax { file: file.to_owned(), error }),
+            Err(error) => {
+                let is_template = text.contains("{{") && text.contains("}}");
+                self.errors.push(Error::Syntax { file: file.to_owned(), error, is_template });
+            }
         }
     }
 

@@ -14,6 +14,8 @@ pub fn pod_template(api_version: &str, kind: &str) -> Option<&'static str> {
         ("", "PodTemplate") => Some("/template"),
         ("", "ReplicationController")
         | ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
+        // Removed from Kubernetes in 1.16, and still in old charts.
+        | ("extensions", "Deployment" | "ReplicaSet" | "DaemonSet")
         | ("batch", "Job")
         // OpenKruise's workloads, and the Rollout of Argo, have the shape of their models in `apps`.
         | ("apps.kruise.io", "CloneSet" | "StatefulSet" | "DaemonSet")
@@ -37,7 +39,9 @@ mod tests {
             ("apps/v1", "ReplicaSet", Some("/spec/template")),
             ("apps/v1", "StatefulSet", Some("/spec/template")),
             ("apps/v1", "DaemonSet", Some("/spec/template")),
+            ("extensions/v1beta1", "Deployment", Some("/spec/template")),
             ("batch/v1", "Job", Some("/spec/template")),
+            ("batch/v1beta1", "CronJob", Some("/spec/jobTemplate/spec/template")),
             ("batch/v1", "CronJob", Some("/spec/jobTemplate/spec/template")),
             ("batch.outrider.dev/v2", "CronJob", Some("/spec/jobTemplate/spec/template")),
             ("apps.kruise.io/v1alpha1", "CloneSet", Some("/spec/template")),

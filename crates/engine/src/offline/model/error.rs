@@ -42,6 +42,18 @@ pub enum Error {
         /// What the decoder found.
         error: serde_json::Error,
     },
+    /// An object with values of the wrong type.
+    #[error("{origin}: {kind} {name:?}: {faults}")]
+    WrongShape {
+        /// `file:line`.
+        origin: String,
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// Every fault with its path.
+        faults: String,
+    },
     /// A set that cannot be injected.
     #[error("{origin}: {error}")]
     Uncompilable {

@@ -62,8 +62,8 @@ pub struct Reading<'a> {
 /// # Errors
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
-    let Reading { exclusion, registry, .. } = reading;
-    let Sorted { namespaces, sets, mut warnings, mut errors, .. } = Sorted::of(manifests, reading);
+    let Reading { exclusion, registry, other_types, validate } = reading;
+    let Sorted { namespaces, sets, mut warnings, mut errors, .. } = Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, (_, labels)) in namespaces {
         known.insert(name, labels);
@@ -90,6 +90,28 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         return Err(Unusable { errors, warnings });
     }
     Ok(Loaded { snapshot, warnings, has_sets: !sets.is_empty() })
+}
+
+/// The namespaces among objects, with their labels; objects of other kinds are left out. `other_types` as in [`Reading`].
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn namespaces(
+    manifests: &[Manifest],
+    other_types: &[String],
+    validate: Validate,
+) -> Result<FoundNamespaces, Unusable> {
+    let Sorted { namespaces, warnings, errors, .. } = Sorted::of(manifests, other_types, validate);
+    if errors.is_empty() { Ok(FoundNamespaces { namespaces, warnings }) } else { Err(Unusable { errors, warnings }) }
+}
+
+/// Namespaces of manifests.
+#[derive(Debug)]
+pub struct FoundNamespaces {
+    /// By name, with the place that each came from, and its labels.
+    pub namespaces: BTreeMap<String, (String, BTreeMap<String, String>)>,
+    /// What a user should know. Each starts with `file:line`.
+    pub warnings: Vec<String>,
 }
 
 fn each<T>(

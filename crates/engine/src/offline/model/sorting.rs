@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::error::Error;
-use super::{Reading, Validate};
+use super::Validate;
 use crate::API_DOMAIN;
 use crate::nearest::nearest;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
@@ -22,7 +22,8 @@ pub struct Sorted<'m> {
     pub sets: BTreeMap<String, &'m Manifest>,
     pub warnings: Vec<String>,
     pub errors: Vec<Error>,
-    reading: Reading<'m>,
+    other_types: &'m [String],
+    validate: Validate,
 }
 
 /// Group of the kind of the same name whose fields ours has: its manifests may lie beside ours for as long as people move.
@@ -48,13 +49,14 @@ struct Labelled {
 
 impl<'m> Sorted<'m> {
     /// Takes all objects; kinds that nothing is decided by are left out.
-    pub fn of(manifests: &'m [Manifest], reading: Reading<'m>) -> Self {
+    pub fn of(manifests: &'m [Manifest], other_types: &'m [String], validate: Validate) -> Self {
         let mut sorted = Self {
             namespaces: BTreeMap::new(),
             sets: BTreeMap::new(),
             warnings: Vec::new(),
             errors: Vec::new(),
-            reading,
+            other_types,
+            validate,
         };
         for manifest in manifests {
             sorted.sort(manifest);
@@ -89,11 +91,11 @@ impl<'m> Sorted<'m> {
     /// A kind of ours that decides nothing here; but one that is mistyped would be missed.
     fn of_ours(&mut self, origin: &str, identity: Identity) {
         let written = format!("{} {}", identity.api_version, identity.kind);
-        if self.reading.other_types.contains(&written) {
+        if self.other_types.contains(&written) {
             return;
         }
         let set = format!("{API_VERSION} {KIND}");
-        let types = std::iter::once(&set).chain(self.reading.other_types).map(String::as_str);
+        let types = std::iter::once(&set).chain(self.other_types).map(String::as_str);
         let near = nearest(&written, types).map(str::to_owned);
         let (origin, Identity { api_version, kind, .. }) = (origin.to_owned(), identity);
         self.errors.push(Error::NoSuchKind { origin, api_version, kind, near });
@@ -102,7 +104,7 @@ impl<'m> Sorted<'m> {
     /// Takes note of fields that the API server would refuse, or drop. Returns whether the object is to be looked at further: what
     /// else is wrong with one that is refused may only follow from it, and kubectl says no more either.
     fn passes(&mut self, origin: &str, kind: &'static str, name: &str, unknown: Vec<String>) -> bool {
-        match self.reading.validate {
+        match self.validate {
             Validate::Strict => {
                 let passes = unknown.is_empty();
                 self.errors.extend(unknown.into_iter().map(|field| Error::UnknownField {
@@ -122,7 +124,7 @@ impl<'m> Sorted<'m> {
 
     /// How an unknown field is told of.
     fn word(&self) -> fn(&UnknownField<'static>) -> String {
-        match self.reading.validate {
+        match self.validate {
             Validate::Strict => ToString::to_string,
             Validate::Warn => UnknownField::warning,
         }
@@ -156,6 +158,12 @@ impl<'m> Sorted<'m> {
         if let Some(first) = self.namespaces.get(&name) {
             let first = first.0.clone();
             return self.errors.push(Error::Twice { origin, kind: NAMESPACE, name, first });
+        }
+        // The decoder names no path.
+        let faults = NAMESPACE_SHAPE.compared(&manifest.value).0;
+        if !faults.is_empty() {
+            let faults = faults.to_string();
+            return self.errors.push(Error::WrongShape { origin, kind: NAMESPACE, name, faults });
         }
         match LabelledObject::deserialize(&manifest.value) {
             Ok(object) => {

@@ -92,7 +92,8 @@ fn null_and_absent_and_empty_are_the_same() {
 
 #[test]
 fn a_pod_without_metadata_gets_the_metadata_it_needs() {
-    let spec = json!({"selector": {"matchLabels": null}, "namespaceSelector": {}});
+    let everywhere = json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "Exists"}]});
+    let spec = json!({"selector": {"matchLabels": null}, "namespaceSelector": everywhere});
     let world = World::from_objects(&[set("s", spec)]);
     for pod in [json!({}), json!({"metadata": null, "spec": null}), json!({"metadata": {}, "spec": {}})] {
         let reply = world.mutate(&pod);

@@ -3,6 +3,7 @@
 //! A validating webhook runs after defaulting and after the API server's own schema check. Offline there is no API server, so the
 //! schema is checked here as well. The object is read as it was sent and every fault is told at once.
 
+mod compiles;
 mod conflicts;
 mod names;
 mod node;
@@ -11,6 +12,7 @@ mod pod;
 mod selectors;
 mod shape;
 mod strategy;
+pub mod template;
 #[cfg(test)]
 mod tests;
 mod unserved;
@@ -22,7 +24,7 @@ use admission::{Findings, Reason, Request, Validating};
 use serde_json::Value;
 
 use self::node::Node;
-pub use self::shape::unknown_fields;
+pub use self::shape::{told, unknown_fields};
 use super::size::{MAX_VALUES, count_values};
 use crate::snapshot::Snapshot;
 
@@ -121,6 +123,15 @@ fn is_terminating(object: &Value, findings: &mut Findings) -> bool {
 
 /// Everything that is wrong. Unknown fields, which only this walk sees, become warnings.
 fn faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
+    let mut errors = named_faults(object, world, warnings);
+    if errors.is_empty() {
+        compiles::check(object, &mut errors);
+    }
+    errors
+}
+
+/// What the checks say that name each fault by its field.
+fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
     let (metadata, spec) = (Node::root(object, "metadata"), Node::root(object, "spec"));
     let mut errors = ErrorList::new();
     let values = count_values(spec.value);

@@ -31,7 +31,8 @@ pub fn unknown_fields(set: &Value, word: impl Fn(&UnknownField<'static>) -> Stri
     told(&SET.unknown_fields(set), word)
 }
 
-fn told<'s>(unknown: &[UnknownField<'s>], word: impl Fn(&UnknownField<'s>) -> String) -> Vec<String> {
+/// Unknown fields in words, and how many more there are.
+pub fn told<'s>(unknown: &[UnknownField<'s>], word: impl Fn(&UnknownField<'s>) -> String) -> Vec<String> {
     let (told, left_out) = unknown.split_at(unknown.len().min(UNKNOWN_FIELDS_TOLD));
     let mut words: Vec<String> = told.iter().map(word).collect();
     if !left_out.is_empty() {

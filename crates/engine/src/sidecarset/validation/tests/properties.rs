@@ -1,10 +1,13 @@
 //! Objects that nobody would write, and nearly those that somebody would.
 
 use admission::Findings;
+use admission::field::ErrorList;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+use serde_json::{Map, Value, json};
 
-use super::super::{create, update};
+use super::super::{compiles, create, named_faults, update};
 use super::{defaulted, named_set, with_container, world};
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::CompiledSet;
@@ -29,15 +32,90 @@ proptest! {
 
     /// What is accepted can be decoded by the watch, and compiled.
     #[test]
-    fn accepted_objects_compile(object in nearly_valid_set()) {
+    fn accepted_objects_compile(object in prop_oneof![nearly_valid_set(), combined_set()]) {
         let object = defaulted(&object);
         let mut findings = Findings::default();
         create(&object, &world(&[]), &mut findings);
         if findings.errors.is_empty() {
-            let set: SidecarSet = serde_json::from_value(object).unwrap();
+            let mut set: SidecarSet = serde_json::from_value(object).unwrap();
+            // As the API server does with generateName.
+            set.metadata.name.get_or_insert_with(|| "generated".to_owned());
             CompiledSet::compile(&set).unwrap();
         }
     }
+
+    /// The other checks name every fault by its field: the compiler, which has the last word, finds none of its own.
+    #[test]
+    fn compiler_finds_no_fault_that_validation_has_not_named(object in prop_oneof![nearly_valid_set(), combined_set()]) {
+        let object = defaulted(&object);
+        let named = named_faults(&object, &world(&[]), &mut Vec::new());
+        if named.is_empty() {
+            let mut found = ErrorList::new();
+            compiles::check(&object, &mut found);
+            prop_assert!(found.is_empty(), "{found}: {object}");
+        }
+    }
+}
+
+/// The sets that the properties are about are not all refused.
+#[test]
+fn combined_sets_are_accepted_and_refused() {
+    let mut runner = TestRunner::deterministic();
+    let (mut accepted, mut everywhere_in_a_namespace) = (0, 0);
+    for _ in 0..400 {
+        let object = defaulted(&combined_set().new_tree(&mut runner).unwrap().current());
+        if named_faults(&object, &world(&[]), &mut Vec::new()).is_empty() {
+            accepted += 1;
+            let spec = &object["spec"];
+            everywhere_in_a_namespace += usize::from(spec["selector"] == json!({}) && spec["namespace"] == "shop");
+        }
+    }
+    assert!((40..360).contains(&accepted) && everywhere_in_a_namespace > 0, "{accepted} {everywhere_in_a_namespace}");
+}
+
+fn optional(values: &'static [&'static str]) -> impl Strategy<Value = Option<Value>> {
+    let parsed = |text: &'static str| (!text.is_empty()).then(|| serde_json::from_str(text).unwrap());
+    proptest::sample::select(values).prop_map(parsed)
+}
+
+/// Sets of parts that are right each for itself, and not always beside each other.
+fn combined_set() -> impl Strategy<Value = Value> {
+    const SELECTORS: &[&str] = &[
+        "",
+        "{}",
+        r#"{"matchLabels": {}}"#,
+        r#"{"matchLabels": {"app": "web"}}"#,
+        r#"{"matchExpressions": [{"key": "app", "operator": "Exists"}]}"#,
+        r#"{"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]}"#,
+    ];
+    const CONTAINERS: &[&str] = &[
+        "",
+        "[]",
+        r#"[{"name": "a", "image": "a:1"}]"#,
+        r#"[{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]"#,
+        r#"[{"name": "c", "image": "c:1", "podInjectPolicy": "AfterAppContainer", "ports": [{"containerPort": 80}]}]"#,
+    ];
+    let fields = (
+        (optional(SELECTORS), optional(&["", r#""""#, r#""shop""#, r#""Shop""#]), optional(SELECTORS)),
+        (optional(CONTAINERS), optional(CONTAINERS), optional(&["", r#"[{"name": "v", "emptyDir": {}}]"#])),
+        (optional(&["", "-1", "5"]), optional(&["", r#"[{"name": "s"}]"#]), optional(&["", r#""set""#])),
+    );
+    fields.prop_map(|((selector, namespace, namespaces), (containers, inits, volumes), (order, secrets, name))| {
+        let spec = [
+            ("selector", selector),
+            ("namespace", namespace),
+            ("namespaceSelector", namespaces),
+            ("containers", containers),
+            ("initContainers", inits),
+            ("volumes", volumes),
+            ("order", order),
+            ("imagePullSecrets", secrets),
+        ];
+        let spec: Map<String, Value> =
+            spec.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?))).collect();
+        let metadata = name.map_or_else(|| json!({"generateName": "set-"}), |name| json!({"name": name}));
+        json!({"apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "metadata": metadata, "spec": spec})
+    })
 }
 
 /// A valid set with one field, of the spec or of a container or volume, replaced by anything.

@@ -1,0 +1,102 @@
+//! What changes in a file, in the file's own layout, so that `patch -p0` applies it.
+//!
+//! Objects are printed anew, and a file is rarely laid out like that. The change of the printed objects is merged into the text of the
+//! file; where that leaves what was to come out, the file's own lines are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use diffy::{DiffOptions, Line, Patch};
+
+use super::inject::Rendered;
+use crate::cli::diff::unified;
+use engine::yaml;
+
+/// Lines of a file that are compared: the time grows with the square of what differs.
+const MAX_LINES: usize = 5_000;
+
+/// The change of a file that all these objects are from; `None` where it cannot be told in the file's own lines.
+pub fn of_file(file: &str, objects: &[&Rendered]) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    if text.lines().count() > MAX_LINES {
+        return None;
+    }
+    let print = |value: fn(&Rendered) -> &serde_json::Value| {
+        yaml::write_documents(&objects.iter().map(|rendered| value(rendered).clone()).collect::<Vec<_>>())
+    };
+    let (before, after) = (print(|rendered| &rendered.before), print(|rendered| &rendered.after));
+    let merged = merge(&before, &text, &after)?;
+    let read = yaml::read(&merged).ok()?;
+    let is_right =
+        read.len() == objects.len() && read.iter().zip(objects).all(|(read, object)| read.value == object.after);
+    is_right.then(|| unified(&text, &merged, file, file))
+}
+
+/// Makes in `text` the change from `before` to `after`. What is added goes behind the line that it stands behind in `before`, or in front
+/// of the one that follows, whichever the text has.
+fn merge(before: &str, text: &str, after: &str) -> Option<String> {
+    let places = places(before, text);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut added: BTreeMap<usize, String> = BTreeMap::new();
+    let mut removed = BTreeSet::new();
+    let mut at: usize = 0;
+    for line in whole(before, after).hunks().iter().flat_map(diffy::Hunk::lines) {
+        match line {
+            Line::Context(_) => at = at.checked_add(1)?,
+            Line::Delete(_) => {
+                removed.insert((*places.get(at)?)?);
+                at = at.checked_add(1)?;
+            }
+            Line::Insert(line) => {
+                let behind = at.checked_sub(1).and_then(|at| *places.get(at)?).and_then(|place| place.checked_add(1));
+                let in_front = if at == places.len() { Some(lines.len()) } else { *places.get(at)? };
+                added.entry(behind.or(in_front)?).or_default().push_str(line);
+            }
+        }
+    }
+    let mut merged = String::with_capacity(text.len().saturating_add(after.len()));
+    for (index, line) in lines.iter().enumerate() {
+        merged.push_str(added.get(&index).map_or("", String::as_str));
+        if !removed.contains(&index) {
+            merged.push_str(line);
+        }
+    }
+    if let Some(last) = added.get(&lines.len()) {
+        if !merged.is_empty() && !merged.ends_with('\n') {
+            merged.push('\n');
+        }
+        merged.push_str(last);
+    }
+    Some(merged)
+}
+
+/// For each line of `before`, where it is in `text`.
+fn places(before: &str, text: &str) -> Vec<Option<usize>> {
+    let (mut places, mut at) = (Vec::new(), 0_usize);
+    if before == text {
+        return (0..before.lines().count()).map(Some).collect();
+    }
+    for line in whole(before, text).hunks().iter().flat_map(diffy::Hunk::lines) {
+        match line {
+            Line::Context(_) => {
+                places.push(Some(at));
+                at = at.saturating_add(1);
+            }
+            Line::Delete(_) => places.push(None),
+            Line::Insert(_) => at = at.saturating_add(1),
+        }
+    }
+    places
+}
+
+/// The change with every line of both texts.
+fn whole<'t>(before: &'t str, after: &'t str) -> Patch<'t, str> {
+    let mut options = DiffOptions::new();
+    options.set_context_len(before.len());
+    options.create_patch(before, after)
+}
+
+/// The file of a source, which is `file:line`.
+pub fn file_of(rendered: &Rendered) -> &str {
+    rendered.source.rsplit_once(':').map_or(rendered.source.as_str(), |(file, _)| file)
+}

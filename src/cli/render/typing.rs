@@ -1,0 +1,166 @@
+//! Typing errors in what is rendered. A sidecar in the pod hides them: a pod whose `containers` are misspelt has one container
+//! after all, and only the API server, or nobody, says what became of the others.
+
+use std::sync::LazyLock;
+
+use admission::field::{Path, quote};
+use k8s_openapi::Resource;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Container, Pod, PodTemplate, ReplicationController};
+use k8s_openapi::schemars::JsonSchema;
+use serde_json::Value;
+
+use super::templates::{Found, Template};
+use crate::manifest::Identity;
+use crate::standalone::Validate;
+use engine::pod::select::SKIP_ANNOTATION;
+use engine::shape::{Shape, UnknownField};
+use engine::sidecarset::validation::{template, told};
+use engine::snapshot::EXCLUDE_LABEL;
+
+/// Faults that are told one by one.
+const FAULTS_TOLD: usize = 20;
+
+/// What is wrong with an object as it is written.
+#[derive(Default)]
+pub struct Typing {
+    /// Fields of a kind of Kubernetes that it does not have: an API server refuses them, as kubectl sends them.
+    pub unknown: Vec<String>,
+    /// Everything else, and unknown fields where they are not to be errors.
+    pub warnings: Vec<String>,
+}
+
+/// The kinds whose every field is known.
+static KINDS: LazyLock<Vec<(&str, &str, Shape)>> = LazyLock::new(|| {
+    fn kind<K: Resource + JsonSchema>() -> (&'static str, &'static str, Shape) {
+        (K::API_VERSION, K::KIND, Shape::of_type::<K>())
+    }
+    vec![
+        kind::<Pod>(),
+        kind::<PodTemplate>(),
+        kind::<ReplicationController>(),
+        kind::<Deployment>(),
+        kind::<ReplicaSet>(),
+        kind::<StatefulSet>(),
+        kind::<DaemonSet>(),
+        kind::<Job>(),
+        kind::<CronJob>(),
+    ]
+});
+
+static CONTAINER: LazyLock<Shape> = LazyLock::new(Shape::of_type::<Container>);
+
+/// Looks for typing errors in an object. `after` is the object with what was added to it.
+pub fn check(identity: &Identity, object: &Value, after: &Value, found: &Found, validate: Validate) -> Typing {
+    let mut typing = fields(identity, object, found, validate);
+    for template in &found.templates {
+        let at = template.spec_path();
+        let Some(spec) = object.pointer(&format!("{}/spec", template.pointer)) else {
+            typing.warnings.extend((!found.by_shape).then(|| format!("{at}: Required value")));
+            continue;
+        };
+        let others = volumes(after.pointer(&format!("{}/spec", template.pointer)), "/volumes", "/name").chain(volumes(
+            object.get("spec"),
+            "/volumeClaimTemplates",
+            "/metadata/name",
+        ));
+        let faults = template::faults(spec, &at, others, !found.by_shape);
+        let left_out = faults.len().saturating_sub(FAULTS_TOLD);
+        typing.warnings.extend(faults.into_iter().take(FAULTS_TOLD).map(|error| error.to_string()));
+        if left_out > 0 {
+            typing.warnings.push(format!("{left_out} more errors in {at} are not listed"));
+        }
+        misplaced(object, template, &identity.kind, &mut typing.warnings);
+    }
+    typing
+}
+
+fn fields(identity: &Identity, object: &Value, found: &Found, validate: Validate) -> Typing {
+    let known =
+        KINDS.iter().find(|(api_version, kind, _)| (*api_version, *kind) == (&identity.api_version, &identity.kind));
+    if let Some((_, _, shape)) = known {
+        let (errors, unknown) = shape.compared(object);
+        let mut warnings: Vec<String> = errors.into_iter().take(FAULTS_TOLD).map(|error| error.to_string()).collect();
+        return match validate {
+            Validate::Strict => Typing { unknown: told(&unknown, ToString::to_string), warnings },
+            Validate::Warn => {
+                warnings.extend(told(&unknown, UnknownField::warning));
+                Typing { unknown: Vec::new(), warnings }
+            }
+        };
+    }
+    // Of another kind only the containers have fields that are known: a template may hold more than a pod has.
+    let (mut errors, mut unknown) = (admission::field::ErrorList::new(), Vec::new());
+    for template in &found.templates {
+        for list in ["initContainers", "containers"] {
+            let items = object.pointer(&format!("{}/spec/{list}", template.pointer)).and_then(Value::as_array);
+            for (index, item) in items.into_iter().flatten().enumerate() {
+                CONTAINER.check(item, &template.spec_path().child(list).index(index), &mut errors, &mut unknown);
+            }
+        }
+    }
+    let mut warnings: Vec<String> = errors.into_iter().take(FAULTS_TOLD).map(|error| error.to_string()).collect();
+    warnings.extend(told(&unknown, ToString::to_string));
+    Typing { unknown: Vec::new(), warnings }
+}
+
+fn volumes<'v>(of: Option<&'v Value>, list: &str, name: &'static str) -> impl Iterator<Item = &'v str> {
+    let list = of.and_then(|value| value.pointer(list)).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(move |volume| volume.pointer(name)?.as_str())
+}
+
+impl Template {
+    fn spec_path(&self) -> Path {
+        self.path.as_ref().map_or_else(|| Path::new("spec"), |path| path.child("spec"))
+    }
+
+    /// The metadata of the pods.
+    fn metadata_path(&self) -> Path {
+        self.path.as_ref().map_or_else(|| Path::new("metadata"), |path| path.child("metadata"))
+    }
+}
+
+/// What pods say about injection, where it is not read: on the object around the template, or as a label.
+fn misplaced(object: &Value, template: &Template, kind: &str, warnings: &mut Vec<String>) {
+    let annotations = template.metadata_path().child("annotations").key(SKIP_ANNOTATION);
+    let has = |at: &str, list: &str, key: &str| {
+        let metadata = object.pointer(&format!("{at}/metadata/{list}")).and_then(Value::as_object);
+        metadata.is_some_and(|entries| entries.contains_key(key))
+    };
+    let pod = template.pointer.as_str();
+    let (mut around, mut place) = (vec![("", "metadata".to_owned())], String::new());
+    let mut end = 0;
+    for step in pod.split('/').skip(1) {
+        end += 1 + step.len();
+        if let Some(at) = pod.get(..end).filter(|at| *at != pod) {
+            place = if place.is_empty() { step.to_owned() } else { format!("{place}.{step}") };
+            around.push((at, format!("{place}.metadata")));
+        }
+    }
+    if !pod.is_empty() && !has(pod, "annotations", SKIP_ANNOTATION) {
+        for (at, place) in &around {
+            if has(at, "annotations", SKIP_ANNOTATION) {
+                warnings.push(format!(
+                    "{place}.annotations[{SKIP_ANNOTATION}] is not read there, and the pods of the {kind} do not opt out: write it as \
+                     {annotations}"
+                ));
+            }
+        }
+    }
+    let places = around.iter().map(|(at, _)| *at).chain((!pod.is_empty()).then_some(pod));
+    for at in places {
+        if has(at, "labels", SKIP_ANNOTATION) {
+            warnings.push(format!(
+                "{} is an annotation, and is not read as a label: write it as {annotations}",
+                quote(SKIP_ANNOTATION)
+            ));
+        }
+        if has(at, "labels", EXCLUDE_LABEL) || has(at, "annotations", EXCLUDE_LABEL) {
+            warnings.push(format!(
+                "{} is a label of namespaces, and is not read here: to leave out one pod, write {annotations}: \"true\"",
+                quote(EXCLUDE_LABEL)
+            ));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Definitions of anybody, as far as they are examined. Their schemas are long.
+
+use std::marker::PhantomData;
+
+use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+
+use crate::watch::resource_of_kind;
+
+/// A definition.
+pub type Definition = WithoutSchema<CustomResourceDefinition>;
+
+/// A definition of which the schemas are not decoded. `K` is its kind.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(bound = "")]
+pub struct WithoutSchema<K> {
+    /// Metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// What is read of the spec.
+    pub spec: Option<DefinitionSpec>,
+    #[serde(skip)]
+    kind: PhantomData<fn() -> K>,
+}
+
+resource_of_kind!(WithoutSchema<K>);
+
+/// Who converts its objects.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct DefinitionSpec {
+    /// How objects are converted.
+    pub conversion: Option<Conversion>,
+}
+
+/// How objects are converted.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Conversion {
+    /// `None` or `Webhook`.
+    pub strategy: String,
+    /// With `Webhook`, which.
+    pub webhook: Option<Converter>,
+}
+
+/// A converter.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Converter {
+    /// Where it is. The type of `apiextensions.k8s.io` has the same fields as that of admission.
+    pub client_config: Option<WebhookClientConfig>,
+}

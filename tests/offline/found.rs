@@ -1,0 +1,320 @@
+//! What a first day and public reports found wrong in `outrider render`; `tests/found.md` has the numbers.
+
+use std::process::Command;
+
+use admission::patch::apply;
+use clap::{CommandFactory as _, Parser as _};
+use engine::yaml;
+use outrider::cli::Cli;
+use outrider::cli::streams::Outcome;
+use serde_json::Value;
+
+use crate::golden;
+use crate::run::{Ran, outrider};
+
+const INPUT: &str = "tests/offline/input/found";
+const POD: &str =
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n";
+
+fn render(set: &str, more: &[&str], stdin: &str) -> Ran {
+    outrider(&[&["render", "--manifests", &format!("{INPUT}/{set}")], more].concat(), stdin)
+}
+
+fn values(text: &str) -> Vec<Value> {
+    yaml::read(text).unwrap().into_iter().map(|document| document.value).collect()
+}
+
+/// Pods of the output that have the sidecar.
+fn injected(ran: &Ran) -> usize {
+    ran.stdout.matches("name: log-agent\n").count()
+}
+
+fn namespace(metadata: &str) -> String {
+    format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop{metadata}}}\n")
+}
+
+#[test]
+fn namespaces_among_the_rendered_documents_count_in_any_order() {
+    let labelled = namespace(", labels: {inject: 'yes'}");
+    for stream in [format!("{labelled}---\n{POD}"), format!("{POD}---\n{labelled}")] {
+        let ran = render("labelled-set.yaml", &["--warnings-as-errors", "-f", "-"], &stream);
+        assert_eq!((ran.outcome, injected(&ran), ran.stderr.as_str()), (Outcome::Fine, 1, ""), "{stream}");
+    }
+    let list =
+        format!("{{apiVersion: v1, kind: List, items: {}}}", Value::from(values(&format!("{POD}---\n{labelled}"))));
+    assert_eq!(injected(&render("labelled-set.yaml", &["-f", "-"], &list)), 1);
+}
+
+#[test]
+fn namespaces_among_the_rendered_documents_keep_pods_out() {
+    for (metadata, said) in [
+        (", labels: {inject: 'no'}", "no set that selects its labels is for namespace"),
+        (", labels: {inject: 'yes', outrider.dev/exclude: ''}", "pods of namespace \"shop\" are left alone"),
+    ] {
+        let ran = render("labelled-set.yaml", &["-f", "-"], &format!("{POD}---\n{}", namespace(metadata)));
+        assert_eq!((ran.outcome, injected(&ran)), (Outcome::Fine, 0));
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_rendered_namespace_counts_more_than_one_among_the_manifests() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("namespace.yaml");
+    std::fs::write(&path, namespace(", labels: {inject: 'no'}")).unwrap();
+    let arguments = ["--manifests", path.to_str().unwrap(), "-f", "-"];
+    let ran = render("labelled-set.yaml", &arguments, &format!("{POD}---\n{}", namespace(", labels: {inject: 'yes'}")));
+    assert_eq!(injected(&ran), 1);
+    assert_eq!(ran.stderr, "stdin:6: note: Namespace shop has other labels than among --manifests, and these count\n");
+}
+
+#[test]
+fn rendered_namespaces_are_checked_as_those_among_the_manifests() {
+    let twice = format!("{}---\n{}", namespace(""), namespace(""));
+    assert_eq!(render("labelled-set.yaml", &["-f", "-"], &twice).outcome, Outcome::Fine);
+    for (stream, said) in [
+        (namespace(", label: {a: b}"), "unknown field \"metadata.label\" (did you mean \"labels\"?)"),
+        (namespace(", labels: {a: 5}"), "must be a string; put it in quotes"),
+        (format!("{}---\n{}", namespace(""), namespace(", labels: {a: b}")), "Namespace \"shop\" is there twice"),
+    ] {
+        let ran = render("labelled-set.yaml", &["-f", "-"], &stream);
+        assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::BadInput, ""), "{stream}");
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_unknown_namespace_names_what_to_give() {
+    let ran = render("labelled-set.yaml", &["-f", "-"], POD);
+    assert!(ran.stderr.contains("Give the Namespace with its labels among the manifests"), "{}", ran.stderr);
+}
+
+#[test]
+fn every_kind_with_pod_templates_is_injected() {
+    let ran = render("set.yaml", &["-f", &format!("{INPUT}/kinds.yaml")], "");
+    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    // Every object once, and RayCluster twice.
+    assert_eq!((values(&ran.stdout).len(), injected(&ran)), (12, 13), "{}", ran.stdout);
+    golden::assert("render/kinds-by-shape.txt", &format!("---- stderr\n{}", ran.stderr));
+    let again = render("set.yaml", &["-f", "-", "-o", "diff"], &ran.stdout);
+    assert_eq!(again.stdout, "", "rendering again changes nothing");
+}
+
+#[test]
+fn what_is_not_looked_into_is_a_warning() {
+    let container = "{name: main, image: nginx}";
+    for (spec, said) in [
+        (
+            format!("templates: [{{name: t, container: {container}}}]"),
+            "spec.templates[0].container is in no pod template",
+        ),
+        (
+            "podTemplate: {spec: {containers: [{name: main}]}}".to_owned(),
+            "no container of spec.podTemplate has an image",
+        ),
+        (
+            format!(
+                "template: {{metadata: {{labels: {{team: a}}}}, spec: {{volumes: {{a: b}}, containers: [{container}]}}}}"
+            ),
+            "the template is not looked into, as it is no pod's",
+        ),
+    ] {
+        let object = format!("apiVersion: example.com/v1\nkind: Flow\nmetadata: {{name: f}}\nspec: {{{spec}}}\n");
+        let ran = render("set.yaml", &["-f", "-"], &object);
+        assert_eq!((ran.outcome, injected(&ran)), (Outcome::Fine, 0), "{spec}");
+        assert!(ran.stderr.contains(&format!("warning: Flow default/f: {said}")), "{}", ran.stderr);
+        let ran = render("set.yaml", &["-f", "-", "--warnings-as-errors"], &object);
+        assert_eq!(ran.outcome, Outcome::Refused, "{spec}");
+    }
+}
+
+#[test]
+fn typing_errors_in_workloads_are_warnings() {
+    let arguments = ["-f", &format!("{INPUT}/typing.yaml")];
+    let ran = render("set.yaml", &arguments, "");
+    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    golden::assert("render/typing-warn.txt", &format!("---- stderr\n{}", ran.stderr));
+    for said in ["did you mean \"containers\"", "containers[0].image: Required", "64MB", "outrider.dev/skip"] {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+    assert_eq!(render("set.yaml", &[&arguments[..], &["--validate=warn"]].concat(), "").stderr, ran.stderr);
+    let ran = render("set.yaml", &[&arguments[..], &["--warnings-as-errors"]].concat(), "");
+    assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::Refused, ""));
+}
+
+#[test]
+fn unknown_fields_of_built_in_kinds_are_errors_when_strict() {
+    let ran = render("set.yaml", &["--validate=strict", "-f", &format!("{INPUT}/typing.yaml")], "");
+    assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::BadInput, ""));
+    let errors: Vec<&str> = ran.stderr.lines().filter(|line| line.contains(": error: ")).collect();
+    assert_eq!(errors.len(), 1, "{}", ran.stderr);
+    assert!(
+        errors[0].ends_with("error: Deployment default/misspelt: unknown field \"spec.template.spec.container\" (did you mean \"containers\"?)"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn right_workloads_and_a_rollout_with_workload_ref_are_no_warning() {
+    let arguments = ["--validate=strict", "--warnings-as-errors", "-f", &format!("{INPUT}/right.yaml")];
+    let ran = render("set.yaml", &arguments, "");
+    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(
+        lines.len() == 1 && lines[0].contains("note: Rollout default/elsewhere: its pods are made from"),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_set_for_every_pod_of_one_namespace_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set.yaml");
+    let set = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: log}\n\
+               spec: {selector: {}, namespace: shop, containers: [{name: log-agent, image: i}]}\n";
+    std::fs::write(&path, set).unwrap();
+    let other = POD.replace("shop", "other");
+    let ran = outrider(&["render", "--manifests", path.to_str().unwrap(), "-f", "-"], &format!("{POD}---\n{other}"));
+    assert_eq!((ran.outcome, injected(&ran)), (Outcome::Fine, 1), "{}", ran.stderr);
+}
+
+#[test]
+fn patches_are_those_of_a_kustomization() {
+    let ran = render("set.yaml", &["-o", "patch", "-f", &format!("{INPUT}/kinds.yaml")], "");
+    let kustomization = values(&ran.stdout).remove(0);
+    let patches = kustomization["patches"].as_array().unwrap();
+    assert_eq!(patches.len(), 12);
+    let mut ray = values(&std::fs::read_to_string(format!("{INPUT}/kinds.yaml")).unwrap())
+        .into_iter()
+        .find(|object| object["kind"] == "RayCluster")
+        .unwrap();
+    let of_ray = patches.iter().find(|patch| patch["target"]["kind"] == "RayCluster").unwrap();
+    assert_eq!(
+        of_ray["target"],
+        serde_json::json!({"group": "ray.io", "version": "v1", "kind": "RayCluster", "name": "ray"})
+    );
+    let operations = values(of_ray["patch"].as_str().unwrap()).remove(0);
+    apply(&mut ray, operations.to_string().as_bytes()).unwrap();
+    assert_eq!(ray["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["name"], "log-agent");
+    assert_eq!(ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["name"], "log-agent");
+}
+
+#[test]
+fn a_patch_that_kustomize_cannot_take_is_a_warning() {
+    let pod = POD.replace("name: p, namespace: shop", "generateName: p-, labels: {team: a}");
+    let ran = render("set.yaml", &["-o", "patch", "-f", "-"], &pod);
+    assert!(ran.stderr.contains("kustomize finds no object without a name"), "{}", ran.stderr);
+    assert_eq!(render("set.yaml", &["-o", "patch", "-f", "-", "--warnings-as-errors"], &pod).outcome, Outcome::Refused);
+    assert_eq!(render("set.yaml", &["-f", "-", "--warnings-as-errors"], &pod).outcome, Outcome::Fine);
+}
+
+#[test]
+fn words_that_yaml_takes_for_something_else_are_named_with_their_path() {
+    let ran = render("set.yaml", &["-f", "-"], "apiVersion: v1\nkind: Pod\nmetadata: {name: n}\n");
+    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert!(ran.stderr.contains("metadata.name must be a string, found a boolean: put it in quotes"), "{}", ran.stderr);
+    let namespace = namespace(", labels: {inject: n}");
+    let ran = render("labelled-set.yaml", &["-f", "-"], &namespace);
+    assert!(
+        ran.stderr.contains("metadata.labels[inject]: Invalid value: false: must be a string; put it in quotes"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_helm_template_is_named_as_one() {
+    let ran = render("set.yaml", &["-f", "-"], "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n");
+    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert!(ran.stderr.contains("it looks like a Helm template: run `helm template` first"), "{}", ran.stderr);
+    assert!(!render("set.yaml", &["-f", "-"], "a: [").stderr.contains("Helm"));
+}
+
+#[test]
+fn a_namespace_that_cannot_be_is_refused() {
+    for arguments in [
+        &["render", "--manifests", "m", "-f", "f", "-n", "Shop"][..],
+        &["verify", "-n", "a b"],
+        &["doctor", "--namespace", ""],
+        &["manifests", "--namespace", "a_b"],
+        &["serve", "--namespace", "a."],
+    ] {
+        let refused = Cli::try_parse_from(["outrider"].iter().chain(arguments)).unwrap_err().to_string();
+        assert!(refused.contains("RFC 1123") || refused.contains("a value is required"), "{arguments:?}: {refused}");
+    }
+}
+
+#[test]
+fn flags_of_serve_and_manifests_are_below_what_they_are_about() {
+    let heading = |command: &str, flag: &str| {
+        let cli = Cli::command();
+        let command = cli.find_subcommand(command).unwrap();
+        let flag = command.get_arguments().find(|argument| argument.get_long() == Some(flag)).unwrap();
+        flag.get_help_heading().map(str::to_owned)
+    };
+    for (command, flag, expected) in [
+        ("serve", "drain-delay", None),
+        ("serve", "excluded-namespaces", None),
+        ("serve", "validate", None),
+        ("serve", "log-level", Some("Logging")),
+        ("manifests", "output-dir", None),
+        ("manifests", "enable-kinds", Some("Kinds")),
+        ("manifests", "deployment-name", Some("Webhooks")),
+    ] {
+        assert_eq!(heading(command, flag).as_deref(), expected, "{command} --{flag}");
+    }
+}
+
+#[test]
+fn unknown_fields_of_the_configuration_file_are_refused_as_those_of_sets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    let text =
+        "apiVersion: config.outrider.dev/v2\nkind: ProjectConfig\nmetrics: {bindAdress: ':1'}\nwebhook: {tls: x}\n";
+    std::fs::write(&path, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    // Where it may start it ends all the same, as there are no manifests to read.
+    command.args(["serve", "--standalone", "--manifests", "/nowhere", "--config"]).arg(&path);
+    let strict = command.output().unwrap();
+    let said = String::from_utf8(strict.stderr).unwrap();
+    assert_eq!(strict.status.code(), Some(2), "{said}");
+    for field in ["unknown field \"metrics.bindAdress\"", "unknown field \"webhook.tls\"", "--validate=warn"] {
+        assert!(said.contains(field), "{said}");
+    }
+    let lenient = command.arg("--validate=warn").output().unwrap();
+    let said = String::from_utf8(lenient.stderr).unwrap();
+    assert!(said.contains("metrics.bindAdress") && said.contains("/nowhere"), "{said}");
+}
+
+#[test]
+fn a_diff_is_applied_by_patch() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.yaml");
+    let text = "# The shop.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  \
+                name: web\nspec:\n  selector:\n    matchLabels:\n      team: a\n  template:\n    metadata:\n      labels:\n        \
+                team: a # selected\n    spec:\n      containers:\n      - name: app\n        image: nginx\n";
+    std::fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    let diff = render("set.yaml", &["-f", path, "-o", "diff"], "");
+    assert_eq!((diff.outcome, diff.stderr.as_str()), (Outcome::Fine, ""));
+    assert!(
+        diff.stdout.starts_with(&format!("--- {path}\n+++ {path}\n")) && !diff.stdout.contains("-#"),
+        "{}",
+        diff.stdout
+    );
+    let expected = values(&render("set.yaml", &["-f", path], "").stdout);
+    let change = folder.path().join("change.diff");
+    std::fs::write(&change, &diff.stdout).unwrap();
+    let patched = Command::new("patch").args(["-p0", "-i"]).arg(&change).current_dir("/").output().unwrap();
+    assert!(patched.status.success(), "{patched:?}");
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(after.starts_with("# The shop.") && after.contains("# selected"), "{after}");
+    assert_eq!(values(&after), expected);
+}
+
+#[test]
+fn a_diff_that_patch_does_not_apply_says_so() {
+    let ran = render("set.yaml", &["-f", &format!("{INPUT}/kinds.yaml"), "-o", "diff"], "");
+    assert!(ran.stderr.contains("kinds.yaml is laid out otherwise than what is printed"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("+++"), "{}", ran.stdout);
+}

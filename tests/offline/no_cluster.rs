@@ -1,0 +1,78 @@
+//! Commands that ask a cluster, where none answers.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const COMMANDS: [&[&str]; 6] = [
+    &["doctor"],
+    &["doctor", "-o", "json"],
+    &["verify", "--timeout", "1s"],
+    &["break-glass"],
+    &["break-glass", "--undo", "--dry-run"],
+    &["uninstall", "--dry-run"],
+];
+
+fn outrider(arguments: &[&str], kubeconfig: &Path, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    command.args(arguments).env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST");
+    if !kubeconfig.as_os_str().is_empty() {
+        command.arg("--kubeconfig").arg(kubeconfig);
+    }
+    command.envs(variables.iter().copied()).output().unwrap()
+}
+
+fn kubeconfig(folder: &Path, server: &str) -> std::path::PathBuf {
+    let path = folder.join("config");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+         clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn assert_cannot_tell(output: &Output, arguments: &[&str], expected: &[&str]) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert_eq!(output.stdout, b"", "{arguments:?}");
+    for text in expected {
+        assert!(stderr.contains(text), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn an_api_server_that_cannot_be_reached_is_named_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody listens there any more.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = format!("http://{nobody}");
+    let path = kubeconfig(folder.path(), &server);
+    let place = format!("the API server at {server} (kubeconfig {}) cannot be reached", path.display());
+    for arguments in COMMANDS {
+        assert_cannot_tell(&outrider(arguments, &path, &[]), arguments, &[&place, "Connection refused"]);
+    }
+    let variable = path.display().to_string();
+    let output = outrider(&["verify"], Path::new(""), &[("KUBECONFIG", &variable)]);
+    assert_cannot_tell(&output, &["KUBECONFIG"], &[&server, &format!("kubeconfig KUBECONFIG={variable}")]);
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_used_is_named_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    let broken = folder.path().join("broken");
+    std::fs::write(&broken, "current-context: [").unwrap();
+    for arguments in COMMANDS {
+        for path in [&missing, &broken] {
+            let named = format!("kubeconfig {} cannot be used", path.display());
+            assert_cannot_tell(&outrider(arguments, path, &[]), arguments, &[&named]);
+            let variable = path.display().to_string();
+            let output = outrider(arguments, Path::new(""), &[("KUBECONFIG", &variable)]);
+            assert_cannot_tell(&output, arguments, &["no API server found", &format!("KUBECONFIG={variable}")]);
+        }
+        let home = folder.path().display().to_string();
+        let output = outrider(arguments, Path::new(""), &[("HOME", &home)]);
+        assert_cannot_tell(&output, arguments, &[&format!("{home}/.kube/config")]);
+    }
+}
