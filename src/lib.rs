@@ -24,6 +24,7 @@ pub mod registry;
 pub mod server;
 pub mod sidecarset;
 pub mod standalone;
+mod validate;
 mod visible;
 pub mod watch;
 pub mod workshop;

@@ -1,12 +1,12 @@
 //! The read model without a cluster, from files, and what changes when the files change.
 
+pub use crate::validate::Validate;
 pub use engine::offline::model::{Error, FoundNamespaces, Unusable};
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use admission::Registry;
-use clap::ValueEnum;
 use engine::offline::model::{self, Reading};
 use engine::sidecarset::api::API_VERSION;
 use engine::snapshot::{Exclusion, Snapshot};
@@ -23,25 +23,6 @@ static WORKSHOP_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| {
     }
     types
 });
-
-/// What is done about fields that nobody knows, as kubectl's flag of that name has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Validate {
-    /// An unknown field is an error.
-    #[default]
-    Strict,
-    /// An unknown field is a warning: it may be newer than this build.
-    Warn,
-}
-
-impl From<Validate> for model::Validate {
-    fn from(validate: Validate) -> Self {
-        match validate {
-            Validate::Strict => Self::Strict,
-            Validate::Warn => Self::Warn,
-        }
-    }
-}
 
 /// A read model from files.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ pub use self::check::{Checked, MOST_WORKERS, check};
 pub use self::duration::{GoDuration, StopBudget};
 pub use self::field::{FIELDS, Field, Form};
 pub use self::project_config::{ControllerConfig, Health, LeaderElection, Metrics, ProjectConfig, Spec, Webhook};
-use crate::standalone::Validate;
+use crate::validate::Validate;
 use engine::yaml;
 
 /// API group.

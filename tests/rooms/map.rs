@@ -2,11 +2,13 @@
 
 use crate::PAGE;
 
-/// A module with a row in the table.
+/// A module with a row in the table, or several that belong together.
 #[derive(Debug)]
 pub struct Room {
-    /// Its path in the crate.
+    /// The path of the first in the crate, by which others may import all of them.
     pub name: String,
+    /// The paths of all.
+    modules: Vec<String>,
     /// Other rooms that it may import.
     pub may_import: Vec<String>,
 }
@@ -27,8 +29,8 @@ impl Map {
         let rooms: Vec<Room> = rows
             .map(|row| {
                 let columns: Vec<&str> = row.trim_matches('|').split('|').collect();
-                let name = codes(columns[0]).remove(0);
-                Room { name, may_import: codes(columns.last().unwrap()) }
+                let modules = codes(columns[0]);
+                Room { name: modules[0].clone(), modules, may_import: codes(columns.last().unwrap()) }
             })
             .collect();
         assert!(!rooms.is_empty(), "{PAGE}: no rooms under {heading:?}");
@@ -37,11 +39,12 @@ impl Map {
 
     /// The room that a path is in: the one with the longest name that the path begins with.
     pub fn room(&self, path: &[String]) -> Option<&Room> {
-        let is_in = |room: &&Room| {
+        let is_in = |module: &String| {
             let mut parts = path.iter();
-            room.name.split("::").all(|name| parts.next().is_some_and(|part| part == name))
+            module.split("::").all(|name| parts.next().is_some_and(|part| part == name))
         };
-        self.rooms.iter().filter(is_in).max_by_key(|room| room.name.len())
+        let length = |room: &Room| room.modules.iter().filter(|module| is_in(module)).map(String::len).max();
+        self.rooms.iter().filter(|room| length(room).is_some()).max_by_key(|room| length(room))
     }
 
     /// What is wrong with the map itself: two rows of one room, or an arrow that goes up.

@@ -19,7 +19,7 @@ mod nearest;
 pub mod offline;
 pub mod pod;
 pub mod reasons;
-mod shape;
+pub mod shape;
 pub mod sidecarset;
 pub mod snapshot;
 #[cfg(test)]

@@ -17,20 +17,29 @@ pub const SCHEMAS: &str = include_str!("schemas.json");
 /// What a value may look like.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
+    /// Whatever it is.
     Anything,
+    /// A string.
     Text,
     /// A string out of a closed vocabulary.
     Word(Vec<String>),
+    /// True or false.
     Flag,
+    /// A whole number of 32 bits.
     Int32,
+    /// A whole number of 64 bits.
     Int64,
+    /// A number.
     Number,
     /// A number or a string: a quantity, a port, a percentage.
     NumberOrText,
+    /// A list of items of one shape.
     List(Box<Self>),
     /// Any keys, values of one shape.
     Map(Box<Self>),
+    /// An object with fields of its own.
     Object {
+        /// The fields, by name.
         fields: BTreeMap<String, Self>,
         /// The API server keeps fields that it does not know.
         is_open: bool,

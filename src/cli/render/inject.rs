@@ -9,7 +9,7 @@ use super::unchanged::why;
 use crate::cli::offline::World;
 use crate::cli::streams::Outcome;
 use crate::manifest::{Identity, Manifest, identity};
-use crate::standalone::Validate;
+use crate::validate::Validate;
 use engine::offline::admit::{self, Admitted, Creation, Patch};
 
 /// An object of the output.

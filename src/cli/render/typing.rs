@@ -9,11 +9,12 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Container, Pod, PodTemplate, ReplicationController};
 use k8s_openapi::schemars::JsonSchema;
+use k8s_openapi::schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::templates::{Found, Template};
 use crate::manifest::Identity;
-use crate::standalone::Validate;
+use crate::validate::Validate;
 use engine::pod::select::SKIP_ANNOTATION;
 use engine::shape::{Shape, UnknownField};
 use engine::sidecarset::validation::{template, told};
@@ -34,7 +35,7 @@ pub struct Typing {
 /// The kinds whose every field is known.
 static KINDS: LazyLock<Vec<(&str, &str, Shape)>> = LazyLock::new(|| {
     fn kind<K: Resource + JsonSchema>() -> (&'static str, &'static str, Shape) {
-        (K::API_VERSION, K::KIND, Shape::of_type::<K>())
+        (K::API_VERSION, K::KIND, of_type::<K>())
     }
     vec![
         kind::<Pod>(),
@@ -49,7 +50,13 @@ static KINDS: LazyLock<Vec<(&str, &str, Shape)>> = LazyLock::new(|| {
     ]
 });
 
-static CONTAINER: LazyLock<Shape> = LazyLock::new(Shape::of_type::<Container>);
+static CONTAINER: LazyLock<Shape> = LazyLock::new(of_type::<Container>);
+
+/// A type as the API of this build's k8s-openapi has it.
+fn of_type<T: JsonSchema>() -> Shape {
+    let settings = SchemaSettings::openapi3().with(|settings| settings.inline_subschemas = true);
+    Shape::of(settings.into_generator().into_root_schema_for::<T>().as_value())
+}
 
 /// Looks for typing errors in an object. `after` is the object with what was added to it.
 pub fn check(identity: &Identity, object: &Value, after: &Value, found: &Found, validate: Validate) -> Typing {

@@ -15,7 +15,7 @@ use crate::config::ProjectConfig;
 use crate::logging;
 use crate::server::deadline::duration;
 use crate::server::{BindAddress, Limits, Options, memory};
-use crate::standalone::Validate;
+use crate::validate::Validate;
 
 /// Where the serving certificate comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

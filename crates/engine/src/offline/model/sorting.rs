@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::error::Error;
 use super::Validate;
+use super::error::Error;
 use crate::API_DOMAIN;
 use crate::nearest::nearest;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
