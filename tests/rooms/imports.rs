@@ -45,8 +45,10 @@ fn source(root: &Path, base: &Path, path: &Path) -> Source {
         module.pop();
     }
     let text = fs::read_to_string(path).unwrap();
-    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code = text
+        .lines()
+        .take_while(|line| !line.ends_with("mod tests {"))
+        .map(|line| line.split("//").next().unwrap_or_default());
     Source {
         file: path.strip_prefix(root).unwrap().display().to_string(),
         module,
