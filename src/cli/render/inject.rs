@@ -8,6 +8,7 @@ use crate::admit::{self, Admitted, Creation, Patch};
 use crate::cli::offline::World;
 use crate::cli::streams::Outcome;
 use crate::manifest::{Identity, Manifest, identity, pod_template};
+use crate::pod::older;
 
 /// An object of the output.
 pub struct Rendered {
@@ -27,6 +28,8 @@ pub struct Rendered {
     pub warnings: Vec<String>,
     /// Whether it has pods, or is one.
     pub has_pods: bool,
+    /// Sentences about what was replaced.
+    pub replaced: Vec<String>,
     /// Why its pods stay as they are, where no warning says so.
     pub unchanged: Option<String>,
 }
@@ -67,10 +70,14 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
         Ok(pod) => pod,
         Err(message) => return Err(bad_input(source, title, message)),
     };
-    let creation = Creation { namespace: &namespace, object: &pod };
+    let (stripped, taken_out, replaced) = match without_older_forms(&pod, &namespace, world) {
+        Ok(stripped) => stripped,
+        Err(message) => return Err(bad_input(source, title, message)),
+    };
+    let creation = Creation { namespace: &namespace, object: &stripped };
     match admit::create(&world.registry, &creation, &world.snapshot) {
         Ok(Admitted::Allowed(allowed)) => {
-            let patch = in_object(allowed.patch, at, &value);
+            let patch = in_object([taken_out, allowed.patch].concat(), at, &value);
             let mut after = value.clone();
             let warnings = allowed.warnings;
             let unchanged = allowed
@@ -87,6 +94,7 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
                     patch,
                     warnings,
                     has_pods: true,
+                    replaced,
                     unchanged,
                 }),
                 Err(error) => Err(bad_input(source, title, error.to_string())),
@@ -102,7 +110,8 @@ pub fn render(manifest: Manifest, namespace: &str, world: &World) -> Result<Rend
 
 fn untouched(source: String, title: String, identity: Identity, value: Value, warnings: Vec<String>) -> Rendered {
     let (after, patch, has_pods, unchanged) = (value.clone(), Vec::new(), !warnings.is_empty(), None);
-    Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, unchanged }
+    let replaced = Vec::new();
+    Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, replaced, unchanged }
 }
 
 /// A JSON pointer as a field path.
@@ -150,6 +159,20 @@ fn pod(value: &Value, at: &str, identity: &Identity, namespace: &str) -> Result<
         }
     }
     Ok(pod)
+}
+
+/// The pod without what its record says is of older forms of its sets, the patch that makes it so, and sentences about it.
+fn without_older_forms(
+    pod: &Value,
+    namespace: &str,
+    world: &World,
+) -> Result<(Value, Vec<Value>, Vec<String>), String> {
+    let taken_out = older::take_out(pod, namespace, &world.snapshot);
+    let (operations, replaced) = taken_out.map_err(|error| error.to_string())?;
+    let mut stripped = pod.clone();
+    let patch = Patch { operations };
+    patch.apply(&mut stripped).map_err(|error| error.to_string())?;
+    Ok((stripped, patch.operations, replaced))
 }
 
 /// The patch of the pod as a patch of the object whose template is at `at`.

@@ -49,12 +49,17 @@ pub enum Format {
 const EXAMPLES: &str = "\
 Pods, and the pod templates of Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs and the like get what the \
 server would give their pods. Every other object passes through with the same content. Objects are printed anew: comments and \
-the layout of the input are lost, and a List comes out as single objects. Rendering the output again changes nothing.
+the layout of the input are lost, and a List comes out as single objects. Rendering the output again changes nothing, unless a \
+set has changed: then its containers are replaced, as far as the record in the pod names them.
+
+Apply what is rendered only to clusters without Outrider, or where pods have to be injected while it is away: a pod template that \
+has its sidecars in it keeps them as they are when the set changes, until it is rendered again. Elsewhere render to review, and \
+apply what was not rendered.
 
 Examples:
   outrider render --manifests sidecarsets/ -f deployment.yaml
   outrider render --manifests sidecarsets/ -f app/ -n shop -o diff
-  helm template web ./chart | outrider render --manifests sidecarsets/ -f - | kubectl apply -f -
+  helm template web ./chart | outrider render --manifests sidecarsets/ -f - -o diff
 
 Exit codes: 0 fine; 1 a pod is refused, or there was a warning and --warnings-as-errors; 2 a file cannot be read, a set is not \
 as an API server would take it, or there is no set or no object. With 1 and 2 nothing is printed.";
@@ -129,6 +134,9 @@ fn load(files: &[PathBuf], streams: &mut Streams<'_>) -> io::Result<Option<Vec<M
 fn tell(rendered: &Rendered, stderr: &mut dyn Write) -> io::Result<()> {
     for warning in &rendered.warnings {
         writeln!(stderr, "{}: warning: {}: {warning}", rendered.source, rendered.title)?;
+    }
+    for replaced in &rendered.replaced {
+        writeln!(stderr, "{}: note: {}: {replaced}", rendered.source, rendered.title)?;
     }
     if let Some(why) = &rendered.unchanged {
         writeln!(stderr, "{}: note: {} stays as it is: {why}", rendered.source, rendered.title)?;

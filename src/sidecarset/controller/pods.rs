@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use crate::pod::select::SKIP_ANNOTATION;
 use crate::pod::skip::MIRROR_ANNOTATION;
-use crate::sidecarset::compiled::Platform;
 use crate::sidecarset::controller::carried::carried;
 use crate::sidecarset::controller::packed::Packed;
+use crate::sidecarset::platform::{Affinity, Platform};
 use crate::world::slim::Slim;
 
 /// A pod as it is watched.
@@ -26,6 +26,7 @@ pub struct PodSpec {
     init_containers: Option<Vec<Container>>,
     os: Option<Os>,
     node_selector: Option<BTreeMap<String, String>>,
+    affinity: Option<Affinity>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -109,12 +110,13 @@ impl PodRecord {
         }
         let os = spec.and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
         let nodes = spec.and_then(|spec| spec.node_selector.as_ref());
+        let affinity = spec.and_then(|spec| spec.affinity.as_ref());
         Some(Self {
             labels: Packed::of(pod.labels().iter().map(|(key, value)| (key.as_str(), value.as_str()))),
             active,
             ready: phase == "Running" && ready,
             carried,
-            platform: Platform::of_pod(os, |label| nodes?.get(label).map(String::as_str)),
+            platform: Platform::of_pod(os, |label| nodes?.get(label).map(String::as_str), affinity),
             skip: annotation(SKIP_ANNOTATION).map(|value| value.as_str().into()),
         })
     }
