@@ -26,7 +26,7 @@ where
 {
     let listener: StdListener = listener.into_std()?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let (_end, ended) = oneshot::channel();
+    let (end, ended) = oneshot::channel();
     thread::Builder::new().name(name.to_owned()).spawn(move || {
         runtime.block_on(async move {
             match TcpListener::from_std(listener) {
@@ -38,5 +38,5 @@ where
             }
         });
     })?;
-    Ok(Apart { _end })
+    Ok(Apart { _end: end })
 }

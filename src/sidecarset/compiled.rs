@@ -291,8 +291,8 @@ fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
     // Of two with the same name the first counts.
     let by_name: BTreeMap<String, &RawObject> = volumes.filter_map(|volume| Some((named(volume)?, volume))).collect();
     let mut seen = BTreeSet::new();
-    let names = all_containers(spec).flat_map(|container| volume_names(&container.0));
-    names.filter(|name| seen.insert(*name)).filter_map(|name| by_name.get(name).copied()).collect()
+    let mentioned = all_containers(spec).flat_map(|container| volume_names(&container.0));
+    mentioned.filter(|name| seen.insert(*name)).filter_map(|name| by_name.get(name).copied()).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

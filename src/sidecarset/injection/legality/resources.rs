@@ -137,7 +137,7 @@ impl<'s> AddedResources<'s> {
     }
 }
 
-fn requests<'s>(piece: &'s Piece) -> impl Iterator<Item = (&'s str, &'s Quantity)> {
+fn requests(piece: &Piece) -> impl Iterator<Item = (&str, &Quantity)> {
     piece.needs.requests.iter().map(|(name, amount)| (name.as_str(), amount))
 }
 

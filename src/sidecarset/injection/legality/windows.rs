@@ -99,11 +99,6 @@ fn containers<'p>(pod: &'p PodView<'p>) -> impl Iterator<Item = Option<&'p RawVa
 }
 
 fn host_process(context: Option<&RawValue>) -> Option<bool> {
-    // Looking for the word first spares reading the security contexts of Linux pods.
-    let text = context?.get();
-    if !text.contains("hostProcess") {
-        return None;
-    }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Context<'a> {
@@ -115,6 +110,11 @@ fn host_process(context: Option<&RawValue>) -> Option<bool> {
     struct Options {
         #[serde(default)]
         host_process: Option<bool>,
+    }
+    // Looking for the word first spares reading the security contexts of Linux pods.
+    let text = context?.get();
+    if !text.contains("hostProcess") {
+        return None;
     }
     let context: Context<'_> = serde_json::from_str(text).ok()?;
     serde_json::from_str::<Options>(context.windows_options?.get()).ok()?.host_process
