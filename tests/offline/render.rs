@@ -86,7 +86,7 @@ fn rendering_the_output_again_changes_nothing() {
 #[test]
 fn an_older_form_is_replaced_as_far_as_its_record_names_it() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("set.yaml");
+    let file = folder.path().join("set.yaml");
     let set = |container: &str, opt_out: &str| {
         format!(
             "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {{name: log}}\nspec:\n  optOut: {opt_out}\n  \
@@ -101,8 +101,8 @@ fn an_older_form_is_replaced_as_far_as_its_record_names_it() {
                - {name: app, image: 'app:1', volumeMounts: [{name: logs, mountPath: /logs}]}\n  \
                volumes: [{name: logs, emptyDir: {}}]\n";
     let by = |set: &str, stdin: &str, more: &[&str]| {
-        std::fs::write(&path, set).unwrap();
-        outrider(&[&["render", "--manifests", path.to_str().unwrap(), "-f", "-"], more].concat(), stdin)
+        std::fs::write(&file, set).unwrap();
+        outrider(&[&["render", "--manifests", file.to_str().unwrap(), "-f", "-"], more].concat(), stdin)
     };
     for opt_out in ["Allowed", "Denied"] {
         let old = by(&set(first, opt_out), pod, &[]).stdout;
