@@ -54,6 +54,8 @@ reasons! {
     CanaryShadowed => "A canary of the set was injected in its place.",
     PartialHeldBack => "The rollout of the set does not include this pod yet.",
     JobSkipped => "A sidecar that never ends would keep the Job from completing.",
+    Outdated => "The pod carries an older form of the set.",
+    Uninjected => "The pod lacks the set when it is about to be stored.",
     ContainerClash => "The pod has another container of that name.",
     VolumeClash => "The pod has a volume of that name with another source.",
     MountClash => "Two mounts of one container share a path.",
