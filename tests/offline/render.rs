@@ -115,9 +115,10 @@ fn an_older_form_is_replaced_as_far_as_its_record_names_it() {
             let note = "container \"log\", which its record says is of SidecarSet \"log\" in another form than the current one, is \
                         replaced";
             assert!(again.transcript().contains(note), "{}", again.transcript());
-            let patch: Value = serde_json::from_str(&by(&set, &old, &["-o", "patch"]).stdout).unwrap();
+            let patches = values(&by(&set, &old, &["-o", "patch"]).stdout).remove(0);
+            let operations = values(patches["patches"][0]["patch"].as_str().unwrap()).remove(0);
             let mut patched = values(&old).swap_remove(0);
-            apply(&mut patched, patch[0]["patch"].to_string().as_bytes()).unwrap();
+            apply(&mut patched, operations.to_string().as_bytes()).unwrap();
             assert_eq!(patched, values(&again.stdout)[0]);
             assert_eq!(by(&set, &again.stdout, &["-o", "diff"]).stdout, "");
         }
