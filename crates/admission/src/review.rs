@@ -302,7 +302,13 @@ struct Envelope<'a, O> {
     request: Option<Request<'a, O>>,
 }
 
-crate::only_objects!(GroupVersionKind<'a>, GroupVersionResource<'a>, UserInfo<'a>, Request<'a, O>, Envelope<'a, O>);
+crate::only_objects!(
+    GroupVersionKind<'a> as "group, version and kind",
+    GroupVersionResource<'a> as "group, version and resource",
+    UserInfo<'a> as "a user",
+    Request<'a, O> as "a request",
+    Envelope<'a, O> as "an AdmissionReview",
+);
 
 /// Why a body could not be read as a review.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
