@@ -12,6 +12,7 @@ mod controller;
 mod counts;
 mod cronjob;
 mod cronjob_process;
+mod evasions;
 mod guard;
 mod injection;
 mod left_alone;

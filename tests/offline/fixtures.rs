@@ -106,8 +106,8 @@ fn the_readme_names_a_sample_that_its_sets_inject() {
 }
 
 /// Reasons of parts that later builds bring, and of what validation keeps from happening here: two sets that bring the same
-/// container to one pod, and sets that break the pods they are added to.
-const WITHOUT_SAMPLE: [Reason; 7] = [
+/// container to one pod, and sets that break the pods they are added to. A sample that is too large would be megabytes.
+const WITHOUT_SAMPLE: [Reason; 8] = [
     reasons::CANARY_SHADOWED,
     reasons::PARTIAL_HELD_BACK,
     reasons::JOB_SKIPPED,
@@ -115,6 +115,7 @@ const WITHOUT_SAMPLE: [Reason; 7] = [
     reasons::SET_CONFLICT,
     reasons::EVALUATION_FAILED,
     reasons::RESULT_ILLEGAL,
+    Reason::TOO_LARGE,
 ];
 
 #[test]

@@ -86,6 +86,46 @@ fn rendering_the_output_again_changes_nothing() {
 }
 
 #[test]
+fn an_older_form_is_replaced_as_far_as_its_record_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("set.yaml");
+    let set = |container: &str, opt_out: &str| {
+        format!(
+            "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {{name: log}}\nspec:\n  optOut: {opt_out}\n  \
+             selector: {{matchLabels: {{app: web}}}}\n  containers: [{container}]\n  volumes:\n  \
+             - {{name: logs, emptyDir: {{}}}}\n  - {{name: old, emptyDir: {{}}}}\n"
+        )
+    };
+    let first = "{name: log, image: 'log:1', volumeMounts: [{name: logs, mountPath: /l}, {name: old, mountPath: /o}]}";
+    let renamed = "{name: logger, image: 'log:2', volumeMounts: [{name: logs, mountPath: /l}]}";
+    let changed = first.replace("log:1", "log:2");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec:\n  containers:\n  \
+               - {name: app, image: 'app:1', volumeMounts: [{name: logs, mountPath: /logs}]}\n  \
+               volumes: [{name: logs, emptyDir: {}}]\n";
+    let by = |set: &str, stdin: &str, more: &[&str]| {
+        std::fs::write(&file, set).unwrap();
+        outrider(&[&["render", "--manifests", file.to_str().unwrap(), "-f", "-"], more].concat(), stdin)
+    };
+    for opt_out in ["Allowed", "Denied"] {
+        let old = by(&set(first, opt_out), pod, &[]).stdout;
+        for container in [changed.as_str(), renamed] {
+            let set = set(container, opt_out);
+            let again = by(&set, &old, &[]);
+            assert_eq!(again.stdout, by(&set, pod, &[]).stdout, "as if there had never been another form");
+            let note = "container \"log\", which its record says is of SidecarSet \"log\" in another form than the current one, is \
+                        replaced";
+            assert!(again.transcript().contains(note), "{}", again.transcript());
+            let patches = values(&by(&set, &old, &["-o", "patch"]).stdout).remove(0);
+            let operations = values(patches["patches"][0]["patch"].as_str().unwrap()).remove(0);
+            let mut patched = values(&old).swap_remove(0);
+            apply(&mut patched, operations.to_string().as_bytes()).unwrap();
+            assert_eq!(patched, values(&again.stdout)[0]);
+            assert_eq!(by(&set, &again.stdout, &["-o", "diff"]).stdout, "");
+        }
+    }
+}
+
+#[test]
 fn patches_lead_from_the_input_to_the_output() {
     let mut objects: Vec<Value> = values(&std::fs::read_to_string(WORKLOADS).unwrap());
     let injected = values(&render(&["-f", WORKLOADS], "").stdout);

@@ -3,7 +3,8 @@
 /// Implements `Deserialize` for structs that derive it with `#[serde(remote = "Self")]`, so that only a JSON object is read.
 ///
 /// What serde derives alone reads a list too, as the fields of the struct in their order. The API server does not, so that
-/// `"spec": []` would be an object to the webhook, and an error to everybody else.
+/// `"spec": []` would be an object to the webhook, and an error to everybody else. What the error says was expected can be named:
+/// `only_objects!(Port<'a> as "a port")`.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -21,7 +22,7 @@
 /// ```
 #[macro_export]
 macro_rules! only_objects {
-    ($($name:ident $(<$lifetime:lifetime $(, $parameter:ident)?>)?),+ $(,)?) => { $(
+    ($($name:ident $(<$lifetime:lifetime $(, $parameter:ident)?>)? $(as $expected:literal)?),+ $(,)?) => { $(
         impl<'de $(: $lifetime, $lifetime $(, $parameter: ::serde::Deserialize<'de>)?)?> ::serde::Deserialize<'de>
             for $name $(<$lifetime $(, $parameter)?>)?
         {
@@ -32,7 +33,8 @@ macro_rules! only_objects {
                 {
                     type Value = $name $(<$lifetime $(, $parameter)?>)?;
                     fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                        f.write_str("an object")
+                        // What is named, or else this.
+                        f.write_str([$($expected,)? "an object"][0])
                     }
                     fn visit_map<Map: ::serde::de::MapAccess<'de>>(self, map: Map) -> Result<Self::Value, Map::Error> {
                         // The derived function, which is no method of the trait.

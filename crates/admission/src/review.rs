@@ -238,6 +238,11 @@ pub struct Request<'a, O = &'a RawValue> {
     /// `CreateOptions`, `UpdateOptions`, … as sent.
     #[serde(borrow, default)]
     pub options: Option<&'a RawValue>,
+    /// The text that the request was read from; empty where it was read from none, or from one that is not UTF-8.
+    ///
+    /// An object that borrows from it can find in it what its type leaves out.
+    #[serde(skip)]
+    pub body: &'a str,
 }
 
 // `#[serde(default)]` would ask for `O: Default`.
@@ -270,6 +275,7 @@ impl<'a, O> Request<'a, O> {
             user_info: self.user_info,
             dry_run: self.dry_run,
             options: self.options,
+            body: self.body,
         }
     }
 }
@@ -296,7 +302,13 @@ struct Envelope<'a, O> {
     request: Option<Request<'a, O>>,
 }
 
-crate::only_objects!(GroupVersionKind<'a>, GroupVersionResource<'a>, UserInfo<'a>, Request<'a, O>, Envelope<'a, O>);
+crate::only_objects!(
+    GroupVersionKind<'a> as "group, version and kind",
+    GroupVersionResource<'a> as "group, version and resource",
+    UserInfo<'a> as "a user",
+    Request<'a, O> as "a request",
+    Envelope<'a, O> as "an AdmissionReview",
+);
 
 /// Why a body could not be read as a review.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -345,12 +357,17 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
     /// [`ParseError::Unreadable`] when the body is not a review; [`ParseError::Object`] when only the object is at fault.
     pub fn parse(body: &'a [u8]) -> Result<Self, ParseError> {
         // Looking at the encoding once is cheaper than at each text. Where it is broken, the decoder knows whether that matters.
-        let envelope = match std::str::from_utf8(body) {
+        let text = std::str::from_utf8(body);
+        let envelope = match text {
             Ok(text) => serde_json::from_str::<Envelope<'a, O>>(text),
             Err(_) => serde_json::from_slice(body),
         };
         match envelope {
-            Ok(envelope) => Self::from_envelope(envelope).map_err(ParseError::Unreadable),
+            Ok(envelope) => {
+                let mut review = Self::from_envelope(envelope).map_err(ParseError::Unreadable)?;
+                review.request.body = text.unwrap_or_default();
+                Ok(review)
+            }
             Err(error) => Err(blame::<O>(body, &error)),
         }
     }

@@ -35,6 +35,8 @@ reasons! {
     CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
     PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
     JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
+    OUTDATED = Reason::new("Outdated") => "The pod carries an older form of the set.",
+    UNINJECTED = Reason::new("Uninjected") => "The pod lacks the set when it is about to be stored.",
     CONTAINER_CLASH = Reason::new("ContainerClash") => "The pod has another container of that name.",
     VOLUME_CLASH = Reason::new("VolumeClash") => "The pod has a volume of that name with another source.",
     MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",

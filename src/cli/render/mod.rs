@@ -56,15 +56,20 @@ Pods and pod templates get what the server would give their pods. Templates of K
 they are found by their shape, and a note names them. What looks like containers and is in no template is a warning; \
 docs/render.md lists what cannot be known. Namespaces among the files count as those in --manifests. Every other object passes \
 through with the same content. Objects are printed anew: comments and the layout of the input are lost, and a List comes out as \
-single objects. Rendering the output again changes nothing.
+single objects. Rendering the output again changes nothing, unless a set has changed: then its containers are replaced, as far as \
+the record in the pod names them.
 
 Errors of typing in pods and templates are warnings, since the sidecar would hide them; --validate=strict refuses unknown fields of \
 Kubernetes' own kinds, as kubectl does.
 
+Apply what is rendered only to clusters without Outrider, or where pods have to be injected while it is away: a pod template that \
+has its sidecars in it keeps them as they are when the set changes, until it is rendered again. Elsewhere render to review, and \
+apply what was not rendered.
+
 Examples:
   outrider render --manifests sidecarsets/ -f deployment.yaml
   outrider render --manifests sidecarsets/ -f app/ -n shop -o diff
-  helm template web ./chart | outrider render --manifests sidecarsets/ -f - | kubectl apply -f -
+  helm template web ./chart | outrider render --manifests sidecarsets/ -f - -o diff
 
 Exit codes: 0 fine; 1 a pod is refused, or there was a warning and --warnings-as-errors; 2 a file cannot be read, a set is not \
 as an API server would take it, or there is no set or no object. With 1 and 2 nothing is printed.";

@@ -11,7 +11,7 @@ use crate::sidecarset::controller::carried::{self, carried};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
 use crate::watch::slim::Slim;
-use engine::sidecarset::compiled::Platform;
+use engine::sidecarset::platform::{Affinity, Platform, WINDOWS_BUILD};
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
@@ -30,6 +30,7 @@ pub struct PodSpec {
     init_containers: Option<Vec<Container>>,
     os: Option<Os>,
     node_selector: Option<NodeSelector>,
+    affinity: Option<Affinity>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -46,6 +47,8 @@ struct NodeSelector {
     os: Option<String>,
     #[serde(rename = "beta.kubernetes.io/os")]
     old_os: Option<String>,
+    #[serde(rename = "node.kubernetes.io/windows-build")]
+    windows_build: Option<String>,
 }
 
 impl NodeSelector {
@@ -53,6 +56,7 @@ impl NodeSelector {
         match label {
             "kubernetes.io/os" => self.os.as_deref(),
             "beta.kubernetes.io/os" => self.old_os.as_deref(),
+            WINDOWS_BUILD => self.windows_build.as_deref(),
             _ => None,
         }
     }
@@ -168,7 +172,8 @@ impl WatchedPod {
     fn platform(&self) -> Platform {
         let os = self.spec.as_ref().and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
         let nodes = self.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
-        Platform::of_pod(os, |label| nodes?.get(label))
+        let affinity = self.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
+        Platform::of_pod(os, |label| nodes?.get(label), affinity)
     }
 }
 

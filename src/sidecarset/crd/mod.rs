@@ -106,6 +106,45 @@ fn spec_schema() -> JSONSchemaProps {
                     "Whether a pod may keep the set away by the annotation outrider.dev/skip. Default: Allowed.",
                 ),
             ),
+            ("allowedChanges", allowed_changes()),
+        ],
+    )
+}
+
+fn allowed_changes() -> JSONSchemaProps {
+    object(
+        "Differences between a container in the pod and the set's container that are allowed. With optOut Denied, a pod with any \
+         other difference is refused; without, it is reported as Outdated. Always allowed: imagePullPolicy Always, requests and \
+         limits that the set leaves open, and what the API server and the identity webhooks of EKS and Azure add.",
+        [
+            (
+                "env",
+                atomic_list(
+                    text("Name of a variable; * stands for any characters."),
+                    "Environment variables that may be added, changed or missing.",
+                ),
+            ),
+            (
+                "mountPaths",
+                atomic_list(
+                    text("A mountPath; * stands for any characters."),
+                    "Paths at which a volume mount may be added, changed or missing.",
+                ),
+            ),
+            (
+                "volumes",
+                atomic_list(text("Name of a volume of the set."), "Volumes of the set that may have another source."),
+            ),
+            (
+                "fields",
+                atomic_list(
+                    word(
+                        &words::ALLOWED_FIELDS,
+                        "A field of a container. imageDigest: a digest for the image's own tag.",
+                    ),
+                    "Fields of a container that may have any value.",
+                ),
+            ),
         ],
     )
 }

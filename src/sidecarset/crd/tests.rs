@@ -100,7 +100,7 @@ fn schema_and_types_know_the_same_fields() {
         },
         "injectionStrategy": {"paused": true, "revision": {"customVersion": "", "revisionName": "", "policy": ""}},
         "patchPodMetadata": [{"annotations": {}, "patchPolicy": ""}], "customVersion": "", "order": 1, "clashPolicy": "",
-        "optOut": "",
+        "optOut": "", "allowedChanges": {"env": [""], "mountPaths": [""], "volumes": [""], "fields": [""]},
     }))
     .unwrap();
     let status = SidecarSetStatus {

@@ -4,6 +4,7 @@
 
 pub mod limits;
 pub mod mutate;
+pub mod older;
 pub mod pairs;
 pub mod select;
 pub mod skip;

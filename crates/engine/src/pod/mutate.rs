@@ -33,7 +33,7 @@ impl Mutating<Snapshot> for PodMutation {
             return Ok(Verdict::allow(reasons::NO_MATCH));
         }
         let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
-        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
+        let mut injection = Injection::new(pod, request.body, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
         let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
         let mut report = Report { mistyped, ..Report::default() };
         for (set, selection) in selected {
@@ -44,7 +44,11 @@ impl Mutating<Snapshot> for PodMutation {
                 Selection::Skipped(reason, why) => report.skipped(&set.name, reason, why),
                 Selection::Selected => match injection.add(set) {
                     Ok(reason) => report.carried(&set.name, reason),
-                    Err(clash) if clash.reason == reasons::SET_CONFLICT || set.on_clash == OnClash::Skip => {
+                    // Between sets the earlier wins, and no pod is refused for it, unless it would evade a must.
+                    Err(clash)
+                        if set.on_clash == OnClash::Skip
+                            || (clash.reason == reasons::SET_CONFLICT && !set.is_must()) =>
+                    {
                         report.skipped(&set.name, clash.reason, clash.text);
                     }
                     Err(clash) => report.clashes.push((set.name.clone(), clash)),
@@ -59,7 +63,7 @@ impl Mutating<Snapshot> for PodMutation {
 #[derive(Default)]
 struct Report<'s> {
     injected: Vec<String>,
-    // The first of them speaks for the pod when nothing was injected.
+    // The first of them speaks for the pod when nothing was injected, and before it one of an older form.
     present: Option<Reason>,
     skipped: Vec<(String, Reason, String)>,
     ignored_opt_outs: Vec<&'s str>,
@@ -72,6 +76,8 @@ impl Report<'_> {
     fn carried(&mut self, set: &str, reason: Reason) {
         if reason == reasons::INJECTED {
             self.injected.push(set.to_owned());
+        } else if reason == reasons::OUTDATED {
+            self.present = Some(reason);
         } else {
             self.present.get_or_insert(reason);
         }
@@ -90,7 +96,7 @@ impl Report<'_> {
     }
 
     fn into_verdict(self, request: &Request<'_, PodView<'_>>, injection: Injection<'_, '_>) -> Verdict {
-        let shared_ports = injection.warnings().to_vec();
+        let of_injection = injection.warnings().to_vec();
         let mut verdict = match self.clashes.first() {
             Some((_, clash)) => Verdict::deny(clash.reason, refusal(request, &self.clashes)),
             None => Verdict::patch(self.reason(), injection.into_patch()),
@@ -103,7 +109,7 @@ impl Report<'_> {
         }));
         verdict.warnings.extend(self.mistyped.iter().cloned());
         if self.clashes.is_empty() {
-            verdict.warnings.extend(shared_ports);
+            verdict.warnings.extend(of_injection);
         }
         verdict = verdict.audit("reason", verdict_reason(&self));
         if !self.injected.is_empty() && self.clashes.is_empty() {

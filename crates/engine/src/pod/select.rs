@@ -11,6 +11,7 @@ use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
+use crate::sidecarset::platform::Affinity;
 use crate::snapshot::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -209,5 +210,11 @@ fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
 }
 
 fn platform(pod: &PodView<'_>) -> Platform {
-    Platform::of_pod(pod.spec.os.as_ref().map(|os| os.name.as_str()), |label| pod.spec.node_selector.get(label))
+    let spec = &pod.spec;
+    let affinity = spec.affinity.and_then(|raw| Affinity::read(raw.get()));
+    Platform::of_pod(
+        spec.os.as_ref().map(|os| os.name.as_str()),
+        |label| spec.node_selector.get(label),
+        affinity.as_ref(),
+    )
 }

@@ -9,8 +9,8 @@ use crate::pod::select::{Selection, selected};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
-use crate::sidecarset::compiled::{CompiledSet, OnClash};
-use crate::sidecarset::injection::Injection;
+use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::injection::{Injection, outdated};
 use crate::snapshot::Snapshot;
 
 /// The endpoint.
@@ -49,49 +49,89 @@ impl Validating<Snapshot> for PodValidation {
         if selected.is_empty() {
             return Ok(());
         }
-        let mut injection = Injection::new(pod, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
-        let mut lacking = Vec::new();
+        let sets = selected.iter().map(|(set, _)| -> &CompiledSet { set });
+        let mut injection = Injection::new(pod, request.body, sets);
+        let mut report = Report::default();
         for (set, selection) in selected {
-            if !matches!(selection, Selection::Selected) {
-                continue;
+            match selection {
+                Selection::Skipped(reason, _) => report.note(reason),
+                Selection::Selected => report.judge(&mut injection, set),
             }
-            findings.reason = reasons::ALREADY_INJECTED;
-            if must_be_carried(set) {
-                lacking.extend(lack(&injection, set));
-            }
-            // Adding it settles what belongs to which set, for the sets that follow. A clash is the mutating side's affair.
-            let _ = injection.add(set);
         }
-        if !lacking.is_empty() {
-            findings.audit.push(("reason", Reason::INVALID.as_str().to_owned()));
-            findings.denial = Some((Reason::INVALID, refusal(request, &lacking)));
-        }
+        report.tell(request, findings);
         Ok(())
     }
 }
 
-/// A set that no pod may go without: neither by opting out nor because it clashes.
-const fn must_be_carried(set: &CompiledSet) -> bool {
-    !set.may_opt_out && matches!(set.on_clash, OnClash::Refuse)
+/// What was found about the sets that select the pod.
+#[derive(Default)]
+struct Report {
+    reason: Option<Reason>,
+    warnings: Vec<String>,
+    refusals: Vec<String>,
 }
 
-/// What the pod lacks of the set, in words; empty when it carries it, or when an earlier set stands in its place.
-fn lack<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet) -> Option<String> {
-    let set_name = &set.name;
-    match injection.examine(set) {
-        Ok(missing) => {
-            let names: Vec<String> = missing.containers().map(|piece| format!("{:?}", piece.name)).collect();
-            (!names.is_empty()).then(|| {
-                format!(
-                    "pod must carry SidecarSet {set_name:?} (spec.optOut: Denied) and lacks its container {}; \
-                     another admission webhook may have removed it after injection",
-                    names.join(", ")
-                )
-            })
+impl Report {
+    fn judge<'s>(&mut self, injection: &mut Injection<'_, 's>, set: &'s CompiledSet) {
+        match injection.examine(set) {
+            Ok(missing) => {
+                let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
+                if let Some(differing) = missing.outdated() {
+                    self.warnings.push(outdated(set, differing));
+                    self.note(reasons::OUTDATED);
+                } else if names.is_empty() {
+                    self.note(missing.present().unwrap_or(reasons::ALREADY_INJECTED));
+                } else if set.is_must() {
+                    self.refusals.push(format!("{} and lacks its {}", must(set), lacks(&names)));
+                } else {
+                    let text = format!("the pod is to carry SidecarSet {:?} and lacks its {}", set.name, lacks(&names));
+                    self.warnings.push(format!("{}: {text}", reasons::UNINJECTED));
+                    self.note(reasons::UNINJECTED);
+                }
+            }
+            Err(clash) if set.is_must() => self.refusals.push(format!("{}: {}", must(set), clash.text)),
+            // The mutating side has said why the pod goes without the set.
+            Err(clash) => self.note(clash.reason),
         }
-        Err(clash) if clash.reason == reasons::SET_CONFLICT => None,
-        Err(clash) => Some(format!("pod must carry SidecarSet {set_name:?} (spec.optOut: Denied): {}", clash.text)),
+        // Adding it settles what belongs to which set, for the sets that follow.
+        let _ = injection.add(set);
     }
+
+    /// One word speaks for the pod: what somebody has to look into comes first.
+    fn note(&mut self, reason: Reason) {
+        const fn rank(reason: Reason) -> u8 {
+            match reason {
+                reasons::UNINJECTED => 3,
+                reasons::OUTDATED => 2,
+                reasons::ALREADY_INJECTED | reasons::INJECTED_BY_OPENKRUISE => 1,
+                _ => 0,
+            }
+        }
+        if self.reason.is_none_or(|noted| rank(noted) < rank(reason)) {
+            self.reason = Some(reason);
+        }
+    }
+
+    fn tell(self, request: &Request<'_, PodView<'_>>, findings: &mut Findings) {
+        findings.warnings.extend(self.warnings);
+        if !self.refusals.is_empty() {
+            findings.audit.push(("reason", Reason::INVALID.as_str().to_owned()));
+            findings.denial = Some((Reason::INVALID, refusal(request, &self.refusals)));
+        } else if let Some(reason) = self.reason {
+            findings.reason = reason;
+            if matches!(reason, reasons::UNINJECTED | reasons::OUTDATED) {
+                findings.audit.push(("reason", reason.as_str().to_owned()));
+            }
+        }
+    }
+}
+
+fn must(set: &CompiledSet) -> String {
+    format!("pod must carry SidecarSet {:?} (spec.optOut: Denied)", set.name)
+}
+
+fn lacks(names: &[String]) -> String {
+    format!("container {}; another admission webhook may have removed it after injection", names.join(", "))
 }
 
 fn refusal(request: &Request<'_, PodView<'_>>, lacking: &[String]) -> Denial {

@@ -1,10 +1,11 @@
 //! The fields of a pod that decisions read, borrowed from the body. Everything else is skipped in the same pass.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use admission::Text;
 use admission::review::null_as_default;
-use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -93,6 +94,9 @@ pub struct Spec<'a> {
     /// Node labels that the pod asks for.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub node_selector: Pairs<'a>,
+    /// Where the pod asks to run, raw: few pods tell their operating system there.
+    #[serde(borrow)]
+    pub affinity: Option<&'a RawValue>,
     /// Requests and limits of the pod as a whole.
     #[serde(borrow)]
     pub resources: Option<&'a RawValue>,
@@ -114,33 +118,22 @@ impl<'a> Spec<'a> {
 }
 
 /// A container or init container of the pod.
-#[derive(Debug, Default, Deserialize)]
-#[serde(remote = "Self", rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub struct Container<'a> {
     /// Name.
-    #[serde(borrow)]
     pub name: Text<'a>,
     /// Image.
-    #[serde(borrow)]
     pub image: Text<'a>,
     /// Ports, raw: they matter only where a set has some, and a body may hold millions.
-    #[serde(borrow, deserialize_with = "readable_ports")]
     pub ports: Option<&'a RawValue>,
-    /// Entry point, for telling a forged container from ours.
-    #[serde(borrow)]
-    pub command: Option<&'a RawValue>,
-    /// Arguments, for telling a forged container from ours.
-    #[serde(borrow)]
-    pub args: Option<&'a RawValue>,
-    /// Security context, for telling a forged container from ours.
-    #[serde(borrow)]
+    /// Security context.
     pub security_context: Option<&'a RawValue>,
     /// Requests and limits.
-    #[serde(borrow)]
     pub resources: Option<&'a RawValue>,
     /// `Always` makes an init container a native sidecar.
-    #[serde(borrow)]
     pub restart_policy: Text<'a>,
+    // The first key as it stands in the body, by which the whole container is found there.
+    first_key: Option<&'a str>,
 }
 
 impl<'a> Container<'a> {
@@ -159,7 +152,63 @@ impl<'a> Container<'a> {
         let ports = self.ports.and_then(|raw| serde_json::from_str::<Ports<'a>>(raw.get()).ok());
         ports.unwrap_or_default().0
     }
+
+    /// The whole container as it stands in the body that the pod was read from; `None` where it is not found there.
+    ///
+    /// Few containers are needed whole, so that to keep the text of each would cost every pod more than to find these.
+    pub fn raw(&self, body: &'a str) -> Option<&'a RawValue> {
+        let key = self.first_key?;
+        let at = key.as_ptr().addr().checked_sub(body.as_ptr().addr())?;
+        let (before, rest) = body.split_at_checked(at)?;
+        if !rest.starts_with(key) {
+            return None;
+        }
+        let open = before.strip_suffix('"')?.trim_ascii_end().strip_suffix('{')?.len();
+        <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(body.get(open..)?)).ok()
+    }
 }
+
+impl<'de: 'a, 'a> Deserialize<'de> for Container<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ContainerVisitor)
+    }
+}
+
+struct ContainerVisitor;
+
+impl<'de> Visitor<'de> for ContainerVisitor {
+    type Value = Container<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a container")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut container = Container::default();
+        let mut key = map.next_key::<Text<'de>>()?;
+        if let Some(Text(Cow::Borrowed(first))) = key {
+            container.first_key = Some(first);
+        }
+        while let Some(field) = key {
+            match field.as_str() {
+                "name" => container.name = map.next_value()?,
+                "image" => container.image = map.next_value()?,
+                "ports" => container.ports = map.next_value::<ReadablePorts<'_>>()?.0,
+                "securityContext" => container.security_context = map.next_value()?,
+                "resources" => container.resources = map.next_value()?,
+                "restartPolicy" => container.restart_policy = map.next_value()?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+            key = map.next_key()?;
+        }
+        Ok(container)
+    }
+}
+
+/// The ports of a container, raw.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct ReadablePorts<'a>(#[serde(borrow, deserialize_with = "readable_ports")] Option<&'a RawValue>);
 
 /// Reads every port and keeps none.
 fn readable_ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
@@ -213,7 +262,7 @@ pub struct Named<'a> {
     pub name: Text<'a>,
 }
 
-admission::only_objects!(PodView<'a>, Metadata<'a>, Spec<'a>, Container<'a>, Port<'a>, Named<'a>);
+admission::only_objects!(PodView<'a>, Metadata<'a>, Spec<'a>, Port<'a>, Named<'a>);
 
 /// Whether a raw object has this name.
 pub fn is_named(raw: &RawValue, name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The `SidecarSet` type, `apps.outrider.dev/v1alpha1`.
 //!
 //! Field names are those of OpenKruise's SidecarSet (its v1alpha1 and what v1beta1 added), so that an existing manifest needs
-//! only a new `apiVersion`; `order`, `clashPolicy` and `optOut` are our own. Containers and volumes stay raw objects: a field
+//! only a new `apiVersion`; `order`, `clashPolicy`, `optOut` and `allowedChanges` are our own. Containers and volumes stay raw objects: a field
 //! newer than this build passes through untouched. Words from closed vocabularies stay strings here, so that one object
 //! written by a newer build does not break the watch; validation is what refuses an unknown word.
 
@@ -114,6 +114,27 @@ pub struct SidecarSetSpec {
     /// `Allowed` (default) or `Denied`: whether a pod may opt out by annotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_out: Option<String>,
+    /// What of the set's containers and volumes may be another in the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_changes: Option<AllowedChanges>,
+}
+
+/// Differences between a pod's container and the set's that are allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AllowedChanges {
+    /// Names of environment variables; `*` stands for any characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<Vec<String>>,
+    /// Paths of volume mounts; `*` stands for any characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount_paths: Option<Vec<String>>,
+    /// Names of the set's volumes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<Vec<String>>,
+    /// Fields of a container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Vec<String>>,
 }
 
 /// A container with the fields that steer its injection beside the pod API's own.

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
 use crate::sidecarset::canonical;
+use crate::sidecarset::injection::List;
 use crate::sidecarset::needs::{Needs, volume_names};
+pub use crate::sidecarset::platform::Platform;
+use crate::sidecarset::sameness::{AllowedChanges, Form};
 
 /// The label that every namespace carries with its own name.
 pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -46,6 +49,8 @@ pub struct CompiledSet {
     pub on_clash: OnClash,
     /// Whether a pod may opt out.
     pub may_opt_out: bool,
+    /// What of it may be another in a pod.
+    pub allowed: AllowedChanges,
     /// Injection is paused.
     pub paused: bool,
     /// Where the containers run.
@@ -89,25 +94,6 @@ pub enum OnClash {
     Skip,
 }
 
-/// The operating system of a pod or of a set's containers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Platform {
-    /// Linux, and whatever is not named.
-    Linux,
-    /// Windows.
-    Windows,
-}
-
-impl Platform {
-    /// That of a pod: `spec.os.name`, else what its node selector names, which is what the scheduler goes by.
-    pub fn of_pod<'p>(os: Option<&'p str>, node_selector: impl Fn(&str) -> Option<&'p str>) -> Self {
-        let named = os.filter(|name| !name.is_empty());
-        let named = named.or_else(|| node_selector("kubernetes.io/os"));
-        let named = named.or_else(|| node_selector("beta.kubernetes.io/os"));
-        if named == Some("windows") { Self::Windows } else { Self::Linux }
-    }
-}
-
 /// Containers by the side of the pod's own that they go to.
 #[derive(Debug, Clone, Default)]
 pub struct Pieces {
@@ -137,8 +123,8 @@ pub struct Piece {
     pub json: String,
     /// Image.
     pub image: String,
-    /// What makes the container what it is: command, args, securityContext.
-    pub identity: [Option<Value>; 3],
+    /// For comparing with a container of a pod.
+    pub form: Form,
     /// What it asks of the pod.
     pub needs: Needs,
 }
@@ -196,6 +182,7 @@ impl CompiledSet {
             scope,
             on_clash: if spec.clash_policy.as_deref() == Some("Skip") { OnClash::Skip } else { OnClash::Refuse },
             may_opt_out: spec.opt_out.as_deref() != Some("Denied"),
+            allowed: AllowedChanges::of(spec.allowed_changes.as_ref()),
             paused: spec.injection_strategy.as_ref().and_then(|strategy| strategy.paused).unwrap_or_default(),
             platform: platform(spec),
             volumes: used.into_iter().map(volume_piece).collect(),
@@ -212,6 +199,19 @@ impl CompiledSet {
     /// Containers that run at the same time as the pod's own: all but plain init containers.
     pub fn running(&self) -> impl Iterator<Item = &Piece> {
         self.init_containers.iter().filter(|piece| piece.needs.is_native_sidecar).chain(self.containers.iter())
+    }
+
+    /// Whether no pod may go without the set: neither by opting out nor because it clashes.
+    pub const fn is_must(&self) -> bool {
+        !self.may_opt_out && matches!(self.on_clash, OnClash::Refuse)
+    }
+
+    /// The containers of the set that go to a list of the pod.
+    pub(crate) const fn pieces_of(&self, list: List) -> &Pieces {
+        match list {
+            List::InitContainers => &self.init_containers,
+            List::Containers => &self.containers,
+        }
     }
 
     /// Every container of the set, init containers first.
@@ -335,16 +335,10 @@ fn piece(container: &SidecarContainer) -> Piece {
     Piece {
         name: container.name().to_owned(),
         image: container.text("image").to_owned(),
-        identity: ["command", "args", "securityContext"].map(|field| object.get(field).cloned().and_then(stated)),
+        form: Form::of(&object),
         needs: Needs::of(&object),
         json: Value::Object(object).to_string(),
     }
-}
-
-/// A value as it can be compared over a trip through the API server, which drops nulls and empty lists; `None` when nothing
-/// is left of it.
-pub fn stated(value: Value) -> Option<Value> {
-    Some(canonical::without_empty(value)).filter(|value| !canonical::is_empty(value))
 }
 
 /// OpenKruise's convention, by which other tools tell sidecars from the pod's own containers.

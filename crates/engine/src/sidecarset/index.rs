@@ -2,7 +2,7 @@
 //!
 //! Each set is filed under one condition that a pod must meet for the set to match: the one that the fewest other sets share.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use admission::format::Selector;
@@ -22,6 +22,8 @@ pub struct SetIndex {
     everywhere: Vec<u32>,
     // Sets by the names of their containers and volumes.
     by_part: HashMap<String, Vec<u32>>,
+    // Sets by the ports of the node that they take.
+    by_host_port: HashMap<i64, Vec<u32>>,
     names: HashSet<String>,
 }
 
@@ -62,6 +64,9 @@ impl SetIndex {
         for (position, set) in (0_u32..).zip(&sets) {
             for name in parts(set) {
                 index.by_part.entry(name.to_owned()).or_default().push(position);
+            }
+            for port in host_ports(set) {
+                index.by_host_port.entry(port).or_default().push(position);
             }
             let rarest = conditions(set).min_by_key(|condition| condition.weight(&popularity));
             match rarest {
@@ -124,14 +129,17 @@ impl SetIndex {
         found.into_iter().filter_map(|position| self.sets.get(position as usize)).collect()
     }
 
-    /// Sets that bring a container or volume of one of these names and may select a pod which `selector` selects too, whatever
-    /// the namespace, in the order of injection. The others do not.
+    /// Sets that bring a container or volume of one of these names, or take one of these ports of the node, and may select a pod
+    /// which `selector` selects too, whatever the namespace, in the order of injection. The others do not.
     pub fn rivals<'n>(
         &self,
         names: impl Iterator<Item = &'n str>,
+        host_ports: impl Iterator<Item = i64>,
         selector: &Selector,
     ) -> impl Iterator<Item = &Arc<CompiledSet>> {
-        let mut found: Vec<u32> = names.filter_map(|name| self.by_part.get(name)).flatten().copied().collect();
+        let by_name = names.filter_map(|name| self.by_part.get(name));
+        let by_port = host_ports.filter_map(|port| self.by_host_port.get(&port));
+        let mut found: Vec<u32> = by_name.chain(by_port).flatten().copied().collect();
         found.sort_unstable();
         found.dedup();
         if !found.is_empty() {
@@ -205,6 +213,12 @@ fn parts(set: &CompiledSet) -> impl Iterator<Item = &str> {
     let containers = set.spec.init_containers.iter().chain(&set.spec.containers).flatten();
     let volumes = set.spec.volumes.iter().flatten().filter_map(|volume| volume.get("name")?.as_str());
     containers.map(SidecarContainer::name).chain(volumes)
+}
+
+/// The ports of the node that the containers of a set take, each once.
+fn host_ports(set: &CompiledSet) -> BTreeSet<i64> {
+    let ports = set.running().flat_map(|piece| &piece.needs.ports);
+    ports.map(|port| port.host_port).filter(|port| *port != 0).collect()
 }
 
 type Popularity<'s> = HashMap<(Owner, &'s str, Option<&'s str>), usize>;

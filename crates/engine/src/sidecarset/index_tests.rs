@@ -108,7 +108,7 @@ proptest! {
         let selector = compile(&object((99, &selector))).selector;
         let index = SetIndex::build(sets.clone());
         let names = sets.iter().flat_map(|set| parts(set));
-        let found: Vec<&str> = index.rivals(names, &selector).map(|set| set.name.as_str()).collect();
+        let found: Vec<&str> = index.rivals(names, std::iter::empty(), &selector).map(|set| set.name.as_str()).collect();
         for set in &sets {
             let is_found = found.contains(&set.name.as_str());
             prop_assert!(is_found || !selector.overlaps(&set.selector), "{} is missed", set.name);
@@ -131,8 +131,12 @@ fn sets_of_other_pods_are_not_candidates() {
     assert_eq!(found.iter().map(|set| set.name.as_str()).collect::<Vec<_>>(), ["mine"]);
     assert_eq!(index.len(), 101);
     let own = selecting("other", "web");
-    let rivals =
-        |name| index.rivals(std::iter::once(name), &own.selector).map(|set| set.name.as_str()).collect::<Vec<_>>();
+    let rivals = |name| {
+        index
+            .rivals(std::iter::once(name), std::iter::empty(), &own.selector)
+            .map(|set| set.name.as_str())
+            .collect::<Vec<_>>()
+    };
     let shared = parts(&own).next().unwrap();
     assert_eq!(rivals(shared), ["mine"]);
     assert!(rivals("of-nobody").is_empty());

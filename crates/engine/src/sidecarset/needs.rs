@@ -164,7 +164,8 @@ impl SeccompProfile {
 }
 
 impl PortNeed {
-    fn of(port: &Value) -> Self {
+    /// Reads a port of a container as written in a set.
+    pub fn of(port: &Value) -> Self {
         let number = |field| port.get(field).and_then(Value::as_i64).unwrap_or_default();
         let protocol = text(port, "protocol");
         Self {

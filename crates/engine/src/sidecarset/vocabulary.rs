@@ -55,5 +55,22 @@ pub const OPT_OUT_ALLOWED: &str = "Allowed";
 /// A pod may not ask to be left alone.
 pub const OPT_OUT_DENIED: &str = "Denied";
 
+/// `spec.allowedChanges.fields`
+pub const ALLOWED_FIELDS: [&str; 11] = [
+    IMAGE_DIGEST,
+    "imagePullPolicy",
+    "lifecycle",
+    "livenessProbe",
+    "readinessProbe",
+    "resizePolicy",
+    "resources",
+    "securityContext",
+    "startupProbe",
+    "terminationMessagePath",
+    "terminationMessagePolicy",
+];
+/// A digest behind the image that the set names.
+pub const IMAGE_DIGEST: &str = "imageDigest";
+
 /// Revisions that are kept when `spec.revisionHistoryLimit` is absent.
 pub const REVISION_HISTORY_LIMIT: i32 = 10;

@@ -117,6 +117,7 @@ fn the_record_names_what_was_added_and_keeps_what_others_wrote() {
         reply.pod["metadata"]["annotations"],
         json!({
             "own/key~": "x",
+            "kubectl.kubernetes.io/default-container": "app",
             "outrider.dev/injected": format!(
                 r#"{{"gone":{{"hash": "v1:0"}},"s":{{"containers":["a","b"],"hash":"{hash}","initContainers":["i"],"revision":"s-{digits}"}}}}"#
             ),

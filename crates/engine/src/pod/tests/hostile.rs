@@ -79,7 +79,8 @@ fn annotations_that_would_grow_too_large_are_a_named_fault() {
     };
     let fits = with_filler(1);
     let record = fits.pod["metadata"]["annotations"][INJECTED].as_str().unwrap().len() + INJECTED.len();
-    let room = limit - record - "big".len();
+    let default_container = "kubectl.kubernetes.io/default-container".len() + "app".len();
+    let room = limit - record - default_container - "big".len();
     assert_eq!(with_filler(room).reason, reasons::INJECTED);
     let reply = with_filler(room + 1);
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::RESULT_ILLEGAL));

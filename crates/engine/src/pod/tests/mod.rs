@@ -1,7 +1,9 @@
 //! What the two pod endpoints answer, asked as the server asks them.
 
 mod additions;
+mod adoption;
 mod clashes;
+mod evasions;
 mod hostile;
 mod legality;
 mod matching;

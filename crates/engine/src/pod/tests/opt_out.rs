@@ -85,7 +85,7 @@ fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
     // What the API server makes of the container: other fields filled in, empty ones dropped.
     let real = json!({
         "name": "log", "image": "log:1", "command": ["a"], "securityContext": {"capabilities": {}, "runAsUser": 7},
-        "resources": {}, "imagePullPolicy": "IfNotPresent",
+        "resources": {}, "imagePullPolicy": "IfNotPresent", "env": [{"name": "IS_INJECTED", "value": "true"}],
     });
     assert_eq!(world.mutate(&forge(real.clone())).reason, reasons::ALREADY_INJECTED);
     assert_eq!(world.validate(&forge(real.clone())).decision, Decision::Allowed);
@@ -115,8 +115,9 @@ fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
     let reply = world.mutate(&forge(json!({"name": "log", "image": "evil:1"})));
     assert_eq!(
         reply.causes[0]["message"],
-        "container \"log\" passes for a container of SidecarSet \"log\", which no pod may opt out of, but its image \
-         (\"evil:1\"), command, args or securityContext is not the set's (image \"log:1\"); remove it from the pod"
+        "container \"log\" (image \"evil:1\") passes for a container of SidecarSet \"log\", which no pod may opt out of, but \
+         differs from what the set injects (image \"log:1\") in image; remove it from the pod, or allow the change in the set's \
+         spec.allowedChanges; older forms of a set are not accepted, as no revisions are kept"
     );
     // The same by OpenKruise's word.
     let spec = json!({"containers": [{"name": "log", "image": "evil:1"}]});
@@ -146,11 +147,11 @@ fn a_forged_record_of_another_set_does_not_evade_it_either() {
 }
 
 #[test]
-fn a_record_is_believed_where_opting_out_is_allowed() {
+fn a_record_of_another_form_is_told_of_where_opting_out_is_allowed() {
     let world = World::from_objects(&[set("log", json!({}))]);
     let changed = json!({"containers": [{"name": "log", "image": "mirror/log:1"}, {"name": "app", "image": "a"}]});
     let reply = world.mutate(&annotated("outrider.dev/injected", r#"{"log":{"containers":["log"]}}"#, changed));
-    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::ALREADY_INJECTED));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::OUTDATED));
 }
 
 #[test]

@@ -102,6 +102,7 @@ fn fields_newer_than_this_build_stay_on_their_element() {
     expected["spec"]["volumes"] =
         json!([expected["spec"]["volumes"][0], {"name": "logs", "emptyDir": {}, "newField": null}]);
     expected["spec"]["imagePullSecrets"] = json!([expected["spec"]["imagePullSecrets"][0], {"name": "pull"}]);
+    expected["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] = json!("app");
     expected["metadata"]["annotations"]["outrider.dev/injected"] =
         reply.pod["metadata"]["annotations"]["outrider.dev/injected"].clone();
     assert_eq!(reply.pod, expected);

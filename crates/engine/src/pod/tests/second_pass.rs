@@ -66,34 +66,6 @@ fn all_containers_removed_are_added_again_with_the_record_as_it_was() {
 }
 
 #[test]
-fn a_pod_without_its_record_clashes_with_what_it_carries() {
-    let world = World::from_objects(&[set("log", json!({}))]);
-    let mut stripped = world.mutate(&pod(json!({}))).pod;
-    stripped["metadata"]["annotations"].as_object_mut().unwrap().clear();
-    assert_eq!(world.mutate(&stripped).reason, reasons::CONTAINER_CLASH);
-}
-
-#[test]
-fn a_set_that_grew_adds_its_new_container_and_records_it() {
-    let old = World::from_objects(&[set("log", json!({}))]).mutate(&pod(json!({})));
-    let grown = json!({"containers": [{"name": "log", "image": "log:2"}, {"name": "more", "image": "m:1"}],
-        "initContainers": [{"name": "init", "image": "i:1"}]});
-    let world = World::from_objects(&[set("log", grown)]);
-    let new = world.mutate(&old.pod);
-    assert_eq!(new.reason, reasons::INJECTED);
-    assert_eq!((new.names("containers"), new.names("initContainers")), (vec!["more", "log", "app"], vec!["init"]));
-    let (before, after) = (old.record(), new.record());
-    assert_eq!(after["log"]["containers"], json!(["log", "more"]));
-    assert_eq!(after["log"]["initContainers"], json!(["init"]));
-    // The image of what was there is the old one, and the controller is to see it.
-    assert_eq!(
-        (&after["log"]["hash"], &after["log"]["revision"]),
-        (&before["log"]["hash"], &before["log"]["revision"])
-    );
-    assert_eq!(world.mutate(&new.pod).reason, reasons::ALREADY_INJECTED);
-}
-
-#[test]
 fn what_the_api_server_fills_in_is_no_reason_to_refuse() {
     let world = World::from_objects(&[mesh()]);
     let mut pod = world.mutate(&pod(json!({}))).pod;
@@ -138,20 +110,4 @@ fn the_same_bytes_come_out_whatever_the_order_of_the_sets() {
         assert_eq!(world.mutate(&pod).body, expected);
         assert_eq!(world.mutate(&pod).body, expected);
     }
-}
-
-#[test]
-fn a_record_of_a_container_that_its_set_no_longer_brings_is_kept() {
-    let brings =
-        |set_name: &str, container: &str| set(set_name, json!({"containers": [{"name": container, "image": "i"}]}));
-    let world = World::from_objects(&[brings("s1", "b"), brings("s2", "c")]);
-    let mut pod = pod(json!({"containers": [{"name": "app", "image": "a"}, {"name": "b", "image": "b"}]}));
-    pod["metadata"]["annotations"] =
-        json!({"outrider.dev/injected": r#"{"s2":{"containers":["b"],"initContainers":["b"]}}"#});
-    let first = world.mutate(&pod);
-    assert_eq!(first.reason, reasons::INJECTED);
-    assert_eq!(first.audit["skipped"], "s1=SetConflict");
-    let second = world.mutate(&first.pod);
-    assert!(second.patch.is_none(), "{:?}", second.patch);
-    assert_eq!(second.audit["skipped"], "s1=SetConflict");
 }

@@ -58,13 +58,49 @@ fn the_twin_refuses_nothing_that_mutation_may_let_go() {
 }
 
 #[test]
-fn a_set_in_whose_place_another_stands_is_not_missed() {
+fn a_must_that_loses_to_another_set_refuses_the_pod() {
     let same = json!({"containers": [{"name": "same", "image": "i:1"}]});
-    let world = World::from_objects(&[must("a", same.clone()), must("b", same)]);
+    let world = World::from_objects(&[set("a", same.clone()), must("b", same.clone())]);
+    let reply = world.mutate(&pod(json!({})));
+    assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::SET_CONFLICT), "{}", reply.message);
+    // One that may be skipped loses in silence.
+    let world = World::from_objects(&[set("a", same.clone()), must("b", json!({"clashPolicy": "Skip"}))]);
+    assert_eq!(world.mutate(&pod(json!({}))).decision, Decision::Patched);
+    let world = World::from_objects(&[set("a", same.clone()), must("b", same)]);
+    let injected = World::from_objects(&[set("a", json!({"containers": [{"name": "same", "image": "i:1"}]}))]);
+    let injected = injected.mutate(&pod(json!({}))).pod;
+    assert_eq!(world.validate(&injected).decision, Decision::Denied);
+}
+
+#[test]
+fn a_pod_that_lost_a_set_that_it_may_go_without_is_told_of() {
+    let world = World::from_objects(&[set("log", json!({})), set("mesh", json!({}))]);
+    let reply = world.validate(&pod(json!({"containers": [{"name": "app", "image": "a"}]})));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::UNINJECTED));
+    assert_eq!(
+        reply.warnings,
+        ["log", "mesh"].map(|name| format!(
+            "Uninjected: the pod is to carry SidecarSet {name:?} and lacks its container {name:?}; another admission webhook may \
+             have removed it after injection"
+        ))
+    );
+    assert_eq!(reply.audit["reason"], "Uninjected");
+}
+
+#[test]
+fn one_reason_speaks_for_all_sets_of_a_pod() {
+    let world = World::from_objects(&[set("log", json!({})), set("mesh", json!({}))]);
     let injected = world.mutate(&pod(json!({}))).pod;
-    assert_eq!(world.validate(&injected).decision, Decision::Allowed);
-    let reply = world.validate(&pod(json!({})));
-    assert_eq!(reply.causes.as_array().unwrap().len(), 1, "only the one that would be injected: {}", reply.message);
+    let mut lacking = injected.clone();
+    lacking["spec"]["containers"].as_array_mut().unwrap().remove(1);
+    let mut opted_out = pod(json!({}));
+    opted_out["metadata"]["annotations"] = json!({"outrider.dev/skip": "true"});
+    for (pod, reason) in
+        [(injected, reasons::ALREADY_INJECTED), (lacking, reasons::UNINJECTED), (opted_out, reasons::OPTED_OUT)]
+    {
+        let reply = world.validate(&pod);
+        assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reason));
+    }
 }
 
 #[test]

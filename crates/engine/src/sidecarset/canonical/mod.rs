@@ -38,7 +38,7 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
 }
 
 /// A container without nulls, empty parts and default values.
-fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
+pub fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
     let mut container = container.clone();
     let policy = pull_policy(container.get("image").and_then(Value::as_str).unwrap_or_default());
     for (field, default) in [

@@ -39,6 +39,12 @@ fn tag(image: &str) -> Option<&str> {
     }
 }
 
+/// The image in front of a digest; `None` where there is no digest.
+pub fn without_digest(image: &str) -> Option<&str> {
+    let (tagged, digest) = image.rsplit_once('@')?;
+    is_digest(digest).then_some(tagged)
+}
+
 /// The registry in front, if the first part can be nothing else.
 fn split_domain(image: &str) -> (Option<&str>, &str) {
     match image.split_once('/') {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::pod::view::Metadata;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{List, Missing};
+use crate::sidecarset::injection::List;
 
 /// Our record on a pod: JSON, set name → hash, revision, containers, initContainers.
 pub const INJECTED_ANNOTATION: &str = "outrider.dev/injected";
@@ -25,6 +25,8 @@ const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 struct Entry<'p> {
     #[serde(borrow)]
+    hash: Option<Text<'p>>,
+    #[serde(borrow)]
     containers: Option<Vec<Text<'p>>>,
     #[serde(borrow)]
     init_containers: Option<Vec<Text<'p>>>,
@@ -35,17 +37,15 @@ admission::only_objects!(Entry<'p>);
 /// The record of a set that selects the pod, its names sorted.
 #[derive(Debug, Default)]
 struct Listed<'p> {
+    hash: String,
     containers: BTreeSet<Text<'p>>,
     init_containers: BTreeSet<Text<'p>>,
 }
 
-/// Who the records say brought a container. The pod's author may have written them.
+/// Who the records say brought a container, any two: one of them is not the set that is decided about. The pod's author may
+/// have written them.
 #[derive(Debug, Default)]
-struct Owners<'p, 's> {
-    // Any two: one of them is not the set that is decided about.
-    any: Vec<Text<'p>>,
-    selecting: Vec<&'s CompiledSet>,
-}
+struct Owners<'p>(Vec<Text<'p>>);
 
 /// What the pod says it carries, read once for all sets that select the pod. Names that none of them brings are passed over.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ pub struct Carried<'p, 's> {
     // Raw, so that entries of other sets are written back as they were.
     raw: BTreeMap<Text<'p>, &'p RawValue>,
     listed: BTreeMap<&'s str, Listed<'p>>,
-    owners: BTreeMap<&'s str, Owners<'p, 's>>,
+    owners: BTreeMap<&'s str, Owners<'p>>,
     openkruise: BTreeSet<&'p str>,
 }
 
@@ -81,16 +81,18 @@ impl<'p, 's> Carried<'p, 's> {
         self.owners = pieces.map(|piece| (piece.name.as_str(), Owners::default())).collect();
         for (name, raw) in &self.raw {
             let Ok(entry) = serde_json::from_str::<Entry<'p>>(raw.get()) else { continue };
-            let set = sets.get_key_value(name.as_str()).map(|(name, set)| (*name, *set));
             for container in entry.containers.iter().chain(&entry.init_containers).flatten() {
                 if let Some(owners) = self.owners.get_mut(container.as_str()) {
-                    owners.add(name, set.map(|(_, set)| set));
+                    owners.add(name);
                 }
             }
-            if let Some((name, _)) = set {
+            if let Some((name, _)) = sets.get_key_value(name.as_str()) {
                 let sorted = |names: Option<Vec<Text<'p>>>| names.into_iter().flatten().collect();
-                let listed =
-                    Listed { containers: sorted(entry.containers), init_containers: sorted(entry.init_containers) };
+                let listed = Listed {
+                    hash: entry.hash.unwrap_or_default().to_string(),
+                    containers: sorted(entry.containers),
+                    init_containers: sorted(entry.init_containers),
+                };
                 self.listed.insert(name, listed);
             }
         }
@@ -106,49 +108,28 @@ impl<'p, 's> Carried<'p, 's> {
         self.raw.get(set).is_some_and(|raw| raw.get() == entry)
     }
 
-    /// The record of the set with the names of what is missing added to it; `None` when it names all of that already.
-    ///
-    /// Hash and revision stay: they are those of the containers that are there, and the controller is to see them as old.
-    pub(super) fn entry_with<'a>(&self, set: &str, missing: &Missing<'_>) -> Option<Cow<'a, str>> {
-        let raw = self.raw.get(set)?;
-        let mut entry: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
-        let inits = missing.init_before.iter().chain(&missing.init_after);
-        let containers = missing.before.iter().chain(&missing.after);
-        let mut changed = false;
-        let known = self.listed.get(set);
-        for (field, names) in [
-            ("initContainers", inits.map(|piece| piece.name.as_str()).collect::<Vec<_>>()),
-            ("containers", containers.map(|piece| piece.name.as_str()).collect()),
-        ] {
-            let list = entry.entry(field).or_insert(Value::Null);
-            if list.is_null() {
-                *list = Value::Array(Vec::new());
-            }
-            let Value::Array(list) = list else { continue };
-            // What is missing of a set has different names.
-            for name in names.into_iter().filter(|name| !known.is_some_and(|known| known.of(field).contains(*name))) {
-                list.push(name.into());
-                changed = true;
-            }
-        }
-        changed.then(|| Value::Object(entry).to_string().into())
+    /// Whether there is a record of the set, of another form than the set has now.
+    pub(super) fn has_older(&self, set: &CompiledSet) -> bool {
+        self.has(&set.name) && !self.is_current(set)
     }
 
-    /// The set's own entry, with what an older record says of containers that are still in the pod: else nobody would own
-    /// them in the next pass, and another set that brings one of that name would decide otherwise then.
-    pub(super) fn fresh_entry<'a>(&self, set: &str, entry: &'a str, in_pod: impl Fn(&str) -> bool) -> Cow<'a, str> {
-        let Some(old) = self.listed.get(set) else { return Cow::Borrowed(entry) };
-        let names: BTreeSet<&str> = old.containers.union(&old.init_containers).map(Text::as_str).collect();
-        let kept: Vec<&str> = names.into_iter().filter(|name| in_pod(name)).collect();
-        if kept.is_empty() {
-            return Cow::Borrowed(entry);
+    fn is_current(&self, set: &CompiledSet) -> bool {
+        self.listed.get(set.name.as_str()).is_some_and(|listed| listed.hash == set.hash)
+    }
+
+    /// The containers that the record of the set lists.
+    pub(super) fn containers(&self, set: &str) -> impl Iterator<Item = (List, &str)> {
+        self.listed.get(set).into_iter().flat_map(Listed::containers)
+    }
+
+    /// The record of the set without its hash, where that is the current one.
+    pub(super) fn entry_without_hash<'a>(&self, set: &CompiledSet) -> Option<Cow<'a, str>> {
+        let raw = self.raw.get(set.name.as_str()).filter(|_| self.is_current(set))?;
+        let mut entry: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
+        for field in ["hash", "revision"] {
+            entry.remove(field);
         }
-        let mut fresh: Map<String, Value> = serde_json::from_str(entry).unwrap_or_default();
-        if let Some(Value::Array(list)) = fresh.get_mut("containers") {
-            let own: BTreeSet<String> = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-            list.extend(kept.into_iter().filter(|name| !own.contains(*name)).map(Value::from));
-        }
-        Cow::Owned(Value::Object(fresh).to_string())
+        Some(Value::Object(entry).to_string().into())
     }
 
     /// Bytes that the record of the set takes in the annotation now, as [`Self::entry_bytes`] counts them.
@@ -184,32 +165,25 @@ impl<'p, 's> Carried<'p, 's> {
     /// Another set whose record lists the container.
     pub(super) fn other_owner(&self, set: &str, container: &str) -> Option<&str> {
         let owners = self.owners.get(container)?;
-        owners.any.iter().map(Text::as_str).find(|other| *other != set)
-    }
-
-    /// Other sets that select the pod and whose records list the container.
-    pub(super) fn other_selecting_owners(&self, set: &str, container: &str) -> impl Iterator<Item = &'s CompiledSet> {
-        let owners = self.owners.get(container).map(|owners| owners.selecting.as_slice()).unwrap_or_default();
-        owners.iter().copied().filter(move |other| other.name != set)
+        owners.0.iter().map(Text::as_str).find(|other| *other != set)
     }
 }
 
 impl<'p> Listed<'p> {
+    fn containers(&self) -> impl Iterator<Item = (List, &str)> {
+        let inits = self.init_containers.iter().map(|name| (List::InitContainers, name.as_str()));
+        inits.chain(self.containers.iter().map(|name| (List::Containers, name.as_str())))
+    }
+
     fn of(&self, field: &str) -> &BTreeSet<Text<'p>> {
         if field == "initContainers" { &self.init_containers } else { &self.containers }
     }
 }
 
-impl<'p, 's> Owners<'p, 's> {
-    fn add(&mut self, name: &Text<'p>, set: Option<&'s CompiledSet>) {
-        if self.any.len() < 2 && self.any.last() != Some(name) {
-            self.any.push(name.clone());
-        }
-        // The names of one set come one after the other.
-        if let Some(set) = set
-            && self.selecting.last().is_none_or(|last| last.name != set.name)
-        {
-            self.selecting.push(set);
+impl<'p> Owners<'p> {
+    fn add(&mut self, name: &Text<'p>) {
+        if self.0.len() < 2 && self.0.last() != Some(name) {
+            self.0.push(name.clone());
         }
     }
 }

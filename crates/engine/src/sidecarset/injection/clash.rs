@@ -25,12 +25,23 @@ pub struct Clash {
 }
 
 impl Clash {
-    pub(super) fn container(set: &CompiledSet, piece: &Piece, found: &Container<'_>, list: List, index: usize) -> Self {
+    /// A container of the pod's own. `field` is the first field in which it differs, where it is in the same list.
+    pub(super) fn container(
+        set: &CompiledSet,
+        piece: &Piece,
+        found: &Container<'_>,
+        list: List,
+        index: usize,
+        field: Option<&str>,
+    ) -> Self {
+        // That the images differ can be seen.
+        let differs = field.filter(|_| piece.image == *found.image);
+        let differs = differs.map(|field| format!(", which differs in {field}")).unwrap_or_default();
         Self {
             reason: reasons::CONTAINER_CLASH,
             field: format!("spec.{}[{index}].name", list.field()),
             text: format!(
-                "container {:?} (image {:?}) of SidecarSet {:?} meets the pod's own container {:?} (image {:?}); \
+                "container {:?} (image {:?}) of SidecarSet {:?} meets the pod's own container {:?} (image {:?}){differs}; \
                  rename one of them",
                 piece.name,
                 piece.image,
@@ -41,17 +52,38 @@ impl Clash {
         }
     }
 
-    pub(super) fn forged(set: &CompiledSet, piece: &Piece, found: &Container<'_>, list: List, index: usize) -> Self {
+    pub(super) fn forged(
+        set: &CompiledSet,
+        piece: &Piece,
+        field: &str,
+        found: &Container<'_>,
+        list: List,
+        index: usize,
+    ) -> Self {
         Self {
             reason: reasons::CONTAINER_CLASH,
             field: format!("spec.{}[{index}]", list.field()),
             text: format!(
-                "container {:?} passes for a container of SidecarSet {:?}, which no pod may opt out of, but its image \
-                 ({:?}), command, args or securityContext is not the set's (image {:?}); remove it from the pod",
+                "container {:?} (image {:?}) passes for a container of SidecarSet {:?}, which no pod may opt out of, but differs \
+                 from what the set injects (image {:?}) in {field}; remove it from the pod, or allow the change in the set's \
+                 spec.allowedChanges; older forms of a set are not accepted, as no revisions are kept",
                 piece.name,
-                set.name,
                 shortened_to(&found.image, NAME_MAX),
-                piece.image
+                set.name,
+                piece.image,
+            ),
+        }
+    }
+
+    pub(super) fn outdated(set: &CompiledSet, differing: &str) -> Self {
+        Self {
+            reason: reasons::CONTAINER_CLASH,
+            field: "spec.containers".to_owned(),
+            text: format!(
+                "the pod carries another form of SidecarSet {:?} than the current one, and no pod may opt out of the set: \
+                 {differing}; older forms of a set are not accepted, as no revisions are kept; remove the set's containers \
+                 from the pod, or render its manifest again",
+                set.name
             ),
         }
     }

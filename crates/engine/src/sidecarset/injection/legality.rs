@@ -16,6 +16,7 @@ use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::clash::shortened;
+use crate::sidecarset::injection::patch::DEFAULT_CONTAINER_ANNOTATION;
 use crate::sidecarset::injection::theirs::Theirs;
 use crate::sidecarset::injection::{Carried, Clash, INJECTED_ANNOTATION, Injection, Missing};
 
@@ -43,10 +44,10 @@ pub(super) fn check<'s>(
     set: &'s CompiledSet,
     missing: &Missing<'_>,
 ) -> Result<(), Clash> {
-    if missing.is_empty() {
-        return Ok(());
-    }
-    find(injection, set, missing).map_err(|fault| Clash::illegal(set, &fault.field, &fault.text))
+    // A record may have to be written all the same.
+    let found =
+        if missing.is_empty() { check_annotations(injection, set, missing) } else { find(injection, set, missing) };
+    found.map_err(|fault| Clash::illegal(set, &fault.field, &fault.text))
 }
 
 fn find<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, missing: &Missing<'_>) -> Result<(), Fault> {
@@ -150,7 +151,10 @@ fn check_annotations<'s>(
     let record =
         injection.record_bytes - injection.bytes_of_record(&set.name) + Carried::entry_bytes(&set.name, &new) + 1;
     let others = injection.theirs.annotation_bytes();
-    if others + INJECTED_ANNOTATION.len() + record > ANNOTATIONS_MAX_BYTES {
+    let adds_before = !missing.before.is_empty() || !injection.added.before.is_empty();
+    let default_container = injection.default_container(adds_before);
+    let default_container = default_container.map_or(0, |name| DEFAULT_CONTAINER_ANNOTATION.len() + name.len());
+    if others + INJECTED_ANNOTATION.len() + record + default_container > ANNOTATIONS_MAX_BYTES {
         let text = format!("with the record of the set its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes");
         return Err(Fault::new("metadata.annotations", text));
     }

@@ -7,6 +7,7 @@ mod ours;
 mod patch;
 mod ports;
 mod positions;
+mod presence;
 mod theirs;
 
 pub use carried::{Carried, INJECTED_ANNOTATION};
@@ -17,15 +18,14 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use admission::Reason;
-use serde_json::value::RawValue;
 
+use self::ours::Ours;
+use self::presence::Presence;
+use self::theirs::Theirs;
 use crate::pod::view::{Container, PodView};
 use crate::reasons;
-use crate::sidecarset::api::RawObject;
-use crate::sidecarset::canonical::canonical_volume;
-use crate::sidecarset::compiled::{CompiledSet, Piece, SecretPiece, VolumePiece, stated};
-use ours::Ours;
-use theirs::Theirs;
+use crate::sidecarset::compiled::{CompiledSet, Piece, SecretPiece, VolumePiece};
+use crate::sidecarset::sameness::is_same_volume;
 
 /// The list of the pod that a container goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +52,7 @@ pub struct Missing<'s> {
     after: Vec<&'s Piece>,
     volumes: Vec<&'s VolumePiece>,
     secrets: Vec<&'s SecretPiece>,
-    // Whether any container of the set is in the pod, and by whose hand.
-    present: Option<Reason>,
+    presence: Presence,
     warnings: Vec<String>,
 }
 
@@ -69,6 +68,30 @@ impl<'s> Missing<'s> {
         sidecars.chain(&self.before).chain(&self.after).copied()
     }
 
+    /// In what the set that the pod carries is not the current one, if it is not.
+    pub fn outdated(&self) -> Option<&str> {
+        match &self.presence {
+            Presence::Outdated(differing) => Some(differing),
+            _ => None,
+        }
+    }
+
+    /// Names of the containers that the pod lacks.
+    pub fn lacking(&self) -> impl Iterator<Item = &'s str> + '_ {
+        self.containers().map(|piece| piece.name.as_str())
+    }
+
+    /// By whose hand the set is in the pod, if it is.
+    pub(crate) const fn present(&self) -> Option<Reason> {
+        self.presence.reason()
+    }
+
+    fn clear_containers(&mut self) {
+        for list in [&mut self.init_before, &mut self.init_after, &mut self.before, &mut self.after] {
+            list.clear();
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.containers().next().is_none() && self.volumes.is_empty() && self.secrets.is_empty()
     }
@@ -78,6 +101,8 @@ impl<'s> Missing<'s> {
 #[derive(Debug)]
 pub struct Injection<'p, 's> {
     pod: &'p PodView<'p>,
+    // What the pod was read from.
+    body: &'p str,
     theirs: Theirs<'p, 's>,
     carried: Carried<'p, 's>,
     added: Missing<'s>,
@@ -90,12 +115,13 @@ pub struct Injection<'p, 's> {
 }
 
 impl<'p, 's> Injection<'p, 's> {
-    /// Starts with a pod as it came, and the sets that select it, in order.
-    pub fn new(pod: &'p PodView<'p>, selecting: impl IntoIterator<Item = &'s CompiledSet>) -> Self {
+    /// Starts with a pod as it came, the body that it was read from, and the sets that select it, in order.
+    pub fn new(pod: &'p PodView<'p>, body: &'p str, selecting: impl IntoIterator<Item = &'s CompiledSet>) -> Self {
         let selecting: Vec<&'s CompiledSet> = selecting.into_iter().collect();
         let carried = Carried::read(&pod.metadata, &selecting);
         Self {
             pod,
+            body,
             record_bytes: carried.bytes(),
             carried,
             theirs: Theirs::new(pod, selecting),
@@ -113,14 +139,16 @@ impl<'p, 's> Injection<'p, 's> {
     pub fn add(&mut self, set: &'s CompiledSet) -> Result<Reason, Clash> {
         let missing = self.examine(set)?;
         self.ours.add(set, &missing, &self.pod.spec);
-        if missing.is_empty() {
-            return Ok(missing.present.unwrap_or(reasons::ALREADY_INJECTED));
-        }
-        let entry = self.new_entry(set, &missing);
-        if let Some(entry) = entry {
+        if let Some(entry) = self.new_entry(set, &missing) {
             self.record_bytes -= self.bytes_of_record(&set.name);
             self.record_bytes += Carried::entry_bytes(&set.name, &entry);
             self.new_entries.insert(&set.name, entry);
+        }
+        if let Some(differing) = missing.outdated() {
+            self.added.warnings.push(outdated(set, differing));
+        }
+        if missing.is_empty() {
+            return Ok(missing.presence.reason().unwrap_or(reasons::ALREADY_INJECTED));
         }
         self.added.init_before.extend(missing.init_before);
         self.added.init_after.extend(missing.init_after);
@@ -142,12 +170,13 @@ impl<'p, 's> Injection<'p, 's> {
 
     /// The set's entry in the annotation, where it has to be written anew.
     fn new_entry(&self, set: &'s CompiledSet, missing: &Missing<'_>) -> Option<Cow<'s, str>> {
-        if missing.present == Some(reasons::ALREADY_INJECTED) {
-            // It stays true for containers that were there already, whatever revision they are of.
-            return self.carried.entry_with(&set.name, missing);
+        match missing.presence {
+            // Its hash is not that of what the pod carries, and the controller is not to count the pod as updated.
+            Presence::Outdated(_) => self.carried.entry_without_hash(set),
+            // Nothing of the set is there and nothing comes: there is nothing to record.
+            Presence::OpenKruise | Presence::Absent if missing.is_empty() => None,
+            _ => Some(Cow::Borrowed(set.entry.as_str())).filter(|entry| !self.carried.says(&set.name, entry)),
         }
-        let entry = self.carried.fresh_entry(&set.name, &set.entry, |name| self.find(name).is_some());
-        Some(entry).filter(|entry| !self.carried.says(&set.name, entry))
     }
 
     /// What the pod lacks of a set.
@@ -156,28 +185,16 @@ impl<'p, 's> Injection<'p, 's> {
     /// [`Clash`] when something stands in the way.
     pub fn examine(&self, set: &'s CompiledSet) -> Result<Missing<'s>, Clash> {
         let mut missing = Missing::default();
-        for (list, pieces) in [(List::InitContainers, &set.init_containers), (List::Containers, &set.containers)] {
-            let (before, after) = match list {
-                List::InitContainers => (&mut missing.init_before, &mut missing.init_after),
-                List::Containers => (&mut missing.before, &mut missing.after),
-            };
-            for (side, pieces) in [(before, &pieces.before), (after, &pieces.after)] {
-                for piece in pieces {
-                    match self.present(set, piece, list)? {
-                        Some(reason) => missing.present = Some(reason),
-                        None => side.push(piece),
-                    }
-                }
-            }
-        }
-        if missing.present == Some(reasons::INJECTED_BY_OPENKRUISE) && missing.containers().next().is_none() {
+        missing.presence = self.presence(set, &mut missing)?;
+        let is_whole = missing.presence != Presence::Absent && missing.containers().next().is_none();
+        if missing.outdated().is_some() || (is_whole && missing.presence == Presence::OpenKruise) {
             return Ok(missing);
         }
         // A volume that came with the set's containers is taken as it is: the API server may have filled in whatever a later
-        // release of it fills in.
-        let is_whole = missing.present.is_some() && missing.containers().next().is_none();
+        // release of it fills in. Not so where a pod must not evade the set.
+        let any_source = is_whole && set.may_opt_out && self.carried.has(&set.name);
         for volume in &set.volumes {
-            if !self.has_volume(set, volume, is_whole)? {
+            if !self.has_volume(set, volume, any_source || set.allowed.volume(&volume.name))? {
                 missing.volumes.push(volume);
             }
         }
@@ -185,37 +202,6 @@ impl<'p, 's> Injection<'p, 's> {
         missing.warnings = self.check_ports(set, &missing)?;
         legality::check(self, set, &missing)?;
         Ok(missing)
-    }
-
-    /// Whether the pod has the container already, and by whose hand. A foreign container of that name is a clash.
-    fn present(&self, set: &'s CompiledSet, piece: &Piece, list: List) -> Result<Option<Reason>, Clash> {
-        if let Some(owner) = self.ours.containers.get(piece.name.as_str()) {
-            return Err(Clash::between_sets(set, &owner.name, &format!("container {:?}", piece.name)));
-        }
-        let Some((found_in, index, container)) = self.find(&piece.name) else { return Ok(None) };
-        let by = self.carried.by(&set.name, &piece.name, list).filter(|_| found_in == list);
-        match by {
-            Some(_) if !set.may_opt_out && !is_ours(piece, container) => {
-                Err(Clash::forged(set, piece, container, found_in, index))
-            }
-            Some(reason) => Ok(Some(reason)),
-            None => match self.owner_in_pod(set, container) {
-                Some(owner) => Err(Clash::between_sets(set, owner, &format!("container {:?}", piece.name))),
-                None => Err(Clash::container(set, piece, container, found_in, index)),
-            },
-        }
-    }
-
-    /// Another set that brought the container, as far as the pod's word for it goes: it must not keep out a set that denies
-    /// opting out.
-    fn owner_in_pod<'a>(&'a self, set: &'a CompiledSet, container: &'a Container<'_>) -> Option<&'a str> {
-        let name = container.name.as_str();
-        if set.may_opt_out {
-            return self.carried.other_owner(&set.name, name);
-        }
-        let is_true =
-            |known: &&CompiledSet| known.pieces().any(|piece| piece.name == name && is_ours(piece, container));
-        self.carried.other_selecting_owners(&set.name, name).find(is_true).map(|known| known.name.as_str())
     }
 
     fn find(&self, name: &str) -> Option<(List, usize, &'p Container<'p>)> {
@@ -272,22 +258,11 @@ fn other_source(volume: &VolumePiece) -> String {
     format!("volume {:?} with another source", volume.name)
 }
 
-/// How much longer a volume may be written and still be the same: the API server and others fill in defaults.
-const VOLUME_FACTOR: usize = 16;
-const VOLUME_MORE: usize = 4096;
-
-fn is_same_volume(found: &RawValue, ours: &VolumePiece) -> bool {
-    // A pod's volume may be megabytes, and every set may have one of that name.
-    found.get().len() <= ours.json.len() * VOLUME_FACTOR + VOLUME_MORE
-        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| canonical_volume(&found) == ours.canonical)
-}
-
-/// Whether a container that the annotation calls ours is what the set injects, in all that decides what runs.
-fn is_ours(piece: &Piece, container: &Container<'_>) -> bool {
-    let found = [container.command, container.args, container.security_context];
-    piece.image == *container.image
-        && piece.identity.iter().zip(found).all(|(ours, found)| {
-            let found: Option<serde_json::Value> = found.and_then(|raw| serde_json::from_str(raw.get()).ok());
-            *ours == found.and_then(stated)
-        })
+/// A sentence for whoever created a pod with another form of the set than the current one.
+pub fn outdated(set: &CompiledSet, differing: &str) -> String {
+    format!(
+        "{}: the pod carries another form of SidecarSet {:?} than the current one: {differing}; it is left as it is",
+        reasons::OUTDATED,
+        set.name
+    )
 }

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use admission::PatchWriter;
+use admission::format::names::LABEL_MAX_BYTES;
 use admission::patch::{Present, push_quoted, quoted};
 
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
+
+/// The container that kubectl takes where none is named.
+pub(super) const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
 
 /// What stands around the name and the entry of a set in the record: two quotes, a colon, a comma.
 const AROUND: usize = 4;
@@ -14,7 +18,7 @@ impl Injection<'_, '_> {
     /// The patch; empty when nothing was added.
     pub fn into_patch(self) -> PatchWriter {
         let added = &self.added;
-        if added.is_empty() {
+        if added.is_empty() && self.new_entries.is_empty() {
             return PatchWriter::default();
         }
         let spec = &self.pod.spec;
@@ -46,13 +50,17 @@ impl Injection<'_, '_> {
             [],
             added.secrets.iter().map(|secret| secret.json.as_str()),
         );
-        if !self.new_entries.is_empty() {
+        let record = (!self.new_entries.is_empty()).then(|| quoted(&self.record()));
+        let default_container = self.default_container(!added.before.is_empty()).map(quoted);
+        let annotations = [(INJECTED_ANNOTATION, record), (DEFAULT_CONTAINER_ANNOTATION, default_container)];
+        let annotations = annotations.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?)));
+        if annotations.clone().next().is_some() {
             let metadata = &self.pod.metadata;
             if !metadata.is_there {
                 patch.add("/metadata", "{}");
             }
             let place = metadata.annotations.as_ref().map_or(Present::Absent, |pairs| Present::Len(pairs.len()));
-            patch.set_members("/metadata/annotations", place, [(INJECTED_ANNOTATION, quoted(&self.record()).as_str())]);
+            patch.set_members("/metadata/annotations", place, annotations);
         }
         patch
     }
@@ -74,6 +82,18 @@ impl Injection<'_, '_> {
         }
         record.push('}');
         record
+    }
+
+    /// The pod's own first container, which kubectl takes for `logs`, `exec` and the like. Only where it is no longer the first
+    /// of all and the pod does not name one.
+    pub(super) fn default_container(&self, adds_before: bool) -> Option<&str> {
+        if !adds_before || self.pod.metadata.annotation(DEFAULT_CONTAINER_ANNOTATION).is_some() {
+            return None;
+        }
+        let containers = self.pod.spec.containers().iter().map(|container| container.name.as_str());
+        containers
+            .filter(|name| (1..=LABEL_MAX_BYTES).contains(&name.len()))
+            .find(|name| !self.ours.containers.contains_key(name))
     }
 
     fn patch_size(&self) -> usize {

@@ -1,6 +1,6 @@
 //! What two sets that can meet in one pod must not both bring.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use admission::field::{Error, ErrorList, Path};
 use admission::format::{LabelSelector, Selector};
@@ -12,6 +12,7 @@ use crate::sidecarset::api::SidecarSetSpec;
 use crate::sidecarset::canonical::canonical_volume;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
 use crate::sidecarset::index::SetIndex;
+use crate::sidecarset::needs::{PortNeed, PortView};
 
 /// Adds an error for everything of the set that another one, which can select the same pod, brings as well.
 pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut ErrorList) {
@@ -27,7 +28,8 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
     let volumes = spec.child("volumes");
     let volumes: Vec<&str> = volumes.items().map(|volume| volume.text("name")).collect();
     let names = own_containers.keys().map(String::as_str).chain(volumes);
-    for other in sets.rivals(names, &selector).filter(|other| other.name != own_name) {
+    let ports = host_ports(spec);
+    for other in sets.rivals(names, ports.keys().copied(), &selector).filter(|other| other.name != own_name) {
         if !meet(&selector, namespaces.as_ref(), other) {
             continue;
         }
@@ -36,6 +38,7 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
         if !own_bases.contains(&other.name.as_str()) && !their_bases.contains(&own_name) {
             check_containers(&own_containers, &other.name, &other.spec, errors);
             check_volumes(&spec.child("volumes"), &other.name, &other.spec, errors);
+            check_host_ports(&ports, other, errors);
         }
     }
 }
@@ -103,4 +106,43 @@ fn check_volumes(list: &Node<'_>, other_name: &str, other: &SidecarSetSpec, erro
             errors.push(Error::invalid(&volume.path.child("name"), name, detail));
         }
     }
+}
+
+/// The ports of the node that the set's containers take, by number, and where they are written. A plain init container has
+/// ended when the others start: its ports are in nobody's way.
+fn host_ports(spec: &Node<'_>) -> BTreeMap<i64, Vec<(PortNeed, Path)>> {
+    let mut taken = BTreeMap::<i64, Vec<(PortNeed, Path)>>::new();
+    for list in ["containers", "initContainers"] {
+        let containers = spec.child(list);
+        let running = containers.items().filter(|it| list == "containers" || it.text("restartPolicy") == "Always");
+        for port in running.flat_map(|container| container.child("ports").items().collect::<Vec<_>>()) {
+            let need = PortNeed::of(port.value);
+            if need.host_port != 0 {
+                taken.entry(need.host_port).or_default().push((need, port.path.child("hostPort")));
+            }
+        }
+    }
+    taken
+}
+
+fn check_host_ports(own: &BTreeMap<i64, Vec<(PortNeed, Path)>>, other: &CompiledSet, errors: &mut ErrorList) {
+    let theirs = other.running().flat_map(|piece| &piece.needs.ports);
+    let mut told = HashSet::new();
+    for port in theirs.filter(|port| port.host_port != 0) {
+        let rivals = own.get(&port.host_port).into_iter().flatten();
+        // Each port of the set is told of once.
+        for (index, (need, path)) in rivals.enumerate() {
+            if takes(need.view(), port.view()) && told.insert((port.host_port, index)) {
+                let detail =
+                    format!("SidecarSet {:?} takes this port of the node for pods that both sets select", other.name);
+                errors.push(Error::invalid(path, need.host_port, detail));
+            }
+        }
+    }
+}
+
+/// Whether two ports of the node cannot both be had.
+fn takes(one: PortView<'_>, other: PortView<'_>) -> bool {
+    let meet = one.host_ip == other.host_ip || one.is_everywhere() || other.is_everywhere();
+    one.on_node() == other.on_node() && meet
 }

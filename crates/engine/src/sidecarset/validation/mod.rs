@@ -3,6 +3,7 @@
 //! A validating webhook runs after defaulting and after the API server's own schema check. Offline there is no API server, so the
 //! schema is checked here as well. The object is read as it was sent and every fault is told at once.
 
+mod allowed;
 mod compiles;
 mod conflicts;
 mod names;
@@ -148,6 +149,7 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
     unserved::check(&spec, &mut errors);
+    allowed::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
     conflicts::check(&metadata, &spec, &world.sets, &mut errors);
     errors
@@ -169,6 +171,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     let spec = Node::root(object, "spec");
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
+    allowed::warn(&spec, warnings);
     if let Some(minor) = world.minor_version {
         older::warn(&spec, minor, warnings);
     }

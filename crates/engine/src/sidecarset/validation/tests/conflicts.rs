@@ -91,6 +91,30 @@ fn volumes_of_one_name_clash_only_with_another_source() {
 }
 
 #[test]
+fn host_ports_clash_where_both_are_taken_at_the_same_time() {
+    let with = |name: &str, ports: Value| json!({"containers": [{"name": name, "image": "x", "ports": ports}]});
+    let host = |port: u16| json!([{"containerPort": 1}, {"containerPort": port, "hostPort": port}]);
+    let init = |policy: Value| {
+        let init = json!({"name": "b", "image": "x", "ports": host(80), "restartPolicy": policy});
+        json!({"containers": null, "initContainers": [init], "updateStrategy": {"type": "NotUpdate"}})
+    };
+    let clash = "spec.containers[0].ports[1].hostPort: Invalid value: 80: SidecarSet \"other\" takes this port of the node for \
+                 pods that both sets select";
+    for (other, clashes) in [
+        (with("b", host(80)), true),
+        (with("b", host(81)), false),
+        (with("b", json!([{"containerPort": 80}])), false),
+        (with("b", json!([{"containerPort": 80, "hostPort": 80, "protocol": "UDP"}])), false),
+        (with("b", json!([{"containerPort": 80, "hostPort": 80, "hostIP": "10.0.0.1"}])), true),
+        (init(json!(null)), false),
+        (init(json!("Always")), true),
+    ] {
+        let expected = if clashes { clash } else { "" };
+        assert_eq!(against(&set(&with("a", host(80))), &named_set("other", &other)), expected, "{other}");
+    }
+}
+
+#[test]
 fn set_does_not_clash_with_what_is_stored_of_itself() {
     assert_eq!(against(&set(&json!({})), &set(&json!({}))), "");
 }

@@ -331,3 +331,57 @@ fn very_many_faults_and_unknown_fields_are_told_in_part() {
     let ends: Vec<&str> = findings.warnings.iter().skip(20).map(String::as_str).collect();
     assert_eq!(ends, ["980 more unknown fields", "900 more errors are not listed"]);
 }
+
+#[test]
+fn allowed_changes_are_checked() {
+    let allowed = |changes: Value| set(&json!({"allowedChanges": changes, "volumes": [{"name": "data"}]}));
+    let many: Vec<String> = (0..65).map(|number| format!("V{number}")).collect();
+    assert_errors(&[
+        (
+            allowed(
+                json!({"env": ["DD_*", "A"], "mountPaths": ["/x", "*/y"], "volumes": ["data"], "fields": ["resources"]}),
+            ),
+            "",
+        ),
+        (allowed(json!({"env": [""]})), "spec.allowedChanges.env[0]: Required value"),
+        (
+            allowed(json!({"env": ["A=B"]})),
+            "spec.allowedChanges.env[0]: Invalid value: \"A=B\": must be the name of a variable, which has no '='; * stands for \
+             any characters",
+        ),
+        (
+            allowed(json!({"mountPaths": ["etc"]})),
+            "spec.allowedChanges.mountPaths[0]: Invalid value: \"etc\": must be an absolute path; * stands for any characters",
+        ),
+        (
+            allowed(json!({"volumes": ["other"]})),
+            "spec.allowedChanges.volumes[0]: Invalid value: \"other\": must be the name of a volume of the set (spec.volumes)",
+        ),
+        (
+            allowed(json!({"fields": ["image"]})),
+            "spec.allowedChanges.fields[0]: Unsupported value: \"image\": supported values: \"imageDigest\", \
+             \"imagePullPolicy\", \"lifecycle\", \"livenessProbe\", \"readinessProbe\", \"resizePolicy\", \"resources\", \
+             \"securityContext\", \"startupProbe\", \"terminationMessagePath\", \"terminationMessagePolicy\"",
+        ),
+        (allowed(json!({"env": many})), "spec.allowedChanges.env: Too many: 65: must have at most 64 items"),
+        (
+            allowed(json!({"env": [1]})),
+            "spec.allowedChanges.env[0]: Invalid value: 1: must be a string; put it in quotes",
+        ),
+    ]);
+}
+
+#[test]
+fn to_allow_everything_is_warned_about() {
+    let warnings = |changes: Value| judged(&set(&json!({"allowedChanges": changes})), &world(&[])).1;
+    assert_eq!(
+        warnings(json!({"env": ["A", "*"], "mountPaths": ["**"]})),
+        [
+            "spec.allowedChanges.env[1]: allows every variable, also those that decide what a program loads, such as \
+             LD_PRELOAD; name what you need",
+            "spec.allowedChanges.mountPaths[0]: allows mounts at every path, also over the container's programs; name what you \
+             need",
+        ]
+    );
+    assert_eq!(warnings(json!({"env": ["A*"], "mountPaths": ["/*"]})), [""; 0]);
+}

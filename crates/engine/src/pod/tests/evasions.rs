@@ -1,0 +1,51 @@
+//! The table of evasions, on the engine alone. `tests/e2e/evasions.rs` goes through it with a real API server.
+
+#[path = "../../../tests/evasions/mod.rs"]
+#[allow(clippy::panic, dead_code)]
+mod table;
+
+use admission::Decision;
+use serde_json::Value;
+
+use self::table::{Outcome, SET, outcome, plain, rows};
+use crate::testing::World;
+use crate::yaml;
+
+const ROOM: &str = "pay";
+
+fn read(text: &str) -> Value {
+    yaml::read(text).unwrap().swap_remove(0).value
+}
+
+/// The pod as it would be stored, or the refusal.
+fn admit(world: &World, pod: &Value) -> Result<Value, String> {
+    let mutated = world.mutate(pod);
+    if mutated.decision == Decision::Denied {
+        return Err(mutated.message);
+    }
+    let again = world.mutate(&mutated.pod);
+    assert_eq!((again.decision, again.patch), (Decision::Allowed, None), "the second pass adds nothing");
+    let validated = world.validate(&mutated.pod);
+    if validated.decision == Decision::Denied { Err(validated.message) } else { Ok(mutated.pod) }
+}
+
+#[test]
+fn nobody_who_may_create_a_pod_evades_a_must() {
+    let world = World::from_objects(&[read(&SET.replace("ROOM", ROOM))]);
+    let plain = plain(ROOM);
+    let carried = admit(&world, &plain).unwrap();
+    for row in rows(ROOM, read).iter().filter(|row| !row.cluster_only) {
+        let pod = row.tried_on(if row.from_carried { &carried } else { &plain });
+        match admit(&world, &pod) {
+            Ok(stored) => assert_eq!(outcome(&stored), row.outcome, "{}", row.name),
+            Err(message) => {
+                assert_eq!(row.outcome, Outcome::Refused, "{}: {message}", row.name);
+                assert!(message.contains(&row.says), "{}: {message}", row.name);
+            }
+        }
+        // Validation alone refuses what another webhook may have made of the pod after injection.
+        if row.from_carried && row.outcome == Outcome::Refused {
+            assert_eq!(world.validate(&pod).decision, Decision::Denied, "{}", row.name);
+        }
+    }
+}

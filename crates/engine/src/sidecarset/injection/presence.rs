@@ -1,0 +1,198 @@
+//! What of a set is in the pod already, and in which form.
+
+use std::collections::BTreeSet;
+
+use admission::Reason;
+
+use crate::pod::view::Container;
+use crate::reasons;
+use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
+use crate::sidecarset::injection::clash::shortened;
+use crate::sidecarset::injection::{Clash, Injection, List, Missing};
+use crate::sidecarset::sameness::{Around, is_same_volume};
+
+/// How a pod stands to a set, as far as containers go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// Nothing of the set is there.
+    #[default]
+    Absent,
+    /// Containers of the set are there, in its current form. There may be no record of them, or one of an older form.
+    Current,
+    /// `OpenKruise` says that it put the set there.
+    OpenKruise,
+    /// The record says that the set is there, but it is in another form than the set has now; in what it differs.
+    Outdated(String),
+}
+
+impl Presence {
+    /// The reason for a pod that nothing is added to.
+    pub(super) const fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Absent => None,
+            Self::Current => Some(reasons::ALREADY_INJECTED),
+            Self::OpenKruise => Some(reasons::INJECTED_BY_OPENKRUISE),
+            Self::Outdated(_) => Some(reasons::OUTDATED),
+        }
+    }
+}
+
+/// A container that the pod has by the name of one of the set's.
+struct Found<'a, 'p> {
+    list: List,
+    index: usize,
+    container: &'a Container<'p>,
+}
+
+impl<'p, 's> Injection<'p, 's> {
+    /// Finds the set's containers in the pod. Those that are not there go to `missing`.
+    ///
+    /// # Errors
+    /// [`Clash`] when a container of another owner has the name of one of the set's, and when one passes for the set's that is
+    /// not, where the set must not be evaded.
+    pub(super) fn presence(&self, set: &'s CompiledSet, missing: &mut Missing<'s>) -> Result<Presence, Clash> {
+        let is_older = self.carried.has_older(set) && self.has_recorded(set);
+        let mut presence = Presence::Absent;
+        let mut differing = None;
+        for (list, pieces) in [(List::InitContainers, &set.init_containers), (List::Containers, &set.containers)] {
+            let (before, after) = match list {
+                List::InitContainers => (&mut missing.init_before, &mut missing.init_after),
+                List::Containers => (&mut missing.before, &mut missing.after),
+            };
+            for (side, pieces) in [(before, &pieces.before), (after, &pieces.after)] {
+                for piece in pieces {
+                    self.check_claimed(set, piece)?;
+                    let Some((list_of_pod, index, container)) = self.find(&piece.name) else {
+                        side.push(piece);
+                        continue;
+                    };
+                    let found = Found { list: list_of_pod, index, container };
+                    let (by, field) = self.compare(set, piece, list, &found)?;
+                    if presence == Presence::Absent {
+                        presence = by;
+                    }
+                    let differs = |field| format!("container {:?} differs in {field}", piece.name);
+                    differing = differing.or_else(|| field.map(differs));
+                }
+            }
+        }
+        self.judge(set, missing, is_older, presence, differing)
+    }
+
+    fn judge(
+        &self,
+        set: &CompiledSet,
+        missing: &mut Missing<'s>,
+        is_older: bool,
+        presence: Presence,
+        differing: Option<String>,
+    ) -> Result<Presence, Clash> {
+        let lacking = || missing.containers().next().map(|piece| format!("container {:?} is missing", piece.name));
+        let differing = match presence {
+            _ if is_older => {
+                differing.or_else(lacking).or_else(|| self.left_over(set)).or_else(|| self.differing_volume(set))
+            }
+            _ => differing,
+        };
+        let Some(differing) = differing else { return Ok(presence) };
+        if !set.may_opt_out {
+            return Err(Clash::outdated(set, &differing));
+        }
+        // One record is of one form: what is missing of an older form is not added from the current one.
+        missing.clear_containers();
+        Ok(if presence == Presence::OpenKruise { presence } else { Presence::Outdated(differing) })
+    }
+
+    fn check_claimed(&self, set: &CompiledSet, piece: &Piece) -> Result<(), Clash> {
+        match self.ours.containers.get(piece.name.as_str()) {
+            Some(owner) => Err(Clash::between_sets(set, &owner.name, &format!("container {:?}", piece.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whose the container is, and the first field in which it is not what the set injects.
+    fn compare(
+        &self,
+        set: &CompiledSet,
+        piece: &Piece,
+        list: List,
+        found: &Found<'_, 'p>,
+    ) -> Result<(Presence, Option<String>), Clash> {
+        let Found { list: found_in, index, container } = *found;
+        if found_in != list {
+            return Err(self.foreign(set, piece, found, None));
+        }
+        let spec = &self.pod.spec;
+        let around = Around { host_network: spec.host_network, volumes: spec.volumes.as_deref().unwrap_or_default() };
+        let field = piece.form.difference(container.raw(self.body), &set.allowed, &around);
+        let by = self.carried.by(&set.name, &piece.name, list);
+        match (by, field) {
+            (Some(reasons::INJECTED_BY_OPENKRUISE), field) if set.may_opt_out => Ok((Presence::OpenKruise, field)),
+            // Whatever the record says, it is the set's.
+            (_, None) => Ok((Presence::Current, None)),
+            (None, field) => Err(self.foreign(set, piece, found, field.as_deref())),
+            (Some(_), Some(field)) if !set.may_opt_out => {
+                Err(Clash::forged(set, piece, &field, container, found_in, index))
+            }
+            (Some(_), field) => Ok((Presence::Current, field)),
+        }
+    }
+
+    /// A container that is not the set's has the name of one of the set's.
+    fn foreign(&self, set: &CompiledSet, piece: &Piece, found: &Found<'_, 'p>, field: Option<&str>) -> Clash {
+        match self.owner_in_pod(set, found.container) {
+            Some(owner) => Clash::between_sets(set, owner, &format!("container {:?}", piece.name)),
+            None => Clash::container(set, piece, found.container, found.list, found.index, field),
+        }
+    }
+
+    /// Another set that brought the container, as far as the pod's word for it goes. For a must it does not go at all.
+    pub(super) fn owner_in_pod<'a>(&'a self, set: &'a CompiledSet, container: &'a Container<'_>) -> Option<&'a str> {
+        if set.is_must() { None } else { self.carried.other_owner(&set.name, &container.name) }
+    }
+
+    /// Whether any container that the record of the set lists is in the pod.
+    fn has_recorded(&self, set: &CompiledSet) -> bool {
+        self.recorded_in_pod(set).next().is_some()
+    }
+
+    /// Containers that the record of the set lists, by list, position and name, where they are not what the set injects now.
+    pub(crate) fn of_older_form(&self, set: &'s CompiledSet) -> Vec<(List, usize, &'p str)> {
+        let is_older = match self.examine(set) {
+            Ok(missing) => missing.outdated().is_some(),
+            Err(clash) => clash.reason == reasons::CONTAINER_CLASH,
+        };
+        let recorded = self.recorded_in_pod(set).map(|(list, index, container)| (list, index, container.name.as_str()));
+        if is_older { recorded.collect() } else { Vec::new() }
+    }
+
+    /// A container that the record lists and the set has no longer.
+    fn left_over(&self, set: &CompiledSet) -> Option<String> {
+        let names_of = |list| set.pieces_of(list).iter().map(|piece| piece.name.as_str()).collect::<BTreeSet<_>>();
+        let (inits, containers) = (names_of(List::InitContainers), names_of(List::Containers));
+        let mut left = self.recorded_in_pod(set).filter(|(list, _, container)| {
+            let names = if *list == List::Containers { &containers } else { &inits };
+            !names.contains(container.name.as_str())
+        });
+        let (_, _, container) = left.next()?;
+        Some(format!("the set has no container {:?} any more", shortened(&container.name)))
+    }
+
+    /// A volume of the set that the pod has with another source.
+    fn differing_volume(&self, set: &CompiledSet) -> Option<String> {
+        let mut judged = set.volumes.iter().filter(|volume| !set.allowed.volume(&volume.name));
+        let differs = |volume: &&VolumePiece| {
+            self.theirs.volume(&volume.name).is_some_and(|(_, found)| !is_same_volume(found, volume))
+        };
+        judged.find(differs).map(|volume| format!("volume {:?} has another source", volume.name))
+    }
+
+    /// Containers of the pod that the record of the set lists.
+    pub(super) fn recorded_in_pod<'a>(
+        &'a self,
+        set: &'a CompiledSet,
+    ) -> impl Iterator<Item = (List, usize, &'p Container<'p>)> + 'a {
+        let listed = self.carried.containers(&set.name);
+        listed.filter_map(|(list, name)| self.find(name).filter(|(found_in, _, _)| *found_in == list))
+    }
+}

@@ -1,0 +1,109 @@
+//! `spec.allowedChanges`: what of a set's containers and volumes may be another in the pod.
+
+use std::collections::BTreeSet;
+
+use crate::sidecarset::api::AllowedChanges as Written;
+use crate::sidecarset::vocabulary::IMAGE_DIGEST;
+
+/// The changes that a set allows, in a form that can be compared with.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedChanges {
+    env: Vec<Glob>,
+    mount_paths: Vec<Glob>,
+    volumes: BTreeSet<String>,
+    fields: BTreeSet<String>,
+}
+
+impl AllowedChanges {
+    /// Those of a set.
+    pub fn of(written: Option<&Written>) -> Self {
+        let Some(written) = written else { return Self::default() };
+        let globs = |list: &Option<Vec<String>>| list.iter().flatten().map(|pattern| Glob::new(pattern)).collect();
+        Self {
+            env: globs(&written.env),
+            mount_paths: globs(&written.mount_paths),
+            volumes: written.volumes.iter().flatten().cloned().collect(),
+            fields: written.fields.iter().flatten().cloned().collect(),
+        }
+    }
+
+    /// Whether a variable of this name may be added, changed or missing.
+    pub(super) fn variable(&self, name: &str) -> bool {
+        self.env.iter().any(|glob| glob.matches(name))
+    }
+
+    /// Whether a mount at this path may be added, changed or missing.
+    pub(super) fn mount_path(&self, path: &str) -> bool {
+        self.mount_paths.iter().any(|glob| glob.matches(path))
+    }
+
+    /// Whether the volume of this name may have another source.
+    pub fn volume(&self, name: &str) -> bool {
+        self.volumes.contains(name)
+    }
+
+    /// Whether the field may have any value.
+    pub(super) fn field(&self, name: &str) -> bool {
+        self.fields.contains(name)
+    }
+
+    /// Whether a digest may follow the image.
+    pub(super) fn image_digest(&self) -> bool {
+        self.fields.contains(IMAGE_DIGEST)
+    }
+}
+
+/// A pattern in which `*` stands for any characters, also none.
+#[derive(Debug, Clone)]
+pub struct Glob {
+    first: String,
+    // What follows each asterisk; empty where there is none.
+    rest: Vec<String>,
+}
+
+impl Glob {
+    /// Reads a pattern; every text is one.
+    pub fn new(pattern: &str) -> Self {
+        let mut parts = pattern.split('*').map(str::to_owned);
+        Self { first: parts.next().unwrap_or_default(), rest: parts.collect() }
+    }
+
+    /// Whether the pattern matches the whole text. The time follows the length of the text, whatever the pattern.
+    pub fn matches(&self, text: &str) -> bool {
+        let Some((last, between)) = self.rest.split_last() else { return text == self.first };
+        let Some(mut text) = text.strip_prefix(&*self.first).and_then(|text| text.strip_suffix(&**last)) else {
+            return false;
+        };
+        // The leftmost place is as good as any: what follows has the most room then.
+        for part in between {
+            let Some((_, after)) = text.split_once(&**part) else { return false };
+            text = after;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Glob;
+
+    #[test]
+    fn an_asterisk_stands_for_any_characters() {
+        for (pattern, matching, others) in [
+            ("DD_*", &["DD_", "DD_ENV"][..], &["DD", "XDD_ENV", "dd_env"][..]),
+            ("A", &["A"], &["", "AA", "B"]),
+            ("", &[""], &["A"]),
+            ("*", &["", "A"], &[]),
+            ("a*b*c", &["abc", "aXbYc", "abbcc"], &["ab", "ac", "abcd", "acb"]),
+            ("aa*aa", &["aaaa", "aaXaa"], &["aa", "aaa"]),
+            ("*ab*ab*", &["abab", "xabyabz"], &["ab", "abb"]),
+        ] {
+            for text in matching {
+                assert!(Glob::new(pattern).matches(text), "{pattern} {text}");
+            }
+            for text in others {
+                assert!(!Glob::new(pattern).matches(text), "{pattern} {text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Lists of a container in which something may be added.
+
+use serde_json::Value;
+
+use super::AllowedChanges;
+use super::identities::{Identities, MountOf};
+
+/// Longest part of a name that a message repeats, in characters: the author of the pod wrote it.
+const NAME_MAX: usize = 120;
+
+/// The first variable that differs.
+pub(super) fn env(
+    ours: Option<&Value>,
+    found: Option<&Value>,
+    allowed: &AllowedChanges,
+    identities: Identities,
+) -> Option<String> {
+    let mut identities = identities.variables();
+    difference("env", "name", ours, found, |variable, is_found| {
+        let name = text(variable, "name");
+        allowed.variable(name) || (is_found && identities.take(name, variable))
+    })
+}
+
+/// The first mount that differs.
+pub(super) fn mounts(
+    ours: Option<&Value>,
+    found: Option<&Value>,
+    allowed: &AllowedChanges,
+    mut identities: Identities,
+) -> Option<String> {
+    difference("volumeMounts", "mountPath", ours, found, |mount, is_found| {
+        let path = text(mount, "mountPath");
+        allowed.mount_path(path) || (is_found && MountOf::path(path).is_some_and(|of| identities.take_mount(of)))
+    })
+}
+
+/// With the network of the node the API server writes the port of the node beside each port of a container.
+pub(super) fn host_network_ports(ours: Option<&Value>, found: Option<&Value>) -> Option<String> {
+    let without_host_port = |value: Option<&Value>| {
+        let mut value = value?.clone();
+        for port in value.as_array_mut()?.iter_mut().filter_map(Value::as_object_mut) {
+            if port.get("hostPort") == port.get("containerPort") {
+                port.remove("hostPort");
+            }
+        }
+        Some(value)
+    };
+    (without_host_port(ours) != without_host_port(found)).then(|| "ports".to_owned())
+}
+
+/// The first element that differs, by its key; `may_differ` says which elements need not be there, or may be.
+fn difference(
+    field: &str,
+    key: &str,
+    ours: Option<&Value>,
+    found: Option<&Value>,
+    mut may_differ: impl FnMut(&Value, bool) -> bool,
+) -> Option<String> {
+    let (Some(ours), Some(found)) = (elements(ours), elements(found)) else { return Some(field.to_owned()) };
+    let (mut ours, mut found) = (ours.iter(), found.iter());
+    loop {
+        let our = ours.by_ref().find(|element| !may_differ(element, false));
+        let their = found.by_ref().find(|element| !may_differ(element, true));
+        match (our, their) {
+            (None, None) => return None,
+            (our, their) if our == their => {}
+            (our, their) => {
+                let name = our.or(their).map(|element| text(element, key)).unwrap_or_default();
+                let name: String = name.chars().take(NAME_MAX).collect();
+                return Some(format!("{field}[{name}]"));
+            }
+        }
+    }
+}
+
+fn elements(list: Option<&Value>) -> Option<&[Value]> {
+    match list {
+        None => Some(&[]),
+        Some(list) => list.as_array().map(Vec::as_slice),
+    }
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,87 @@
+//! Whether a container or volume of a pod is what a set injects.
+//!
+//! One comparison for admission, validation and the offline commands. It goes over every field, known or not, in the forms
+//! of [`canonical`](super::canonical) on both sides. What the API server fills in by itself makes no difference, and neither do
+//! the changes that a set allows (`spec.allowedChanges`). Whatever cannot be read is not the same.
+
+mod allowed;
+mod container;
+mod identities;
+mod lists;
+mod settled;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+mod tests;
+mod verbatim;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::sidecarset::api::RawObject;
+use crate::sidecarset::canonical::canonical_volume;
+use crate::sidecarset::compiled::VolumePiece;
+
+pub use self::allowed::{AllowedChanges, Glob};
+
+/// A container as a set injects it, in a form that can be compared.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Form {
+    fields: RawObject,
+    // As it reads in most pods.
+    stored: Value,
+    // Of the container as it goes into a pod.
+    bytes: usize,
+}
+
+impl Form {
+    /// The form of a container as it goes into a pod.
+    pub fn of(container: &RawObject) -> Self {
+        let stored = Value::Object(settled::as_stored(container));
+        Self {
+            fields: settled::container(container),
+            stored,
+            bytes: Value::Object(container.clone()).to_string().len(),
+        }
+    }
+
+    /// The first field in which a container of a pod is not what the set injects, such as `env[MODE]`; `None` when it is.
+    ///
+    /// `found` is `None` when the container has no readable text.
+    pub fn difference(&self, found: Option<&RawValue>, allowed: &AllowedChanges, pod: &Around<'_>) -> Option<String> {
+        let Some(found) = found else { return Some("a part that cannot be read".to_owned()) };
+        if !is_readable(found, self.bytes) {
+            return Some("its length".to_owned());
+        }
+        if verbatim::is_same(found, &self.stored, pod) {
+            return None;
+        }
+        match serde_json::from_str::<RawObject>(found.get()) {
+            Ok(found) => container::difference(&self.fields, &settled::container(&found), allowed, pod),
+            Err(_) => Some("a part that cannot be read".to_owned()),
+        }
+    }
+}
+
+/// What of the pod decides how its containers are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Around<'p> {
+    /// The pod uses the network of its node, so that the API server writes a host port for each port.
+    pub host_network: bool,
+    /// The volumes of the pod.
+    pub volumes: &'p [&'p RawValue],
+}
+
+/// How much longer a container or volume may be written in a pod and still be the same: the API server and others fill in
+/// defaults. What is longer is not read. The author of a pod may write megabytes, and every set may have one of that name.
+const FACTOR: usize = 16;
+const MORE: usize = 16 * 1024;
+
+fn is_readable(found: &RawValue, ours: usize) -> bool {
+    found.get().len() <= ours * FACTOR + MORE
+}
+
+/// Whether a volume of a pod has the name and the source of a set's volume.
+pub fn is_same_volume(found: &RawValue, ours: &VolumePiece) -> bool {
+    is_readable(found, ours.json.len())
+        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| canonical_volume(&found) == ours.canonical)
+}

@@ -1,0 +1,100 @@
+//! One form for containers that run alike, as written in a set or as the API server gives them back.
+//!
+//! [`canonical_container`] is the basis of the hash and may never change. What else the API server fills in, leaves out or
+//! prints anew (`SetDefaults_*` in `k8s.io/kubernetes/pkg/apis/core/v1`, and Go's `omitempty`) is settled here.
+
+use admission::format::Quantity;
+use serde_json::{Value, json};
+
+use crate::sidecarset::api::RawObject;
+use crate::sidecarset::canonical::{canonical_container, without_empty};
+
+/// Texts in these are pointers in the API's Go types: an empty one overrides what the pod says.
+const POINTERS: [&str; 1] = ["windowsOptions"];
+
+/// The form of a container.
+pub(super) fn container(container: &RawObject) -> RawObject {
+    let mut container = canonical_container(container, "");
+    container.values_mut().for_each(drop_empty_texts);
+    if let Some(Value::Object(resources)) = container.get_mut("resources") {
+        settle_resources(resources);
+    }
+    if let Some(Value::Array(policies)) = container.get_mut("resizePolicy") {
+        policies.retain(|policy| policy.get("restartPolicy") != Some(&json!("NotRequired")));
+    }
+    if let Some(Value::Object(context)) = container.get_mut("securityContext") {
+        drop_value(context, "procMount", &json!("Default"));
+    }
+    if let Some(Value::Array(ports)) = container.get_mut("ports") {
+        ports.iter_mut().filter_map(Value::as_object_mut).for_each(|port| drop_value(port, "hostPort", &json!(0)));
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(Value::Object(probe)) = container.get_mut(probe) {
+            for field in
+                ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
+            {
+                drop_value(probe, field, &json!(0));
+            }
+        }
+    }
+    match without_empty(Value::Object(container)) {
+        Value::Object(container) => container,
+        _ => RawObject::new(),
+    }
+}
+
+/// The container as it reads in a pod that the API server has stored: without what says nothing, but for the resources, which
+/// are always there and printed anew.
+pub(super) fn as_stored(container: &RawObject) -> RawObject {
+    let Value::Object(mut container) = without_empty(Value::Object(container.clone())) else { return RawObject::new() };
+    if let Value::Object(resources) = container.entry("resources").or_insert_with(|| json!({})) {
+        settle_resources(resources);
+    }
+    container
+}
+
+fn drop_value(map: &mut RawObject, field: &str, value: &Value) {
+    if map.get(field) == Some(value) {
+        map.remove(field);
+    }
+}
+
+fn drop_empty_texts(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, member| member.as_str() != Some(""));
+            let plain = map.iter_mut().filter(|(key, _)| !POINTERS.contains(&key.as_str()));
+            plain.for_each(|(_, member)| drop_empty_texts(member));
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_empty_texts),
+        _ => {}
+    }
+}
+
+/// Amounts as the API server prints them, and requests that it takes from the limits (`SetDefaults_Pod`).
+fn settle_resources(resources: &mut RawObject) {
+    for list in ["limits", "requests"] {
+        if let Some(Value::Object(amounts)) = resources.get_mut(list) {
+            amounts.values_mut().for_each(print_anew);
+        }
+    }
+    let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
+    let requests = resources.entry("requests").or_insert_with(|| json!({}));
+    if let Value::Object(requests) = requests {
+        for (name, limit) in limits {
+            requests.entry(name).or_insert(limit);
+        }
+    }
+}
+
+fn print_anew(amount: &mut Value) {
+    let text = match &*amount {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return,
+    };
+    if let Ok(mut quantity) = text.parse::<Quantity>() {
+        quantity.round_up_to_milli();
+        *amount = Value::String(quantity.to_string());
+    }
+}

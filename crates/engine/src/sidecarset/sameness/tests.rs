@@ -1,0 +1,318 @@
+//! Containers of pods against the set's.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{AllowedChanges, Around, Form};
+
+fn container() -> Value {
+    json!({
+        "name": "proxy",
+        "image": "registry.example:5000/proxy:1",
+        "args": ["-v"],
+        "env": [{"name": "MODE", "value": "enforce"}, {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "ports": [{"containerPort": 80}],
+        "livenessProbe": {"httpGet": {"port": 80}},
+        "lifecycle": {"preStop": {"httpGet": {"port": 80}}},
+        "resources": {"requests": {"cpu": "0.1"}, "limits": {"memory": "1024Mi"}},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        "securityContext": {"runAsUser": 7},
+    })
+}
+
+/// The container as `SidecarSet`s are stored, with the API server's defaults, and as the API server stores it in a pod.
+fn stored() -> (Value, Value) {
+    let ours = json!({
+        "name": "proxy", "image": "proxy:1", "imagePullPolicy": "IfNotPresent", "args": [], "tty": null,
+        "env": [{"name": "MODE", "value": "enforce"}],
+        "ports": [{"containerPort": 80, "protocol": "TCP"}],
+        "resources": {"limits": {"memory": "1024Mi"}},
+        "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": true}],
+    });
+    let mut pods = ours.clone();
+    json_patch::merge(
+        &mut pods,
+        &json!({"args": null, "tty": null, "resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}}}),
+    );
+    (ours, pods)
+}
+
+#[test]
+fn a_container_as_the_api_server_stores_it_reads_as_the_sets() {
+    let (ours, mut pods) = stored();
+    let form = Form::of(ours.as_object().unwrap());
+    let same = |container: &str, volumes: &[&RawValue]| {
+        let container = RawValue::from_string(container.to_owned()).unwrap();
+        super::verbatim::is_same(&container, &form.stored, &Around { host_network: false, volumes })
+    };
+    assert!(same(&pods.to_string(), &[]));
+    for changed in [
+        pods.to_string().replacen('{', r#"{"fieldOfTomorrow":1,"#, 1),
+        pods.to_string().replacen(r#""imagePullPolicy":"IfNotPresent""#, r#""name":"proxy""#, 1),
+        pods.to_string().replace("enforce", "off"),
+        pods.to_string().replace("80", "81"),
+        pods.to_string().replace("true", "false"),
+        r#""proxy""#.to_owned(),
+        "[]".to_owned(),
+    ] {
+        assert!(!same(&changed, &[]), "{changed}");
+    }
+    let path = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let mount = json!({"name": "token", "mountPath": path, "readOnly": true});
+    pods["volumeMounts"].as_array_mut().unwrap().push(mount.clone());
+    let volume = json!({"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}});
+    let volume = RawValue::from_string(volume.to_string()).unwrap();
+    assert!(same(&pods.to_string(), &[&volume]));
+    assert!(!same(&pods.to_string(), &[]));
+    pods["volumeMounts"].as_array_mut().unwrap().push(mount);
+    assert!(!same(&pods.to_string(), &[&volume]));
+}
+
+struct Case {
+    ours: Value,
+    allowed: Value,
+    volumes: Vec<Value>,
+    host_network: bool,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self { ours: container(), allowed: json!({}), volumes: Vec::new(), host_network: false }
+    }
+}
+
+impl Case {
+    fn allowing(allowed: Value) -> Self {
+        Self { allowed, ..Self::default() }
+    }
+
+    /// The first difference of the set's container with this change (RFC 7386).
+    fn with(&self, change: Value) -> Option<String> {
+        let mut found = self.ours.clone();
+        json_patch::merge(&mut found, &change);
+        self.of(&found)
+    }
+
+    fn of(&self, found: &Value) -> Option<String> {
+        let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();
+        let (found, volumes): (_, Vec<_>) = (raw(found), self.volumes.iter().map(raw).collect());
+        let volumes: Vec<&RawValue> = volumes.iter().map(AsRef::as_ref).collect();
+        let around = Around { host_network: self.host_network, volumes: &volumes };
+        let allowed = serde_json::from_value(self.allowed.clone()).unwrap();
+        let form = Form::of(self.ours.as_object().unwrap());
+        form.difference(Some(&found), &AllowedChanges::of(Some(&allowed)), &around)
+    }
+}
+
+fn with_mounts(more: Value) -> Value {
+    let mut mounts = container()["volumeMounts"].clone();
+    mounts.as_array_mut().unwrap().push(more);
+    json!({"volumeMounts": mounts})
+}
+
+fn with_env(more: &[Value]) -> Value {
+    let mut env = container()["env"].clone();
+    env.as_array_mut().unwrap().extend(more.iter().cloned());
+    json!({"env": env})
+}
+
+#[test]
+fn what_the_api_server_fills_in_is_no_difference() {
+    let stored = json!({
+        "name": "proxy",
+        "image": "registry.example:5000/proxy:1",
+        "args": ["-v"],
+        "env": [
+            {"name": "MODE", "value": "enforce"},
+            {"name": "NODE", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}}},
+        ],
+        "ports": [{"containerPort": 80, "protocol": "TCP"}],
+        "livenessProbe": {
+            "httpGet": {"path": "/", "port": 80, "scheme": "HTTP"},
+            "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3,
+        },
+        "lifecycle": {"preStop": {"httpGet": {"path": "/", "port": 80, "scheme": "HTTP"}}},
+        "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        "securityContext": {"runAsUser": 7, "procMount": "Default"},
+        "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}],
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent",
+    });
+    assert_eq!(Case::default().of(&stored), None);
+}
+
+#[test]
+fn every_other_field_is_a_difference() {
+    let case = Case::default();
+    for (change, field) in [
+        (json!({"fieldOfTomorrow": false}), "fieldOfTomorrow"),
+        (json!({"ports": [{"containerPort": 80, "fieldOfTomorrow": 1}]}), "ports"),
+        (json!({"securityContext": {"runAsNonRoot": false}}), "securityContext"),
+        (json!({"securityContext": {"allowPrivilegeEscalation": false}}), "securityContext"),
+        (json!({"args": null}), "args"),
+        (json!({"args": "-v"}), "args"),
+        (json!({"env": {}}), "env[MODE]"),
+        (json!({"env": {"MODE": "enforce"}}), "env"),
+        (json!({"args": ["x".repeat(100_000)]}), "its length"),
+        (json!({"env": "MODE"}), "env"),
+        (json!({"volumeMounts": null}), "volumeMounts[/data]"),
+        (json!({"resources": null}), "resources.limits[memory]"),
+        (json!({"resources": {"limits": {"memory": "1"}}}), "resources.limits[memory]"),
+        (json!({"resources": {"limits": "none"}}), "resources.limits"),
+        (json!({"resources": {"claims": [{"name": "gpu"}]}}), "resources.claims"),
+        (json!({"resources": "none"}), "resources"),
+        (json!({"imagePullPolicy": "Never"}), "imagePullPolicy"),
+        (json!({"imagePullPolicy": 1}), "imagePullPolicy"),
+        (json!({"livenessProbe": {"terminationGracePeriodSeconds": 1}}), "livenessProbe"),
+        (json!({"image": "registry.example:5000/proxy"}), "image"),
+        (json!({"image": null}), "image"),
+    ] {
+        assert_eq!(case.with(change.clone()).as_deref(), Some(field), "{change}");
+    }
+    assert!(
+        Form::default()
+            .difference(None, &AllowedChanges::default(), &Around { host_network: false, volumes: &[] })
+            .is_some()
+    );
+}
+
+#[test]
+fn requests_and_limits_that_the_set_leaves_open_may_be_filled() {
+    let limit_range = json!({"resources": {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"cpu": "500m"}}});
+    assert_eq!(Case::default().with(limit_range), None);
+    let open = Case { ours: json!({"name": "a", "image": "a:1"}), ..Case::default() };
+    assert_eq!(open.with(json!({"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}})), None);
+}
+
+#[test]
+fn with_the_network_of_the_node_each_port_is_one_of_the_node() {
+    let ports = json!({"ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]});
+    assert_eq!(Case::default().with(ports.clone()).as_deref(), Some("ports"));
+    let case = Case { host_network: true, ..Case::default() };
+    assert_eq!(case.with(ports), None);
+    assert_eq!(case.with(json!({"ports": [{"containerPort": 80, "hostPort": 81}]})).as_deref(), Some("ports"));
+}
+
+#[test]
+fn allowed_changes_are_no_difference() {
+    let env = Case::allowing(json!({"env": ["DD_*", "MODE"]}));
+    assert_eq!(env.with(with_env(&[json!({"name": "DD_ENV", "value": "prod"})])), None);
+    assert_eq!(env.with(json!({"env": [{"name": "MODE", "value": "off"}, container()["env"][1].clone()]})), None);
+    assert_eq!(env.with(json!({"env": [container()["env"][1].clone()]})), None);
+    assert_eq!(env.with(with_env(&[json!({"name": "OTHER"})])).as_deref(), Some("env[OTHER]"));
+    let mounts = Case::allowing(json!({"mountPaths": ["/etc/pki/*"]}));
+    assert_eq!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": "/etc/pki/ca"}))), None);
+    assert!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": "/etc"}))).is_some());
+    let fields = Case::allowing(json!({"fields": ["resources", "securityContext", "imagePullPolicy"]}));
+    let changed =
+        json!({"resources": {"limits": {"memory": "1"}}, "securityContext": null, "imagePullPolicy": "Never"});
+    assert_eq!(fields.with(changed), None);
+    assert_eq!(fields.with(json!({"tty": true})).as_deref(), Some("tty"));
+}
+
+#[test]
+fn a_digest_may_follow_the_image_where_it_is_allowed() {
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let case = Case::allowing(json!({"fields": ["imageDigest"]}));
+    for (image, is_same) in [
+        (format!("registry.example:5000/proxy:1@{digest}"), true),
+        (format!("registry.example:5000/proxy@{digest}"), true),
+        (format!("registry.example:5000/proxy:2@{digest}"), false),
+        (format!("registry.example:5000/other@{digest}"), false),
+        (format!("registry.example@{digest}"), false),
+        ("registry.example:5000/proxy@sha256:abc".to_owned(), false),
+        ("registry.example:5000/proxy".to_owned(), false),
+    ] {
+        assert_eq!(case.with(json!({"image": image})).is_none(), is_same, "{image}");
+        assert!(Case::default().with(json!({"image": image})).is_some(), "{image}");
+    }
+    // A digest that the set pins stays.
+    let mut ours = container();
+    ours["image"] = json!(format!("proxy:1@{digest}"));
+    let pinned = Case { ours, ..Case::allowing(json!({"fields": ["imageDigest"]})) };
+    assert!(pinned.with(json!({"image": format!("proxy:1@sha256:{}", "b".repeat(64))})).is_some());
+}
+
+#[test]
+fn the_token_of_the_service_account_is_known_by_its_volume() {
+    let path = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let mount = json!({"name": "kube-api-access-x", "mountPath": path, "readOnly": true});
+    let volume =
+        |sources: Value| json!({"name": "kube-api-access-x", "projected": {"defaultMode": 420, "sources": sources}});
+    let token = json!({"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}});
+    let root = json!({"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}});
+    let namespace = json!({"downwardAPI": {"items": [
+        {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
+    ]}});
+    let mine = json!({"configMap": {"name": "mine"}});
+    for (volumes, is_same) in [
+        (vec![volume(json!([token, root, namespace]))], true),
+        (vec![volume(json!([root, namespace]))], false),
+        (vec![volume(json!([token, root, namespace, mine]))], false),
+        (vec![volume(json!([{"serviceAccountToken": {"path": "token", "audience": "mine"}}]))], false),
+        (vec![json!({"name": "kube-api-access-x", "emptyDir": {}})], false),
+        (vec![], false),
+    ] {
+        let case = Case { volumes, ..Case::default() };
+        assert_eq!(case.with(with_mounts(mount.clone())).is_none(), is_same, "{:?}", case.volumes);
+    }
+    let case = Case { volumes: vec![volume(json!([token]))], ..Case::default() };
+    for change in [json!({"subPath": "token"}), json!({"readOnly": null}), json!({"mountPath": "/usr/bin"})] {
+        let mut mount = mount.clone();
+        json_patch::merge(&mut mount, &change);
+        assert!(case.with(with_mounts(mount)).is_some(), "{change}");
+    }
+}
+
+#[test]
+fn the_identities_of_clouds_bring_their_variables_once() {
+    let identity = |name: &str, path: &str, audience: &str, file: &str| {
+        let mount = json!({"name": name, "mountPath": path, "readOnly": true});
+        let token = json!({"audience": audience, "expirationSeconds": 86400, "path": file});
+        (mount, json!({"name": name, "projected": {"sources": [{"serviceAccountToken": token}]}}))
+    };
+    let variable = |name: &str, value: &str| json!({"name": name, "value": value});
+    let eks = "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount";
+    let azure = "/var/run/secrets/azure/tokens";
+    let uuid = "00000000-1111-2222-3333-444444444444";
+    for ((mount, volume), variables) in [
+        (
+            identity("eks-pod-identity-token", eks, "pods.eks.amazonaws.com", "eks-pod-identity-token"),
+            vec![
+                variable("AWS_STS_REGIONAL_ENDPOINTS", "regional"),
+                variable("AWS_DEFAULT_REGION", "eu-west-1"),
+                variable("AWS_REGION", "eu-west-1"),
+                variable("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1/credentials"),
+                variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", &format!("{eks}/eks-pod-identity-token")),
+            ],
+        ),
+        (
+            identity("azure-identity-token", azure, "api://AzureADTokenExchange", "azure-identity-token"),
+            vec![
+                variable("AZURE_CLIENT_ID", uuid),
+                variable("AZURE_TENANT_ID", uuid),
+                variable("AZURE_FEDERATED_TOKEN_FILE", &format!("{azure}/azure-identity-token")),
+                variable("AZURE_AUTHORITY_HOST", "https://login.microsoftonline.com/"),
+            ],
+        ),
+    ] {
+        let case = Case { volumes: vec![volume], ..Case::default() };
+        let with = |variables: &[Value]| {
+            let mut change = with_env(variables);
+            json_patch::merge(&mut change, &with_mounts(mount.clone()));
+            case.with(change)
+        };
+        assert_eq!(with(&variables), None);
+        for (at, variable) in variables.iter().enumerate() {
+            let mut changed = variables.clone();
+            changed[at]["value"] = json!("/mine");
+            assert!(with(&changed).is_some(), "{variable} with another value");
+            let mut twice = variables.clone();
+            twice.push(variable.clone());
+            assert!(with(&twice).is_some(), "{variable} twice");
+            assert!(case.with(with_env(std::slice::from_ref(variable))).is_some(), "{variable} without its mount");
+        }
+    }
+}
