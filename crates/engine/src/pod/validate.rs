@@ -99,7 +99,7 @@ impl Report {
 
     /// One word speaks for the pod: what somebody has to look into comes first.
     fn note(&mut self, reason: Reason) {
-        const fn rank(reason: Reason) -> u8 {
+        fn rank(reason: Reason) -> u8 {
             match reason {
                 reasons::UNINJECTED => 3,
                 reasons::OUTDATED => 2,

@@ -1,6 +1,6 @@
 //! The table of evasions, on the engine alone. `tests/e2e/evasions.rs` goes through it with a real API server.
 
-#[path = "../../../tests/evasions/mod.rs"]
+#[path = "../../../../../tests/evasions/mod.rs"]
 #[allow(clippy::panic, dead_code)]
 mod table;
 
