@@ -103,8 +103,8 @@ fn the_readme_names_a_sample_that_its_sets_inject() {
 }
 
 /// Reasons of parts that later builds bring, and of what validation keeps from happening here: two sets that bring the same
-/// container to one pod, and sets that break the pods they are added to.
-const WITHOUT_SAMPLE: [Reason; 7] = [
+/// container to one pod, and sets that break the pods they are added to. What is too large is too large for a sample.
+const WITHOUT_SAMPLE: [Reason; 8] = [
     Reason::CanaryShadowed,
     Reason::PartialHeldBack,
     Reason::JobSkipped,
@@ -112,6 +112,7 @@ const WITHOUT_SAMPLE: [Reason; 7] = [
     Reason::SetConflict,
     Reason::EvaluationFailed,
     Reason::ResultIllegal,
+    Reason::TooLarge,
 ];
 
 #[test]
