@@ -223,3 +223,8 @@ bench-memory: ## What one stored object of each watched kind costs in memory, in
 bench: ## CPU time and requests per second beside a server that only says yes; needs wrk.
 	$(CARGO) build --release --locked -p outrider -p null-server -p compare
 	target/release/compare --gate 2.0 $(BENCH_ARGS)
+
+.PHONY: bench-hostile
+bench-hostile: ## CPU time and memory of the worst bodies, beside harmless ones; fails when one is beyond its bound.
+	$(CARGO) build --release --locked -p hostile
+	target/release/hostile

@@ -8,6 +8,8 @@ mod configuration;
 mod connections;
 mod drain;
 mod harness;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod http2;
 mod log;
 #[cfg(target_os = "linux")]
