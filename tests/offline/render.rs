@@ -117,9 +117,9 @@ fn an_older_form_is_replaced_as_far_as_its_record_names_it() {
             assert!(again.transcript().contains(note), "{}", again.transcript());
             let patches = values(&by(&set, &old, &["-o", "patch"]).stdout).remove(0);
             let operations = values(patches["patches"][0]["patch"].as_str().unwrap()).remove(0);
-            let mut patched = values(&old).swap_remove(0);
-            apply(&mut patched, operations.to_string().as_bytes()).unwrap();
-            assert_eq!(patched, values(&again.stdout)[0]);
+            let mut result = values(&old).swap_remove(0);
+            apply(&mut result, operations.to_string().as_bytes()).unwrap();
+            assert_eq!(result, values(&again.stdout)[0]);
             assert_eq!(by(&set, &again.stdout, &["-o", "diff"]).stdout, "");
         }
     }

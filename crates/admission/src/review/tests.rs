@@ -81,13 +81,15 @@ fn null_and_absent_read_alike_in_every_optional_field() {
         "options",
     ];
     let absent = with_request(&json!({"uid": "u", "operation": "CREATE"}));
-    let expected = format!("{:?}", Review::<Value>::parse(absent.as_bytes()).unwrap());
+    // What was read, without the body, which is another in each case.
+    let read = |review: &Review<'_, Value>, body: &str| format!("{review:?}").replace(&format!("{body:?}"), "");
+    let expected = read(&Review::<Value>::parse(absent.as_bytes()).unwrap(), &absent);
     for field in optional {
         let mut request = json!({"uid": "u", "operation": "CREATE"});
         request[field] = Value::Null;
         let nulled = with_request(&request);
         let review = Review::<Value>::parse(nulled.as_bytes()).unwrap_or_else(|error| panic!("{field}: {error}"));
-        assert_eq!(format!("{review:?}"), expected, "{field}");
+        assert_eq!(read(&review, &nulled), expected, "{field}");
     }
     for (parent, fields) in [
         ("kind", &["group", "version", "kind"][..]),
@@ -97,7 +99,7 @@ fn null_and_absent_read_alike_in_every_optional_field() {
         for field in fields {
             let nulled = with_request(&json!({"uid": "u", "operation": "CREATE", parent: {*field: null}}));
             let review = Review::<Value>::parse(nulled.as_bytes()).unwrap_or_else(|error| panic!("{field}: {error}"));
-            assert_eq!(format!("{review:?}"), expected, "{parent}.{field}");
+            assert_eq!(read(&review, &nulled), expected, "{parent}.{field}");
         }
     }
 }
