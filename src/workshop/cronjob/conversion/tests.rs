@@ -2,7 +2,8 @@ use admission::Registry;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{ANNOTATIONS_MAX_BYTES, cronjob};
+use super::annotations::ANNOTATIONS_MAX_BYTES;
+use super::cronjob;
 use crate::workshop::cronjob::vocabulary::{V1_SCHEDULE, V2_SCHEDULE};
 
 fn object(version: &str, schedule: impl Into<Value>) -> Value {
@@ -15,7 +16,9 @@ fn object(version: &str, schedule: impl Into<Value>) -> Value {
 }
 
 fn to(version: &str, object: &Value) -> Value {
-    cronjob().convert(object.clone(), version).unwrap()
+    let mut out = String::new();
+    cronjob().convert(&serde_json::value::to_raw_value(object).unwrap(), version, &mut out).unwrap();
+    serde_json::from_str(&out).unwrap()
 }
 
 #[track_caller]
