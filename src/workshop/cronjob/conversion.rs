@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use admission::conversion::{Conversion, TextSpoke};
+use admission::patch::quoted;
 use admission::raw::{self, ObjectWriter};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -87,10 +88,9 @@ fn convert(object: &RawValue, back: &Way, forth: &Way) -> String {
     let mut out = String::with_capacity(object.get().len());
     let mut writer = ObjectWriter::begin(&mut out);
     raw::members(object, |key, value| match key.name() {
-        "metadata" => {}
         // Where there are two of a name the last one counts.
         "spec" if is_same(spec, value) => write_spec(value, schedule.as_ref(), writer.value_of("spec")),
-        "spec" => {}
+        "metadata" | "spec" => {}
         _ => writer.copy(&key, value),
     });
     // The framework carries over the rest of the metadata.
@@ -109,7 +109,8 @@ fn write_spec(spec: &RawValue, schedule: Option<&Value>, out: &mut String) {
             writer.copy(&key, value);
         }
     });
-    writer.put("schedule", &schedule.to_string());
+    let schedule = schedule.as_str().map_or_else(|| schedule.to_string(), quoted);
+    writer.put("schedule", &schedule);
     writer.end();
 }
 

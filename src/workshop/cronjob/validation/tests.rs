@@ -217,6 +217,29 @@ fn schedules_that_surprise_are_allowed_with_a_warning() {
 
 /// The upstream tests T7 and T8.
 #[test]
+fn defaults_that_are_put_in_are_no_change_and_anything_else_is() {
+    let bad =
+        cronjob(&json!({"schedule": "x", "suspend": null, "concurrencyPolicy": "", "failedJobsHistoryLimit": [1]}));
+    let mut filled = bad.clone();
+    for (name, value) in
+        [("suspend", json!(false)), ("concurrencyPolicy", json!("Allow")), ("successfulJobsHistoryLimit", json!(3))]
+    {
+        filled["spec"][name] = value;
+    }
+    assert_eq!(errors_of_update(&filled, &bad), "");
+    for (name, value) in
+        [("suspend", json!(true)), ("failedJobsHistoryLimit", json!(1)), ("more", json!(1)), ("schedule", json!("y"))]
+    {
+        let mut changed = filled.clone();
+        changed["spec"][name] = value;
+        assert_ne!(errors_of_update(&changed, &bad), "", "{name}");
+    }
+    let mut without = filled.clone();
+    without["spec"].as_object_mut().unwrap().remove("jobTemplate");
+    assert_ne!(errors_of_update(&without, &bad), "");
+}
+
+#[test]
 fn update_is_judged_like_a_new_object_unless_the_spec_stays_as_it_is() {
     let good = cronjob(&json!({}));
     let bad = cronjob(&json!({"schedule": "x"}));
