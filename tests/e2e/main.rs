@@ -11,6 +11,7 @@ mod collector_experiment;
 mod controller;
 mod counts;
 mod cronjob;
+mod cronjob_hostile;
 mod cronjob_process;
 mod evasions;
 mod guard;

@@ -1,16 +1,18 @@
 //! What one stored object costs in memory, of every kind that is watched: an ordinary one, and the worst that a user may write.
 //!
-//! `UPDATE_GOLDEN=1` writes what was measured into `docs/operations.md`. Only here is the allocator one that counts, so the file
-//! has one test: others would be counted with it.
+//! `UPDATE_GOLDEN=1` writes what was measured into `docs/operations.md`. Only here is the allocator one that counts. What runs
+//! beside is counted with it, so that tests take turns.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod convert;
 mod kept;
 mod objects;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use peak_alloc::PeakAlloc;
 
@@ -19,6 +21,9 @@ use crate::objects::Object;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// Held by the test that measures.
+static ALONE: Mutex<()> = Mutex::new(());
 
 const BEGIN: &str = "<!-- measured by `make bench-memory` -->\n";
 const END: &str = "<!-- end -->\n";
@@ -32,6 +37,7 @@ struct Cost {
 
 #[test]
 fn a_stored_object_costs_no_more_than_is_stated() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut table = String::from(
         "| kind | kept by | ordinary: bytes | kept | worst: bytes | kept | while it is decoded | at most |\n|---|---|---|---|---|---|---|---|\n",
     );

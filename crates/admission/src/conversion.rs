@@ -3,18 +3,23 @@
 //! The API server sends a `ConversionReview` with objects of any served version and one desired version, and expects as many
 //! objects back, in the same order, with `metadata` untouched but for labels and annotations
 //! (`k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`).
+//!
+//! Objects are not decoded to find out what they are, and one after the other is written into the reply: what a review takes is
+//! what its objects are decoded into by their types, one at a time. A kind whose objects anybody may fill is converted as text
+//! ([`TextSpoke`]), so that neither depth nor size matters: an object that cannot be converted keeps its kind from being listed,
+//! and its namespace from being deleted.
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 
-use crate::registry::Registry;
-use crate::review::{Text, found, null_as_default, unreadable};
-use crate::unserved::Unserved;
+use crate::patch::quoted;
+use crate::raw::{self, ObjectWriter};
+use crate::review::without_position;
 
+mod review;
 #[cfg(test)]
 mod tests;
 
@@ -79,8 +84,68 @@ pub trait Spoke<H: Hub>: DeserializeOwned + Serialize + 'static {
     fn from_hub(hub: H) -> Result<Self, String>;
 }
 
-type Step = fn(Value) -> Result<Value, String>;
+/// Another version of a kind that is converted as text. See [`crate::raw`].
+///
+/// What is returned is the whole object in the other version, but that `apiVersion`, `kind` and all of `metadata` besides labels and
+/// annotations are carried over whatever is in their place; `metadata` may be left out where neither changes.
+///
+/// ```
+/// use admission::Registry;
+/// use admission::conversion::{Conversion, TextSpoke};
+/// use admission::raw::{ObjectWriter, members};
+/// use serde_json::value::RawValue;
+///
+/// /// v1 says `spec`, v2 says `template`; what is in it is nobody's business.
+/// struct V2;
+///
+/// fn renamed(object: &RawValue, from: &str, to: &str) -> String {
+///     let mut out = String::new();
+///     let mut writer = ObjectWriter::begin(&mut out);
+///     members(object, |key, value| match key.name() {
+///         name if name == from => writer.put(to, value.get()),
+///         _ => writer.copy(&key, value),
+///     });
+///     writer.end();
+///     out
+/// }
+///
+/// impl TextSpoke for V2 {
+///     const VERSION: &'static str = "v2";
+///     fn to_hub(object: &RawValue) -> Result<String, String> {
+///         Ok(renamed(object, "template", "spec"))
+///     }
+///     fn from_hub(object: &RawValue) -> Result<String, String> {
+///         Ok(renamed(object, "spec", "template"))
+///     }
+/// }
+///
+/// let conversion = Conversion::of_text("acme.example", "Backup", "v1").text_spoke::<V2>();
+/// let object = serde_json::from_str(r#"{"apiVersion":"acme.example/v1","kind":"Backup","spec":[[1.0]]}"#)?;
+/// let mut out = String::new();
+/// conversion.convert(object, "v2", &mut out)?;
+/// assert_eq!(out, r#"{"apiVersion":"acme.example/v2","kind":"Backup","template":[[1.0]]}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait TextSpoke: 'static {
+    /// The version's name, such as `v2`.
+    const VERSION: &'static str;
 
+    /// To the hub. `object` is a JSON object.
+    ///
+    /// # Errors
+    /// A sentence for the user when the object cannot be expressed.
+    fn to_hub(object: &RawValue) -> Result<String, String>;
+
+    /// From the hub. `object` is a JSON object.
+    ///
+    /// # Errors
+    /// A sentence for the user when the object cannot be expressed.
+    fn from_hub(object: &RawValue) -> Result<String, String>;
+}
+
+type Step = fn(&RawValue) -> Result<String, String>;
+
+#[derive(Clone, Copy)]
 struct Steps {
     to_hub: Step,
     from_hub: Step,
@@ -97,17 +162,32 @@ pub struct Conversion {
 impl Conversion {
     /// A kind whose hub is `H`.
     pub fn new<H: Hub>(group: &'static str, kind: &'static str) -> Self {
-        Self { group, kind, hub: H::VERSION, spokes: BTreeMap::new() }
+        Self::of_text(group, kind, H::VERSION)
     }
 
-    /// Adds a version.
+    /// A kind that is converted as text; `hub` is the version's name, such as `v1`.
+    pub const fn of_text(group: &'static str, kind: &'static str, hub: &'static str) -> Self {
+        Self { group, kind, hub, spokes: BTreeMap::new() }
+    }
+
+    /// Adds a version. Its objects are decoded from text that is at most as deep as `serde_json` reads, 128 levels.
     #[must_use]
-    pub fn spoke<H: Hub, S: Spoke<H>>(mut self) -> Self {
+    pub fn spoke<H: Hub, S: Spoke<H>>(self) -> Self {
         let steps = Steps {
-            to_hub: |value| write(decode::<S>(value)?.into_hub()?),
-            from_hub: |value| write(S::from_hub(decode(value)?)?),
+            to_hub: |object| write(&decode::<S>(object)?.into_hub()?),
+            from_hub: |object| write(&S::from_hub(decode(object)?)?),
         };
-        self.spokes.insert(S::VERSION, steps);
+        self.with(S::VERSION, steps)
+    }
+
+    /// Adds a version that is converted as text.
+    #[must_use]
+    pub fn text_spoke<S: TextSpoke>(self) -> Self {
+        self.with(S::VERSION, Steps { to_hub: S::to_hub, from_hub: S::from_hub })
+    }
+
+    fn with(mut self, version: &'static str, steps: Steps) -> Self {
+        self.spokes.insert(version, steps);
         self
     }
 
@@ -126,154 +206,96 @@ impl Conversion {
         std::iter::once(self.hub).chain(self.spokes.keys().copied())
     }
 
-    /// Converts one object to `version`, through the hub.
+    /// Converts one object to `version`, through the hub, and appends it to `out`.
     ///
     /// `metadata` stays as it is, but for labels and annotations, which the types may change.
     ///
     /// # Errors
-    /// A sentence for the user.
-    pub fn convert(&self, object: Value, version: &str) -> Result<Value, String> {
-        let from = object
-            .get("apiVersion")
-            .and_then(Value::as_str)
+    /// A sentence for the user. What was appended until then means nothing.
+    pub fn convert(&self, object: &RawValue, version: &str, out: &mut String) -> Result<(), String> {
+        let api_version = raw::member(object, "apiVersion").and_then(raw::string);
+        let from = api_version
+            .as_deref()
             .and_then(|api_version| api_version.strip_prefix(self.group)?.strip_prefix('/'))
-            .ok_or_else(|| format!("apiVersion of the object is not in group {}", self.group))?
-            .to_owned();
-        let to_hub = if from == self.hub { None } else { Some(self.steps(&from)?.to_hub) };
+            .ok_or_else(|| format!("apiVersion of the object is not in group {}", self.group))?;
+        let to_hub = if from == self.hub { None } else { Some(self.steps(from)?.to_hub) };
         let from_hub = if version == self.hub { None } else { Some(self.steps(version)?.from_hub) };
-        if from == version {
-            return Ok(object);
-        }
-        let mut object = object;
-        for (step, result) in [(to_hub, self.hub), (from_hub, version)] {
-            if let Some(step) = step {
-                let metadata = object.get("metadata").cloned();
-                object = step(object)?;
-                self.carry_over(&mut object, metadata.as_ref(), result)?;
+        match (to_hub, from_hub) {
+            _ if from == version => out.push_str(object.get()),
+            (None, None) => out.push_str(object.get()),
+            (Some(step), None) | (None, Some(step)) => self.take(step, object, version, out)?,
+            (Some(to_hub), Some(from_hub)) => {
+                let mut hub = String::new();
+                self.take(to_hub, object, self.hub, &mut hub)?;
+                self.take(from_hub, read(&hub)?, version, out)?;
             }
         }
-        Ok(object)
-    }
-
-    /// What the types need not know: the API server refuses an object whose kind, name, namespace or uid is not the same
-    /// (`validateConvertedObject`), and takes only labels and annotations from the rest of `metadata`.
-    fn carry_over(&self, object: &mut Value, original: Option<&Value>, version: &str) -> Result<(), String> {
-        let Value::Object(object) = object else {
-            return Err(format!("{}.{} {version} is not written as a JSON object", self.kind, self.group));
-        };
-        object.insert("apiVersion".to_owned(), format!("{}/{version}", self.group).into());
-        object.insert("kind".to_owned(), self.kind.into());
-        let Some(original) = original else { return Ok(()) };
-        let mut metadata = original.clone();
-        if let (Value::Object(metadata), Some(Value::Object(written))) = (&mut metadata, object.get("metadata")) {
-            for changeable in ["labels", "annotations"] {
-                take_over(metadata, written, changeable);
-            }
-        }
-        object.insert("metadata".to_owned(), metadata);
         Ok(())
     }
 
-    fn steps(&self, version: &str) -> Result<&Steps, String> {
-        self.spokes.get(version).ok_or_else(|| {
+    /// Takes a step, and carries over what the types need not know: the API server refuses an object whose kind, name, namespace
+    /// or uid is not the same (`validateConvertedObject`), and takes only labels and annotations from the rest of `metadata`.
+    fn take(&self, step: Step, object: &RawValue, version: &str, out: &mut String) -> Result<(), String> {
+        let converted = step(object)?;
+        let converted = read(&converted)?;
+        let original = raw::member(object, "metadata");
+        let mut written = None;
+        let mut writer = ObjectWriter::begin(out);
+        writer.put("apiVersion", &quoted(&format!("{}/{version}", self.group)));
+        writer.put("kind", &quoted(self.kind));
+        let is_object = raw::members(converted, |key, value| match key.name() {
+            "apiVersion" | "kind" => {}
+            "metadata" => written = Some(value),
+            _ => writer.copy(&key, value),
+        });
+        if !is_object {
+            return Err(format!("{}.{} {version} is not written as a JSON object", self.kind, self.group));
+        }
+        match (original, written) {
+            (Some(original), Some(written)) if raw::is_object(original) && raw::is_object(written) => {
+                carry_over(original, written, writer.value_of("metadata"));
+            }
+            (Some(metadata), _) | (None, Some(metadata)) => writer.put("metadata", metadata.get()),
+            (None, None) => {}
+        }
+        writer.end();
+        Ok(())
+    }
+
+    fn steps(&self, version: &str) -> Result<Steps, String> {
+        self.spokes.get(version).copied().ok_or_else(|| {
             let known: Vec<&str> = self.versions().collect();
+            let version = review::shortened(version);
             format!("{}.{} has no version {version:?}; known: {}", self.kind, self.group, known.join(", "))
         })
     }
 }
 
-fn take_over(to: &mut Map<String, Value>, from: &Map<String, Value>, key: &str) {
-    match from.get(key) {
-        Some(value) => to.insert(key.to_owned(), value.clone()),
-        None => to.remove(key),
-    };
-}
-
-fn decode<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-fn write<T: Serialize>(object: T) -> Result<Value, String> {
-    serde_json::to_value(object).map_err(|error| error.to_string())
-}
-
-#[derive(Deserialize)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-struct ConversionReview<'a> {
-    #[serde(borrow, default)]
-    kind: Text<'a>,
-    #[serde(borrow, default)]
-    api_version: Text<'a>,
-    #[serde(borrow, default)]
-    request: Option<ConversionRequest<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-struct ConversionRequest<'a> {
-    #[serde(borrow)]
-    uid: Text<'a>,
-    #[serde(borrow, rename = "desiredAPIVersion")]
-    desired_api_version: Text<'a>,
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
-    objects: Vec<&'a RawValue>,
-}
-
-crate::only_objects!(ConversionReview<'a>, ConversionRequest<'a>);
-
-impl<'a> ConversionReview<'a> {
-    /// The version that asked, and what for.
-    fn parse(body: &'a [u8]) -> Result<(Text<'a>, ConversionRequest<'a>), String> {
-        let Self { kind, api_version, request } =
-            serde_json::from_slice(body).map_err(|error| unreadable(body, &error, "a ConversionReview"))?;
-        if kind.as_str() != "ConversionReview" {
-            return Err(format!("kind is {}, expected \"ConversionReview\"", found(&kind)));
+/// The original metadata with labels and annotations as they were written by the types.
+fn carry_over(original: &RawValue, written: &RawValue, out: &mut String) {
+    let changeable = |name: &str| matches!(name, "labels" | "annotations");
+    let mut writer = ObjectWriter::begin(out);
+    raw::members(original, |key, value| {
+        if !changeable(key.name()) {
+            writer.copy(&key, value);
         }
-        if !matches!(api_version.as_str(), "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1") {
-            return Err(format!("apiVersion is {}, expected \"apiextensions.k8s.io/v1\"", found(&api_version)));
+    });
+    raw::members(written, |key, value| {
+        if changeable(key.name()) {
+            writer.copy(&key, value);
         }
-        let request = request.ok_or("request is missing")?;
-        if request.uid.is_empty() {
-            return Err("request.uid is missing".to_owned());
-        }
-        Ok((api_version, request))
-    }
+    });
+    writer.end();
 }
 
-impl<W: 'static> Registry<W> {
-    /// Answers a `ConversionReview`. An object that cannot be converted fails the review with a message that names it.
-    ///
-    /// # Errors
-    /// [`Unserved::Unreadable`] when the body is not a `ConversionReview`.
-    pub fn convert(&self, body: &[u8]) -> Result<Vec<u8>, Unserved> {
-        let (api_version, request) = ConversionReview::parse(body).map_err(Unserved::Unreadable)?;
-        let mut response = json!({"uid": request.uid.as_str()});
-        match self.convert_all(&request.objects, &request.desired_api_version) {
-            Ok(objects) => {
-                response["result"] = json!({"status": "Success"});
-                response["convertedObjects"] = Value::Array(objects);
-            }
-            Err(message) => response["result"] = json!({"status": "Failure", "message": message}),
-        }
-        let reply = json!({"apiVersion": api_version.as_str(), "kind": "ConversionReview", "response": response});
-        Ok(reply.to_string().into_bytes())
-    }
+fn read(json: &str) -> Result<&RawValue, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
+}
 
-    fn convert_all(&self, objects: &[&RawValue], desired: &str) -> Result<Vec<Value>, String> {
-        objects.iter().enumerate().map(|(index, raw)| self.convert_one(index, raw, desired)).collect()
-    }
+fn decode<T: DeserializeOwned>(object: &RawValue) -> Result<T, String> {
+    serde_json::from_str(object.get()).map_err(|error| without_position(&error))
+}
 
-    fn convert_one(&self, index: usize, raw: &RawValue, desired: &str) -> Result<Value, String> {
-        let object: Value = serde_json::from_str(raw.get()).map_err(|error| format!("objects[{index}]: {error}"))?;
-        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let subject = format!("{kind} {name:?}");
-        let (group, version) = desired.split_once('/').unwrap_or(("", desired));
-        self.conversions()
-            .iter()
-            .find(|conversion| conversion.group() == group && conversion.kind() == kind)
-            .ok_or_else(|| format!("{subject}: no conversion to {desired} is served"))?
-            .convert(object, version)
-            .map_err(|error| format!("{subject}: {error}"))
-    }
+fn write<T: Serialize>(object: &T) -> Result<String, String> {
+    serde_json::to_string(object).map_err(|error| error.to_string())
 }

@@ -6,10 +6,12 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::field::ErrorList;
 use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
+use crate::raw;
 use crate::reason::Reason;
 use crate::reply::{Denial, Outcome, Verdict};
 use crate::review::{Operation, ParseError, Request, Review};
@@ -307,6 +309,11 @@ impl Answer {
 
     /// The object cannot be decoded, the uid can be read: a refusal with code 400.
     fn undecodable(body: &[u8], error: ParseError) -> Result<Self, Unserved> {
+        if let Ok(review) = Review::<&RawValue>::parse(body)
+            && only_leaves(&review.request)
+        {
+            return Ok(Self::to(&review, Verdict::allow(Reason::TERMINATING)));
+        }
         let message = error.to_string();
         let reason = if matches!(error, ParseError::TooLarge { .. }) { Reason::TOO_LARGE } else { Reason::UNDECODABLE };
         let reply = error.into_reply()?;
@@ -314,6 +321,18 @@ impl Answer {
             Review::<IgnoredAny>::parse(body).map_or_else(|_| Summary::default(), |r| Summary::of(&r.request));
         Ok(Self { body: reply, decision: Decision::Denied, reason, message, summary })
     }
+}
+
+/// Whether an object that is being deleted changes in its metadata or status alone. What cannot be decoded may have been stored
+/// while nobody judged it; were its update refused, its finalizers could never be removed, and its namespace would stay.
+fn only_leaves(request: &Request<'_, &RawValue>) -> bool {
+    let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object) else {
+        return false;
+    };
+    let time = raw::member(old, "metadata").and_then(|metadata| raw::member(metadata, "deletionTimestamp"));
+    let is_terminating = time.is_some_and(|time| time.get() != "null");
+    let spec = |object| raw::member(object, "spec").map(RawValue::get);
+    is_terminating && spec(new) == spec(old)
 }
 
 fn told(outcome: Outcome) -> (Decision, String) {

@@ -14,6 +14,7 @@ pub mod format;
 pub mod limit;
 pub mod object;
 pub mod patch;
+pub mod raw;
 pub mod reason;
 pub mod registry;
 pub mod reply;

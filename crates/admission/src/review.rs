@@ -457,7 +457,7 @@ pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error, expected: &str)
 }
 
 /// The user wrote another text than the body of the review, so its lines and columns say nothing.
-fn without_position(error: &serde_json::Error) -> String {
+pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     message.strip_suffix(&position).unwrap_or(&message).to_owned()

@@ -18,6 +18,9 @@ impl Defaulting<Snapshot> for CronJobDefaults {
     }
 }
 
+/// Fields of `spec` that are filled in.
+pub const FIELDS: [&str; 4] = ["concurrencyPolicy", "suspend", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
+
 /// Fills in what the document of `patch` leaves out. An object that is being deleted is left alone, so that nothing stands in
 /// the way of its finalizers.
 ///
@@ -45,7 +48,15 @@ mod tests {
     use admission::patch::PatchBuilder;
     use serde_json::{Value, json};
 
-    use super::fill;
+    use super::{FIELDS, fill};
+
+    #[test]
+    fn fields_that_are_filled_in_are_listed() {
+        let operations = operations(&json!({"spec": {}}));
+        let filled: Vec<&str> =
+            operations.as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+        assert_eq!(filled, FIELDS.map(|name| format!("/spec/{name}")));
+    }
 
     fn operations(object: &Value) -> Value {
         let mut patch = PatchBuilder::new(object);

@@ -9,10 +9,12 @@ mod sent;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use admission::field::{Error, ErrorList, Path};
 use admission::patch::PatchBuilder;
 use admission::{Findings, Reason, Request, Validating};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::fields::Fields;
 pub use self::sent::Version;
@@ -64,7 +66,7 @@ pub fn create(object: &Value, version: Version, findings: &mut Findings) {
 /// Judges a change. Where `spec` stays as it is nothing is judged: else the controller could not put a finalizer on an object
 /// that was stored while the webhook was off. Such an object gets its defaults with its first change; they are no change.
 pub fn update(new: &Value, old: &Value, version: Version, findings: &mut Findings) {
-    if new.get("spec") != old.get("spec") && new.get("spec") != defaulted(old).as_ref() {
+    if new.get("spec") != old.get("spec") && !is_filled_in(new.get("spec"), old.get("spec")) {
         create(new, version, findings);
     } else if !is_terminating(new) && lacks_room(old).is_none() {
         check_room(new, &mut findings.errors);
@@ -83,10 +85,25 @@ fn check_room(object: &Value, errors: &mut ErrorList) {
     }
 }
 
-fn defaulted(object: &Value) -> Option<Value> {
-    let mut patch = PatchBuilder::new(&json!({"spec": object.get("spec")?}));
-    defaults::fill(&mut patch).ok()?;
-    patch.document().get("spec").cloned()
+/// Whether the new spec is the old one with its defaults. Only what a default may replace is copied: the rest may be large.
+fn is_filled_in(new: Option<&Value>, old: Option<&Value>) -> bool {
+    let (Some(Value::Object(new)), Some(Value::Object(old))) = (new, old) else { return false };
+    let is_replaced = |name: &str, value: &Value| {
+        defaults::FIELDS.contains(&name) && !matches!(value, Value::Array(_) | Value::Object(_))
+    };
+    let (replaced, kept): (Vec<_>, Vec<_>) = old.iter().partition(|(name, value)| is_replaced(name, value));
+    let replaced: Map<String, Value> =
+        replaced.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut patch = PatchBuilder::new(&json!({"spec": replaced}));
+    if defaults::fill(&mut patch).is_err() {
+        return false;
+    }
+    let Some(Value::Object(filled)) = patch.document().get("spec") else { return false };
+    // A list or a map in a default's place is kept, and is what the new spec has to have there.
+    let kept: BTreeMap<&String, &Value> = kept.into_iter().collect();
+    let filled = filled.iter().filter(|(name, _)| !kept.contains_key(name));
+    let wanted: BTreeMap<&String, &Value> = filled.chain(kept.iter().map(|(name, value)| (*name, *value))).collect();
+    new.iter().eq(wanted)
 }
 
 /// Nobody may keep an object from being deleted, and finalizers are removed by an update.

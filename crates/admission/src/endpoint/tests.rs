@@ -270,3 +270,32 @@ fn the_summary_says_what_was_asked() {
         assert_eq!(answer.summary, expected);
     }
 }
+
+/// Finalizers are removed by an update, whatever was stored while nobody judged it.
+#[test]
+fn what_cannot_be_decoded_may_go_but_not_change() {
+    let registry = Registry::<World>::default().defaulting(RULE, Backups).validating(RULE, Backups);
+    let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    let large = format!("[{}0]", "0,".repeat(50_000));
+    let object = |metadata: &str, spec: &str| format!(r#"{{"metadata":{metadata},"keep":"x","spec":{spec}}}"#);
+    let (leaving, staying) = (r#"{"deletionTimestamp":"2026-01-01T00:00:00Z"}"#, r#"{"deletionTimestamp":null}"#);
+    for spec in [&deep, &large] {
+        for (operation, old, new, allowed) in [
+            ("UPDATE", object(leaving, spec), object(leaving, spec), true),
+            ("UPDATE", object(leaving, spec), object(leaving, &format!("[{spec}]")), false),
+            ("UPDATE", object(staying, spec), object(leaving, spec), false),
+            ("CREATE", object(leaving, spec), object(leaving, spec), false),
+            ("CREATE", "null".to_owned(), object(leaving, spec), false),
+        ] {
+            let body = format!(
+                r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","operation":"{operation}","object":{new},"oldObject":{old}}}}}"#
+            );
+            for entry in registry.entries() {
+                let answer = entry.endpoint.answer(body.as_bytes(), &4).unwrap();
+                let reply: Value = serde_json::from_slice(&answer.body).unwrap();
+                assert_eq!(reply["response"]["allowed"], allowed, "{operation} {:?} {}", entry.phase, answer.message);
+                assert_eq!(answer.reason == Reason::TERMINATING, allowed);
+            }
+        }
+    }
+}

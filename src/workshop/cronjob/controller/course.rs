@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
@@ -16,7 +17,9 @@ use crate::controller::is_retired;
 use crate::controller::{Again, Key};
 use crate::names::APP;
 use crate::workshop::cronjob::api::{CronJob, CronJobStatus, GROUP, PLURAL};
-use crate::workshop::cronjob::reconcile::{Event, NewJob, Plan, Step, creation_failed, is_child, merge_patch};
+use crate::workshop::cronjob::reconcile::{
+    Event, NewJob, Plan, Step, creation_failed, creation_failed_since, is_child, merge_patch,
+};
 use crate::workshop::cronjob::vocabulary::FINALIZER;
 
 /// When to look again at what the watch has not told yet.
@@ -41,8 +44,10 @@ enum Taken {
     Moot,
     /// The `CronJob` is not what was decided on any more.
     Overtaken,
-    /// The API server does not want the Job.
-    Refused,
+    /// The API server does not want the Job; when to try again.
+    Refused(Duration),
+    /// So much was written that this has to wait.
+    Later(Duration),
 }
 
 /// A plan on its way.
@@ -70,7 +75,9 @@ impl<'a> Course<'a> {
                 Ok(Taken::Done) => self.tell_of(step).await,
                 Ok(Taken::Moot) => {}
                 Ok(Taken::Overtaken) => return Ok(Some(SOON)),
-                Ok(Taken::Refused) => return Ok(Some(earlier(again, LOOK_AGAIN))),
+                // Not by the next time of the schedule, which may come every second.
+                Ok(Taken::Refused(pause)) => return Ok(Some(pause)),
+                Ok(Taken::Later(wait)) => return Ok(Some(earlier(again, wait))),
                 Err(error) if step.is_best_effort() => {
                     tracing::warn!(%error, "A step failed; it is tried again");
                     again = Some(earlier(again, LOOK_AGAIN));
@@ -104,6 +111,10 @@ impl<'a> Course<'a> {
     }
 
     async fn write_status(&mut self, status: &CronJobStatus) -> Result<Taken, Error> {
+        let taken = self.controller.limits().status.take(self.owner(), (self.controller.clock)());
+        if let Err(wait) = taken {
+            return Ok(Taken::Later(wait));
+        }
         let mut patch = merge_patch(status);
         patch["metadata"] = json!({"resourceVersion": self.version});
         let (api, params, patch) = (self.cronjobs(), PatchParams::default(), Patch::Merge(&patch));
@@ -152,7 +163,9 @@ impl<'a> Course<'a> {
             Some(answer) if answer.code == 409 => self.look_at_the_other(&name, error).await,
             // What will be otherwise in a moment is no refusal.
             Some(answer) if (400..500).contains(&answer.code) && !matches!(answer.code, 401 | 408 | 429) => {
-                self.refused(&format!("Job {name} is refused by the API server: {}", answer.message)).await
+                // Each run has a Job of another name, and is refused for the same reason.
+                let message = answer.message.replace(&name, "of this run");
+                self.refused(&format!("The next Job is refused by the API server: {message}")).await
             }
             _ => Err(error),
         }
@@ -174,9 +187,11 @@ impl<'a> Course<'a> {
     /// Tells once why the Job cannot be created: the next attempt for the same reason writes nothing.
     async fn refused(&mut self, why: &str) -> Result<Taken, Error> {
         let message = shortened(why);
-        let status = creation_failed(&self.status, message, (self.controller.clock)());
+        let now = (self.controller.clock)();
+        let since = creation_failed_since(&self.status);
+        let status = creation_failed(&self.status, message, now);
         if status == self.status {
-            return Ok(Taken::Refused);
+            return Ok(Taken::Refused(pause(since, now)));
         }
         tracing::warn!(why = message, "A Job cannot be created; it is tried again");
         let taken = self.write_status(&status).await?;
@@ -185,7 +200,7 @@ impl<'a> Course<'a> {
         }
         let event = Event { warning: true, reason: "JobCreationFailed", message: message.to_owned() };
         self.tell(&event, None).await;
-        Ok(Taken::Refused)
+        Ok(Taken::Refused(LOOK_AGAIN))
     }
 
     async fn tell_of(&self, step: &Step) {
@@ -203,6 +218,10 @@ impl<'a> Course<'a> {
         if event.warning {
             tracing::warn!(reason = event.reason, "{}", event.message);
         }
+        if !self.controller.limits().events.try_take(self.owner(), (self.controller.clock)()) {
+            tracing::debug!(reason = event.reason, "An event is left out: there were too many");
+            return;
+        }
         let related = job.map(|name| ObjectReference {
             api_version: Some(<Job as k8s_openapi::Resource>::API_VERSION.to_owned()),
             kind: Some(<Job as k8s_openapi::Resource>::KIND.to_owned()),
@@ -213,6 +232,10 @@ impl<'a> Course<'a> {
         self.controller.events.tell(self.cronjob, event.warning, event.reason, &event.message, related).await;
     }
 
+    fn owner(&self) -> &str {
+        self.cronjob.metadata.uid.as_deref().unwrap_or_default()
+    }
+
     fn cronjobs(&self) -> Api<CronJob> {
         Api::namespaced(self.controller.client.clone(), &self.key.namespace)
     }
@@ -220,6 +243,12 @@ impl<'a> Course<'a> {
     fn job_key(&self, name: &str) -> Key {
         Key { namespace: self.key.namespace.clone(), name: name.to_owned() }
     }
+}
+
+/// As long as Jobs were refused until now.
+fn pause(since: Option<Timestamp>, now: Timestamp) -> Duration {
+    let refused = since.and_then(|since| Duration::try_from(now.duration_since(since)).ok());
+    refused.unwrap_or(LOOK_AGAIN).clamp(LOOK_AGAIN, LONGEST_WAIT)
 }
 
 fn earlier(again: Again, wait: Duration) -> Duration {

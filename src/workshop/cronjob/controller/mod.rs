@@ -1,12 +1,13 @@
 //! Carries out for every `CronJob` what [`reconcile`] decides.
 
 mod course;
+mod limits;
 #[cfg(test)]
 mod tests;
 pub mod watched_job;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -15,6 +16,7 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 
 use self::course::Course;
+use self::limits::Limit;
 use self::watched_job::WatchedJob;
 use super::NAME;
 use super::api::CronJob;
@@ -50,11 +52,25 @@ struct Controller {
     client: Client,
     events: Events,
     clock: Clock,
+    limits: Arc<Mutex<Limits>>,
+}
+
+/// For every `CronJob` that this controller sees to.
+struct Limits {
+    creates: Limit,
+    status: Limit,
+    events: Limit,
 }
 
 impl Controller {
     fn new(client: Client, clock: Clock) -> Self {
-        Self { events: Events::new(client.clone(), NAME), client, clock }
+        let limits = Limits { creates: Limit::of_creates(), status: Limit::of_status(), events: Limit::of_events() };
+        Self { events: Events::new(client.clone(), NAME), client, clock, limits: Arc::new(Mutex::new(limits)) }
+    }
+
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        // Nothing in there is left half changed by a panic.
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `known` and `jobs` are what the watches told.
@@ -78,6 +94,10 @@ impl Controller {
         let mut cronjob = Cow::Borrowed(known);
         let mut plan = reconcile(&cronjob, jobs, now);
         if matches!(plan.decision, Decision::Start(_)) {
+            let taken = self.limits().creates.take(known.metadata.uid.as_deref().unwrap_or_default(), now);
+            if let Err(wait) = taken {
+                return Ok(Some((cronjob, plan.later(known, wait, now))));
+            }
             // The Job of the last run may be gone already, and only the status remembers it.
             let key = Key::of(known);
             let api = Api::<CronJob>::namespaced(self.client.clone(), &key.namespace);

@@ -2,7 +2,8 @@ use admission::Registry;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{ANNOTATIONS_MAX_BYTES, cronjob};
+use super::annotations::ANNOTATIONS_MAX_BYTES;
+use super::cronjob;
 use crate::workshop::cronjob::vocabulary::{V1_SCHEDULE, V2_SCHEDULE};
 
 fn object(version: &str, schedule: impl Into<Value>) -> Value {
@@ -15,7 +16,9 @@ fn object(version: &str, schedule: impl Into<Value>) -> Value {
 }
 
 fn to(version: &str, object: &Value) -> Value {
-    cronjob().convert(object.clone(), version).unwrap()
+    let mut out = String::new();
+    cronjob().convert(&serde_json::value::to_raw_value(object).unwrap(), version, &mut out).unwrap();
+    serde_json::from_str(&out).unwrap()
 }
 
 #[track_caller]
@@ -308,6 +311,26 @@ proptest! {
             prop_assert_eq!(&back["spec"]["schedule"], &schedule);
         }
     }
+
+    /// JSON that no decoder of ours would read, or would write in another way.
+    #[test]
+    fn what_is_no_schedule_stays_as_it_is_written_however_deep(
+        depth in prop_oneof![1_usize..200, 200_usize..20_000],
+        schedule in any_string_schedule(),
+        one in prop_oneof![Just("1.0"), Just("1e999"), Just("-0"), Just(r#""\ud800""#), Just(r#"{"a":1,"a":2,"\u0061":3}"#)],
+    ) {
+        let deep = format!("{}{one}{}", r#"{"":["#.repeat(depth), "]}".repeat(depth));
+        let stored = object("v1", schedule).to_string().replace(r#""jobTemplate":{}"#, &format!(r#""jobTemplate":{deep},"x":{one}"#));
+        let stored = stored.replace(r#""uid":"u""#, &format!(r#""uid":"u","managedFields":{deep}"#));
+        let stored = stored.replacen('{', &format!(r#"{{"status":{deep},"#), 1);
+        let there = read_text(&stored, "v2");
+        let back = read_text(&there, "v1");
+        for text in [there, back] {
+            for kept in [format!(r#""jobTemplate":{deep}"#), format!(r#""x":{one}"#), format!(r#""managedFields":{deep}"#), format!(r#""status":{deep}"#)] {
+                prop_assert_eq!(text.matches(&kept).count(), 1);
+            }
+        }
+    }
 }
 
 /// What somebody may write in place of what we remember.
@@ -328,12 +351,15 @@ fn total(annotations: &Map<String, Value>) -> usize {
 
 /// As the API server reads it, through the webhook.
 fn read(object: &Value, version: &str) -> Value {
+    serde_json::from_str(&read_text(&object.to_string(), version)).unwrap()
+}
+
+fn read_text(object: &str, version: &str) -> String {
     let registry = Registry::<()>::default().converting(cronjob());
-    let review = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
-        "request": {"uid": "7", "desiredAPIVersion": format!("batch.outrider.dev/{version}"), "objects": [object]},
-    });
-    let reply: Value = serde_json::from_slice(&registry.convert(review.to_string().as_bytes()).unwrap()).unwrap();
-    assert_eq!(reply["response"]["result"]["status"], "Success", "{reply}");
-    reply["response"]["convertedObjects"][0].clone()
+    let review = format!(
+        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{{"uid":"7","desiredAPIVersion":"batch.outrider.dev/{version}","objects":[{object}]}}}}"#
+    );
+    let reply = String::from_utf8(registry.convert(review.as_bytes()).unwrap()).unwrap();
+    let (_, objects) = reply.split_once(r#""convertedObjects":["#).expect(&reply);
+    objects.strip_suffix(r#"],"result":{"status":"Success"}}}"#).expect(&reply).to_owned()
 }

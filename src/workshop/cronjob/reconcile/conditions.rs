@@ -14,6 +14,9 @@ const DEGRADED: &str = "Degraded";
 
 const JOB_CREATION_FAILED: &str = "JobCreationFailed";
 
+/// Why a run that is due does not start yet.
+const RATE_LIMITED: &str = "RateLimited";
+
 /// Why no run can start until the object changes.
 pub struct Problem {
     reason: &'static str,
@@ -55,7 +58,9 @@ impl World<'_> {
             .map(|(type_, statement)| {
                 let before = old.iter().find(|condition| condition.type_ == type_);
                 match before {
-                    Some(before) if starts && before.reason == JOB_CREATION_FAILED => before.clone(),
+                    Some(before) if starts && matches!(before.reason.as_str(), JOB_CREATION_FAILED | RATE_LIMITED) => {
+                        before.clone()
+                    }
                     _ => condition(type_, statement, before, self.cronjob.metadata.generation, self.now),
                 }
             })
@@ -141,11 +146,29 @@ fn condition(
 
 /// The status with the news that a Job could not be created. `message` must not change from one attempt to the next.
 pub fn creation_failed(status: &CronJobStatus, message: &str, now: Timestamp) -> CronJobStatus {
+    degraded_by(status, JOB_CREATION_FAILED, message, now)
+}
+
+/// Since when Jobs could not be created, if the status says so.
+pub fn creation_failed_since(status: &CronJobStatus) -> Option<Timestamp> {
+    let mut conditions = status.conditions.iter().flatten();
+    let failed = conditions.find(|condition| condition.type_ == DEGRADED && condition.reason == JOB_CREATION_FAILED)?;
+    Some(failed.last_transition_time.0)
+}
+
+/// The status with the news that the run that is due has to wait.
+pub fn run_waits(status: &CronJobStatus, now: Timestamp) -> CronJobStatus {
+    let message =
+        "More Jobs are due than are created: one a second for a CronJob, and 50 a second for all; the run waits";
+    degraded_by(status, RATE_LIMITED, message, now)
+}
+
+fn degraded_by(status: &CronJobStatus, reason: &'static str, message: &str, now: Timestamp) -> CronJobStatus {
     let mut status = status.clone();
     let conditions = status.conditions.get_or_insert_default();
     let at = conditions.iter().position(|condition| condition.type_ == DEGRADED);
     let before = at.map(|at| conditions.remove(at));
-    let statement = (true, JOB_CREATION_FAILED, message.to_owned());
+    let statement = (true, reason, message.to_owned());
     conditions.push(condition(DEGRADED, statement, before.as_ref(), status.observed_generation, now));
     status
 }

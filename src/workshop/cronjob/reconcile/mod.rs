@@ -18,12 +18,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use self::child::{ChildJob, Outcome, is_child};
-pub use self::conditions::creation_failed;
+pub use self::conditions::{creation_failed, creation_failed_since};
 pub use self::event::Event;
 pub use self::job::{NewJob, job_name};
 pub use self::status::merge_patch;
 
-use self::conditions::Problem;
+use self::conditions::{Problem, run_waits};
 use self::runs::Runs;
 use self::status::World;
 use super::api::{CronJob, CronJobStatus};
@@ -101,6 +101,31 @@ pub enum Decision {
     Start(Timestamp),
 }
 
+/// A wait that is told in the status. To tell of a shorter one would be more writes than there were too many.
+const LONG_WAIT: Duration = Duration::from_secs(10);
+
+impl Plan {
+    /// The plan without the run that is due: so many Jobs are created that it has to wait.
+    #[must_use]
+    pub fn later(mut self, cronjob: &CronJob, wait: Duration, now: Timestamp) -> Self {
+        self.steps
+            .retain(|step| !matches!(step, Step::CreateJob { .. } | Step::DeleteJob { cause: Cause::Replaced, .. }));
+        self.requeue_after = Some(self.requeue_after.map_or(wait, |next| next.min(wait)));
+        if wait >= LONG_WAIT {
+            let written = self.steps.iter().position(|step| matches!(step, Step::WriteStatus(_)));
+            let status = match written.map(|at| self.steps.remove(at)) {
+                Some(Step::WriteStatus(status)) => *status,
+                _ => cronjob.status.clone().unwrap_or_default(),
+            };
+            let status = run_waits(&status, now);
+            if cronjob.status.as_ref() != Some(&status) {
+                self.steps.push(Step::WriteStatus(Box::new(status)));
+            }
+        }
+        self
+    }
+}
+
 impl Step {
     /// Whether the steps after this one are taken even when it fails.
     pub const fn is_best_effort(&self) -> bool {
@@ -123,6 +148,9 @@ pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
         plan.steps.push(Step::SetFinalizers(finalizers));
     }
     let starts = matches!(plan.decision, Decision::Start(_));
+    // While a Job cannot be created the time of its run stays told: each further one would be a write of its own.
+    let remembered = cronjob.status.as_ref().filter(|status| starts && creation_failed_since(status).is_some());
+    let next = remembered.map_or(next, |status| status.next_schedule_time.as_ref().map(|time| time.0));
     let status = world.status(next, world.conditions(problem.as_ref(), starts));
     if let Some(event) = problem.as_ref().and_then(|problem| world.news(problem)) {
         plan.steps.push(Step::Publish(event));

@@ -1,5 +1,6 @@
 use admission::{Findings, Reason, Registry};
 use proptest::prelude::*;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use super::Version;
@@ -218,6 +219,29 @@ fn schedules_that_surprise_are_allowed_with_a_warning() {
 
 /// The upstream tests T7 and T8.
 #[test]
+fn defaults_that_are_put_in_are_no_change_and_anything_else_is() {
+    let bad =
+        cronjob(&json!({"schedule": "x", "suspend": null, "concurrencyPolicy": "", "failedJobsHistoryLimit": [1]}));
+    let mut filled = bad.clone();
+    for (name, value) in
+        [("suspend", json!(false)), ("concurrencyPolicy", json!("Allow")), ("successfulJobsHistoryLimit", json!(3))]
+    {
+        filled["spec"][name] = value;
+    }
+    assert_eq!(errors_of_update(&filled, &bad), "");
+    for (name, value) in
+        [("suspend", json!(true)), ("failedJobsHistoryLimit", json!(1)), ("more", json!(1)), ("schedule", json!("y"))]
+    {
+        let mut changed = filled.clone();
+        changed["spec"][name] = value;
+        assert_ne!(errors_of_update(&changed, &bad), "", "{name}");
+    }
+    let mut without = filled.clone();
+    without["spec"].as_object_mut().unwrap().remove("jobTemplate");
+    assert_ne!(errors_of_update(&without, &bad), "");
+}
+
+#[test]
 fn update_is_judged_like_a_new_object_unless_the_spec_stays_as_it_is() {
     let good = cronjob(&json!({}));
     let bad = cronjob(&json!({"schedule": "x"}));
@@ -308,7 +332,9 @@ fn converted(schedule: &Value) -> Value {
     let mut object = cronjob(&json!({"schedule": schedule}));
     object["apiVersion"] = "batch.outrider.dev/v2".into();
     let registry = webhooks(Registry::default());
-    registry.conversions()[0].convert(object, "v1").unwrap()
+    let mut text = String::new();
+    registry.conversions()[0].convert(&to_raw_value(&object).unwrap(), "v1", &mut text).unwrap();
+    serde_json::from_str(&text).unwrap()
 }
 
 #[test]

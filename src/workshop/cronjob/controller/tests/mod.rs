@@ -183,7 +183,7 @@ async fn a_refused_job_is_told_once_and_tried_again_and_an_outage_is_only_tried_
         for _ in 0..3 {
             assert_eq!(world.look().await.unwrap(), Some(seconds(15)), "{code}");
         }
-        let message = format!("Job {} is refused by the API server: no more than two", job_of("12:01:00"));
+        let message = "The next Job is refused by the API server: no more than two";
         assert_eq!(world.api.content().events, [format!("JobCreationFailed: {message}")], "{code}");
         assert_eq!(world.degraded(), format!("JobCreationFailed: {message}"));
     }
@@ -196,6 +196,77 @@ async fn a_refused_job_is_told_once_and_tried_again_and_an_outage_is_only_tried_
         assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run", "{code}");
         assert_eq!(world.api.content().events, [""; 0], "{code}");
     }
+}
+
+#[tokio::test]
+async fn jobs_that_are_refused_run_after_run_are_one_event_one_status_and_growing_pauses() {
+    let world = World::new(&json!({}));
+    world.settle().await;
+    let mut pauses = Vec::new();
+    let mut writes = 0;
+    for minute in 1..=30 {
+        let now = format!("12:{minute:02}:00");
+        world.set_clock(&now);
+        let message = format!("jobs.batch {:?} is forbidden: exceeded quota", job_of(&now)).leak();
+        world.api.content().refusal = Some(("POST jobs", 403, message));
+        world.api.asked();
+        pauses.push(world.look().await.unwrap().unwrap().as_secs());
+        writes += world.api.asked().iter().filter(|request| request.starts_with("PATCH")).count();
+    }
+    let told = "JobCreationFailed: The next Job is refused by the API server: jobs.batch \"of this run\" is forbidden: \
+                exceeded quota";
+    assert_eq!(world.api.content().events, [told]);
+    assert_eq!(world.degraded(), told);
+    // The time of the run, and that it cannot start.
+    assert_eq!(writes, 2);
+    assert_eq!(pauses[..4], [15, 60, 120, 180]);
+    assert_eq!(pauses[29], 300);
+    assert_eq!(world.stored("/status/nextScheduleTime"), Some(json!("2024-01-01T12:02:00Z")));
+    world.api.content().refusal = None;
+    world.settle().await;
+    assert_eq!(world.jobs(), [job_of("12:30:00")]);
+    assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run");
+}
+
+#[tokio::test]
+async fn a_cronjob_that_changes_again_and_again_writes_no_more_than_its_share() {
+    let world = World::new(&json!({}));
+    world.settle().await;
+    world.set_clock("12:00:20");
+    let mut waits = Vec::new();
+    for change in 0..100 {
+        world.api.content().cronjob.as_mut().unwrap()["spec"]["schedule"] = json!(format!("nonsense {change}"));
+        waits.extend(world.look().await.unwrap());
+    }
+    let asked = world.api.asked();
+    let count = |what: &str| asked.iter().filter(|request| request.contains(what)).count();
+    assert!((15..=25).contains(&count("cronjobs/nightly/status")), "{asked:?}");
+    assert!((5..=15).contains(&count(" events")), "{asked:?}");
+    assert_eq!(waits.last(), Some(&Duration::from_millis(500)));
+    world.set_clock("12:00:21");
+    world.settle().await;
+    assert!(world.degraded().contains("nonsense 99"), "what it is in the end is told");
+}
+
+#[tokio::test]
+async fn of_many_runs_at_once_those_that_have_to_wait_long_are_told_so() {
+    let world = World::new(&json!({}));
+    world.settle().await;
+    world.set_clock("12:01:00");
+    for owner in 0..700 {
+        let _ = world.controller.limits().creates.take(&owner.to_string(), clock("12:01:00"));
+    }
+    let wait = world.look().await.unwrap().unwrap();
+    assert!(wait > seconds(10) && wait < seconds(15), "{wait:?}");
+    assert_eq!(world.jobs(), [""; 0]);
+    assert!(world.degraded().starts_with("RateLimited: More Jobs are due"), "{}", world.degraded());
+    world.api.asked();
+    world.look().await.unwrap();
+    assert_eq!(world.api.asked(), [""; 0], "it is told once");
+    world.set_clock("12:01:15");
+    world.settle().await;
+    assert_eq!(world.jobs(), [job_of("12:01:00")]);
+    assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run");
 }
 
 #[tokio::test]

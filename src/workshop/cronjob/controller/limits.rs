@@ -1,0 +1,129 @@
+//! How much is written about `CronJob`s in a second: for one of them, and for all together.
+//!
+//! Whoever writes `CronJob`s writes through this controller: what is due at one time, or changed again and again, is as much as
+//! anybody likes. Pure; the time is an argument.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+#[cfg(test)]
+mod tests;
+
+/// Owners that are remembered before those are forgotten that have nothing to wait for.
+const OWNERS: usize = 1_000;
+
+/// So many in a second, and so many more at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Rate {
+    per_second: u32,
+    burst: u32,
+}
+
+impl Rate {
+    fn interval(self) -> SignedDuration {
+        SignedDuration::from_secs(1) / i32::try_from(self.per_second.max(1)).unwrap_or(i32::MAX)
+    }
+
+    /// The moment for one more, after those that led to `next`; and what is next then.
+    fn slot(self, next: Option<Timestamp>, now: Timestamp) -> (Timestamp, Timestamp) {
+        let next = next.map_or(now, |next| next.max(now));
+        let ahead = self.interval() * i32::try_from(self.burst).unwrap_or(i32::MAX);
+        let slot = next.checked_sub(ahead).unwrap_or(now).max(now);
+        (slot, next.checked_add(self.interval()).unwrap_or(next))
+    }
+}
+
+/// A limit on one kind of write.
+#[derive(Debug)]
+pub struct Limit {
+    each: Rate,
+    all: Rate,
+    /// When the next would be even, were there no burst.
+    next: Option<Timestamp>,
+    owners: HashMap<String, Owner>,
+}
+
+#[derive(Debug)]
+struct Owner {
+    next: Timestamp,
+    /// The moment that was promised.
+    promised: Option<Timestamp>,
+}
+
+impl Limit {
+    /// Jobs that are created. As many as a Kubernetes controller asks for by itself, and a few more.
+    pub fn of_creates() -> Self {
+        Self::new(Rate { per_second: 1, burst: 5 }, Rate { per_second: 50, burst: 100 })
+    }
+
+    /// Status writes.
+    pub fn of_status() -> Self {
+        Self::new(Rate { per_second: 2, burst: 20 }, Rate { per_second: 100, burst: 200 })
+    }
+
+    /// Events.
+    pub fn of_events() -> Self {
+        Self::new(Rate { per_second: 1, burst: 10 }, Rate { per_second: 50, burst: 100 })
+    }
+
+    fn new(each: Rate, all: Rate) -> Self {
+        Self { each, all, next: None, owners: HashMap::new() }
+    }
+
+    /// Takes one for this owner.
+    ///
+    /// # Errors
+    /// How long the owner has to wait. Its place is kept: who comes after has to wait longer.
+    pub fn take(&mut self, owner: &str, now: Timestamp) -> Result<(), Duration> {
+        let before = self.owners.get(owner);
+        if let Some(promised) = before.and_then(|before| before.promised)
+            // A clock that was set back keeps nobody for longer than it would take anew.
+            && promised.duration_since(now) < SignedDuration::from_hours(1)
+        {
+            return self.keep(owner, promised, now);
+        }
+        let (slot_of_all, next_of_all) = self.all.slot(self.next.filter(|next| is_near(*next, now)), now);
+        let next = before.map(|before| before.next).filter(|next| is_near(*next, now));
+        let (slot, next) = self.each.slot(next, now);
+        self.next = Some(next_of_all);
+        self.forget(now);
+        self.owners.insert(owner.to_owned(), Owner { next, promised: None });
+        self.keep(owner, slot.max(slot_of_all), now)
+    }
+
+    /// As [`Self::take`], for what is not worth waiting for.
+    pub fn try_take(&mut self, owner: &str, now: Timestamp) -> bool {
+        let next = self.owners.get(owner).map(|before| before.next);
+        let (slot, next_of_owner) = self.each.slot(next.filter(|next| is_near(*next, now)), now);
+        let (slot_of_all, next_of_all) = self.all.slot(self.next.filter(|next| is_near(*next, now)), now);
+        let is_free = slot.max(slot_of_all) <= now;
+        if is_free {
+            self.next = Some(next_of_all);
+            self.forget(now);
+            self.owners.insert(owner.to_owned(), Owner { next: next_of_owner, promised: None });
+        }
+        is_free
+    }
+
+    fn keep(&mut self, owner: &str, slot: Timestamp, now: Timestamp) -> Result<(), Duration> {
+        let wait = Duration::try_from(slot.duration_since(now)).unwrap_or_default();
+        if let Some(owner) = self.owners.get_mut(owner) {
+            owner.promised = (!wait.is_zero()).then_some(slot);
+        }
+        if wait.is_zero() { Ok(()) } else { Err(wait) }
+    }
+
+    /// Owners whose writes are all long ago are as new ones.
+    fn forget(&mut self, now: Timestamp) {
+        if self.owners.len() >= OWNERS && self.owners.len().is_power_of_two() {
+            self.owners.retain(|_, owner| owner.next > now || owner.promised.is_some_and(|promised| promised > now));
+        }
+    }
+}
+
+/// What is an hour ahead was written by another clock.
+fn is_near(next: Timestamp, now: Timestamp) -> bool {
+    next.duration_since(now) < SignedDuration::from_hours(1)
+}
