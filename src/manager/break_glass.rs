@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::manager::registration::Configuration;
+use crate::manager::words::to_user;
 
 /// Annotation of a webhook configuration while break-glass is in force: a [`Record`] as JSON.
 pub const ANNOTATION: &str = concat!(api_domain!(), "/break-glass");
@@ -39,7 +40,7 @@ pub struct Record {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("{name}: {source}")]
+    #[error("{name}: {}", to_user(source, "break-glass needs get and patch"))]
     Api {
         /// Name of the configuration.
         name: &'static str,

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::logging::trouble::Trouble;
 use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
 use crate::manager::registration::Configuration;
+use crate::manager::words::said;
 use crate::world::deployment::SlimDeployment;
 
 /// Annotation of a webhook configuration that was turned to Ignore: when, and what each entry was before, as JSON.
@@ -40,7 +41,7 @@ struct Record {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{0}: {1}")]
+    #[error("{}: {}", .0, said(.1))]
     Api(String, #[source] Box<kube::Error>),
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,

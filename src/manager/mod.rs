@@ -20,6 +20,7 @@ pub mod term;
 pub mod tuning;
 pub mod uninstall;
 pub mod verify;
+pub mod words;
 
 use std::sync::Arc;
 use std::time::Duration;

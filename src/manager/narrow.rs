@@ -13,6 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 
 use crate::logging::trouble::Trouble;
 use crate::manager::registration::Configuration;
+use crate::manager::words::said;
 use crate::manifests::webhooks::Hook;
 use crate::sidecarset::controller::programmed::Coverage;
 use crate::sidecarset::narrowing::{ALWAYS, Rule, step};
@@ -35,7 +36,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{0}: {1}")]
+    #[error("{}: {}", .0, said(.1))]
     Api(&'static str, #[source] Box<kube::Error>),
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,

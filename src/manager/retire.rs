@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::operator::Key;
 use super::operator::apply::{self, request};
 use super::registration::{Error, REQUEST_TIMEOUT};
+use super::words::to_user;
 use crate::workshop::Kind;
 
 const POLL: Duration = Duration::from_millis(500);
@@ -86,7 +87,7 @@ impl Retirement {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(Outcome::Absent),
             Err(Error::Api { source, .. }) if code(&source) == Some(403) => {
-                return Ok(Outcome::Unknown(source.to_string()));
+                return Ok(Outcome::Unknown(to_user(&source, "uninstall needs get and patch")));
             }
             Err(error) => return Err(error),
         };

@@ -7,6 +7,7 @@ use kube::{Api, Client};
 use tokio::time::{sleep, timeout};
 
 use crate::manager::registration::Configuration;
+use crate::manager::words::to_user;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(200);
@@ -15,7 +16,7 @@ const POLL: Duration = Duration::from_millis(200);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("{name}: {source}")]
+    #[error("{name}: {}", to_user(source, "uninstall needs get and delete"))]
     Api {
         /// Name of the configuration.
         name: &'static str,

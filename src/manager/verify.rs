@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::API_DOMAIN;
+use crate::manager::words::{said, to_user};
 use crate::sidecarset::api::SidecarSet;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(500);
+const NEEDS: &str = "verify needs create and delete on SidecarSets, and create on pods in the namespace";
 const CONTAINER: &str = "outrider-verify";
 
 /// What the API server answered last when time was up.
@@ -47,6 +49,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the API server got no answer of a webhook that it asked about the set or the pod, so that it refused them.
+    pub fn is_webhook_dead(&self) -> bool {
+        let (Self::Set(Answer::Refused(said)) | Self::Pod { answer: Answer::Refused(said), .. }) = self else {
+            return false;
+        };
+        // k8s.io/apiserver/pkg/admission/plugin/webhook: ErrCallingWebhook.
+        said.contains("failed calling webhook")
+    }
+
     /// Whether the API server gave no answer, so that nothing is known about injection.
     pub const fn is_unreachable(&self) -> bool {
         matches!(
@@ -66,7 +77,7 @@ pub enum Answer {
     #[error("{0}")]
     NotFound(String),
     /// The API server could not be asked.
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Failed(Box<kube::Error>),
     /// No answer in time.
     #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
@@ -124,7 +135,7 @@ async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> R
     match timeout(REQUEST_TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Answer::NotFound(status.message)),
-        Ok(Err(kube::Error::Api(status))) => Err(Answer::Refused(status.message)),
+        Ok(Err(error @ kube::Error::Api(_))) => Err(Answer::Refused(to_user(&error, NEEDS))),
         Ok(Err(error)) => Err(Answer::Failed(Box::new(error))),
         Err(_) => Err(Answer::None),
     }

@@ -134,6 +134,14 @@ fn break_glass(cluster: &Cluster) {
     let run = |args: &[&str]| outrider_on(&cluster.kubeconfig(), args);
     let before = policies(cluster);
     assert!(!create().success());
+    let verified = run(&["verify", "--timeout=1s"]);
+    assert_eq!(verified.code, Some(1), "{}", verified.stderr);
+    assert!(verified.stderr.contains("failed calling webhook"), "{}", verified.stderr);
+    assert!(
+        verified.stderr.contains("`outrider doctor`") && verified.stderr.contains("`outrider break-glass`"),
+        "{}",
+        verified.stderr
+    );
 
     found(&run(&["break-glass", "--dry-run"]), 0, &["outrider-mutating: pod.outrider.dev: Fail -> Ignore (dry run)\n"]);
     assert_eq!(policies(cluster), before);
@@ -176,16 +184,27 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: uninstal
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: uninstaller}]
 ";
 
+/// In words, not in the structures of the program.
+fn assert_told(stderr: &str, lacking: &str) {
+    assert!(stderr.contains(&format!("you may not {lacking}")), "{lacking:?} in\n{stderr}");
+    assert!(!stderr.contains("ApiError") && !stderr.contains("Status {"), "{stderr}");
+}
+
 fn uninstall(cluster: &Cluster) {
     let uninstaller = cluster.kubeconfig_for("uninstaller", &["system:authenticated"]).unwrap();
     let run = |args: &[&str]| outrider_on(&uninstaller, &[&["uninstall"], args].concat());
     let refused = run(&[]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{}", refused.stderr);
-    assert!(
-        refused.stderr.contains("outrider-mutating: ") && refused.stderr.contains("is forbidden"),
-        "{}",
-        refused.stderr
+    assert_told(&refused.stderr, "get mutatingwebhookconfigurations/outrider-mutating; uninstall needs get and delete");
+    let refused = outrider_on(&uninstaller, &["break-glass"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{}", refused.stderr);
+    assert_told(
+        &refused.stderr,
+        "get validatingwebhookconfigurations/outrider-validating; break-glass needs get and patch",
     );
+    let refused = outrider_on(&uninstaller, &["verify", "--timeout=1s"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
+    assert_told(&refused.stderr, "create sidecarsets; verify needs create and delete on SidecarSets");
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(UNINSTALLING)).unwrap();
 
     let count = || get(cluster, &[CONFIGURATIONS])["items"].as_array().unwrap().len();

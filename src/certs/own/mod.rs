@@ -22,6 +22,7 @@ use super::ca_bundle::publisher::Publisher;
 use super::expiry::Alarm;
 use super::lives::Lives;
 use super::resolver::Resolver;
+use crate::manager::words::said;
 use crate::server::{Gate, Metrics};
 
 const RETRY: Duration = Duration::from_secs(2);
@@ -30,7 +31,7 @@ const RETRY: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The Secret cannot be read or written.
-    #[error("secret {namespace}/{CA_SECRET}: {source}")]
+    #[error("secret {namespace}/{CA_SECRET}: {}", said(source))]
     Api {
         /// Namespace of the Secret.
         namespace: String,

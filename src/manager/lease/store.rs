@@ -7,6 +7,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 
 use crate::manager::lease::record::Record;
+use crate::manager::words::said;
 
 /// Why the lease could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +16,7 @@ pub enum Error {
     #[error("another candidate wrote first")]
     Conflict,
     /// The API server refused, or could not be reached.
-    #[error("lease {namespace}/{name}: {source}")]
+    #[error("lease {namespace}/{name}: {}", said(source))]
     Api {
         /// Namespace of the lease.
         namespace: String,

@@ -22,6 +22,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use self::changes::Changes;
 use crate::logging::trouble::Trouble;
 use crate::manager::term::Term;
+use crate::manager::words::said;
 use crate::manager::{break_glass, conversion};
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, MUTATING, Settings, Target, VALIDATING};
 use crate::world::Exclusion;
@@ -41,7 +42,7 @@ pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("{name}: {source}")]
+    #[error("{name}: {}", said(source))]
     Api {
         /// Name of the configuration, or of the definition.
         name: String,

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::manager::queue::{Queue, add_all};
 use crate::manager::term::Term;
 use crate::manager::tuning::Tuning;
+use crate::manager::words::said;
 use crate::server::Metrics;
 use crate::sidecarset::api::{GROUP, KIND, SidecarSet};
 use crate::sidecarset::compiled::CompiledSet;
@@ -46,7 +47,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("the status cannot be written: {0}")]
+    #[error("the status cannot be written: {}", said(.0))]
     Write(#[source] kube::Error),
     /// No answer in time.
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
