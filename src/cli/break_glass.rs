@@ -7,7 +7,7 @@ use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 
-use super::cluster::{ClusterArgs, Told, run};
+use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
 use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, who};
 use crate::manager::client;
@@ -26,6 +26,9 @@ pub struct BreakGlassArgs {
     /// Have the API server check the change without storing it
     #[arg(long)]
     pub dry_run: bool,
+    /// The question
+    #[command(flatten)]
+    pub consent: ConsentArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -44,13 +47,20 @@ It needs get and patch on the two configurations:
 Examples:
   outrider break-glass --dry-run
   outrider break-glass
+  outrider break-glass --context production --yes
   outrider break-glass --undo
 
 Exit codes: 0 done, or nothing to do, 2 not done.";
 
 /// Runs the command in the process.
 pub fn execute(args: &BreakGlassArgs) -> ExitCode {
-    run(&args.cluster, |client| async move {
+    let what = if args.undo {
+        "putting failurePolicy of outrider-mutating and outrider-validating back as it was"
+    } else {
+        "turning failurePolicy of outrider-mutating and outrider-validating to Ignore"
+    };
+    let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
+    run_with_intent(&args.cluster, Some(intent), |client| async move {
         let order = if args.undo {
             Order::Undo
         } else {

@@ -8,7 +8,7 @@ use clap::Args;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::Client;
 
-use super::cluster::{ClusterArgs, Told, run};
+use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
 use crate::manager::client;
 use crate::manager::hook_job::{self, HookJob, Maker};
@@ -32,6 +32,9 @@ pub struct UninstallArgs {
     /// Have the API server check the request without removing anything
     #[arg(long)]
     pub dry_run: bool,
+    /// The question
+    #[command(flatten)]
+    pub consent: ConsentArgs,
     /// Remove nothing unless this Job, whose pod runs the command, was made by a tool that runs Helm's hooks
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = hook_job::parse)]
     pub hook_job: Option<HookJob>,
@@ -66,12 +69,15 @@ on them:
 Examples:
   outrider uninstall --dry-run
   outrider uninstall --timeout 30s
+  outrider uninstall --context production --yes
 
 Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 
 /// Runs the command in the process.
 pub fn execute(args: &UninstallArgs) -> ExitCode {
-    run(&args.cluster, |client| async move {
+    let what = "removing outrider-mutating and outrider-validating, and Outrider's hold on objects";
+    let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
+    run_with_intent(&args.cluster, Some(intent), |client| async move {
         let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
         if !is_uninstalled(&client, args.hook_job.as_ref(), &mut told).await {
             return Ok(told);

@@ -1,7 +1,6 @@
 //! The way out while nobody answers: our webhooks are turned to Ignore, and back, with nothing but access to the API server.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -21,7 +20,6 @@ const FIELD_MANAGER: &str = "outrider-break-glass";
 pub const IGNORE: &str = "Ignore";
 /// The API server's default.
 const DEFAULT_POLICY: &str = "Fail";
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The leader and cert-manager write to the same object, but rarely.
 const TRIES: usize = 5;
 
@@ -46,12 +44,6 @@ pub enum Error {
         name: &'static str,
         /// What happened.
         source: Box<kube::Error>,
-    },
-    /// No answer in time.
-    #[error("{name}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout {
-        /// Name of the configuration.
-        name: &'static str,
     },
     /// Others write all the time.
     #[error("{name}: it changed while it was being written, {TRIES} times; try again")]
@@ -118,23 +110,21 @@ pub async fn who(client: &Client) -> Result<String, kube::Error> {
     Ok(answer.status.and_then(|status| status.user_info?.username).unwrap_or_default())
 }
 
-/// Does what is asked for to one configuration; `dry_run` has the API server check it without storing it.
+/// Does what is asked for to one configuration; `dry_run` has the API server check it without storing it. How long a request may take
+/// is the client's.
 ///
 /// # Errors
 /// [`Error`].
 pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> Result<Step, Error> {
     let api = Api::<C>::all(client.clone());
     let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
-    let timeout = |_| Error::Timeout { name: C::NAME };
     for _ in 0..TRIES {
-        let found = tokio::time::timeout(REQUEST_TIMEOUT, api.get_opt(C::NAME)).await.map_err(timeout)?;
-        let Some(found) = found.map_err(failed)? else { return Ok(Step::Absent) };
+        let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(Step::Absent) };
         let (step, patch) = plan(&json!(found), order).map_err(|why| Error::Record { name: C::NAME, why })?;
         let Some(patch) = patch else { return Ok(step) };
         let params = PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Strategic(&patch);
-        let write = api.patch(C::NAME, &params, &patch);
-        match tokio::time::timeout(REQUEST_TIMEOUT, write).await.map_err(timeout)? {
+        match api.patch(C::NAME, &params, &patch).await {
             Ok(_) => return Ok(step),
             // Written by another meanwhile, or deleted.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}

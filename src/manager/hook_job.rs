@@ -2,16 +2,13 @@
 //! brings the hook of its uninstall along as an ordinary Job, which runs at once.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::ObjectMeta;
 use kube::{Api, Client};
-use tokio::time::timeout;
 
 use crate::manager::words::to_user;
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Field managers of tools that make a pre-delete hook's Job only when a release goes. Helm and what is built of it name themselves
 /// with the name of their program (`GetFieldManager` in `helm.sh/helm/v3/pkg/kube`): `helm`, `helm-controller`,
 /// `terraform-provider-helm_v3.0.2_x5`, Rancher's `fleetagent`. Argo CD writes as `argocd-controller` and runs such hooks when an
@@ -47,9 +44,6 @@ pub enum Error {
         /// What happened.
         source: Box<kube::Error>,
     },
-    /// No answer in time.
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    NoAnswer,
 }
 
 /// Reads `NAMESPACE/NAME`.
@@ -72,7 +66,7 @@ impl HookJob {
     /// [`Error`].
     pub async fn maker(&self, client: &Client) -> Result<Maker, Error> {
         let jobs = Api::<Job>::namespaced(client.clone(), &self.namespace);
-        let job = timeout(REQUEST_TIMEOUT, jobs.get_metadata(&self.name)).await.map_err(|_| Error::NoAnswer)?;
+        let job = jobs.get_metadata(&self.name).await;
         let failed = |source| Error::Api { job: self.clone(), source: Box::new(source) };
         Ok(made(&job.map_err(failed)?.metadata))
     }

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::operator::Key;
 use super::operator::apply::{self, request};
-use super::registration::{Error, REQUEST_TIMEOUT};
+use super::registration::Error;
 use super::words::to_user;
 use crate::workshop::Kind;
 
@@ -145,7 +145,7 @@ impl Retirement {
 
     async fn ask<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
         let failed = |source| Error::Api { name: self.definition.clone(), source: Box::new(source) };
-        timeout(REQUEST_TIMEOUT, request).await.map_err(|_| Error::Timeout)?.map_err(failed)
+        request.await.map_err(failed)
     }
 }
 

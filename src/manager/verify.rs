@@ -6,13 +6,12 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::API_DOMAIN;
 use crate::manager::words::{said, to_user};
 use crate::sidecarset::api::SidecarSet;
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(500);
 const NEEDS: &str = "verify needs create and delete on SidecarSets, and create on pods in the namespace";
 const CONTAINER: &str = "outrider-verify";
@@ -60,10 +59,7 @@ impl Error {
 
     /// Whether the API server gave no answer, so that nothing is known about injection.
     pub const fn is_unreachable(&self) -> bool {
-        matches!(
-            self,
-            Self::Set(Answer::Failed(_) | Answer::None) | Self::Pod { answer: Answer::Failed(_) | Answer::None, .. }
-        )
+        matches!(self, Self::Set(Answer::Failed(_)) | Self::Pod { answer: Answer::Failed(_), .. })
     }
 }
 
@@ -79,9 +75,6 @@ pub enum Answer {
     /// The API server could not be asked.
     #[error("{}", said(.0))]
     Failed(Box<kube::Error>),
-    /// No answer in time.
-    #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    None,
 }
 
 /// Creates a set, asks for a pod in the namespace until it comes back injected, `patience` at most, and removes the set. The pod is
@@ -132,12 +125,11 @@ async fn ask(client: &Client, name: &str, namespace: &str, end: Instant) -> Resu
 }
 
 async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Answer> {
-    match timeout(REQUEST_TIMEOUT, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Answer::NotFound(status.message)),
-        Ok(Err(error @ kube::Error::Api(_))) => Err(Answer::Refused(to_user(&error, NEEDS))),
-        Ok(Err(error)) => Err(Answer::Failed(Box::new(error))),
-        Err(_) => Err(Answer::None),
+    match request.await {
+        Ok(answer) => Ok(answer),
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(Answer::NotFound(status.message)),
+        Err(error @ kube::Error::Api(_)) => Err(Answer::Refused(to_user(&error, NEEDS))),
+        Err(error) => Err(Answer::Failed(Box::new(error))),
     }
 }
 

@@ -8,6 +8,7 @@ pub fn said(error: &kube::Error) -> String {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         kube::Error::Api(status) if !status.reason.is_empty() => format!("{} (code {})", status.reason, status.code),
         kube::Error::Api(status) => format!("code {}", status.code),
+        kube::Error::Service(error) => error.to_string(),
         other => other.to_string(),
     }
 }

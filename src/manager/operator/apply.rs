@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::owned::Owned;
 use super::owner::is_controlled_by;
-use crate::manager::words::said;
 use super::{Again, Key, REQUEST_TIMEOUT, Store};
+use crate::manager::words::said;
 
 #[cfg(test)]
 mod tests;
