@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
+use super::client::{UNINSTALL, patching};
 use super::operator::Key;
 use super::operator::apply::{self, request};
 use super::registration::Error;
@@ -91,7 +92,7 @@ impl Retirement {
             }
             Err(error) => return Err(error),
         };
-        let params = PatchParams { dry_run, ..PatchParams::default() };
+        let params = PatchParams { dry_run, ..patching(UNINSTALL) };
         let (patch, stopped) = stored_version_alone(&found.data);
         if let Some(patch) = patch {
             self.ask(definitions.patch(&self.definition, &params, &Patch::Merge(&patch))).await?;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::API_DOMAIN;
+use crate::manager::client::{VERIFY, posting};
 use crate::manager::words::{said, to_user};
 use crate::sidecarset::api::SidecarSet;
 
@@ -89,7 +90,7 @@ pub async fn verify(client: &Client, namespace: &str, suffix: &str, patience: Du
     let end = Instant::now() + patience;
     let set = object(&kind, &name, &set(&name, namespace));
     loop {
-        let error = match answered(sets.create(&PostParams::default(), &set)).await {
+        let error = match answered(sets.create(&posting(VERIFY), &set)).await {
             Ok(_) => break,
             Err(Answer::NotFound(_)) => Error::NoDefinition,
             Err(answer) => Error::Set(answer),
@@ -109,7 +110,7 @@ pub async fn verify(client: &Client, namespace: &str, suffix: &str, patience: Du
 async fn ask(client: &Client, name: &str, namespace: &str, end: Instant) -> Result<(), Error> {
     let kind = ApiResource::erase::<Pod>(&());
     let pods = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &kind);
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let dry_run = PostParams { dry_run: true, ..posting(VERIFY) };
     let pod = object(&kind, name, &pod());
     loop {
         let error = match answered(pods.create(&dry_run, &pod)).await {

@@ -3,9 +3,9 @@
 use std::future::Future;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::PostParams;
 use kube::{Api, Client};
 
+use crate::manager::client::{LEADER_ELECTION, posting};
 use crate::manager::lease::record::Record;
 use crate::manager::words::said;
 
@@ -68,13 +68,13 @@ impl Store for KubeStore {
 
     async fn create(&self, record: Record) -> Result<Record, Error> {
         let lease = record.lease(&self.name);
-        let lease = self.api.create(&PostParams::default(), &lease).await.map_err(|error| self.failed(error))?;
+        let lease = self.api.create(&posting(LEADER_ELECTION), &lease).await.map_err(|error| self.failed(error))?;
         Ok(Record::of(&lease))
     }
 
     async fn replace(&self, record: Record) -> Result<Record, Error> {
         let lease = record.lease(&self.name);
-        let written = self.api.replace(&self.name, &PostParams::default(), &lease).await;
+        let written = self.api.replace(&self.name, &posting(LEADER_ELECTION), &lease).await;
         Ok(Record::of(&written.map_err(|error| self.failed(error))?))
     }
 }

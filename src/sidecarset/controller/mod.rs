@@ -15,12 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use crate::manager::client::{SIDECARSET, patching};
 use crate::manager::queue::{Queue, add_all};
 use crate::manager::term::Term;
 use crate::manager::tuning::Tuning;
@@ -121,7 +122,7 @@ impl Controller {
         }
         // The uid keeps the numbers of a deleted set from a new one of the same name.
         let patch = json!({"metadata": {"uid": set.uid}, "status": status});
-        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        let (params, patch) = (patching(SIDECARSET), Patch::Merge(&patch));
         let write = self.sets.patch_status(name, &params, &patch);
         match tokio::time::timeout(REQUEST_TIMEOUT, write).await {
             Ok(Ok(_)) => Ok(()),

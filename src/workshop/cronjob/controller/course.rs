@@ -4,20 +4,23 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
+use kube::api::{DeleteParams, Patch, Preconditions, Request};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::Controller;
 use super::watched_job::WatchedJob;
+use crate::manager::client::{patching, posting};
 use crate::manager::operator::apply::{Error, request};
 use crate::manager::operator::{Again, Key};
 use crate::manager::retire::is_retired;
-use crate::manifests::APP;
 use crate::workshop::cronjob::api::{CronJob, CronJobStatus, GROUP, PLURAL};
 use crate::workshop::cronjob::reconcile::{Event, NewJob, Plan, Step, creation_failed, is_child, merge_patch};
 use crate::workshop::cronjob::vocabulary::FINALIZER;
+
+/// Field manager of all that this controller writes.
+const MANAGER: &str = "outrider-cronjob";
 
 /// When to look again at what the watch has not told yet.
 const SOON: Duration = Duration::from_secs(1);
@@ -98,7 +101,7 @@ impl<'a> Course<'a> {
             return Ok(Taken::Moot);
         }
         let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": self.version}});
-        let (api, params, patch) = (self.cronjobs(), PatchParams::default(), Patch::Merge(&patch));
+        let (api, params, patch) = (self.cronjobs(), patching(MANAGER), Patch::Merge(&patch));
         let patched = request::<CronJob, _>(&self.key, api.patch(&self.key.name, &params, &patch)).await;
         self.patched(patched)
     }
@@ -106,7 +109,7 @@ impl<'a> Course<'a> {
     async fn write_status(&mut self, status: &CronJobStatus) -> Result<Taken, Error> {
         let mut patch = merge_patch(status);
         patch["metadata"] = json!({"resourceVersion": self.version});
-        let (api, params, patch) = (self.cronjobs(), PatchParams::default(), Patch::Merge(&patch));
+        let (api, params, patch) = (self.cronjobs(), patching(MANAGER), Patch::Merge(&patch));
         let patched = request::<CronJob, _>(&self.key, api.patch_status(&self.key.name, &params, &patch)).await;
         let taken = self.patched(patched)?;
         if matches!(taken, Taken::Done) {
@@ -141,7 +144,7 @@ impl<'a> Course<'a> {
 
     async fn create_job(&mut self, job: &NewJob) -> Result<Taken, Error> {
         let name = job.name().to_owned();
-        let params = PostParams { field_manager: Some(APP.to_owned()), ..PostParams::default() };
+        let params = posting(MANAGER);
         // Not by a type of ours: it would lose what the template has and this build does not know, or take much memory.
         let create = Request::new(WatchedJob::url_path(&(), Some(&self.key.namespace)));
         let create = create.create(&params, serde_json::to_vec(job)?).map_err(kube::Error::BuildRequest);
