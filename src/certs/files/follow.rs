@@ -156,6 +156,7 @@ impl FollowFiles {
         let Told { metrics, alarm, .. } = &mut self.told;
         let first = self.files.newest_authorities().iter().min_by_key(|authority| authority.not_after());
         metrics.ca_not_after.set(first.map_or(0, |authority| authority.not_after().as_second()));
+        metrics.ca_not_before.set(first.map_or(0, |authority| authority.not_before().as_second()));
         if let Some(authority) = first {
             alarm.look("the authority in ca.crt", authority.not_before(), authority.not_after(), now).await;
         }

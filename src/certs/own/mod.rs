@@ -192,6 +192,7 @@ impl OwnCertificates {
     async fn look_at_ends(&mut self, newest: &Anchor, now: Timestamp) {
         let Setup { alarm, metrics, resolver, .. } = &mut self.setup;
         metrics.ca_not_after.set(newest.not_after().as_second());
+        metrics.ca_not_before.set(newest.not_before().as_second());
         metrics.certificate_checked.set(now.as_second());
         alarm.look("the certificate authority of Outrider", newest.not_before(), newest.not_after(), now).await;
         alarm.look_at_served(resolver, now).await;
