@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 
 use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
-use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, who};
+use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, since, who, whole_seconds};
 use crate::manager::client;
 use crate::manifests::webhooks::{MUTATING, VALIDATING};
 
@@ -66,7 +66,7 @@ pub fn execute(args: &BreakGlassArgs) -> ExitCode {
         } else {
             // The way out does not depend on the API server knowing a name.
             let by = who(&client).await.unwrap_or_else(|_| "unknown".to_owned());
-            Order::Break { by, at: Timestamp::now() }
+            Order::Break { by, at: whole_seconds(Timestamp::now()) }
         };
         let steps = [
             (MUTATING, carry_out::<MutatingWebhookConfiguration>(&client, &order, args.dry_run).await),
@@ -101,7 +101,9 @@ fn words(name: &str, step: &Step, args: &BreakGlassArgs) -> String {
     let dry = if args.dry_run { " (dry run)" } else { "" };
     match step {
         Step::Absent => format!("{name}: it is not there, nothing to do\n"),
-        Step::Nothing(Some(record)) => format!("{name}: already in force since {}, by {}\n", record.at, record.by),
+        Step::Nothing(Some(record)) => {
+            format!("{name}: already in force since {}, by {}\n", since(&record.at), record.by)
+        }
         Step::Nothing(None) => format!("{name}: break-glass is not in force, nothing to do\n"),
         Step::Change(changes) if changes.is_empty() => {
             let done = if args.undo { "removed" } else { "written" };

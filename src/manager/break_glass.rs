@@ -100,6 +100,16 @@ pub struct Change {
     pub to: String,
 }
 
+/// The moment without parts of a second, as Kubernetes writes times.
+pub fn whole_seconds(moment: Timestamp) -> Timestamp {
+    Timestamp::from_second(moment.as_second()).unwrap_or(moment)
+}
+
+/// When the glass was broken, of a record, which an earlier version may have written.
+pub fn since(at: &str) -> String {
+    at.parse::<Timestamp>().map_or_else(|_| at.to_owned(), |at| whole_seconds(at).to_string())
+}
+
 /// Who asks, as the API server knows them.
 ///
 /// # Errors
@@ -255,6 +265,12 @@ mod tests {
         let record: Value =
             serde_json::from_str(patch["metadata"]["annotations"][ANNOTATION].as_str().unwrap()).unwrap();
         assert_eq!(record, serde_json::from_str::<Value>(RECORD).unwrap());
+    }
+
+    #[test]
+    fn times_are_told_in_whole_seconds() {
+        assert_eq!(since("2026-01-02T03:04:05.123456789Z"), "2026-01-02T03:04:05Z");
+        assert_eq!(since("some day"), "some day");
     }
 
     #[test]
