@@ -12,6 +12,7 @@ use super::{CertificateFiles, FilesError, Found};
 use crate::certs::anchor;
 use crate::certs::ca_bundle::publisher::Publisher;
 use crate::certs::expiry::Alarm;
+use crate::certs::pair::PairError;
 use crate::certs::resolver::Resolver;
 use crate::server::{Gate, Metrics};
 
@@ -80,12 +81,18 @@ impl FollowFiles {
         }
         match looked {
             Ok(Found::New) => self.error = None,
-            Ok(Found::Unchanged) => {}
+            Ok(Found::Unchanged) => self.served_has_ended(now),
             Err(error) => self.refused(&error),
         }
         let pause = self.publish(now).await;
         self.look_at_ends(now).await;
         pause
+    }
+
+    /// What ends while it is served is told as what had ended before.
+    fn served_has_ended(&mut self, now: Timestamp) {
+        let Some(end) = self.resolver.not_after().filter(|end| *end < now && !self.files.has_news()) else { return };
+        self.refused(&FilesError::Pair { dir: self.files.dir().to_owned(), source: PairError::Expired(end) });
     }
 
     fn refused(&mut self, error: &FilesError) {

@@ -91,12 +91,14 @@ pub struct OwnCertificates {
     /// Fingerprint of the authority whose leaf is served.
     signed_by: Option<String>,
     is_open: bool,
+    /// The end of a leaf that ended while it was served, once that was told.
+    ended: Option<Timestamp>,
 }
 
 impl OwnCertificates {
     /// Asks nothing of the API server yet.
     pub const fn new(setup: Setup, store: Store, publisher: Publisher) -> Self {
-        Self { setup, store, publisher, signed_by: None, is_open: false }
+        Self { setup, store, publisher, signed_by: None, is_open: false, ended: None }
     }
 
     /// Works until it is dropped.
@@ -118,8 +120,16 @@ impl OwnCertificates {
         }
     }
 
-    fn failed(&self, error: &Error) {
-        if self.is_open {
+    fn failed(&mut self, error: &Error) {
+        let ended = self.setup.resolver.not_after().filter(|end| *end < Timestamp::now());
+        if let Some(end) = ended {
+            if self.ended != ended {
+                self.ended = ended;
+                self.setup.metrics.certificate_errors.inc();
+                tracing::error!(%error, "The serving certificate ended at {end}, and no other can be made");
+            }
+            self.setup.gate.note(format!("the certificate ended at {end}; {error}"));
+        } else if self.is_open {
             tracing::warn!(%error, "Cannot check the certificate authority; the last good leaf stays");
             self.setup.gate.note(error.to_string());
         } else {
