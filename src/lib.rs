@@ -5,6 +5,7 @@ extern crate engine;
 
 pub use engine::API_DOMAIN;
 
+mod answers;
 pub mod certs;
 mod choice;
 pub mod cli;
@@ -12,6 +13,7 @@ pub mod config;
 pub mod controller;
 pub mod crd;
 pub mod doctor;
+mod field_managers;
 pub mod logging;
 pub mod manager;
 pub mod manifest;

@@ -7,9 +7,9 @@ use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 
-use super::cluster::{ClusterArgs, Told, run};
+use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
-use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, who};
+use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, since, who, whole_seconds};
 use crate::manager::client;
 use crate::names::{MUTATING, VALIDATING};
 
@@ -26,6 +26,9 @@ pub struct BreakGlassArgs {
     /// Have the API server check the change without storing it
     #[arg(long)]
     pub dry_run: bool,
+    /// The question
+    #[command(flatten)]
+    pub consent: ConsentArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -44,19 +47,26 @@ It needs get and patch on the two configurations:
 Examples:
   outrider break-glass --dry-run
   outrider break-glass
+  outrider break-glass --context production --yes
   outrider break-glass --undo
 
 Exit codes: 0 done, or nothing to do, 2 not done.";
 
 /// Runs the command in the process.
 pub fn execute(args: &BreakGlassArgs) -> ExitCode {
-    run(&args.cluster, |client| async move {
+    let what = if args.undo {
+        "putting failurePolicy of outrider-mutating and outrider-validating back as it was"
+    } else {
+        "turning failurePolicy of outrider-mutating and outrider-validating to Ignore"
+    };
+    let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
+    run_with_intent(&args.cluster, Some(intent), |client| async move {
         let order = if args.undo {
             Order::Undo
         } else {
             // The way out does not depend on the API server knowing a name.
             let by = who(&client).await.unwrap_or_else(|_| "unknown".to_owned());
-            Order::Break { by, at: Timestamp::now() }
+            Order::Break { by, at: whole_seconds(Timestamp::now()) }
         };
         let steps = [
             (MUTATING, carry_out::<MutatingWebhookConfiguration>(&client, &order, args.dry_run).await),
@@ -91,7 +101,9 @@ fn words(name: &str, step: &Step, args: &BreakGlassArgs) -> String {
     let dry = if args.dry_run { " (dry run)" } else { "" };
     match step {
         Step::Absent => format!("{name}: it is not there, nothing to do\n"),
-        Step::Nothing(Some(record)) => format!("{name}: already in force since {}, by {}\n", record.at, record.by),
+        Step::Nothing(Some(record)) => {
+            format!("{name}: already in force since {}, by {}\n", since(&record.at), record.by)
+        }
         Step::Nothing(None) => format!("{name}: break-glass is not in force, nothing to do\n"),
         Step::Change(changes) if changes.is_empty() => {
             let done = if args.undo { "removed" } else { "written" };

@@ -1,19 +1,22 @@
 //! What the commands that talk to a live cluster share.
 
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use kube::Client;
-use tokio::time::timeout;
 
-use crate::manager::client::{Connection, Error};
+use crate::answers::said;
+use crate::manager::client::{Connection, Error, Selection};
+use crate::server::deadline::duration;
+use crate::visible::Visible;
 
 use super::streams::{Outcome, with_process_streams};
 
-/// The longest that the first question may take.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of an answer that are read.
+const LONGEST_ANSWER: u64 = 64;
 
 /// Which cluster.
 #[derive(Debug, Clone, Args)]
@@ -21,6 +24,54 @@ pub struct ClusterArgs {
     /// Kubeconfig; without it KUBECONFIG, then ~/.kube/config, then the pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Ask as this user, which your own rights must allow
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+    /// Ask as a member of this group; may be repeated
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
+    pub groups: Vec<String>,
+    /// How long a request to the API server may take
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = patience)]
+    pub request_timeout: Duration,
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("a request takes some time".to_owned()),
+        patience => Ok(patience),
+    }
+}
+
+impl ClusterArgs {
+    fn selection(&self) -> Selection {
+        Selection {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            user: self.user.clone(),
+            groups: self.groups.clone(),
+            patience: Some(self.request_timeout),
+        }
+    }
+}
+
+/// Consent to what a command is about to do.
+#[derive(Debug, Clone, Args)]
+pub struct ConsentArgs {
+    /// Ask no question on a terminal
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// What a command is about to do, and whether somebody at a terminal is asked before.
+#[derive(Debug, Clone, Copy)]
+pub struct Intent<'a> {
+    /// In words, with a small letter.
+    pub what: &'a str,
+    /// Whether there is a question.
+    pub asks: bool,
 }
 
 /// What a command has to tell: its result, what else there is to say, and how it ended.
@@ -55,6 +106,15 @@ where
     E: std::error::Error,
     F: Future<Output = Result<Told, E>>,
 {
+    run_with_intent(args, None, work)
+}
+
+/// As [`run`], for a command that changes a cluster: says which, and asks whoever is at a terminal.
+pub fn run_with_intent<E, F>(args: &ClusterArgs, intent: Option<Intent<'_>>, work: impl FnOnce(Client) -> F) -> ExitCode
+where
+    E: std::error::Error,
+    F: Future<Output = Result<Told, E>>,
+{
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return super::fail(&error),
@@ -64,6 +124,11 @@ where
             Ok(connected) => connected,
             Err(error) => return super::fail(&error),
         };
+        if let Some(intent) = intent
+            && let Some(ended) = refused(intent, &place)
+        {
+            return ended;
+        }
         match work(client).await {
             Ok(told) => with_process_streams(|streams| {
                 streams.stdout.write_all(told.result.as_bytes())?;
@@ -78,6 +143,30 @@ where
     })
 }
 
+/// Says what is about to happen and where, and whether somebody at a terminal does not want it.
+fn refused(intent: Intent<'_>, place: &str) -> Option<ExitCode> {
+    let mut stderr = Visible::new(io::stderr());
+    // What cannot be said is done all the same: the way out of a locked cluster does not wait for a terminal.
+    let _ = writeln!(stderr, "outrider: {}, at the API server {place}", intent.what);
+    if !intent.asks || !io::stdin().is_terminal() {
+        return None;
+    }
+    let _ = write!(stderr, "Go on? [y/N] ");
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    // More than a line of a terminal holds is no answer.
+    let read = io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut answer);
+    if read.is_ok() && is_yes(&answer) {
+        return None;
+    }
+    let _ = writeln!(stderr, "outrider: nothing was done");
+    Some(ExitCode::from(super::BAD_INPUT))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("{error}; the API server asked was {place}")]
 struct Failed<E: std::error::Error> {
@@ -87,18 +176,29 @@ struct Failed<E: std::error::Error> {
 
 /// A client whose API server has answered, and what it is called.
 async fn connect(args: &ClusterArgs) -> Result<(Client, String), NoAnswer> {
-    let connection = Connection::find(args.kubeconfig.as_deref()).await?;
+    let connection = Connection::select(&args.selection()).await?;
     let (client, place) = (connection.client()?, connection.place());
     // Whoever may not read the version gets an answer all the same.
-    match timeout(REQUEST_TIMEOUT, client.apiserver_version()).await {
-        Ok(Err(kube::Error::Api(status))) if status.code == 401 => {
+    match client.apiserver_version().await {
+        Err(kube::Error::Api(status)) if status.code == 401 => {
             Err(NoAnswer::Unauthorized { place, why: status.message.clone() })
         }
-        Ok(Ok(_) | Err(kube::Error::Api(_))) => Ok((client, place)),
-        Ok(Err(error)) => Err(NoAnswer::Unreachable { place, why: error.to_string() }),
-        Err(_) => {
-            let why = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
-            Err(NoAnswer::Unreachable { place, why })
+        Ok(_) | Err(kube::Error::Api(_)) => Ok((client, place)),
+        Err(error) => Err(NoAnswer::Unreachable { place, why: said(&error) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_yes_is_consent() {
+        for answer in ["y\n", "Y\n", "yes\n", " YES "] {
+            assert!(is_yes(answer), "{answer:?}");
+        }
+        for answer in ["", "\n", "n\n", "yes please\n", "ye"] {
+            assert!(!is_yes(answer), "{answer:?}");
         }
     }
 }

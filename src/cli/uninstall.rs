@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::Client;
 
-use super::cluster::{ClusterArgs, Told, run};
+use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
 use crate::manager::client;
+use crate::manager::hook_job::{self, HookJob, Maker};
 use crate::manager::registration;
 use crate::manager::retire::{self, Retirement};
 use crate::manager::uninstall::{self, remove};
@@ -30,6 +32,12 @@ pub struct UninstallArgs {
     /// Have the API server check the request without removing anything
     #[arg(long)]
     pub dry_run: bool,
+    /// The question
+    #[command(flatten)]
+    pub consent: ConsentArgs,
+    /// Remove nothing unless this Job, whose pod runs the command, was made by a tool that runs Helm's hooks
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = hook_job::parse)]
+    pub hook_job: Option<HookJob>,
 }
 
 const EXAMPLES: &str = "\
@@ -42,6 +50,9 @@ nothing is converted, and the finalizer is taken away. A CronJob with deletionPo
 on. To serve v2 again, apply the definitions with --server-side --force-conflicts.
 
 Policies on the service account (`outrider manifests policies`) stay too: they concern nobody else, and go with the chart.
+
+The hook's Job gives --hook-job: a chart that is rendered with its hooks and applied brings that Job along, and it has nothing to \
+remove then. Who made the Job is in its managedFields, so the Job needs get on itself.
 
 Custom resource definitions and their objects stay. To remove them too:
   kubectl delete crd sidecarsets.apps.outrider.dev
@@ -58,13 +69,19 @@ on them:
 Examples:
   outrider uninstall --dry-run
   outrider uninstall --timeout 30s
+  outrider uninstall --context production --yes
 
 Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 
 /// Runs the command in the process.
 pub fn execute(args: &UninstallArgs) -> ExitCode {
-    run(&args.cluster, |client| async move {
+    let what = "removing outrider-mutating and outrider-validating, and Outrider's hold on objects";
+    let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
+    run_with_intent(&args.cluster, Some(intent), |client| async move {
         let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
+        if !is_uninstalled(&client, args.hook_job.as_ref(), &mut told).await {
+            return Ok(told);
+        }
         let removed = remove::<MutatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
         tell_of_removal(&mut told, MUTATING, &removed, args.dry_run);
         let removed = remove::<ValidatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
@@ -75,6 +92,26 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
         }
         Ok::<_, client::Error>(told)
     })
+}
+
+/// Whether a release goes, or whoever runs the command means it.
+async fn is_uninstalled(client: &Client, job: Option<&HookJob>, told: &mut Told) -> bool {
+    let Some(job) = job else { return true };
+    // Writing to a String cannot fail.
+    let _ = match job.maker(client).await {
+        Ok(Maker::RunsHooks) => return true,
+        Ok(Maker::Others(by)) => {
+            let by = if by.is_empty() { "nobody known".to_owned() } else { by.join(", ") };
+            writeln!(
+                told.result,
+                "nothing is removed: the Job {}/{} was made by {by}, not by Helm as the hook of an uninstall. Render the chart \
+                 without hooks (`helm template --no-hooks`), and delete this Job",
+                job.namespace, job.name
+            )
+        }
+        Err(error) => stays(told, &error),
+    };
+    false
 }
 
 /// One thing that stays does not keep another from being removed and told.

@@ -41,6 +41,10 @@ Examples:
 
 Exit codes: 0 injected, 1 not injected, 2 cannot tell: no API server.";
 
+/// For while a webhook does not answer.
+const WAY_OUT: &str =
+    "`outrider doctor` finds why nobody answers; `outrider break-glass` lets pods pass without Outrider meanwhile\n";
+
 /// Runs the command in the process.
 pub fn execute(args: &VerifyArgs) -> ExitCode {
     run(&args.cluster, |client| async move {
@@ -53,6 +57,9 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
             }
             Err(error) => {
                 told.aside = format!("outrider: {error}\n");
+                if error.is_webhook_dead() {
+                    told.aside.push_str(WAY_OUT);
+                }
                 told.outcome = if error.is_unreachable() { Outcome::BadInput } else { Outcome::Refused };
             }
         }

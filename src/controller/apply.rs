@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::owned::Owned;
 use super::owner::is_controlled_by;
 use super::{Again, Key, REQUEST_TIMEOUT, Store};
+use crate::answers::said;
 
 #[cfg(test)]
 mod tests;
@@ -101,14 +102,6 @@ impl Error {
             Self::NamespaceTerminating { .. } => Ok(None),
             failure => Err(failure),
         }
-    }
-}
-
-/// The API server's sentence without the structure around it: users read it in conditions.
-fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -1,13 +1,14 @@
 //! Writing the status of an object that a controller sees to.
 
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::apply::{Error, request};
 use super::{Key, Watchable};
+use crate::field_managers::patching;
 
 /// Writes the status unless it is what the object has. That the object is gone is fine.
 ///
@@ -28,7 +29,8 @@ where
     // The uid keeps the status of a deleted object from a new one of the same name.
     let patch = json!({"metadata": {"uid": object.uid()}, "status": merge(old.as_ref(), new)});
     let api = Api::<K>::namespaced(client, &key.namespace);
-    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    let manager = format!("outrider-{}", K::kind(&()).to_lowercase());
+    let (params, patch) = (patching(&manager), Patch::Merge(&patch));
     match request::<K, _>(&key, api.patch_status(&key.name, &params, &patch)).await {
         Err(error) if error.code() == Some(404) => Ok(()),
         written => written.map(drop),

@@ -109,6 +109,16 @@ impl Facts {
             || !self.not_checked.is_empty()
     }
 
+    /// Whether Outrider was there and was removed: nobody is asked and no pod is left, of what an uninstall keeps there is some.
+    pub fn is_uninstalled(&self) -> bool {
+        let is = |metadata: &ObjectMeta, name: &str| metadata.name.as_deref() == Some(name);
+        let is_asked = self.mutating.iter().any(|configuration| is(&configuration.metadata, MUTATING))
+            || self.validating.iter().any(|configuration| is(&configuration.metadata, VALIDATING));
+        let unknown =
+            ["mutatingwebhookconfigurations", "validatingwebhookconfigurations", "pods", "customresourcedefinitions"];
+        !is_asked && self.pods.is_empty() && !self.crds.is_empty() && !unknown.iter().any(|what| self.lacks(what))
+    }
+
     /// Whether this could not be read.
     pub fn lacks(&self, what: &str) -> bool {
         self.not_checked.iter().any(|missing| missing.what == what)

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::{
     SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -14,6 +13,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
+use crate::answers::said;
 use crate::doctor::access::{self, Right};
 use crate::doctor::definition::Definition;
 use crate::doctor::entries::Entry;
@@ -28,17 +28,11 @@ use crate::sidecarset::crd;
 
 mod handshake;
 
-/// The longest that one question may take.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// The API server does not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No answer in time.
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
     /// No connection, or an answer that is none.
-    #[error("the API server cannot be asked: {0}")]
+    #[error("the API server cannot be asked: {}", said(.0))]
     Unreachable(#[source] Box<kube::Error>),
 }
 
@@ -129,7 +123,7 @@ async fn guard(
     Ok(is_read.then_some(GuardFacts { account, policies, bindings }))
 }
 
-async fn may(client: &Client, right: &mut Right, namespace: &str, account: &str) -> Result<(), Failure> {
+async fn may(client: &Client, right: &mut Right, namespace: &str, account: &str) -> kube::Result<()> {
     right.who = format!("system:serviceaccount:{namespace}:{account}");
     let groups = [
         "system:serviceaccounts".to_owned(),
@@ -144,48 +138,38 @@ async fn may(client: &Client, right: &mut Right, namespace: &str, account: &str)
     };
     let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
     let api = Api::<SubjectAccessReview>::all(client.clone());
-    let answer = within(api.create(&PostParams::default(), &review)).await?;
+    let answer = api.create(&PostParams::default(), &review).await?;
     right.allowed = answer.status.is_some_and(|status| status.allowed);
     Ok(())
 }
 
-async fn may_i(client: &Client, right: &mut Right) -> Result<(), Failure> {
+async fn may_i(client: &Client, right: &mut Right) -> kube::Result<()> {
     let spec = SelfSubjectAccessReviewSpec {
         resource_attributes: Some(right.attributes()),
         ..SelfSubjectAccessReviewSpec::default()
     };
     let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let api = Api::<SelfSubjectAccessReview>::all(client.clone());
-    let answer = within(api.create(&PostParams::default(), &review)).await?;
+    let answer = api.create(&PostParams::default(), &review).await?;
     right.allowed = answer.status.is_some_and(|status| status.allowed);
     Ok(())
 }
 
-enum Failure {
-    Timeout,
-    Kube(kube::Error),
-}
-
-async fn within<T>(question: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
-    tokio::time::timeout(REQUEST_TIMEOUT, question).await.map_err(|_| Failure::Timeout)?.map_err(Failure::Kube)
-}
-
 /// Notes what the API server refused; everything else ends the examination.
 fn note<K: Resource<DynamicType = ()>>(
-    failure: Failure,
+    failure: kube::Error,
     essential: bool,
     missing: &mut Vec<NotChecked>,
 ) -> Result<(), Error> {
     match failure {
-        Failure::Timeout => Err(Error::Timeout),
-        Failure::Kube(kube::Error::Api(status)) => {
+        kube::Error::Api(status) => {
             let what = K::plural(&()).into_owned();
             if !missing.iter().any(|known| known.what == what) {
                 missing.push(NotChecked { what, why: status.message.clone(), essential });
             }
             Ok(())
         }
-        Failure::Kube(error) => Err(Error::Unreachable(Box::new(error))),
+        error => Err(Error::Unreachable(Box::new(error))),
     }
 }
 
@@ -198,7 +182,7 @@ async fn list<K>(
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    match within(api.list(params)).await {
+    match api.list(params).await {
         Ok(list) => Ok(list.items),
         Err(failure) => note::<K>(failure, essential, missing).map(|()| Vec::new()),
     }
@@ -208,7 +192,7 @@ async fn get<K>(api: Api<K>, name: &str, essential: bool, missing: &mut Vec<NotC
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    match within(api.get_opt(name)).await {
+    match api.get_opt(name).await {
         Ok(found) => Ok(found),
         Err(failure) => note::<K>(failure, essential, missing).map(|()| None),
     }

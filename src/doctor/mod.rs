@@ -31,7 +31,8 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
     let converters = Entry::converters(facts);
     findings.extend(converters.iter().flat_map(|entry| serving::examine(entry, &Reach::NOTHING, facts, now)));
     let outrider = facts.has_outrider();
-    if outrider {
+    let uninstalled = facts.is_uninstalled();
+    if outrider && !uninstalled {
         findings.extend(own::examine(facts, now));
         findings.extend(mounted::examine(facts, now));
         findings.extend(access::examine(&facts.rights));
@@ -42,7 +43,8 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
     let certificates = certificates::ages(&entries, facts, now);
     let webhooks = entries.len();
     let not_checked = facts.not_checked.clone();
-    Report { findings, certificates, configurations, webhooks, converters: converters.len(), outrider, not_checked }
+    let converters = converters.len();
+    Report { findings, certificates, configurations, webhooks, converters, outrider, uninstalled, not_checked }
 }
 
 fn examine_entry(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Vec<Finding> {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::doctor::certificates::{days_until, read_bundle, soon};
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity, counted};
-use crate::manager::break_glass::{ANNOTATION, IGNORE, Record, policies};
+use crate::manager::break_glass::{ANNOTATION, IGNORE, Record, policies, since};
 use crate::names::CA_SECRET;
 use crate::names::{MUTATING, VALIDATING};
 use crate::sidecarset::crd;
@@ -78,13 +78,15 @@ fn break_glass(object: String, metadata: &ObjectMeta, refusing: &[String]) -> Op
     let (found, remedy) = match serde_json::from_str::<Record>(text) {
         Ok(Record { by, at, .. }) if refusing.is_empty() => (
             format!(
-                "break-glass is in force since {at}, by {by}: while nobody answers, pods are created without their sets"
+                "break-glass is in force since {}, by {by}: while nobody answers, pods are created without their sets",
+                since(&at)
             ),
             "when Outrider answers again: outrider break-glass --undo",
         ),
         Ok(Record { by, at, .. }) => (
             format!(
-                "break-glass is in force since {at}, by {by}, but {} put back to Fail meanwhile, as an upgrade does",
+                "break-glass is in force since {}, by {by}, but {} put back to Fail meanwhile, as an upgrade does",
+                since(&at),
                 match refusing {
                     [one] => format!("webhook {one} was"),
                     more => format!("webhooks {} were", more.join(", ")),

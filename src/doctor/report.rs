@@ -1,5 +1,6 @@
 //! What was found, and how it is told.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use crate::doctor::facts::NotChecked;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// It locks the cluster, or will as soon as somebody does not answer.
@@ -27,7 +28,7 @@ impl fmt::Display for Severity {
 }
 
 /// What was looked for. The order is that of findings of one severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
     /// A webhook that nobody answers for.
@@ -112,6 +113,8 @@ pub struct Report {
     pub converters: usize,
     /// Whether anything of Outrider is in the cluster, or may be.
     pub outrider: bool,
+    /// Whether it was removed: only definitions, and the sets that they hold, are left.
+    pub uninstalled: bool,
     /// What could not be read.
     pub not_checked: Vec<NotChecked>,
 }
@@ -152,11 +155,15 @@ impl Report {
     }
 
     fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
-        for finding in &self.findings {
-            let webhook = finding.webhook.as_ref().map(|name| format!(", webhook {name}")).unwrap_or_default();
-            writeln!(out, "{:8}  {}{webhook}", finding.severity, finding.object)?;
-            writeln!(out, "          {}", finding.found)?;
-            writeln!(out, "          -> {}\n", finding.remedy)?;
+        for block in self.blocks() {
+            for (place, finding) in block.iter().enumerate() {
+                let webhook = finding.webhook.as_ref().map(|name| format!(", webhook {name}")).unwrap_or_default();
+                let severity = if place == 0 { finding.severity.to_string() } else { String::new() };
+                writeln!(out, "{severity:8}  {}{webhook}", finding.object)?;
+            }
+            let Some(first) = block.first() else { continue };
+            writeln!(out, "          {}", first.found)?;
+            writeln!(out, "          -> {}\n", first.remedy)?;
         }
         for age in &self.certificates {
             writeln!(out, "certificate  {}: {}", age.of, age.words())?;
@@ -168,6 +175,21 @@ impl Report {
             writeln!(out)?;
         }
         writeln!(out, "{}", self.summary())
+    }
+
+    /// Findings that say the same of several objects, together, where the first of them is.
+    fn blocks(&self) -> Vec<Vec<&Finding>> {
+        let mut blocks: Vec<Vec<&Finding>> = Vec::new();
+        let mut places = HashMap::new();
+        for finding in &self.findings {
+            let key = (finding.severity, finding.check, &finding.found, &finding.remedy);
+            let place = *places.entry(key).or_insert(blocks.len());
+            match blocks.get_mut(place) {
+                Some(block) => block.push(finding),
+                None => blocks.push(vec![finding]),
+            }
+        }
+        blocks
     }
 
     fn summary(&self) -> String {
@@ -184,7 +206,11 @@ impl Report {
         if self.not_checked.iter().any(|missing| missing.essential) {
             found.push_str(", but not everything could be read");
         }
-        let outrider = if self.outrider { "" } else { " Outrider is not in this cluster." };
+        let outrider = match (self.outrider, self.uninstalled) {
+            (_, true) => " Outrider is uninstalled; its definitions and sets remain.",
+            (true, false) => "",
+            (false, false) => " Outrider is not in this cluster.",
+        };
         format!("{found}; {looked}.{outrider}")
     }
 }

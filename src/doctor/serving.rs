@@ -26,10 +26,10 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
     }
     if let Some(Handshake::Unreachable(why)) = facts.handshakes.get(&entry.key()) {
         let url = entry.client.url.as_deref().unwrap_or_default();
-        // The API server may reach it all the same, therefore not critical.
+        // The API server may reach it all the same; a lock that is missed costs more than one look too many.
         let found = format!("nobody answers at {url}, as seen from here: {why}");
-        let remedy = format!("see whether the process runs; if it does not, {}", entry.way_out());
-        findings.push(entry.finding(Severity::Warning, Check::NobodyAnswers, &found, &remedy));
+        let remedy = "see whether the process runs and can be reached from the API server";
+        findings.push(broken(entry, reach, Check::NobodyAnswers, &found, remedy));
     }
     if let Some(Handshake::Misnamed(what)) = facts.handshakes.get(&entry.key()) {
         let found = format!("the certificate that is served {what}");

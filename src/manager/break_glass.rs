@@ -1,7 +1,6 @@
 //! The way out while nobody answers: our webhooks are turned to Ignore, and back, with nothing but access to the API server.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -10,6 +9,7 @@ use kube::{Api, Client};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::answers::to_user;
 use crate::manager::registration::Configuration;
 
 /// Annotation of a webhook configuration while break-glass is in force: a [`Record`] as JSON.
@@ -20,7 +20,6 @@ const FIELD_MANAGER: &str = "outrider-break-glass";
 pub const IGNORE: &str = "Ignore";
 /// The API server's default.
 const DEFAULT_POLICY: &str = "Fail";
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The leader and cert-manager write to the same object, but rarely.
 const TRIES: usize = 5;
 
@@ -39,18 +38,12 @@ pub struct Record {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("{name}: {source}")]
+    #[error("{name}: {}", to_user(source, "break-glass needs get and patch"))]
     Api {
         /// Name of the configuration.
         name: &'static str,
         /// What happened.
         source: Box<kube::Error>,
-    },
-    /// No answer in time.
-    #[error("{name}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout {
-        /// Name of the configuration.
-        name: &'static str,
     },
     /// Others write all the time.
     #[error("{name}: it changed while it was being written, {TRIES} times; try again")]
@@ -107,6 +100,16 @@ pub struct Change {
     pub to: String,
 }
 
+/// The moment without parts of a second, as Kubernetes writes times.
+pub fn whole_seconds(moment: Timestamp) -> Timestamp {
+    Timestamp::from_second(moment.as_second()).unwrap_or(moment)
+}
+
+/// When the glass was broken, of a record, which an earlier version may have written.
+pub fn since(at: &str) -> String {
+    at.parse::<Timestamp>().map_or_else(|_| at.to_owned(), |at| whole_seconds(at).to_string())
+}
+
 /// Who asks, as the API server knows them.
 ///
 /// # Errors
@@ -117,23 +120,21 @@ pub async fn who(client: &Client) -> Result<String, kube::Error> {
     Ok(answer.status.and_then(|status| status.user_info?.username).unwrap_or_default())
 }
 
-/// Does what is asked for to one configuration; `dry_run` has the API server check it without storing it.
+/// Does what is asked for to one configuration; `dry_run` has the API server check it without storing it. How long a request may take
+/// is the client's.
 ///
 /// # Errors
 /// [`Error`].
 pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> Result<Step, Error> {
     let api = Api::<C>::all(client.clone());
     let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
-    let timeout = |_| Error::Timeout { name: C::NAME };
     for _ in 0..TRIES {
-        let found = tokio::time::timeout(REQUEST_TIMEOUT, api.get_opt(C::NAME)).await.map_err(timeout)?;
-        let Some(found) = found.map_err(failed)? else { return Ok(Step::Absent) };
+        let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(Step::Absent) };
         let (step, patch) = plan(&json!(found), order).map_err(|why| Error::Record { name: C::NAME, why })?;
         let Some(patch) = patch else { return Ok(step) };
         let params = PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Strategic(&patch);
-        let write = api.patch(C::NAME, &params, &patch);
-        match tokio::time::timeout(REQUEST_TIMEOUT, write).await.map_err(timeout)? {
+        match api.patch(C::NAME, &params, &patch).await {
             Ok(_) => return Ok(step),
             // Written by another meanwhile, or deleted.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
@@ -264,6 +265,12 @@ mod tests {
         let record: Value =
             serde_json::from_str(patch["metadata"]["annotations"][ANNOTATION].as_str().unwrap()).unwrap();
         assert_eq!(record, serde_json::from_str::<Value>(RECORD).unwrap());
+    }
+
+    #[test]
+    fn times_are_told_in_whole_seconds() {
+        assert_eq!(since("2026-01-02T03:04:05.123456789Z"), "2026-01-02T03:04:05Z");
+        assert_eq!(since("some day"), "some day");
     }
 
     #[test]

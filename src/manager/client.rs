@@ -1,19 +1,26 @@
 //! Clients of the API server.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::client::ClientBuilder;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::BoxError;
-use tower::util::{MapErrLayer, MapResponseLayer};
+use tower::util::{MapErrLayer, MapFutureLayer, MapResponseLayer};
 
 use crate::watch::contact::{Contact, Heard};
 use crate::watch::read_model::{Clients, World};
 
 /// A connection that is not made in this time fails; kube's own default is 30 s, longer than a lease lasts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// In the API server's audit log; of a write that names no field manager, what stands before the slash is the manager
+/// (`managerOrUserAgent` in `k8s.io/apiserver/pkg/endpoints/handlers`). Without the header it is `unknown`.
+const AGENT: &str = concat!("outrider/", env!("CARGO_PKG_VERSION"));
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +65,29 @@ fn in_words(error: &KubeconfigError) -> String {
 pub struct Connection {
     config: Config,
     origin: String,
+    /// The longest that a request may take, if that was said.
+    patience: Option<Duration>,
 }
+
+/// Which cluster, as whom, and how patiently.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// The kubeconfig; without it KUBECONFIG, then the one in the home folder, then the pod's service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; without it the current one.
+    pub context: Option<String>,
+    /// The user to ask as.
+    pub user: Option<String>,
+    /// The groups to ask as.
+    pub groups: Vec<String>,
+    /// The longest that a request may take, until the head of its answer; then as long for each part of it.
+    pub patience: Option<Duration>,
+}
+
+/// A request that took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {0:?}")]
+struct NoAnswer(Duration);
 
 /// The kubeconfig that is used where none is given: that of KUBECONFIG, else the one in the home folder.
 fn default_kubeconfig() -> String {
@@ -75,24 +104,54 @@ impl Connection {
     /// # Errors
     /// [`Error::Kubeconfig`] or [`Error::NoCluster`].
     pub async fn find(kubeconfig: Option<&Path>) -> Result<Self, Error> {
-        let options = KubeConfigOptions::default();
-        let (mut config, origin) = if let Some(path) = kubeconfig {
+        Self::select(&Selection { kubeconfig: kubeconfig.map(Path::to_owned), ..Selection::default() }).await
+    }
+
+    /// As [`Connection::find`], of the context that is named, as the user who is named.
+    ///
+    /// # Errors
+    /// As [`Connection::find`]; a context that is named needs a kubeconfig.
+    pub async fn select(selection: &Selection) -> Result<Self, Error> {
+        let options = KubeConfigOptions { context: selection.context.clone(), ..KubeConfigOptions::default() };
+        let mut context = selection.context.clone();
+        let (mut config, mut origin) = if let Some(path) = &selection.kubeconfig {
             let failed = |source| Error::Kubeconfig { path: path.to_owned(), source };
             let file = Kubeconfig::read_from(path).map_err(failed)?;
+            context = context.or_else(|| file.current_context.clone());
             let config = Config::from_custom_kubeconfig(file, &options).await.map_err(failed)?;
             (config, format!("kubeconfig {}", path.display()))
         } else {
             let tried = default_kubeconfig();
             match Config::from_kubeconfig(&options).await {
-                Ok(config) => (config, format!("kubeconfig {tried}")),
+                Ok(config) => {
+                    context = context.or_else(|| Kubeconfig::read().ok()?.current_context);
+                    (config, format!("kubeconfig {tried}"))
+                }
+                Err(source) if selection.context.is_some() => {
+                    return Err(Error::Kubeconfig { path: tried.into(), source });
+                }
                 Err(kubeconfig) => {
                     let none = |in_cluster| Error::NoCluster { in_cluster, tried, kubeconfig };
                     (Config::incluster().map_err(none)?, "the pod's service account".to_owned())
                 }
             }
         };
-        config.connect_timeout = Some(CONNECT_TIMEOUT);
-        Ok(Self { config, origin })
+        if let Some(context) = context {
+            // Writing to a String cannot fail.
+            let _ = write!(origin, ", context {context}");
+        }
+        if let Some(user) = &selection.user {
+            config.auth_info.impersonate = Some(user.clone());
+            let _ = write!(origin, ", as {user}");
+        }
+        if !selection.groups.is_empty() {
+            config.auth_info.impersonate_groups = Some(selection.groups.clone());
+        }
+        config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+        config.connect_timeout =
+            Some(selection.patience.map_or(CONNECT_TIMEOUT, |patience| patience.min(CONNECT_TIMEOUT)));
+        config.read_timeout = selection.patience.or(config.read_timeout);
+        Ok(Self { config, origin, patience: selection.patience })
     }
 
     /// The API server's address.
@@ -110,7 +169,12 @@ impl Connection {
     /// # Errors
     /// [`Error::Client`] for credentials that cannot be used.
     pub fn client(&self) -> Result<Client, Error> {
-        Ok(ClientBuilder::try_from(self.config.clone())?.with_layer(&MapErrLayer::new(with_causes)).build())
+        let builder = ClientBuilder::try_from(self.config.clone())?.with_layer(&MapErrLayer::new(with_causes));
+        let Some(patience) = self.patience else { return Ok(builder.build()) };
+        let patient = MapFutureLayer::new(move |answer| async move {
+            tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| Err(NoAnswer(patience).into()))
+        });
+        Ok(builder.with_layer(&patient).build())
     }
 
     /// The clients of a world's watches.
@@ -154,12 +218,23 @@ mod tests {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut config = Config::new(format!("http://{nobody}").parse().unwrap());
         config.default_retry = false;
-        let connection = Connection { config, origin: "a test".to_owned() };
+        let connection = Connection { config, origin: "a test".to_owned(), patience: None };
         let contact = Contact::default();
         for client in [connection.client(), connection.listening(&contact)] {
             let error = client.unwrap().apiserver_version().await.unwrap_err().to_string();
             assert!(error.ends_with("Connection refused (os error 111)"), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_ends_when_patience_does() {
+        // It takes connections and says nothing.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut config = Config::new(format!("http://{}", silent.local_addr().unwrap()).parse().unwrap());
+        config.default_retry = false;
+        let connection = Connection { config, origin: "a test".to_owned(), patience: Some(Duration::from_millis(50)) };
+        let error = connection.client().unwrap().apiserver_version().await.unwrap_err();
+        assert_eq!(crate::answers::said(&error), "no answer within 50ms");
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::answers::said;
 use crate::logging::trouble::Trouble;
 use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
 use crate::manager::registration::Configuration;
@@ -40,7 +41,7 @@ struct Record {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{0}: {1}")]
+    #[error("{}: {}", .0, said(.1))]
     Api(String, #[source] Box<kube::Error>),
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,

@@ -6,6 +6,7 @@ mod certificates;
 pub mod client;
 pub mod conversion;
 pub mod fail_open;
+pub mod hook_job;
 pub mod lease;
 pub mod leftovers;
 pub mod narrow;

@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 
+use crate::answers::said;
 use crate::logging::trouble::Trouble;
 use crate::manager::registration::Configuration;
 use crate::manifests::webhooks::Hook;
@@ -35,7 +36,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{0}: {1}")]
+    #[error("{}: {}", .0, said(.1))]
     Api(&'static str, #[source] Box<kube::Error>),
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,

@@ -10,7 +10,9 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::registration::{Error, REQUEST_TIMEOUT};
+use super::registration::Error;
+use crate::answers::to_user;
+use crate::field_managers::{UNINSTALL, patching};
 use crate::workshop::Kind;
 
 const POLL: Duration = Duration::from_millis(500);
@@ -81,11 +83,11 @@ impl Retirement {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(Outcome::Absent),
             Err(Error::Api { source, .. }) if code(&source) == Some(403) => {
-                return Ok(Outcome::Unknown(source.to_string()));
+                return Ok(Outcome::Unknown(to_user(&source, "uninstall needs get and patch")));
             }
             Err(error) => return Err(error),
         };
-        let params = PatchParams { dry_run, ..PatchParams::default() };
+        let params = PatchParams { dry_run, ..patching(UNINSTALL) };
         let (patch, stopped) = stored_version_alone(&found.data);
         if let Some(patch) = patch {
             self.ask(definitions.patch(&self.definition, &params, &Patch::Merge(&patch))).await?;
@@ -139,7 +141,7 @@ impl Retirement {
 
     async fn ask<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
         let failed = |source| Error::Api { name: self.definition.clone(), source: Box::new(source) };
-        timeout(REQUEST_TIMEOUT, request).await.map_err(|_| Error::Timeout)?.map_err(failed)
+        request.await.map_err(failed)
     }
 }
 

@@ -6,27 +6,21 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client};
 use tokio::time::{sleep, timeout};
 
+use crate::answers::to_user;
 use crate::manager::registration::Configuration;
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(200);
 
 /// Why a configuration is still there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("{name}: {source}")]
+    #[error("{name}: {}", to_user(source, "uninstall needs get and delete"))]
     Api {
         /// Name of the configuration.
         name: &'static str,
         /// What happened.
         source: Box<kube::Error>,
-    },
-    /// No answer in time.
-    #[error("{name}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    NoAnswer {
-        /// Name of the configuration.
-        name: &'static str,
     },
     /// It was deleted and stays.
     #[error("{name}: it is being deleted and still there after {} s; finalizers hold it: {finalizers}", patience.as_secs())]
@@ -65,11 +59,10 @@ pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_r
     // One that was made meanwhile is another's.
     let preconditions = Some(Preconditions { uid: uid.clone(), resource_version: None });
     let params = DeleteParams { dry_run, preconditions, ..DeleteParams::default() };
-    match timeout(REQUEST_TIMEOUT, api.delete(C::NAME, &params)).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {}
-        Ok(Err(source)) => return Err(Error::Api { name: C::NAME, source: Box::new(source) }),
-        Err(_) => return Err(Error::NoAnswer { name: C::NAME }),
+    match api.delete(C::NAME, &params).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+        Err(source) => return Err(Error::Api { name: C::NAME, source: Box::new(source) }),
     }
     if dry_run {
         return Ok(Outcome::Removed { process });
@@ -99,6 +92,5 @@ fn origin(url: &str) -> Option<String> {
 }
 
 async fn get<C: Configuration>(api: &Api<C>) -> Result<Option<C>, Error> {
-    let answer = timeout(REQUEST_TIMEOUT, api.get_opt(C::NAME)).await.map_err(|_| Error::NoAnswer { name: C::NAME })?;
-    answer.map_err(|source| Error::Api { name: C::NAME, source: Box::new(source) })
+    api.get_opt(C::NAME).await.map_err(|source| Error::Api { name: C::NAME, source: Box::new(source) })
 }

@@ -6,13 +6,15 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::API_DOMAIN;
+use crate::answers::{said, to_user};
+use crate::field_managers::{VERIFY, posting};
 use crate::watch::SidecarSetResource;
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(500);
+const NEEDS: &str = "verify needs create and delete on SidecarSets, and create on pods in the namespace";
 const CONTAINER: &str = "outrider-verify";
 
 /// What the API server answered last when time was up.
@@ -47,12 +49,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the API server got no answer of a webhook that it asked about the set or the pod, so that it refused them.
+    pub fn is_webhook_dead(&self) -> bool {
+        let (Self::Set(Answer::Refused(said)) | Self::Pod { answer: Answer::Refused(said), .. }) = self else {
+            return false;
+        };
+        // k8s.io/apiserver/pkg/admission/plugin/webhook: ErrCallingWebhook.
+        said.contains("failed calling webhook")
+    }
+
     /// Whether the API server gave no answer, so that nothing is known about injection.
     pub const fn is_unreachable(&self) -> bool {
-        matches!(
-            self,
-            Self::Set(Answer::Failed(_) | Answer::None) | Self::Pod { answer: Answer::Failed(_) | Answer::None, .. }
-        )
+        matches!(self, Self::Set(Answer::Failed(_)) | Self::Pod { answer: Answer::Failed(_), .. })
     }
 }
 
@@ -66,11 +74,8 @@ pub enum Answer {
     #[error("{0}")]
     NotFound(String),
     /// The API server could not be asked.
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Failed(Box<kube::Error>),
-    /// No answer in time.
-    #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    None,
 }
 
 /// Creates a set, asks for a pod in the namespace until it comes back injected, `patience` at most, and removes the set. The pod is
@@ -85,7 +90,7 @@ pub async fn verify(client: &Client, namespace: &str, suffix: &str, patience: Du
     let end = Instant::now() + patience;
     let set = object(&kind, &name, &set(&name, namespace));
     loop {
-        let error = match answered(sets.create(&PostParams::default(), &set)).await {
+        let error = match answered(sets.create(&posting(VERIFY), &set)).await {
             Ok(_) => break,
             Err(Answer::NotFound(_)) => Error::NoDefinition,
             Err(answer) => Error::Set(answer),
@@ -105,7 +110,7 @@ pub async fn verify(client: &Client, namespace: &str, suffix: &str, patience: Du
 async fn ask(client: &Client, name: &str, namespace: &str, end: Instant) -> Result<(), Error> {
     let kind = ApiResource::erase::<Pod>(&());
     let pods = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &kind);
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let dry_run = PostParams { dry_run: true, ..posting(VERIFY) };
     let pod = object(&kind, name, &pod());
     loop {
         let error = match answered(pods.create(&dry_run, &pod)).await {
@@ -121,12 +126,11 @@ async fn ask(client: &Client, name: &str, namespace: &str, end: Instant) -> Resu
 }
 
 async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Answer> {
-    match timeout(REQUEST_TIMEOUT, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Answer::NotFound(status.message)),
-        Ok(Err(kube::Error::Api(status))) => Err(Answer::Refused(status.message)),
-        Ok(Err(error)) => Err(Answer::Failed(Box::new(error))),
-        Err(_) => Err(Answer::None),
+    match request.await {
+        Ok(answer) => Ok(answer),
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(Answer::NotFound(status.message)),
+        Err(error @ kube::Error::Api(_)) => Err(Answer::Refused(to_user(&error, NEEDS))),
+        Err(error) => Err(Answer::Failed(Box::new(error))),
     }
 }
 

@@ -32,6 +32,8 @@ struct ReviewLabels {
     path: Arc<str>,
     verdict: &'static str,
     reason: &'static str,
+    /// Empty where no review was read.
+    dry_run: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -88,8 +90,12 @@ pub struct Metrics {
     pub certificate_errors: Counter,
     /// When the serving certificate ends, in seconds since 1970; 0 without one.
     pub certificate_not_after: Gauge,
+    /// When the serving certificate began, in seconds since 1970; 0 without one.
+    pub certificate_not_before: Gauge,
     /// When the newest authority ends, in seconds since 1970; 0 if none is known.
     pub ca_not_after: Gauge,
+    /// When the newest authority began, in seconds since 1970; 0 if none is known.
+    pub ca_not_before: Gauge,
     /// When the source of the certificate was last found in order, in seconds since 1970.
     pub certificate_checked: Gauge,
     /// 1 while this process holds the lease.
@@ -117,7 +123,9 @@ impl Metrics {
             panics: Counter::default(),
             certificate_errors: Counter::default(),
             certificate_not_after: Gauge::default(),
+            certificate_not_before: Gauge::default(),
             ca_not_after: Gauge::default(),
+            ca_not_before: Gauge::default(),
             certificate_checked: Gauge::default(),
             leader: Gauge::default(),
             ready: Gauge::default(),
@@ -186,6 +194,18 @@ impl Metrics {
             self.certificate_not_after.clone(),
         );
         all.register_with_unit(
+            "certificate_not_before_timestamp",
+            "When the serving certificate began",
+            Unit::Seconds,
+            self.certificate_not_before.clone(),
+        );
+        all.register_with_unit(
+            "ca_not_before_timestamp",
+            "When the newest certificate authority began",
+            Unit::Seconds,
+            self.ca_not_before.clone(),
+        );
+        all.register_with_unit(
             "ca_not_after_timestamp",
             "When the newest certificate authority ends",
             Unit::Seconds,
@@ -207,17 +227,19 @@ impl Metrics {
     /// The handles of one webhook path, resolved once.
     pub fn path(&self, path: &str) -> PathMetrics {
         let path: Arc<str> = path.into();
-        PathMetrics {
+        let metrics = PathMetrics {
             duration: self.review_duration.get_or_create_owned(&PathLabels { path: Arc::clone(&path) }),
             reviews: self.reviews.clone(),
-            known: std::iter::repeat_with(OnceLock::new).take(DECISIONS * reasons::ALL.len()).collect(),
+            known: std::iter::repeat_with(OnceLock::new).take(2 * DECISIONS.len() * reasons::ALL.len()).collect(),
             path,
-        }
+        };
+        metrics.start_at_zero();
+        metrics
     }
 
     /// Counts a request to a path that is not served. The path itself is the client's choice and therefore no label.
     pub fn not_found(&self) {
-        let labels = ReviewLabels { path: "other".into(), verdict: "unserved", reason: "NotFound" };
+        let labels = ReviewLabels { path: "other".into(), verdict: "unserved", reason: "NotFound", dry_run: UNKNOWN };
         self.reviews.get_or_create(&labels).inc();
     }
 
@@ -262,8 +284,17 @@ impl Metrics {
     }
 }
 
-/// How many decisions there are.
-const DECISIONS: usize = 3;
+const DECISIONS: [Decision; 3] = [Decision::Allowed, Decision::Patched, Decision::Denied];
+/// `dry_run` where no review was read.
+const UNKNOWN: &str = "";
+/// The path on which pods get their sets.
+const PODS: &str = "/mutate--v1-pod";
+
+/// Whether a pod was refused or went without a set because the two do not fit together: an alert is about each increase.
+fn is_misfit(reason: Reason) -> bool {
+    reason.as_str().ends_with("Clash")
+        || [reasons::SET_CONFLICT, reasons::EVALUATION_FAILED, reasons::RESULT_ILLEGAL].contains(&reason)
+}
 
 /// The metrics of one webhook path. Counting a decision takes no lock, no hash and no allocation after the first of its kind.
 #[derive(Debug)]
@@ -275,14 +306,27 @@ pub struct PathMetrics {
 }
 
 impl PathMetrics {
+    /// `increase()` sees nothing of a series that begins with its first refusal.
+    fn start_at_zero(&self) {
+        if *self.path != *PODS {
+            return;
+        }
+        for decision in DECISIONS {
+            for (reason, _) in reasons::ALL.iter().filter(|(reason, _)| is_misfit(*reason)) {
+                self.counter(decision.as_str(), reason.as_str(), "false");
+            }
+        }
+    }
+
     /// Counts a decision.
-    pub fn decided(&self, decision: Decision, reason: Reason) {
+    pub fn decided(&self, decision: Decision, reason: Reason, dry_run: bool) {
         let row = match decision {
             Decision::Allowed => 0,
             Decision::Patched => 1,
             Decision::Denied => 2,
         };
-        let create = || self.counter(decision.as_str(), reason.as_str());
+        let (row, dry_run) = if dry_run { (row + DECISIONS.len(), "true") } else { (row, "false") };
+        let create = || self.counter(decision.as_str(), reason.as_str(), dry_run);
         let column = reasons::position(reason);
         match column.and_then(|column| self.known.get(row * reasons::ALL.len() + column)) {
             Some(known) => known.get_or_init(create).inc(),
@@ -292,17 +336,17 @@ impl PathMetrics {
 
     /// Counts a request that got no verdict.
     pub fn unserved(&self, unserved: &Unserved) {
-        self.counter("unserved", unserved.reason()).inc();
+        self.counter("unserved", unserved.reason(), UNKNOWN).inc();
     }
 
     /// Counts a request with another method than POST.
     pub fn wrong_method(&self) {
-        self.counter("unserved", "MethodNotAllowed").inc();
+        self.counter("unserved", "MethodNotAllowed", UNKNOWN).inc();
     }
 
     /// Counts a `ConversionReview` that was answered.
     pub fn converted(&self) {
-        self.counter("converted", "Converted").inc();
+        self.counter("converted", "Converted", UNKNOWN).inc();
     }
 
     /// Takes the time of a request, whatever its answer.
@@ -310,8 +354,8 @@ impl PathMetrics {
         self.duration.observe(duration.as_secs_f64());
     }
 
-    fn counter(&self, verdict: &'static str, reason: &'static str) -> Counter {
-        self.reviews.get_or_create_owned(&ReviewLabels { path: Arc::clone(&self.path), verdict, reason })
+    fn counter(&self, verdict: &'static str, reason: &'static str, dry_run: &'static str) -> Counter {
+        self.reviews.get_or_create_owned(&ReviewLabels { path: Arc::clone(&self.path), verdict, reason, dry_run })
     }
 }
 
@@ -337,5 +381,59 @@ impl ControllerMetrics {
     /// Tells how many objects wait.
     pub fn waiting(&self, objects: usize) {
         self.queue_depth.set(i64::try_from(objects).unwrap_or(i64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn misfits(metrics: &Metrics) -> Vec<String> {
+        let text = metrics.encode().unwrap();
+        text.lines().filter(|line| line.contains("reason=\"ContainerClash\"")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn refusals_of_pods_are_there_at_zero_before_the_first() {
+        let metrics = Metrics::new(Freshness::default());
+        let (pods, others) = (metrics.path(PODS), metrics.path("/validate--v1-pod"));
+        let found = misfits(&metrics);
+        assert_eq!(found.len(), DECISIONS.len(), "{found:?}");
+        let labels = r#"path="/mutate--v1-pod",verdict="denied",reason="ContainerClash",dry_run="false""#;
+        assert!(found.contains(&format!("outrider_reviews_total{{{labels}}} 0")), "{found:?}");
+        pods.decided(Decision::Denied, reasons::CONTAINER_CLASH, false);
+        assert!(misfits(&metrics).contains(&format!("outrider_reviews_total{{{labels}}} 1")));
+        others.decided(Decision::Allowed, reasons::CONTAINER_CLASH, false);
+        assert_eq!(misfits(&metrics).len(), DECISIONS.len() + 1);
+    }
+
+    #[test]
+    fn a_dry_run_is_counted_apart() {
+        let metrics = Metrics::new(Freshness::default());
+        let pods = metrics.path(PODS);
+        for _ in 0..2 {
+            pods.decided(Decision::Denied, reasons::CONTAINER_CLASH, true);
+        }
+        let found = misfits(&metrics);
+        let of = |dry_run: &str, count: u32| {
+            format!(
+                "outrider_reviews_total{{path=\"{PODS}\",verdict=\"denied\",reason=\"ContainerClash\",dry_run=\"{dry_run}\"}} {count}"
+            )
+        };
+        assert!(found.contains(&of("true", 2)) && found.contains(&of("false", 0)), "{found:?}");
+    }
+
+    /// What the alert is about and what starts at zero are one list.
+    #[test]
+    fn the_alert_on_pods_without_sidecars_names_what_starts_at_zero() {
+        let alerts = include_str!("../../charts/outrider/files/alerts.yaml");
+        let (_, behind) = alerts.split_once("reason=~\"").unwrap();
+        let (words, _) = behind.split_once('"').unwrap();
+        for (reason, _) in reasons::ALL {
+            let word = reason.as_str();
+            let is_named =
+                words.split('|').any(|it| it.strip_prefix(".*").map_or(it == word, |end| word.ends_with(end)));
+            assert_eq!(is_named, is_misfit(*reason), "{word}");
+        }
     }
 }

@@ -130,7 +130,9 @@ async fn scrape(
         return refusal.into_response();
     }
     metrics.ready.set(i64::from(readiness.is_ready()));
-    metrics.certificate_not_after.set(resolver.not_after().map_or(0, jiff::Timestamp::as_second));
+    let served = resolver.current();
+    metrics.certificate_not_after.set(served.as_ref().map_or(0, |pair| pair.not_after().as_second()));
+    metrics.certificate_not_before.set(served.as_ref().map_or(0, |pair| pair.not_before().as_second()));
     match metrics.encode() {
         Ok(text) => {
             ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()

@@ -150,7 +150,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
     fn answered(route: &Route, answered: Answered, took: Duration, budget: Duration) -> Response<Full<Bytes>> {
         match answered {
             Answered::Review(answer) => {
-                route.metrics.decided(answer.decision, answer.reason);
+                route.metrics.decided(answer.decision, answer.reason, answer.summary.dry_run);
                 record::decided(&route.path, &answer, took, budget);
                 reply::json(answer.body)
             }

@@ -218,6 +218,12 @@ fn retired(release: &Release) {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": rights}).to_string();
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&list)).unwrap();
     let account = cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider-uninstall", &[]).unwrap();
+    // The name that helm gave itself when it made the release.
+    let deployment = ["get", "deployment/outrider", "-n=outrider-system", "--show-managed-fields", "-o=json"];
+    let deployment: Value = serde_json::from_str(&cluster.kubectl_ok(&deployment, None).unwrap()).unwrap();
+    let helm = deployment["metadata"]["managedFields"][0]["manager"].as_str().unwrap();
+    let by_helm = ["create", "-f=-", &format!("--field-manager={helm}")];
+    cluster.kubectl_ok(&by_helm, Some(&job[0].to_string())).unwrap();
     let args = job[0]["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
     let args: Vec<&str> = args.iter().map(|arg| arg.as_str().unwrap()).collect();
     let first = "outrider-mutating: removed\noutrider-validating: removed\n\
@@ -234,6 +240,7 @@ fn retired(release: &Release) {
     )
     .unwrap();
     assert_eq!(held["metadata"]["finalizers"], json!(["example.com/theirs"]));
+    cluster.kubectl_ok(&["delete", "job/outrider-uninstall", "-n=outrider-system"], None).unwrap();
     let theirs = json!({"metadata": {"finalizers": null}}).to_string();
     let patch = ["patch", "cronjobs.v1.batch.outrider.dev", "held", "-n=default", "--type=merge", "-p", &theirs];
     cluster.kubectl_ok(&patch, None).unwrap();
@@ -253,4 +260,41 @@ fn uninstalled_and_back(release: &Release) {
     succeeded(&release.helm(&["uninstall", "outrider", "--wait", "--timeout=60s"]));
     let definitions = release.cluster.kubectl_ok(&["get", "crd", "--output=name"], None).unwrap();
     assert!(!definitions.contains("outrider.dev"), "{definitions}");
+}
+
+/// As `docs/install.md` has it, and as who forgets `--no-hooks` has it: the hook of the uninstall is an ordinary Job then.
+#[test]
+#[ignore = "needs helm and a control plane: make test"]
+fn a_chart_that_is_rendered_and_applied_uninstalls_nothing() {
+    let cluster = Cluster::start().unwrap();
+    install_cert_manager(&cluster);
+    cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
+    let apply = |rendered: &str| cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(rendered)).unwrap();
+    let jobs = || cluster.kubectl_ok(&["get", "jobs", "-n=outrider-system", "--output=name"], None).unwrap();
+
+    let page = fs::read_to_string("docs/install.md").unwrap();
+    let (_, command) = page.split_once("helm template outrider charts/outrider ").unwrap();
+    let (flags, behind) = command.split_once('|').unwrap();
+    assert!(behind.trim_start().starts_with("kubectl apply --server-side -f -"), "{behind}");
+    let flags: Vec<&str> = flags.split_whitespace().filter(|word| *word != "\\").collect();
+    apply(&succeeded(&helm(Path::new(""), &[&["template", "outrider", CHART], &flags[..]].concat())));
+    assert_eq!(jobs(), "", "the page's command renders no hook");
+
+    let rendered = succeeded(&template(&[]));
+    apply(&rendered);
+    assert_eq!(jobs(), "job.batch/outrider-uninstall\n");
+    let account = cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider-uninstall", &[]).unwrap();
+    let all = objects(&rendered);
+    let job = all.iter().find(|object| object["kind"] == "Job").unwrap();
+    let args = job["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    command.args(args.iter().map(|arg| arg.as_str().unwrap())).arg("--kubeconfig").arg(account);
+    assert_eq!(
+        succeeded(&command.output().unwrap()),
+        "nothing is removed: the Job outrider-system/outrider-uninstall was made by kubectl, not by Helm as the hook of an \
+         uninstall. Render the chart without hooks (`helm template --no-hooks`), and delete this Job\n"
+    );
+    for configuration in &WATCHED[..2] {
+        cluster.kubectl_ok(&["get", configuration], None).unwrap();
+    }
 }

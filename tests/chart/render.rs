@@ -286,3 +286,18 @@ fn the_api_server_takes_every_value_set_and_the_kustomize_tree() {
         taken(&folder.display().to_string(), &text);
     }
 }
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn the_alert_on_replicas_is_about_the_deployment_of_the_release() {
+    let args =
+        ["template", "edge", CHART, "--namespace=sidecars", "--set=prometheusRule.enabled=true,fullnameOverride=gate"];
+    let rendered = objects(&succeeded(&helm(Path::new(""), &args)));
+    let rule = find(&rendered, "PrometheusRule", "gate");
+    let groups = rule["spec"]["groups"].to_string();
+    assert!(
+        groups.contains(r#"kube_deployment_spec_replicas{namespace=\"sidecars\",deployment=\"gate\"}"#),
+        "{groups}"
+    );
+    assert!(!groups.contains("outrider-system"), "{groups}");
+}

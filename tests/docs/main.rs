@@ -32,7 +32,7 @@ fn list_of_reasons_is_up_to_date() {
     let mut page = String::from(
         "# Reason codes\n\n\
          Every skip, change and denial has one of these codes. The same word stands in the warning that `kubectl` prints, in the\n\
-         audit annotation `reason`, in the server's log and in the metric `outrider_reviews_total{path,verdict,reason}`.\n\n\
+         audit annotation `reason`, in the server's log and in the metric `outrider_reviews_total{path,verdict,reason,dry_run}`.\n\n\
          | code | meaning |\n|---|---|\n",
     );
     for (reason, meaning) in reasons::ALL {

@@ -143,6 +143,59 @@ fn a_definition_whose_converter_is_gone_or_not_trusted_is_critical() {
     assert_eq!([of("fine"), of("none")].concat(), []);
 }
 
+/// A URL under Fail is as critical as a Service, whoever is to be there; under Ignore requests pass.
+#[test]
+fn an_endpoint_by_url_that_nobody_answers_at_is_critical_under_fail() {
+    for (policy, severity) in [("Fail", Severity::Critical), ("Ignore", Severity::Warning)] {
+        let mut facts = recorded("without-outrider");
+        let mut pods = facts.validating[0].clone();
+        let hook = &mut pods.webhooks.as_mut().unwrap()[0];
+        hook.failure_policy = Some(policy.to_owned());
+        let rule = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]);
+        hook.rules = serde_json::from_value(rule).unwrap();
+        hook.namespace_selector = serde_json::from_value(json!({"matchLabels": {"inject": "yes"}})).unwrap();
+        facts.validating = vec![pods];
+        let report = examine(&facts, now());
+        let [finding] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
+        assert!(finding.severity == severity && finding.found.starts_with("nobody answers at https://"), "{finding:?}");
+        assert_eq!(finding.remedy.contains("failurePolicy"), policy == "Fail", "{}", finding.remedy);
+    }
+}
+
+/// Both configurations in one block, with the second and not its parts, and without the advice to do it again.
+#[test]
+fn break_glass_is_told_once_and_not_advised_while_it_is_in_force() {
+    let mut facts = recorded("nobody-answers");
+    facts.mutating.truncate(1);
+    let record = json!({"by": "jane", "at": "2026-02-28T01:02:03.456789Z", "was": {}}).to_string();
+    let annotations = [("outrider.dev/break-glass".to_owned(), record)];
+    facts.mutating[0].metadata.annotations = Some(annotations.clone().into());
+    facts.validating[0].metadata.annotations = Some(annotations.into());
+    for webhook in facts.mutating[0].webhooks.iter_mut().flatten() {
+        webhook.failure_policy = Some("Ignore".to_owned());
+    }
+    let text = examine(&facts, now()).text();
+    assert_eq!(text.matches("break-glass is in force since 2026-02-28T01:02:03Z, by jane").count(), 1, "{text}");
+    assert!(!text.contains("until then: outrider break-glass"), "{text}");
+    assert_eq!(text.matches("has no ready endpoint").count(), 1, "a list of webhooks, not a block for each: {text}");
+}
+
+#[test]
+fn an_uninstalled_outrider_is_no_fault() {
+    let mut facts = recorded("healthy");
+    (facts.mutating, facts.validating, facts.pods) = (Vec::new(), Vec::new(), Vec::new());
+    let report = examine(&facts, now());
+    assert_eq!(report.findings, []);
+    assert!(
+        report.text().ends_with(" Outrider is uninstalled; its definitions and sets remain.\n"),
+        "{}",
+        report.text()
+    );
+    // Where that cannot be known, it is not said.
+    facts.not_checked.push(NotChecked { what: "pods".to_owned(), why: "forbidden".to_owned(), essential: false });
+    assert!(!examine(&facts, now()).text().contains("uninstalled"));
+}
+
 #[test]
 fn programs_read_the_same_as_people() {
     hold("own.json", &format!("{}\n", serde_json::to_string_pretty(&examined("own")).unwrap()));

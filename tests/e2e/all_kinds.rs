@@ -313,6 +313,25 @@ fn the_process_ends_without_a_complaint_about_what_was_removed(mut stage: Stage)
     assert!(!log.contains("configurations stay") && !log.contains("not in order"), "{log}");
 }
 
+/// In what it wrote until now, whatever that is.
+fn every_write_names_the_program_and_the_controller(stage: &Stage) {
+    let kinds = stage.kubectl(&["api-resources", "--verbs=list", "--output=name"]);
+    let kinds = kinds.lines().collect::<Vec<_>>().join(",");
+    let all = stage.kubectl(&["get", &kinds, "--all-namespaces", "--show-managed-fields", "--output=json"]);
+    let all: Value = serde_json::from_str(&all).unwrap();
+    let mut managers = std::collections::BTreeSet::new();
+    for object in all["items"].as_array().unwrap() {
+        for entry in object["metadata"]["managedFields"].as_array().into_iter().flatten() {
+            let manager = entry["manager"].as_str().unwrap();
+            assert_ne!(manager, "unknown", "{} {}", object["kind"], object["metadata"]["name"]);
+            managers.insert(manager.to_owned());
+        }
+    }
+    for expected in ["outrider-sidecarset", "outrider-cronjob", "outrider-welcome", "outrider-certificates"] {
+        assert!(managers.contains(expected), "{expected}: {managers:?}");
+    }
+}
+
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn all_kinds_are_installed_served_and_removed_again() {
@@ -320,6 +339,7 @@ fn all_kinds_are_installed_served_and_removed_again() {
     it_is_not_ready_before_it_knows_the_cluster(&stage);
     make_install_defines_every_kind(&stage);
     every_sample_is_accepted(&stage);
+    every_write_names_the_program_and_the_controller(&stage);
     ten_looks_at_every_object_write_nothing(&stage);
     a_definition_that_is_installed_again_is_put_right_at_once(&stage);
     reads_and_refusals_never_reach_the_webhooks(&stage);

@@ -82,7 +82,11 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     cluster.kubectl_ok(&["delete", "validatingwebhookconfiguration/another"], None).unwrap();
 
     process.end();
-    found(&doctor(&cluster), 1, &["nobody answers at https://127.0.0.1:", "Connection refused"]);
+    found(
+        &doctor(&cluster),
+        3,
+        &["nobody answers at https://127.0.0.1:", "Connection refused", "until then: outrider break-glass"],
+    );
     let by_service = outrider(&["manifests", "webhooks"]);
     let as_printed = || cluster.kubectl_ok(&["replace", "-f", "-"], Some(&by_service)).unwrap();
     as_printed();
@@ -127,6 +131,14 @@ fn mounted_certificate(cluster: &Cluster) {
     cluster.kubectl_ok(&["delete", "pod/replica", "secret/mine", "-n=outrider-system", "--force"], None).unwrap();
 }
 
+/// What the alerts on the API server's own metrics are about.
+fn counted_by_the_api_server(cluster: &Cluster, series: &str) {
+    let metrics = cluster.kubectl_ok(&["get", "--raw", "/metrics"], None).unwrap();
+    let ours: Vec<&str> = metrics.lines().filter(|line| line.contains("name=\"pod.outrider.dev\"")).collect();
+    let prefix = format!("apiserver_admission_webhook_{series} ");
+    assert!(ours.iter().any(|line| line.starts_with(&prefix)), "{prefix}: {ours:#?}");
+}
+
 /// On a cluster that refuses pods.
 fn break_glass(cluster: &Cluster) {
     let pod = POD.replace("ROOM", "replicated").replace("name: web", "generateName: web-");
@@ -134,6 +146,18 @@ fn break_glass(cluster: &Cluster) {
     let run = |args: &[&str]| outrider_on(&cluster.kubeconfig(), args);
     let before = policies(cluster);
     assert!(!create().success());
+    counted_by_the_api_server(
+        cluster,
+        "rejection_count{error_type=\"calling_webhook_error\",name=\"pod.outrider.dev\",operation=\"CREATE\",rejection_code=\"503\",type=\"admit\"}",
+    );
+    let verified = run(&["verify", "--timeout=1s"]);
+    assert_eq!(verified.code, Some(1), "{}", verified.stderr);
+    assert!(verified.stderr.contains("failed calling webhook"), "{}", verified.stderr);
+    assert!(
+        verified.stderr.contains("`outrider doctor`") && verified.stderr.contains("`outrider break-glass`"),
+        "{}",
+        verified.stderr
+    );
 
     found(&run(&["break-glass", "--dry-run"]), 0, &["outrider-mutating: pod.outrider.dev: Fail -> Ignore (dry run)\n"]);
     assert_eq!(policies(cluster), before);
@@ -146,8 +170,12 @@ fn break_glass(cluster: &Cluster) {
     assert_eq!(record["was"], json!({"pod.outrider.dev": "Fail", "sidecarset.apps.outrider.dev": "Fail"}));
     assert!(record["by"].is_string() && record["at"].is_string());
     eventually("pods are created", || create().success());
+    counted_by_the_api_server(cluster, "fail_open_count{name=\"pod.outrider.dev\",type=\"admit\"}");
     found(&run(&["break-glass"]), 0, &["outrider-mutating: already in force since"]);
-    found(&doctor(cluster), 1, &["break-glass is in force since", "requests pass without it"]);
+    let judged = doctor(cluster);
+    found(&judged, 1, &["break-glass is in force since", "requests pass without it"]);
+    assert_eq!(judged.stdout.matches("break-glass is in force since").count(), 1, "{}", judged.stdout);
+    assert!(!judged.stdout.contains("until then: outrider break-glass"), "{}", judged.stdout);
 
     found(&run(&["break-glass", "--undo"]), 0, &["outrider-mutating: pod.outrider.dev: Ignore -> Fail\n"]);
     assert_eq!(policies(cluster), before);
@@ -176,16 +204,27 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: uninstal
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: uninstaller}]
 ";
 
+/// In words, not in the structures of the program.
+fn assert_told(stderr: &str, lacking: &str) {
+    assert!(stderr.contains(&format!("you may not {lacking}")), "{lacking:?} in\n{stderr}");
+    assert!(!stderr.contains("ApiError") && !stderr.contains("Status {"), "{stderr}");
+}
+
 fn uninstall(cluster: &Cluster) {
     let uninstaller = cluster.kubeconfig_for("uninstaller", &["system:authenticated"]).unwrap();
     let run = |args: &[&str]| outrider_on(&uninstaller, &[&["uninstall"], args].concat());
     let refused = run(&[]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{}", refused.stderr);
-    assert!(
-        refused.stderr.contains("outrider-mutating: ") && refused.stderr.contains("is forbidden"),
-        "{}",
-        refused.stderr
+    assert_told(&refused.stderr, "get mutatingwebhookconfigurations/outrider-mutating; uninstall needs get and delete");
+    let refused = outrider_on(&uninstaller, &["break-glass"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{}", refused.stderr);
+    assert_told(
+        &refused.stderr,
+        "get validatingwebhookconfigurations/outrider-validating; break-glass needs get and patch",
     );
+    let refused = outrider_on(&uninstaller, &["verify", "--timeout=1s"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
+    assert_told(&refused.stderr, "create sidecarsets; verify needs create and delete on SidecarSets");
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(UNINSTALLING)).unwrap();
 
     let count = || get(cluster, &[CONFIGURATIONS])["items"].as_array().unwrap().len();
@@ -193,6 +232,8 @@ fn uninstall(cluster: &Cluster) {
     assert_eq!(count(), 2);
     found(&run(&[]), 0, &["outrider-mutating: removed\noutrider-validating: removed\n"]);
     assert_eq!(count(), 0);
+    let left = doctor(cluster);
+    assert!(left.stdout.ends_with("Outrider is uninstalled; its definitions and sets remain.\n"), "{}", left.stdout);
     found(&run(&[]), 0, &["outrider-mutating: it is not there, nothing to do\n"]);
 }
 

@@ -15,3 +15,4 @@ mod run;
 mod serve;
 mod standalone;
 mod terminal;
+mod which_cluster;

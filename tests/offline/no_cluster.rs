@@ -48,13 +48,13 @@ fn an_api_server_that_cannot_be_reached_is_named_by_every_command() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = format!("http://{nobody}");
     let path = kubeconfig(folder.path(), &server);
-    let place = format!("the API server at {server} (kubeconfig {}) cannot be reached", path.display());
+    let place = format!("the API server at {server} (kubeconfig {}, context c) cannot be reached", path.display());
     for arguments in COMMANDS {
         assert_cannot_tell(&outrider(arguments, &path, &[]), arguments, &[&place, "Connection refused"]);
     }
     let variable = path.display().to_string();
     let output = outrider(&["verify"], Path::new(""), &[("KUBECONFIG", &variable)]);
-    assert_cannot_tell(&output, &["KUBECONFIG"], &[&server, &format!("kubeconfig KUBECONFIG={variable}")]);
+    assert_cannot_tell(&output, &["KUBECONFIG"], &[&server, &format!("kubeconfig KUBECONFIG={variable}, context c")]);
 }
 
 #[test]

@@ -448,3 +448,24 @@ fn a_local_certificate_is_for_this_machine_and_for_the_service() {
     let error = local::serve(&resolver, "shop", &dir.path().join("missing/ca.crt")).unwrap_err();
     assert!(error.to_string().contains("missing/ca.crt"), "{error}");
 }
+
+/// As one that had ended before it was found: in readiness, the log and the metric; and as long as nobody renews it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_ends_while_it_is_served_is_told() {
+    let (ours, dir) = (authority(), tempfile::tempdir().unwrap());
+    let (certificate, key) = ours.sign_pem(names(), Duration::from_secs(5), Timestamp::now()).unwrap();
+    write(dir.path(), &certificate, &key);
+    let readiness = Readiness::default();
+    let follower = Follower::of(dir.path(), Resolver::empty(), &readiness);
+    let first = follower.another_than(&[]).await;
+    assert_eq!(follower.errors.certificate_errors.get(), 0);
+    follower.says("the certificate ended at").await;
+    assert_eq!(follower.errors.certificate_errors.get(), 1);
+    assert_eq!(leaf_of(&follower.resolver), first, "it is served until there is another");
+
+    let (renewed, renewed_key) = pem_pair(&ours);
+    write(dir.path(), &renewed, &renewed_key);
+    follower.another_than(&first).await;
+    until("readiness forgets it", || follower.detail().is_empty()).await;
+    assert_eq!(follower.errors.certificate_errors.get(), 1);
+}

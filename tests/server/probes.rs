@@ -66,11 +66,11 @@ async fn metrics_have_their_exact_names_and_labels() {
     client.post("/mutate-no-such-path", &any_review()).await;
     let text = server.scrape().await;
     let series = [
-        r#"outrider_reviews_total{path="/mutate-toy-example-v1-allow",verdict="allowed",reason="Allowed"} 2"#,
-        r#"outrider_reviews_total{path="/mutate-toy-example-v1-deny",verdict="denied",reason="Invalid"} 1"#,
-        r#"outrider_reviews_total{path="/mutate-toy-example-v1-patch",verdict="patched",reason="Defaulted"} 1"#,
-        r#"outrider_reviews_total{path="/mutate-toy-example-v1-panic",verdict="unserved",reason="Fault"} 1"#,
-        r#"outrider_reviews_total{path="other",verdict="unserved",reason="NotFound"} 1"#,
+        r#"outrider_reviews_total{path="/mutate-toy-example-v1-allow",verdict="allowed",reason="Allowed",dry_run="false"} 2"#,
+        r#"outrider_reviews_total{path="/mutate-toy-example-v1-deny",verdict="denied",reason="Invalid",dry_run="false"} 1"#,
+        r#"outrider_reviews_total{path="/mutate-toy-example-v1-patch",verdict="patched",reason="Defaulted",dry_run="false"} 1"#,
+        r#"outrider_reviews_total{path="/mutate-toy-example-v1-panic",verdict="unserved",reason="Fault",dry_run=""} 1"#,
+        r#"outrider_reviews_total{path="other",verdict="unserved",reason="NotFound",dry_run=""} 1"#,
         r#"outrider_review_duration_seconds_count{path="/mutate-toy-example-v1-allow"} 2"#,
         r#"outrider_review_duration_seconds_bucket{le="0.00005",path="/mutate-toy-example-v1-strict"} 0"#,
         r#"outrider_review_duration_seconds_bucket{le="10.0",path="/mutate-toy-example-v1-allow"} 2"#,
@@ -88,7 +88,7 @@ async fn metrics_have_their_exact_names_and_labels() {
     }
     let not_after = server.resolver.not_after().unwrap().as_second();
     assert!(text.contains(&format!("\noutrider_certificate_not_after_timestamp_seconds {not_after}\n")));
-    assert!(text.contains("\noutrider_snapshot_age_seconds 0."));
+    assert!(text.contains("\noutrider_snapshot_age_seconds "));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,5 +106,5 @@ async fn no_label_holds_what_a_client_chooses() {
         .flat_map(|labels| labels.split("\","))
         .filter_map(|pair| Some(pair.split_once('=')?.0))
         .collect();
-    assert_eq!(labels, BTreeSet::from(["le", "path", "reason", "verdict", "version"]));
+    assert_eq!(labels, BTreeSet::from(["dry_run", "le", "path", "reason", "verdict", "version"]));
 }

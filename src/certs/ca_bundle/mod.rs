@@ -21,6 +21,7 @@ use self::contest::Contest;
 use self::merge::{Duty, merge};
 use self::object::{Place, Trust};
 use super::anchor::Anchor;
+use crate::answers::said;
 use crate::names::{MUTATING, VALIDATING};
 
 /// Owner of every caBundle in managedFields: another than of our other fields, so that applying it gives up no other field.
@@ -30,7 +31,7 @@ pub const FIELD_MANAGER: &str = "outrider-ca-bundle";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("{object}: {source}")]
+    #[error("{object}: {}", said(source))]
     Api {
         /// Kind and name.
         object: String,

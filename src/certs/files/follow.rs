@@ -12,6 +12,7 @@ use super::{CertificateFiles, FilesError, Found};
 use crate::certs::anchor;
 use crate::certs::ca_bundle::publisher::Publisher;
 use crate::certs::expiry::Alarm;
+use crate::certs::pair::PairError;
 use crate::certs::resolver::Resolver;
 use crate::metrics::Metrics;
 use crate::readiness::Gate;
@@ -81,12 +82,18 @@ impl FollowFiles {
         }
         match looked {
             Ok(Found::New) => self.error = None,
-            Ok(Found::Unchanged) => {}
+            Ok(Found::Unchanged) => self.served_has_ended(now),
             Err(error) => self.refused(&error),
         }
         let pause = self.publish(now).await;
         self.look_at_ends(now).await;
         pause
+    }
+
+    /// What ends while it is served is told as what had ended before.
+    fn served_has_ended(&mut self, now: Timestamp) {
+        let Some(end) = self.resolver.not_after().filter(|end| *end < now && !self.files.has_news()) else { return };
+        self.refused(&FilesError::Pair { dir: self.files.dir().to_owned(), source: PairError::Expired(end) });
     }
 
     fn refused(&mut self, error: &FilesError) {
@@ -157,6 +164,7 @@ impl FollowFiles {
         let Told { metrics, alarm, .. } = &mut self.told;
         let first = self.files.newest_authorities().iter().min_by_key(|authority| authority.not_after());
         metrics.ca_not_after.set(first.map_or(0, |authority| authority.not_after().as_second()));
+        metrics.ca_not_before.set(first.map_or(0, |authority| authority.not_before().as_second()));
         if let Some(authority) = first {
             alarm.look("the authority in ca.crt", authority.not_before(), authority.not_after(), now).await;
         }

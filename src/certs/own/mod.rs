@@ -21,6 +21,7 @@ use super::ca_bundle::publisher::Publisher;
 use super::expiry::Alarm;
 use super::lives::Lives;
 use super::resolver::Resolver;
+use crate::answers::said;
 use crate::metrics::Metrics;
 use crate::names::CA_SECRET;
 use crate::readiness::Gate;
@@ -31,7 +32,7 @@ const RETRY: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The Secret cannot be read or written.
-    #[error("secret {namespace}/{CA_SECRET}: {source}")]
+    #[error("secret {namespace}/{CA_SECRET}: {}", said(source))]
     Api {
         /// Namespace of the Secret.
         namespace: String,
@@ -91,12 +92,14 @@ pub struct OwnCertificates {
     /// Fingerprint of the authority whose leaf is served.
     signed_by: Option<String>,
     is_open: bool,
+    /// The end of a leaf that ended while it was served, once that was told.
+    ended: Option<Timestamp>,
 }
 
 impl OwnCertificates {
     /// Asks nothing of the API server yet.
     pub const fn new(setup: Setup, store: Store, publisher: Publisher) -> Self {
-        Self { setup, store, publisher, signed_by: None, is_open: false }
+        Self { setup, store, publisher, signed_by: None, is_open: false, ended: None }
     }
 
     /// Works until it is dropped.
@@ -118,8 +121,16 @@ impl OwnCertificates {
         }
     }
 
-    fn failed(&self, error: &Error) {
-        if self.is_open {
+    fn failed(&mut self, error: &Error) {
+        let ended = self.setup.resolver.not_after().filter(|end| *end < Timestamp::now());
+        if let Some(end) = ended {
+            if self.ended != ended {
+                self.ended = ended;
+                self.setup.metrics.certificate_errors.inc();
+                tracing::error!(%error, "The serving certificate ended at {end}, and no other can be made");
+            }
+            self.setup.gate.note(format!("the certificate ended at {end}; {error}"));
+        } else if self.is_open {
             tracing::warn!(%error, "Cannot check the certificate authority; the last good leaf stays");
             self.setup.gate.note(error.to_string());
         } else {
@@ -192,6 +203,7 @@ impl OwnCertificates {
     async fn look_at_ends(&mut self, newest: &Anchor, now: Timestamp) {
         let Setup { alarm, metrics, resolver, .. } = &mut self.setup;
         metrics.ca_not_after.set(newest.not_after().as_second());
+        metrics.ca_not_before.set(newest.not_before().as_second());
         metrics.certificate_checked.set(now.as_second());
         alarm.look("the certificate authority of Outrider", newest.not_before(), newest.not_after(), now).await;
         alarm.look_at_served(resolver, now).await;

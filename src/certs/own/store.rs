@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::time::timeout;
 
@@ -12,6 +11,7 @@ use super::Error;
 use super::secret::{Authorities, previous, read, written};
 use crate::certs::authority::{Authority, AuthorityError};
 use crate::certs::warnings::Warnings;
+use crate::field_managers::{CERTIFICATES, posting};
 use crate::metrics::Metrics;
 use crate::names::CA_SECRET;
 
@@ -109,8 +109,8 @@ impl Store {
         let previous = found.as_ref().and_then(|secret| previous(secret, now));
         let secret = written(&newest, previous.as_ref(), found.as_ref());
         let answer = match &found {
-            Some(_) => self.secrets.replace(CA_SECRET, &PostParams::default(), &secret).await,
-            None => self.secrets.create(&PostParams::default(), &secret).await,
+            Some(_) => self.secrets.replace(CA_SECRET, &posting(CERTIFICATES), &secret).await,
+            None => self.secrets.create(&posting(CERTIFICATES), &secret).await,
         };
         match answer {
             Ok(secret) => {
@@ -172,7 +172,7 @@ impl Store {
     }
 
     async fn replace(&self, secret: &Secret) -> Result<(), Error> {
-        let params = PostParams::default();
+        let params = posting(CERTIFICATES);
         let write = self.secrets.replace(CA_SECRET, &params, secret);
         match timeout(REQUEST_TIMEOUT, write).await.map_err(|_| Error::Timeout)? {
             Ok(_) => Ok(()),

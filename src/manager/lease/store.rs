@@ -3,9 +3,10 @@
 use std::future::Future;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::PostParams;
 use kube::{Api, Client};
 
+use crate::answers::said;
+use crate::field_managers::{LEADER_ELECTION, posting};
 use crate::manager::lease::record::Record;
 
 /// Why the lease could not be read or written.
@@ -15,7 +16,7 @@ pub enum Error {
     #[error("another candidate wrote first")]
     Conflict,
     /// The API server refused, or could not be reached.
-    #[error("lease {namespace}/{name}: {source}")]
+    #[error("lease {namespace}/{name}: {}", said(source))]
     Api {
         /// Namespace of the lease.
         namespace: String,
@@ -67,13 +68,13 @@ impl Store for KubeStore {
 
     async fn create(&self, record: Record) -> Result<Record, Error> {
         let lease = record.lease(&self.name);
-        let lease = self.api.create(&PostParams::default(), &lease).await.map_err(|error| self.failed(error))?;
+        let lease = self.api.create(&posting(LEADER_ELECTION), &lease).await.map_err(|error| self.failed(error))?;
         Ok(Record::of(&lease))
     }
 
     async fn replace(&self, record: Record) -> Result<Record, Error> {
         let lease = record.lease(&self.name);
-        let written = self.api.replace(&self.name, &PostParams::default(), &lease).await;
+        let written = self.api.replace(&self.name, &posting(LEADER_ELECTION), &lease).await;
         Ok(Record::of(&written.map_err(|error| self.failed(error))?))
     }
 }

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::changes::Changes;
+use crate::answers::said;
 use crate::controller::term::Term;
 use crate::logging::trouble::Trouble;
 use crate::manager::{break_glass, conversion};
@@ -42,7 +43,7 @@ pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("{name}: {source}")]
+    #[error("{name}: {}", said(source))]
     Api {
         /// Name of the configuration, or of the definition.
         name: String,

@@ -15,15 +15,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use crate::answers::said;
 use crate::controller::queue::{Queue, add_all};
 use crate::controller::term::Term;
 use crate::controller::tuning::Tuning;
+use crate::field_managers::{SIDECARSET, patching};
 use crate::metrics::Metrics;
 use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::count::Counts;
@@ -47,7 +49,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("the status cannot be written: {0}")]
+    #[error("the status cannot be written: {}", said(.0))]
     Write(#[source] kube::Error),
     /// No answer in time.
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
@@ -121,7 +123,7 @@ impl Controller {
         }
         // The uid keeps the numbers of a deleted set from a new one of the same name.
         let patch = json!({"metadata": {"uid": set.uid}, "status": status});
-        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        let (params, patch) = (patching(SIDECARSET), Patch::Merge(&patch));
         let write = self.sets.patch_status(name, &params, &patch);
         match tokio::time::timeout(REQUEST_TIMEOUT, write).await {
             Ok(Ok(_)) => Ok(()),

@@ -110,7 +110,9 @@ fn whole(value: &Value) -> UnsyncBoxBody<Bytes, Infallible> {
 /// Events, and then the end of the watch or silence.
 fn lines(events: &[Value], open: bool) -> UnsyncBoxBody<Bytes, Infallible> {
     if !open {
-        let lines: Vec<String> = events.iter().map(ToString::to_string).collect();
+        // In the API server's order (`metav1.WatchEvent`): what stands before its type is decoded by another way.
+        let line = |event: &Value| format!("{{\"type\":{},\"object\":{}}}", event["type"], event["object"]);
+        let lines: Vec<String> = events.iter().map(line).collect();
         return Full::new(Bytes::from(lines.join("\n") + "\n")).boxed_unsync();
     }
     StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>()).boxed_unsync()
@@ -187,7 +189,7 @@ async fn a_restart_counts_what_was_missed_once() {
         let server = server(last);
         server.content().deployments = listed.map(deployment).into_iter().collect();
         server.content().missed.clone_from(&missed);
-        server.run_until("the report", |status| status.get("conditions").is_some()).await;
+        server.run_until(&format!("the report of {missed:?}"), |status| status.get("conditions").is_some()).await;
         let events = server.events();
         assert_eq!(["total", "added", "modified", "deleted"].map(|field| events[field].as_i64().unwrap()), expected);
         let version = listed.map_or(Value::Null, |version| version.to_string().into());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
+use kube::api::{DeleteParams, Patch, Preconditions, Request};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -15,12 +15,15 @@ use super::watched_job::WatchedJob;
 use crate::controller::apply::{Error, request};
 use crate::controller::is_retired;
 use crate::controller::{Again, Key};
-use crate::names::APP;
+use crate::field_managers::{patching, posting};
 use crate::workshop::cronjob::api::{CronJob, CronJobStatus, GROUP, PLURAL};
 use crate::workshop::cronjob::reconcile::{
     Event, NewJob, Plan, Step, creation_failed, creation_failed_since, is_child, merge_patch,
 };
 use crate::workshop::cronjob::vocabulary::FINALIZER;
+
+/// Field manager of all that this controller writes.
+const MANAGER: &str = "outrider-cronjob";
 
 /// When to look again at what the watch has not told yet.
 const SOON: Duration = Duration::from_secs(1);
@@ -105,7 +108,7 @@ impl<'a> Course<'a> {
             return Ok(Taken::Moot);
         }
         let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": self.version}});
-        let (api, params, patch) = (self.cronjobs(), PatchParams::default(), Patch::Merge(&patch));
+        let (api, params, patch) = (self.cronjobs(), patching(MANAGER), Patch::Merge(&patch));
         let patched = request::<CronJob, _>(&self.key, api.patch(&self.key.name, &params, &patch)).await;
         self.patched(patched)
     }
@@ -117,7 +120,7 @@ impl<'a> Course<'a> {
         }
         let mut patch = merge_patch(status);
         patch["metadata"] = json!({"resourceVersion": self.version});
-        let (api, params, patch) = (self.cronjobs(), PatchParams::default(), Patch::Merge(&patch));
+        let (api, params, patch) = (self.cronjobs(), patching(MANAGER), Patch::Merge(&patch));
         let patched = request::<CronJob, _>(&self.key, api.patch_status(&self.key.name, &params, &patch)).await;
         let taken = self.patched(patched)?;
         if matches!(taken, Taken::Done) {
@@ -152,7 +155,7 @@ impl<'a> Course<'a> {
 
     async fn create_job(&mut self, job: &NewJob) -> Result<Taken, Error> {
         let name = job.name().to_owned();
-        let params = PostParams { field_manager: Some(APP.to_owned()), ..PostParams::default() };
+        let params = posting(MANAGER);
         // Not by a type of ours: it would lose what the template has and this build does not know, or take much memory.
         let create = Request::new(WatchedJob::url_path(&(), Some(&self.key.namespace)));
         let create = create.create(&params, serde_json::to_vec(job)?).map_err(kube::Error::BuildRequest);

@@ -1,0 +1,24 @@
+//! Who writes, as it shows in managedFields.
+
+use kube::api::{PatchParams, PostParams};
+
+/// Field manager of the status of sets.
+pub const SIDECARSET: &str = "outrider-sidecarset";
+/// Field manager of the Lease.
+pub const LEADER_ELECTION: &str = "outrider-leader-election";
+/// Field manager of our own authority's Secret.
+pub const CERTIFICATES: &str = "outrider-certificates";
+/// Field manager of what `outrider uninstall` lets go of.
+pub const UNINSTALL: &str = "outrider-uninstall";
+/// Field manager of what `outrider verify` makes.
+pub const VERIFY: &str = "outrider-verify";
+
+/// Parameters of a create or a replace by this field manager.
+pub fn posting(manager: &str) -> PostParams {
+    PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() }
+}
+
+/// Parameters of a patch by this field manager.
+pub fn patching(manager: &str) -> PatchParams {
+    PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() }
+}
