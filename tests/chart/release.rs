@@ -221,8 +221,8 @@ fn retired(release: &Release) {
     // The name that helm gave itself when it made the release.
     let deployment = ["get", "deployment/outrider", "-n=outrider-system", "--show-managed-fields", "-o=json"];
     let deployment: Value = serde_json::from_str(&cluster.kubectl_ok(&deployment, None).unwrap()).unwrap();
-    let helm = deployment["metadata"]["managedFields"][0]["manager"].as_str().unwrap();
-    let by_helm = ["create", "-f=-", &format!("--field-manager={helm}")];
+    let manager = deployment["metadata"]["managedFields"][0]["manager"].as_str().unwrap();
+    let by_helm = ["create", "-f=-", &format!("--field-manager={manager}")];
     cluster.kubectl_ok(&by_helm, Some(&job[0].to_string())).unwrap();
     let args = job[0]["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
     let args: Vec<&str> = args.iter().map(|arg| arg.as_str().unwrap()).collect();
