@@ -112,6 +112,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     #[test]
@@ -119,7 +121,7 @@ mod tests {
         for further in [0, 10, 1000] {
             let mut json = r#"{"a":"1","b":"2""#.to_owned();
             for number in 0..further {
-                json.push_str(&format!(r#","key{number}":"{number}""#));
+                write!(json, r#","key{number}":"{number}""#).unwrap();
             }
             json.push_str(r#","a":"3"}"#);
             let pairs: Pairs<'_> = serde_json::from_str(&json).unwrap();
