@@ -10,6 +10,12 @@ use crate::client::{Client, plain_get};
 
 pub const OUTRIDER: &str = env!("CARGO_BIN_EXE_outrider");
 
+/// The variable of the environment by which the image sets bounds for the allocator, and its value.
+fn allocator() -> (&'static str, &'static str) {
+    let line = include_str!("../../Dockerfile").lines().find_map(|line| line.strip_prefix("ENV "));
+    line.and_then(|line| line.split_once('=')).expect("the image sets GLIBC_TUNABLES")
+}
+
 /// `outrider serve`, whose log is JSON.
 pub struct Process {
     child: Child,
@@ -32,7 +38,9 @@ impl Process {
 
     /// Serves without a cluster; of the ports, only that of the webhooks is of the system's choice.
     pub fn standalone_on(ca_file: &std::path::Path, more: &[&str]) -> Self {
+        let (variable, value) = allocator();
         let mut child = Command::new(OUTRIDER)
+            .env(variable, value)
             .args(["serve", "--standalone", "--log-format", "json", "--webhook-bind-address", "127.0.0.1:0"])
             .arg("--ca-file")
             .arg(ca_file)
