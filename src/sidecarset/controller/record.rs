@@ -11,7 +11,8 @@ use crate::sidecarset::controller::carried::{self, carried};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
 use crate::watch::slim::Slim;
-use engine::sidecarset::platform::{Affinity, Platform, WINDOWS_BUILD};
+use engine::sidecarset::affinity::Affinity;
+use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 

@@ -9,9 +9,9 @@ use crate::nearest::nearest;
 use crate::pod::limits::{self, Exceeded};
 use crate::pod::view::PodView;
 use crate::reasons;
+use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
-use crate::sidecarset::platform::Affinity;
 use crate::snapshot::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.

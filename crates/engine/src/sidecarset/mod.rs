@@ -1,5 +1,6 @@
 //! `SidecarSet`: sidecars for every pod that a selector matches.
 
+pub mod affinity;
 pub mod api;
 pub mod canonical;
 pub mod compiled;

@@ -1,8 +1,9 @@
 //! The operating system of a pod or of a set's containers.
 
-use serde::Deserialize;
+use crate::sidecarset::affinity::Affinity;
 
-const OS_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
+/// Labels of nodes that name the operating system, the present one first.
+pub(super) const OS_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
 /// On Windows nodes alone, where the kubelet puts it.
 pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
 
@@ -31,7 +32,10 @@ impl Platform {
             _ => {
                 let named = OS_LABELS.into_iter().find_map(&node_selector);
                 named.map_or_else(
-                    || node_selector(WINDOWS_BUILD).is_some() || affinity.is_some_and(Affinity::requires_windows),
+                    || {
+                        node_selector(WINDOWS_BUILD).is_some()
+                            || affinity.and_then(Affinity::binds_to) == Some(Self::Windows)
+                    },
                     |named| named == "windows",
                 )
             }
@@ -40,82 +44,12 @@ impl Platform {
     }
 }
 
-/// `spec.affinity` of a pod, as far as it tells the operating system.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Affinity {
-    node_affinity: Option<NodeAffinity>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct NodeAffinity {
-    required_during_scheduling_ignored_during_execution: Option<NodeSelector>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct NodeSelector {
-    node_selector_terms: Option<Vec<Term>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Term {
-    match_expressions: Option<Vec<Expression>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Expression {
-    key: String,
-    operator: String,
-    values: Option<Vec<String>>,
-}
-
-impl Affinity {
-    /// Reads the affinity of a pod from JSON. What cannot be read binds nothing.
-    pub fn read(json: &str) -> Option<Self> {
-        // Most affinities are about other things, and a search is cheaper than reading. Escapes can spell a key in many ways.
-        let may_tell = OS_LABELS.iter().any(|key| json.contains(key)) || json.contains(WINDOWS_BUILD);
-        if may_tell || json.contains('\\') { serde_json::from_str(json).ok() } else { None }
-    }
-
-    /// One of the terms is enough to place the pod, so all of them have to ask for Windows.
-    fn requires_windows(&self) -> bool {
-        let required = self.node_affinity.as_ref();
-        let required =
-            required.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-        let terms = required.and_then(|selector| selector.node_selector_terms.as_deref()).unwrap_or_default();
-        !terms.is_empty() && terms.iter().all(Term::requires_windows)
-    }
-}
-
-impl Term {
-    fn requires_windows(&self) -> bool {
-        self.match_expressions.iter().flatten().any(Expression::requires_windows)
-    }
-}
-
-impl Expression {
-    fn requires_windows(&self) -> bool {
-        let values = self.values.as_deref().unwrap_or_default();
-        match (self.key.as_str(), self.operator.as_str()) {
-            (WINDOWS_BUILD, "In" | "Exists" | "Gt" | "Lt") => true,
-            (key, "In") if OS_LABELS.contains(&key) => !values.is_empty() && values.iter().all(|it| it == "windows"),
-            // Every kubelet puts the label on its node, and there are no other systems.
-            (key, "NotIn") if key == OS_LABELS[0] => values.iter().any(|it| it == "linux"),
-            _ => false,
-        }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Affinity, Platform};
+    use super::*;
 
     fn platform(os: Option<&str>, selector: Value, terms: Value) -> Platform {
         let affinity = json!({"nodeAffinity": {
