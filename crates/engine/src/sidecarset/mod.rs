@@ -7,6 +7,7 @@ pub mod compiled;
 pub mod defaults;
 pub mod index;
 pub mod injection;
+pub(crate) mod mark;
 pub mod narrowing;
 pub mod needs;
 pub mod platform;
