@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 /// The set, as text in which `ROOM` stands for its name and label.
 pub const SET: &str = include_str!("set.yaml");
+/// The line of the set that says where its container runs from, and what makes it one for Windows.
+pub const IMAGE_LINE: &str = "    image: registry.example/proxy:1\n";
+pub const WINDOWS_LINE: &str = "    securityContext: {windowsOptions: {runAsUserName: ContainerUser}}\n";
 const TABLE: &str = include_str!("table.yaml");
 
 /// What becomes of a pod.
@@ -26,6 +29,8 @@ pub struct Row {
     pub cluster_only: bool,
     /// It can be seen only without one.
     pub unit_only: bool,
+    /// It is tried on the set for Windows.
+    pub for_windows: bool,
     change: Value,
 }
 
@@ -57,6 +62,7 @@ impl Row {
             says: text("says"),
             cluster_only: row["cluster"] == true,
             unit_only: row["unit"] == true,
+            for_windows: row["set"] == "windows",
             change: row["change"].clone(),
         }
     }

@@ -126,6 +126,24 @@ fn an_older_form_is_replaced_as_far_as_its_record_names_it() {
 }
 
 #[test]
+fn a_record_written_by_hand_does_not_take_out_the_pods_own_container() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("set.yaml");
+    let set = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: log}\nspec:\n  \
+               selector: {matchLabels: {app: web}}\n  containers: [{name: log, image: 'log:1'}]\n";
+    std::fs::write(&file, set).unwrap();
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  labels: {app: web}\n  annotations:\n    \
+               outrider.dev/injected: '{\"log\":{\"hash\":\"v1:0\",\"containers\":[\"app\"]}}'\nspec:\n  containers:\n  \
+               - {name: app, image: 'app:1', volumeMounts: [{name: data, mountPath: /d}]}\n  \
+               volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n";
+    let rendered = outrider(&["render", "--manifests", file.to_str().unwrap(), "-f", "-"], pod);
+    let spec = &values(&rendered.stdout)[0]["spec"];
+    assert_eq!((&spec["containers"][0]["name"], &spec["volumes"][0]["name"]), (&"app".into(), &"data".into()));
+    let warning = "container \"app\" is left, though its record says that it is of SidecarSet \"log\"";
+    assert!(rendered.stderr.contains(warning), "{}", rendered.transcript());
+}
+
+#[test]
 fn patches_lead_from_the_input_to_the_output() {
     let mut objects: Vec<Value> = values(&std::fs::read_to_string(WORKLOADS).unwrap());
     let injected = values(&render(&["-f", WORKLOADS], "").stdout);

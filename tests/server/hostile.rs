@@ -117,6 +117,17 @@ fn bodies() -> Vec<(&'static str, &'static str, String)> {
     add("empty containers", &pod(r#""containers":[@]"#), &|_| "{}".to_owned());
     add("empty init containers", &pod(&format!(r#"{app},"initContainers":[@]"#)), &|_| "{}".to_owned());
     add("containers", &pod(r#""containers":[@]"#), &|i| format!(r#"{{"name":"n{i}","image":"b","command":["a"]}}"#));
+    let affinity = |terms: &str| {
+        pod(&format!(
+            r#"{app},"affinity":{{"nodeAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":{{"nodeSelectorTerms":[{terms}]}}}}}}"#
+        ))
+    };
+    let expressions = affinity(r#"{"matchExpressions":[{"key":"kubernetes.io/os"},@]}"#);
+    add("expressions of an affinity", &expressions, &|_| "{}".to_owned());
+    let values = affinity(r#"{"matchExpressions":[{"key":"kubernetes.io/os","operator":"In","values":[@]}]}"#);
+    add("values of an affinity", &values, &|_| r#""""#.to_owned());
+    let groups = format!(r#"{{"spec":{{{app}}}}},"userInfo":{{"groups":[@]}},"options":{{}}"#);
+    add("groups of the user", &groups, &|_| r#""""#.to_owned());
     add("labels", &map(r#""labels":{"app":"web",@}"#), &|i| format!(r#""{i:x}":"""#));
     add("escaped labels", &map(r#""labels":{"app":"web",@}"#), &|i| format!(r#""\u0041{i:x}":"\u0041""#));
     add("annotations", &map(r#""labels":{"app":"web"},"annotations":{@}"#), &|i| format!(r#""{i:x}":"""#));

@@ -65,6 +65,12 @@ pub const KINDS: &[Kind] = &[
     kind("n labels for nodes", 40_000, |n| {
         spec(&format!(r#""nodeSelector":{{{}}}"#, joined(n, |i| format!(r#""l{i}":"""#))))
     }),
+    kind("n expressions of an affinity", 100_000, |n| {
+        spec(&format!(
+            r#""affinity":{{"nodeAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":{{"nodeSelectorTerms":[{{"matchExpressions":[{{"key":"kubernetes.io/os"}},{}]}}]}}}}}}"#,
+            joined(n, |_| "{}".to_owned())
+        ))
+    }),
     kind("n volumes", 30_000, |n| spec(&format!(r#""volumes":[{}]"#, joined(n, |i| format!(r#"{{"name":"v{i}"}}"#))))),
     kind("n pull secrets", 50_000, |n| {
         spec(&format!(r#""imagePullSecrets":[{}]"#, joined(n, |i| format!(r#"{{"name":"s{i}"}}"#))))

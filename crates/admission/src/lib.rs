@@ -27,7 +27,7 @@ pub use patch::{PatchBuilder, PatchError, PatchWriter};
 pub use reason::Reason;
 pub use registry::{Registry, Rule};
 pub use reply::{Denial, Outcome, Verdict};
-pub use review::{Operation, ParseError, Request, Review, ReviewVersion, Text};
+pub use review::{Groups, Operation, ParseError, Request, Review, ReviewVersion, Text};
 pub use unserved::Unserved;
 
 #[cfg(doctest)]

@@ -15,8 +15,11 @@ use crate::reason::Reason;
 use crate::reply::{self, Denial, Verdict};
 use crate::unserved::Unserved;
 
+mod groups;
 #[cfg(test)]
 mod tests;
+
+pub use groups::Groups;
 
 /// A string that borrows from the body unless it holds escapes. `null` reads as empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -183,8 +186,8 @@ pub struct UserInfo<'a> {
     #[serde(borrow)]
     pub uid: Text<'a>,
     /// Groups of the user.
-    #[serde(borrow, deserialize_with = "null_as_default")]
-    pub groups: Vec<Text<'a>>,
+    #[serde(borrow)]
+    pub groups: Groups<'a>,
     /// What the authenticator adds: a map of lists of strings.
     #[serde(borrow)]
     pub extra: Option<&'a RawValue>,

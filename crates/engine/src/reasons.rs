@@ -31,6 +31,7 @@ reasons! {
     TERMINATING = Reason::TERMINATING => "The object is being deleted.",
     MIRROR_POD = Reason::new("MirrorPod") => "The kubelet owns the pod; its API object mirrors a static pod.",
     WRONG_PLATFORM = Reason::new("WrongPlatform") => "The pod runs on another operating system than the set's containers.",
+    PLATFORM_UNKNOWN = Reason::new("PlatformUnknown") => "The pod must carry a set for Windows, and does not say on which operating system it runs.",
     SET_PAUSED = Reason::new("SetPaused") => "Injection by the set is paused.",
     CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
     PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::pod::older::{TakenOut, take_out};
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL};
 use crate::sidecarset::index::SetIndex;
@@ -69,6 +70,11 @@ impl World {
     /// What `/validate--v1-pod` says to the creation of a pod in [`NAMESPACE`].
     pub fn validate(&self, pod: &Value) -> Reply {
         self.ask("/validate--v1-pod", &review(NAMESPACE, pod)).unwrap()
+    }
+
+    /// What `outrider render` takes out of a pod in [`NAMESPACE`].
+    pub fn take_out(&self, pod: &Value) -> TakenOut {
+        take_out(pod, NAMESPACE, &self.snapshot).unwrap()
     }
 
     /// What an endpoint says to a review.

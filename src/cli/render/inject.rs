@@ -11,7 +11,7 @@ use crate::cli::streams::Outcome;
 use crate::manifest::{Identity, Manifest, identity};
 use crate::validate::Validate;
 use engine::offline::admit::{self, Admitted, Creation, Patch};
-use engine::pod::older;
+use engine::pod::older::{self, TakenOut};
 
 /// An object of the output.
 pub struct Rendered {
@@ -140,16 +140,18 @@ impl Injected<'_> {
             Ok(pod) => pod,
             Err(message) => return self.unreadable(&message, said),
         };
-        let (stripped, taken_out, replaced) = match without_older_forms(&pod, self.namespace, world) {
+        let (stripped, taken_out) = match without_older_forms(&pod, self.namespace, world) {
             Ok(stripped) => stripped,
             Err(message) => return said.fail(Outcome::BadInput, said.text(&message)),
         };
+        said.warnings.extend(taken_out.left.iter().map(|sentence| said.text(sentence)).collect::<Vec<_>>());
         let creation = Creation { namespace: self.namespace, object: &stripped };
         match admit::create(&world.registry, &creation, &world.snapshot) {
             Ok(Admitted::Allowed(allowed)) => {
-                let patch = in_object([taken_out, allowed.patch].concat(), at, self.value);
-                said.notes
-                    .extend(replaced.iter().map(|sentence| format!(": {}", said.text(sentence))).collect::<Vec<_>>());
+                let patch = in_object([taken_out.patch, allowed.patch].concat(), at, self.value);
+                said.notes.extend(
+                    taken_out.replaced.iter().map(|sentence| format!(": {}", said.text(sentence))).collect::<Vec<_>>(),
+                );
                 if let Some(reason) = allowed.reason.filter(|_| patch.is_empty() && allowed.warnings.is_empty()) {
                     let why = why(reason, &pod, self.namespace, &world.snapshot);
                     let of = self.template.path.as_ref().filter(|_| said.prefix.is_some());
@@ -227,18 +229,14 @@ fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &str)
     Ok(pod)
 }
 
-/// The pod without what its record says is of older forms of its sets, the patch that makes it so, and sentences about it.
-fn without_older_forms(
-    pod: &Value,
-    namespace: &str,
-    world: &World,
-) -> Result<(Value, Vec<Value>, Vec<String>), String> {
-    let taken_out = older::take_out(pod, namespace, &world.snapshot);
-    let (operations, replaced) = taken_out.map_err(|error| error.to_string())?;
+/// The pod without what its record says is of older forms of its sets, and what was taken out.
+fn without_older_forms(pod: &Value, namespace: &str, world: &World) -> Result<(Value, TakenOut), String> {
+    let mut taken_out = older::take_out(pod, namespace, &world.snapshot).map_err(|error| error.to_string())?;
     let mut stripped = pod.clone();
-    let patch = Patch { operations };
+    let patch = Patch { operations: taken_out.patch };
     patch.apply(&mut stripped).map_err(|error| error.to_string())?;
-    Ok((stripped, patch.operations, replaced))
+    taken_out.patch = patch.operations;
+    Ok((stripped, taken_out))
 }
 
 /// The patch of the pod as a patch of the object whose template is at `at`.

@@ -11,7 +11,8 @@ use crate::sidecarset::controller::carried::{self, carried};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
 use crate::watch::slim::Slim;
-use engine::sidecarset::platform::{Affinity, Platform, WINDOWS_BUILD};
+use engine::sidecarset::affinity::Affinity;
+use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
@@ -112,8 +113,8 @@ pub struct PodRecord {
     pub ready: bool,
     /// The sets in the pod, each with the hash that was recorded.
     pub carried: Packed,
-    /// Where it runs.
-    pub platform: Platform,
+    /// The operating system that it is bound to.
+    pub platform: Option<Platform>,
     /// Its annotation about sets that it goes without.
     pub skip: Option<Box<str>>,
     /// Whether the pod has more labels, or says more about sets, than is kept.
@@ -169,7 +170,7 @@ impl WatchedPod {
         conditions.into_iter().any(|it| it.kind == "Ready" && it.status == "True")
     }
 
-    fn platform(&self) -> Platform {
+    fn platform(&self) -> Option<Platform> {
         let os = self.spec.as_ref().and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
         let nodes = self.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
         let affinity = self.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
@@ -323,10 +324,10 @@ pub(super) mod tests {
     #[test]
     fn the_operating_system_is_read_from_either_label_of_the_node_selector() {
         for (selector, platform) in [
-            (json!({"kubernetes.io/os": "windows"}), Platform::Windows),
-            (json!({"beta.kubernetes.io/os": "windows", "a": "b"}), Platform::Windows),
-            (json!({"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}), Platform::Linux),
-            (json!({}), Platform::Linux),
+            (json!({"kubernetes.io/os": "windows"}), Some(Platform::Windows)),
+            (json!({"beta.kubernetes.io/os": "windows", "a": "b"}), Some(Platform::Windows)),
+            (json!({"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}), Some(Platform::Linux)),
+            (json!({}), None),
         ] {
             let pod = serde_json::from_value(json!({"spec": {"nodeSelector": selector}})).unwrap();
             assert_eq!(PodRecord::of(&pod, &Wanted::default()).unwrap().platform, platform, "{selector}");

@@ -1,7 +1,7 @@
 //! How a pod stands to the sets that select it.
 
 use crate::sidecarset::controller::record::PodRecord;
-use engine::pod::select::{Reach, Skip, holds_back, reaches};
+use engine::pod::select::{Hold, Reach, Skip, holds_back, reaches};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
@@ -12,7 +12,7 @@ pub struct Standing {
     pub updated: u32,
     /// Carries the set as it was once.
     pub outdated: u32,
-    /// Carries nothing of the set, and would if it were created now.
+    /// Carries nothing of the set, and would if it were created now, or would be refused.
     pub missing: u32,
     /// Carries nothing of the set, and would not if it were created now.
     pub exempt: u32,
@@ -40,8 +40,11 @@ impl Standing {
         match pod.carried.iter().find(|(name, _)| *name == set.name) {
             Some((_, hash)) if hash == set.hash => &mut self.updated,
             Some(_) => &mut self.outdated,
-            None if holds_back(set, pod.platform, skip).is_some() => &mut self.exempt,
-            None => &mut self.missing,
+            None => match holds_back(set, pod.platform, skip) {
+                // It would be refused if it were created now, as one that clashes would.
+                None | Some(Hold::Unbound) => &mut self.missing,
+                Some(_) => &mut self.exempt,
+            },
         }
     }
 

@@ -42,6 +42,7 @@ impl Mutating<Snapshot> for PodMutation {
             }
             match selection {
                 Selection::Skipped(reason, why) => report.skipped(&set.name, reason, why),
+                Selection::Unbound => report.clashes.push((set.name.clone(), Clash::unbound(set))),
                 Selection::Selected => match injection.add(set) {
                     Ok(reason) => report.carried(&set.name, reason),
                     // Between sets the earlier wins, and no pod is refused for it, unless it would evade a must.

@@ -9,9 +9,9 @@ use crate::nearest::nearest;
 use crate::pod::limits::{self, Exceeded};
 use crate::pod::view::PodView;
 use crate::reasons;
+use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
-use crate::sidecarset::platform::Affinity;
 use crate::snapshot::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -24,6 +24,8 @@ pub enum Selection {
     Selected,
     /// The set selects the pod, and the pod goes without it.
     Skipped(Reason, String),
+    /// The pod must carry the set, and does not say that it runs on the set's operating system.
+    Unbound,
 }
 
 /// Sets that select a pod, in the order of injection, and what each means for it.
@@ -104,7 +106,7 @@ pub fn reaches(set: &CompiledSet, namespace: &str, labels: Option<&BTreeMap<Stri
     if matches { Reach::Yes } else { Reach::No }
 }
 
-fn selection(set: &CompiledSet, platform: Platform, skip: &Skip<'_>) -> Selection {
+fn selection(set: &CompiledSet, platform: Option<Platform>, skip: &Skip<'_>) -> Selection {
     let name = &set.name;
     match holds_back(set, platform, skip) {
         None => Selection::Selected,
@@ -113,8 +115,13 @@ fn selection(set: &CompiledSet, platform: Platform, skip: &Skip<'_>) -> Selectio
         }
         Some(Hold::Platform) => Selection::Skipped(
             reasons::WRONG_PLATFORM,
-            format!("the pod runs on {platform:?}, the containers of SidecarSet {name:?} on {:?}", set.platform),
+            format!(
+                "the pod runs on {:?}, the containers of SidecarSet {name:?} on {:?}",
+                platform.unwrap_or(Platform::Linux),
+                set.platform
+            ),
         ),
+        Some(Hold::Unbound) => Selection::Unbound,
         Some(Hold::OptedOut) => Selection::Skipped(
             reasons::OPTED_OUT,
             format!("the pod opted out of SidecarSet {name:?} by its annotation {SKIP_ANNOTATION}"),
@@ -127,18 +134,23 @@ fn selection(set: &CompiledSet, platform: Platform, skip: &Skip<'_>) -> Selectio
 pub enum Hold {
     /// Injection by the set is paused.
     Paused,
-    /// The pod runs on another operating system.
+    /// The pod runs on another operating system, or is taken to.
     Platform,
+    /// The pod may run on the operating system of a set that no pod goes without, and does not say so: nobody can tell whether
+    /// the set's containers could run in it.
+    Unbound,
     /// The pod asks to go without, and the set allows it.
     OptedOut,
 }
 
-/// What keeps the set from a pod that it selects, which runs on `platform` and asks to go without `skip`.
-pub fn holds_back(set: &CompiledSet, platform: Platform, skip: &Skip<'_>) -> Option<Hold> {
+/// What keeps the set from a pod that it selects, which is bound to `platform` and asks to go without `skip`.
+///
+/// A pod that is bound to none is taken for one on Linux, unless the set is a must for Windows: to say nothing would evade it.
+pub fn holds_back(set: &CompiledSet, platform: Option<Platform>, skip: &Skip<'_>) -> Option<Hold> {
     if set.paused {
         Some(Hold::Paused)
-    } else if platform != set.platform {
-        Some(Hold::Platform)
+    } else if platform.unwrap_or(Platform::Linux) != set.platform {
+        Some(if platform.is_none() && set.is_must() { Hold::Unbound } else { Hold::Platform })
     } else if set.may_opt_out && skip.asks_for(set) {
         Some(Hold::OptedOut)
     } else {
@@ -209,7 +221,7 @@ fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
     )
 }
 
-fn platform(pod: &PodView<'_>) -> Platform {
+fn platform(pod: &PodView<'_>) -> Option<Platform> {
     let spec = &pod.spec;
     let affinity = spec.affinity.and_then(|raw| Affinity::read(raw.get()));
     Platform::of_pod(

@@ -10,7 +10,7 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{Injection, outdated};
+use crate::sidecarset::injection::{Clash, Injection, outdated};
 use crate::snapshot::Snapshot;
 
 /// The endpoint.
@@ -55,6 +55,9 @@ impl Validating<Snapshot> for PodValidation {
         for (set, selection) in selected {
             match selection {
                 Selection::Skipped(reason, _) => report.note(reason),
+                Selection::Unbound => {
+                    report.refusals.push(format!("{}: {}", must(set), Clash::unbound(set).text));
+                }
                 Selection::Selected => report.judge(&mut injection, set),
             }
         }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
 use crate::sidecarset::canonical;
 use crate::sidecarset::injection::List;
+use crate::sidecarset::mark;
 use crate::sidecarset::needs::{Needs, volume_names};
 pub use crate::sidecarset::platform::Platform;
 use crate::sidecarset::sameness::{AllowedChanges, Form};
@@ -331,27 +332,13 @@ fn piece(container: &SidecarContainer) -> Piece {
     for field in CONTROL_FIELDS {
         object.remove(field);
     }
-    mark_as_injected(&mut object);
+    mark::mark(&mut object);
     Piece {
         name: container.name().to_owned(),
         image: container.text("image").to_owned(),
         form: Form::of(&object),
         needs: Needs::of(&object),
         json: Value::Object(object).to_string(),
-    }
-}
-
-/// OpenKruise's convention, by which other tools tell sidecars from the pod's own containers.
-fn mark_as_injected(container: &mut RawObject) {
-    const NAME: &str = "IS_INJECTED";
-    let env = container.entry("env").or_insert(Value::Null);
-    if env.is_null() {
-        *env = json!([]);
-    }
-    if let Value::Array(list) = env
-        && !list.iter().any(|variable| variable.get("name").is_some_and(|name| name == NAME))
-    {
-        list.push(json!({"name": NAME, "value": "true"}));
     }
 }
 

@@ -1,11 +1,13 @@
 //! `SidecarSet`: sidecars for every pod that a selector matches.
 
+pub mod affinity;
 pub mod api;
 pub mod canonical;
 pub mod compiled;
 pub mod defaults;
 pub mod index;
 pub mod injection;
+pub(crate) mod mark;
 pub mod narrowing;
 pub mod needs;
 pub mod platform;

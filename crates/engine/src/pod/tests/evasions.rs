@@ -7,7 +7,7 @@ mod table;
 use admission::Decision;
 use serde_json::Value;
 
-use self::table::{Outcome, SET, outcome, plain, rows};
+use self::table::{IMAGE_LINE, Outcome, SET, WINDOWS_LINE, outcome, plain, rows};
 use crate::testing::World;
 use crate::yaml;
 
@@ -31,12 +31,17 @@ fn admit(world: &World, pod: &Value) -> Result<Value, String> {
 
 #[test]
 fn nobody_who_may_create_a_pod_evades_a_must() {
-    let world = World::from_objects(&[read(&SET.replace("ROOM", ROOM))]);
+    let set = SET.replace("ROOM", ROOM);
+    let world = World::from_objects(&[read(&set)]);
+    let windows = set.replace(IMAGE_LINE, &format!("{IMAGE_LINE}{WINDOWS_LINE}"));
+    assert!(windows.contains(WINDOWS_LINE), "the set is not what it was");
+    let windows = World::from_objects(&[read(&windows)]);
     let plain = plain(ROOM);
     let carried = admit(&world, &plain).unwrap();
     for row in rows(ROOM, read).iter().filter(|row| !row.cluster_only) {
         let pod = row.tried_on(if row.from_carried { &carried } else { &plain });
-        match admit(&world, &pod) {
+        let world = if row.for_windows { &windows } else { &world };
+        match admit(world, &pod) {
             Ok(stored) => assert_eq!(outcome(&stored), row.outcome, "{}", row.name),
             Err(message) => {
                 assert_eq!(row.outcome, Outcome::Refused, "{}: {message}", row.name);
@@ -44,7 +49,7 @@ fn nobody_who_may_create_a_pod_evades_a_must() {
             }
         }
         // Validation alone refuses what another webhook may have made of the pod after injection.
-        if row.from_carried && row.outcome == Outcome::Refused {
+        if (row.from_carried || row.for_windows) && row.outcome == Outcome::Refused {
             assert_eq!(world.validate(&pod).decision, Decision::Denied, "{}", row.name);
         }
     }

@@ -171,6 +171,12 @@ fn containers_go_to_pods_of_their_own_platform() {
             assert_eq!(reply.reason, expected, "{pod_spec} and a set for {of_set}");
         }
     }
+    let must = json!({"containers": windows["containers"], "optOut": "Denied", "clashPolicy": "Refuse"});
+    let reply = world(must.clone()).mutate(&pod(json!({})));
+    assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::PLATFORM_UNKNOWN));
+    assert_eq!(reply.causes[0]["field"], "spec.os.name");
+    let reply = world(must).mutate(&pod(json!({"os": {"name": "linux"}})));
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::WRONG_PLATFORM));
     let reply = world(json!({})).mutate(&pod(json!({"os": {"name": "windows"}})));
     assert_eq!(
         reply.warnings,

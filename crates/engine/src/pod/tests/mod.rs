@@ -7,6 +7,7 @@ mod evasions;
 mod hostile;
 mod legality;
 mod matching;
+mod older;
 mod opt_out;
 mod order;
 mod properties;

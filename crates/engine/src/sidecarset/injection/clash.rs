@@ -134,6 +134,19 @@ impl Clash {
         }
     }
 
+    /// A must for Windows selects a pod that may run on Windows, or not.
+    pub(crate) fn unbound(set: &CompiledSet) -> Self {
+        Self {
+            reason: reasons::PLATFORM_UNKNOWN,
+            field: "spec.os.name".to_owned(),
+            text: format!(
+                "the containers of SidecarSet {:?} run on {:?}, and the pod does not say on which operating system it runs; set \
+                 spec.os.name to \"windows\", or to \"linux\" for a pod that runs on Linux and goes without the set",
+                set.name, set.platform
+            ),
+        }
+    }
+
     pub(super) fn between_sets(set: &CompiledSet, owner: &str, what: &str) -> Self {
         Self {
             reason: reasons::SET_CONFLICT,

@@ -12,6 +12,7 @@ mod theirs;
 
 pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
+pub(crate) use presence::Recorded;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -35,7 +36,7 @@ pub(crate) enum List {
 }
 
 impl List {
-    const fn field(self) -> &'static str {
+    pub(crate) const fn field(self) -> &'static str {
         match self {
             Self::InitContainers => "initContainers",
             Self::Containers => "containers",

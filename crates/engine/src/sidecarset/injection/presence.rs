@@ -44,6 +44,35 @@ struct Found<'a, 'p> {
     container: &'a Container<'p>,
 }
 
+/// A container that the record of a set lists.
+pub(crate) struct Recorded<'p> {
+    pub(crate) list: List,
+    pub(crate) index: usize,
+    pub(crate) name: &'p str,
+    /// The set has a container of that name now.
+    pub(crate) is_in_set: bool,
+}
+
+/// The names of a set's containers.
+struct Names<'s> {
+    init_containers: BTreeSet<&'s str>,
+    containers: BTreeSet<&'s str>,
+}
+
+impl<'s> Names<'s> {
+    fn of(set: &'s CompiledSet) -> Self {
+        let names = |list| set.pieces_of(list).iter().map(|piece| piece.name.as_str()).collect();
+        Self { init_containers: names(List::InitContainers), containers: names(List::Containers) }
+    }
+
+    fn has(&self, list: List, name: &str) -> bool {
+        match list {
+            List::InitContainers => self.init_containers.contains(name),
+            List::Containers => self.containers.contains(name),
+        }
+    }
+}
+
 impl<'p, 's> Injection<'p, 's> {
     /// Finds the set's containers in the pod. Those that are not there go to `missing`.
     ///
@@ -156,24 +185,27 @@ impl<'p, 's> Injection<'p, 's> {
         self.recorded_in_pod(set).next().is_some()
     }
 
-    /// Containers that the record of the set lists, by list, position and name, where they are not what the set injects now.
-    pub(crate) fn of_older_form(&self, set: &'s CompiledSet) -> Vec<(List, usize, &'p str)> {
+    /// Containers that the record of the set lists, where they are not what the set injects now.
+    pub(crate) fn of_older_form(&self, set: &'s CompiledSet) -> Vec<Recorded<'p>> {
         let is_older = match self.examine(set) {
             Ok(missing) => missing.outdated().is_some(),
             Err(clash) => clash.reason == reasons::CONTAINER_CLASH,
         };
-        let recorded = self.recorded_in_pod(set).map(|(list, index, container)| (list, index, container.name.as_str()));
-        if is_older { recorded.collect() } else { Vec::new() }
+        if !is_older {
+            return Vec::new();
+        }
+        let names = Names::of(set);
+        let recorded = self.recorded_in_pod(set).map(|(list, index, container)| {
+            let name = container.name.as_str();
+            Recorded { list, index, name, is_in_set: names.has(list, name) }
+        });
+        recorded.collect()
     }
 
     /// A container that the record lists and the set has no longer.
     fn left_over(&self, set: &CompiledSet) -> Option<String> {
-        let names_of = |list| set.pieces_of(list).iter().map(|piece| piece.name.as_str()).collect::<BTreeSet<_>>();
-        let (inits, containers) = (names_of(List::InitContainers), names_of(List::Containers));
-        let mut left = self.recorded_in_pod(set).filter(|(list, _, container)| {
-            let names = if *list == List::Containers { &containers } else { &inits };
-            !names.contains(container.name.as_str())
-        });
+        let names = Names::of(set);
+        let mut left = self.recorded_in_pod(set).filter(|(list, _, container)| !names.has(*list, &container.name));
         let (_, _, container) = left.next()?;
         Some(format!("the set has no container {:?} any more", shortened(&container.name)))
     }

@@ -1,0 +1,33 @@
+//! The variable by which containers that were injected are known. `OpenKruise`'s convention, by which other tools tell sidecars from
+//! the pod's own containers.
+
+use serde_json::{Value, json};
+
+use crate::sidecarset::api::RawObject;
+
+const NAME: &str = "IS_INJECTED";
+const VALUE: &str = "true";
+
+/// Adds the mark, unless the container has a variable of that name.
+pub(super) fn mark(container: &mut RawObject) {
+    let env = container.entry("env").or_insert(Value::Null);
+    if env.is_null() {
+        *env = json!([]);
+    }
+    if let Value::Array(list) = env
+        && !list.iter().any(is_of_that_name)
+    {
+        list.push(json!({"name": NAME, "value": VALUE}));
+    }
+}
+
+/// Whether a container carries the mark. Of a variable that is there twice the last counts, as for the kubelet.
+pub(crate) fn is_marked(container: &RawObject) -> bool {
+    let env = container.get("env").and_then(Value::as_array);
+    let last = env.into_iter().flatten().rev().find(|variable| is_of_that_name(variable));
+    last.is_some_and(|variable| variable.get("value").is_some_and(|value| value == VALUE))
+}
+
+fn is_of_that_name(variable: &Value) -> bool {
+    variable.get("name").is_some_and(|name| name == NAME)
+}
