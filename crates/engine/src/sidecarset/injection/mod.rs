@@ -6,7 +6,6 @@ mod legality;
 mod ours;
 mod patch;
 mod ports;
-mod positions;
 mod presence;
 mod theirs;
 

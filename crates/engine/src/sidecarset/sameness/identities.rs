@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::Around;
-use crate::pod::view::is_named;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::canonical_volume;
 
@@ -92,10 +91,10 @@ impl Identities {
         let mut mounts = 0;
         for mount in elements(found, "volumeMounts") {
             let Some(token) = Token::at(text(mount, "mountPath")) else { continue };
-            // A volume is searched for once a path at most, however often the path is there.
+            // Once a path at most, however often the path is there.
             let is_new = seen & token.of.bit() == 0;
             seen |= token.of.bit();
-            if is_new && !own_path(token.mount_path) && is_token_mount(mount, token, pod.volumes) {
+            if is_new && !own_path(token.mount_path) && is_token_mount(mount, token, pod) {
                 mounts |= token.of.bit();
             }
         }
@@ -212,25 +211,34 @@ fn plain_text(variable: &Value) -> Option<&str> {
 }
 
 /// Whether the mount is the one of the plugin `ServiceAccount`, beside those of the set.
-pub(super) fn is_service_account(mount: &Value, ours: &[Value], volumes: &[&RawValue]) -> bool {
+pub(super) fn is_service_account(mount: &Value, ours: &[Value], pod: &Around<'_>) -> bool {
     let path = text(mount, "mountPath");
     let token = Token::at(path).filter(|token| token.of == MountOf::ServiceAccount);
     token.is_some_and(|token| {
-        !ours.iter().any(|ours| text(ours, "mountPath") == path) && is_token_mount(mount, token, volumes)
+        !ours.iter().any(|ours| text(ours, "mountPath") == path) && is_token_mount(mount, token, pod)
     })
 }
 
 /// Whether the mount is read-only, of the whole volume, and the volume holds the token and nothing else.
-fn is_token_mount(mount: &Value, token: &Token, volumes: &[&RawValue]) -> bool {
-    let name = text(mount, "name");
+fn is_token_mount(mount: &Value, token: &Token, pod: &Around<'_>) -> bool {
     let is_plain =
         mount.get("readOnly") == Some(&Value::Bool(true)) && mount.as_object().is_some_and(|it| it.len() == 3);
-    is_plain && volumes.iter().find(|raw| is_named(raw, name)).is_some_and(|raw| holds_token(raw, token))
+    is_plain && pod.token(text(mount, "name")) == Some(token.of)
 }
 
-fn holds_token(raw: &RawValue, token: &Token) -> bool {
-    let Ok(volume) = serde_json::from_str::<RawObject>(raw.get()) else { return false };
-    let volume = canonical_volume(&volume);
+/// Longest text of a volume that holds a token, in bytes; those that the webhooks write are a tenth of it.
+const TOKEN_VOLUME_MAX: usize = 8 * 1024;
+
+/// Whose token the volume holds, and nothing else with it.
+pub(super) fn token_in(raw: &RawValue) -> Option<MountOf> {
+    if raw.get().len() > TOKEN_VOLUME_MAX {
+        return None;
+    }
+    let volume = canonical_volume(&serde_json::from_str::<RawObject>(raw.get()).ok()?);
+    TOKENS.iter().find(|token| holds_token(&volume, token)).map(|token| token.of)
+}
+
+fn holds_token(volume: &RawObject, token: &Token) -> bool {
     let Some(Value::Object(projected)) = volume.get("projected") else { return false };
     let sources = projected.get("sources").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let is_token = |source: &Value| is_token_source(source, token);

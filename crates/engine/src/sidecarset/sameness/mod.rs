@@ -14,9 +14,14 @@ mod settled;
 mod tests;
 mod verbatim;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::identities::MountOf;
+use crate::pod::volumes::Volumes;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::canonical_volume;
 use crate::sidecarset::compiled::VolumePiece;
@@ -62,13 +67,28 @@ impl Form {
     }
 }
 
-/// What of the pod decides how its containers are read.
-#[derive(Debug, Clone, Copy)]
+/// What of the pod decides how its containers are read, for one review.
+#[derive(Debug, Default)]
 pub struct Around<'p> {
     /// The pod uses the network of its node, so that the API server writes a host port for each port.
     pub host_network: bool,
     /// The volumes of the pod.
-    pub volumes: &'p [&'p RawValue],
+    pub volumes: Volumes<'p>,
+    // Whose token each volume holds that was asked for, by position.
+    tokens: RefCell<BTreeMap<usize, Option<MountOf>>>,
+}
+
+impl<'p> Around<'p> {
+    /// Of a pod with these volumes.
+    pub fn new(host_network: bool, volumes: &'p [&'p RawValue]) -> Self {
+        Self { host_network, volumes: Volumes::new(volumes), tokens: RefCell::default() }
+    }
+
+    /// Whose token the volume of that name holds. Each volume is read once, however many containers mount it.
+    fn token(&self, volume: &str) -> Option<MountOf> {
+        let (index, raw) = self.volumes.find(volume)?;
+        *self.tokens.borrow_mut().entry(index).or_insert_with(|| identities::token_in(raw))
+    }
 }
 
 /// How much longer a container or volume may be written in a pod and still be the same: the API server and others fill in

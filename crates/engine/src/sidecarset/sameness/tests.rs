@@ -43,7 +43,7 @@ fn a_container_as_the_api_server_stores_it_reads_as_the_sets() {
     let form = Form::of(ours.as_object().unwrap());
     let same = |container: &str, volumes: &[&RawValue]| {
         let container = RawValue::from_string(container.to_owned()).unwrap();
-        super::verbatim::is_same(&container, &form.stored, &Around { host_network: false, volumes })
+        super::verbatim::is_same(&container, &form.stored, &Around::new(false, volumes))
     };
     assert!(same(&pods.to_string(), &[]));
     for changed in [
@@ -97,7 +97,7 @@ impl Case {
         let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();
         let (found, volumes): (_, Vec<_>) = (raw(found), self.volumes.iter().map(raw).collect());
         let volumes: Vec<&RawValue> = volumes.iter().map(AsRef::as_ref).collect();
-        let around = Around { host_network: self.host_network, volumes: &volumes };
+        let around = Around::new(self.host_network, &volumes);
         let allowed = serde_json::from_value(self.allowed.clone()).unwrap();
         let form = Form::of(self.ours.as_object().unwrap());
         form.difference(Some(&found), &AllowedChanges::of(Some(&allowed)), &around)
@@ -171,11 +171,7 @@ fn every_other_field_is_a_difference() {
     ] {
         assert_eq!(case.with(change.clone()).as_deref(), Some(field), "{change}");
     }
-    assert!(
-        Form::default()
-            .difference(None, &AllowedChanges::default(), &Around { host_network: false, volumes: &[] })
-            .is_some()
-    );
+    assert!(Form::default().difference(None, &AllowedChanges::default(), &Around::default()).is_some());
 }
 
 #[test]
@@ -264,6 +260,29 @@ fn the_token_of_the_service_account_is_known_by_its_volume() {
         json_patch::merge(&mut mount, &change);
         assert!(case.with(with_mounts(mount)).is_some(), "{change}");
     }
+}
+
+#[test]
+fn volumes_are_read_once_a_review_however_many_containers_mount_them() {
+    let path = |at: usize| ["/var/run/secrets/kubernetes.io/serviceaccount", "/var/run/secrets/azure/tokens"][at % 2];
+    let token = json!({"sources": [{"serviceAccountToken": {"path": "token"}}]});
+    let volumes: Vec<_> = (0..500)
+        .map(|at| json!({"name": format!("v{at}"), "projected": token}).to_string().replace("name", r"n\u0061me"))
+        .map(|volume| RawValue::from_string(volume).unwrap())
+        .collect();
+    let volumes: Vec<&RawValue> = volumes.iter().map(AsRef::as_ref).collect();
+    let around = Around::new(false, &volumes);
+    let form = Form::of(container().as_object().unwrap());
+    for at in 0..2_000 {
+        let mut found = container();
+        let mount = json!({"name": format!("v{}", at % 500), "mountPath": path(at), "readOnly": true});
+        json_patch::merge(&mut found, &with_mounts(mount));
+        let found = RawValue::from_string(found.to_string()).unwrap();
+        let difference = form.difference(Some(&found), &AllowedChanges::default(), &around);
+        assert_eq!(difference.is_none(), at % 2 == 0, "{difference:?}");
+    }
+    assert_eq!(around.volumes.names_read(), 500);
+    assert_eq!(around.tokens.borrow().len(), 500);
 }
 
 #[test]

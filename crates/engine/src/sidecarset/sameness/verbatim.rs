@@ -21,19 +21,19 @@ pub(super) fn is_same(found: &RawValue, ours: &Value, pod: &Around<'_>) -> bool 
 /// Members of one map that are told apart here.
 const MAX_MEMBERS: usize = 64;
 
-struct Verbatim<'e> {
+struct Verbatim<'e, 'p> {
     ours: &'e Value,
     // Set for the container itself.
-    top: Option<&'e Around<'e>>,
+    top: Option<&'e Around<'p>>,
 }
 
-impl<'e> Verbatim<'e> {
+impl<'e> Verbatim<'e, '_> {
     const fn of(ours: &'e Value) -> Self {
         Self { ours, top: None }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Verbatim<'_> {
+impl<'de> DeserializeSeed<'de> for Verbatim<'_, '_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -41,7 +41,7 @@ impl<'de> DeserializeSeed<'de> for Verbatim<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Verbatim<'_> {
+impl<'de> Visitor<'de> for Verbatim<'_, '_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,12 +106,12 @@ impl<'de> Visitor<'de> for Verbatim<'_> {
 }
 
 /// The mounts of the container, behind which the plugin `ServiceAccount` puts its own.
-struct Mounts<'e> {
+struct Mounts<'e, 'p> {
     ours: &'e [Value],
-    pod: &'e Around<'e>,
+    pod: &'e Around<'p>,
 }
 
-impl<'de> DeserializeSeed<'de> for Mounts<'_> {
+impl<'de> DeserializeSeed<'de> for Mounts<'_, '_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -119,7 +119,7 @@ impl<'de> DeserializeSeed<'de> for Mounts<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Mounts<'_> {
+impl<'de> Visitor<'de> for Mounts<'_, '_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for Mounts<'_> {
         }
         let Some(further) = list.next_element::<Value>()? else { return Ok(true) };
         let is_last = list.next_element::<IgnoredAny>()?.is_none();
-        Ok(is_last && is_service_account(&further, self.ours, self.pod.volumes))
+        Ok(is_last && is_service_account(&further, self.ours, self.pod))
     }
 }
 
