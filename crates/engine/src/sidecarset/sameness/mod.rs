@@ -8,6 +8,7 @@ mod allowed;
 mod container;
 mod identities;
 mod lists;
+mod paths;
 mod settled;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
@@ -27,6 +28,7 @@ use crate::sidecarset::canonical::canonical_volume;
 use crate::sidecarset::compiled::VolumePiece;
 
 pub use self::allowed::{AllowedChanges, Glob};
+pub use self::paths::clean as clean_path;
 
 /// A container as a set injects it, in a form that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]

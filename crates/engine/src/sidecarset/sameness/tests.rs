@@ -200,7 +200,22 @@ fn allowed_changes_are_no_difference() {
     assert_eq!(env.with(with_env(&[json!({"name": "OTHER"})])).as_deref(), Some("env[OTHER]"));
     let mounts = Case::allowing(json!({"mountPaths": ["/etc/pki/*"]}));
     assert_eq!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": "/etc/pki/ca"}))), None);
-    assert!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": "/etc"}))).is_some());
+    assert_eq!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": "/etc/pki/ca/"}))), None);
+    for path in [
+        "/etc",
+        "/etc/pki/",
+        "/etc/pki/../../usr/bin",
+        "/etc/pki/ca/..",
+        "/etc/pki/./ca",
+        "/etc/pki/.",
+        "/etc/pki//",
+        "/etc/pki//ca",
+        r"/etc/pki/ca\..\..\bin",
+    ] {
+        assert!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": path}))).is_some(), "{path}");
+    }
+    let everywhere = Case::allowing(json!({"mountPaths": ["*"]}));
+    assert_eq!(everywhere.with(with_mounts(json!({"name": "ca", "mountPath": r"C:\ca"}))), None);
     let fields = Case::allowing(json!({"fields": ["resources", "securityContext", "imagePullPolicy"]}));
     let changed =
         json!({"resources": {"limits": {"memory": "1"}}, "securityContext": null, "imagePullPolicy": "Never"});
