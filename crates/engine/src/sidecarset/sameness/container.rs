@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::identities::Identities;
+use super::identities::{Identities, Room};
 use super::{AllowedChanges, Around, lists};
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::defaults::image::{pull_policy, without_digest};
@@ -15,7 +15,7 @@ pub(super) fn difference(
     ours: &RawObject,
     found: &RawObject,
     allowed: &AllowedChanges,
-    pod: &Around<'_>,
+    (room, pod): (Room, &Around<'_>),
 ) -> Option<String> {
     if ours == found {
         return None;
@@ -29,7 +29,7 @@ pub(super) fn difference(
         if field == "imagePullPolicy" || our == their || allowed.field(field) {
             continue;
         }
-        let mut identities = || *identities.get_or_insert_with(|| Identities::of(ours, found, pod));
+        let mut identities = || *identities.get_or_insert_with(|| Identities::of(room, found, pod));
         let differing = match field {
             "image" => (!is_same_image(our, their, allowed)).then(|| field.to_owned()),
             "env" => lists::env(our, their, allowed, identities()),

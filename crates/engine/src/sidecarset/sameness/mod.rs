@@ -13,6 +13,7 @@ mod settled;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests;
+mod variables;
 mod verbatim;
 
 use std::cell::RefCell;
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::identities::MountOf;
+use self::identities::{MountOf, Room};
 use crate::pod::volumes::Volumes;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::canonical_volume;
@@ -36,6 +37,7 @@ pub struct Form {
     fields: RawObject,
     // As it reads in most pods.
     stored: Value,
+    room: Room,
     // Of the container as it goes into a pod.
     bytes: usize,
 }
@@ -47,6 +49,7 @@ impl Form {
         Self {
             fields: settled::container(container),
             stored,
+            room: Room::of(container),
             bytes: Value::Object(container.clone()).to_string().len(),
         }
     }
@@ -59,11 +62,11 @@ impl Form {
         if !is_readable(found, self.bytes) {
             return Some("its length".to_owned());
         }
-        if verbatim::is_same(found, &self.stored, pod) {
+        if verbatim::is_same(found, &self.stored, self.room, pod) {
             return None;
         }
         match serde_json::from_str::<RawObject>(found.get()) {
-            Ok(found) => container::difference(&self.fields, &settled::container(&found), allowed, pod),
+            Ok(found) => container::difference(&self.fields, &settled::container(&found), allowed, (self.room, pod)),
             Err(_) => Some("a part that cannot be read".to_owned()),
         }
     }

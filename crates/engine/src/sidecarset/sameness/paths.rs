@@ -8,6 +8,34 @@ pub fn clean(path: &str) -> Option<&str> {
     (path.is_empty() || parts.into_iter().all(reads_as_it_resolves)).then_some(path)
 }
 
+/// The parts of the path that it resolves to, where `/var/run` is a link to `/run` as in most images.
+pub(super) fn resolved(path: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    for part in path.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            // The drive of Windows.
+            drive if parts.is_empty() && drive.ends_with(':') => {}
+            part => parts.push(part),
+        }
+    }
+    if is_within(&parts, &["var", "run"]) {
+        parts.remove(0);
+    }
+    parts
+}
+
+/// Whether resolved paths are one. Windows does not tell small letters from capital ones.
+pub(super) fn is_same(one: &[&str], other: &[&str]) -> bool {
+    one.len() == other.len() && is_within(one, other)
+}
+
+/// Whether a resolved path is another, or below it.
+pub(super) fn is_within(path: &[&str], other: &[&str]) -> bool {
+    path.len() >= other.len() && path.iter().zip(other).all(|(one, other)| one.eq_ignore_ascii_case(other))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
