@@ -140,6 +140,17 @@ pub struct VolumePiece {
     pub canonical: RawObject,
 }
 
+impl VolumePiece {
+    /// A volume of a set.
+    pub fn of(volume: &RawObject) -> Self {
+        Self {
+            name: volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            json: Value::Object(volume.clone()).to_string(),
+            canonical: canonical::strict_volume(volume),
+        }
+    }
+}
+
 /// A pull secret ready to be spliced in.
 #[derive(Debug, Clone)]
 pub struct SecretPiece {
@@ -185,7 +196,7 @@ impl CompiledSet {
             allowed: AllowedChanges::of(spec.allowed_changes.as_ref()),
             paused: spec.injection_strategy.as_ref().and_then(|strategy| strategy.paused).unwrap_or_default(),
             platform: platform(spec),
-            volumes: used.into_iter().map(volume_piece).collect(),
+            volumes: used.into_iter().map(VolumePiece::of).collect(),
             secrets: secret_pieces(spec),
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
@@ -352,14 +363,6 @@ fn mark_as_injected(container: &mut RawObject) {
         && !list.iter().any(|variable| variable.get("name").is_some_and(|name| name == NAME))
     {
         list.push(json!({"name": NAME, "value": "true"}));
-    }
-}
-
-fn volume_piece(volume: &RawObject) -> VolumePiece {
-    VolumePiece {
-        name: volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        json: Value::Object(volume.clone()).to_string(),
-        canonical: canonical::canonical_volume(volume),
     }
 }
 

@@ -1,10 +1,12 @@
-//! One form for what means the same: the basis of the set's hash and of comparing volumes.
+//! One form for what means the same: the basis of the set's hash and of comparing.
 //!
 //! The algorithm behind the prefix `v1:` never changes, so that an upgrade of Outrider changes no pod's state. What has to
 //! change gets a new prefix.
 
+mod strict;
 mod volume;
 
+pub use strict::{strict_container, strict_volume, without_unset};
 pub use volume::canonical_volume;
 
 use ring::digest::{SHA256, digest};
@@ -39,6 +41,10 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
 
 /// A container without nulls, empty parts and default values.
 pub fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
+    into_map(without_empty(Value::Object(container_without_defaults(container, default_side))))
+}
+
+fn container_without_defaults(container: &RawObject, default_side: &str) -> RawObject {
     let mut container = container.clone();
     let policy = pull_policy(container.get("image").and_then(Value::as_str).unwrap_or_default());
     for (field, default) in [
@@ -85,7 +91,7 @@ pub fn canonical_container(container: &RawObject, default_side: &str) -> RawObje
             strip_http_get(handler);
         }
     }
-    into_map(without_empty(Value::Object(container)))
+    container
 }
 
 fn strip_probe(probe: &mut RawObject) {
@@ -132,7 +138,7 @@ fn for_each(map: &mut RawObject, list: &str, mut each: impl FnMut(&mut RawObject
 }
 
 /// Without nulls, and without lists and maps that hold nothing once nulls are gone.
-pub fn without_empty(value: Value) -> Value {
+fn without_empty(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
             map.into_iter()
@@ -146,7 +152,7 @@ pub fn without_empty(value: Value) -> Value {
 }
 
 /// Whether the value says nothing.
-pub fn is_empty(value: &Value) -> bool {
+fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),

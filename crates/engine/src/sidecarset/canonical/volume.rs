@@ -31,6 +31,11 @@ const FREE_MAPS: [&str; 2] = ["volumeAttributes", "options"];
 
 /// A volume without nulls, empty parts and default values, quantities in canonical form.
 pub fn canonical_volume(volume: &RawObject) -> RawObject {
+    let members = volume_without_defaults(volume).into_iter();
+    members.filter_map(|(key, value)| canonical_member(&key, value).map(|value| (key, value))).collect()
+}
+
+pub(super) fn volume_without_defaults(volume: &RawObject) -> RawObject {
     let mut volume = volume.clone();
     for (source, field, default) in DEFAULT_WORDS {
         if let Some(Value::Object(source)) = volume.get_mut(source) {
@@ -64,19 +69,13 @@ pub fn canonical_volume(volume: &RawObject) -> RawObject {
         strip_claim(claim);
     }
     volume
-        .into_iter()
-        .filter_map(|(key, value)| {
-            let value = canonical_member(&key, value)?;
-            Some((key, value))
-        })
-        .collect()
 }
 
 /// A volume without a source is an `emptyDir`; any other source says something even with nothing in it.
 fn canonical_member(key: &str, mut value: Value) -> Option<Value> {
     // An empty `storageClassName` in a claim is not the same as none.
     if key != "ephemeral" {
-        drop_unset(&mut value);
+        drop_unset(&mut value, &FREE_MAPS);
     }
     match without_empty(value) {
         Value::Null => None,
@@ -85,15 +84,16 @@ fn canonical_member(key: &str, mut value: Value) -> Option<Value> {
     }
 }
 
-/// Leaves out empty strings and `false`, as `omitempty` does; where the field is a pointer, absent means the same.
-fn drop_unset(value: &mut Value) {
+/// Leaves out empty strings and `false`, as `omitempty` does; where the field is a pointer, absent means the same. What is in
+/// `free` maps stays.
+pub(super) fn drop_unset(value: &mut Value, free: &[&str]) {
     match value {
         Value::Object(map) => {
             map.retain(|_, member| !matches!(member, Value::Bool(false)) && member.as_str() != Some(""));
-            let fixed = map.iter_mut().filter(|(key, _)| !FREE_MAPS.contains(&key.as_str()));
-            fixed.for_each(|(_, member)| drop_unset(member));
+            let fixed = map.iter_mut().filter(|(key, _)| !free.contains(&key.as_str()));
+            fixed.for_each(|(_, member)| drop_unset(member, free));
         }
-        Value::Array(list) => list.iter_mut().for_each(drop_unset),
+        Value::Array(list) => list.iter_mut().for_each(|member| drop_unset(member, free)),
         _ => {}
     }
 }

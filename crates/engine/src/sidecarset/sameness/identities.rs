@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::variables::{Free, Variables};
 use super::{Around, paths};
 use crate::sidecarset::api::RawObject;
-use crate::sidecarset::canonical::canonical_volume;
+use crate::sidecarset::canonical::strict_volume;
 
 /// Whose mount it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +165,7 @@ pub(super) fn token_in(raw: &RawValue) -> Option<MountOf> {
     if raw.get().len() > TOKEN_VOLUME_MAX {
         return None;
     }
-    let volume = canonical_volume(&serde_json::from_str::<RawObject>(raw.get()).ok()?);
+    let volume = strict_volume(&serde_json::from_str::<RawObject>(raw.get()).ok()?);
     TOKENS.iter().find(|token| holds_token(&volume, token)).map(|token| token.of)
 }
 

@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 use self::identities::{MountOf, Room};
 use crate::pod::volumes::Volumes;
 use crate::sidecarset::api::RawObject;
-use crate::sidecarset::canonical::canonical_volume;
+use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::VolumePiece;
 
 pub use self::allowed::{AllowedChanges, Glob};
@@ -108,5 +108,5 @@ fn is_readable(found: &RawValue, ours: usize) -> bool {
 /// Whether a volume of a pod has the name and the source of a set's volume.
 pub fn is_same_volume(found: &RawValue, ours: &VolumePiece) -> bool {
     is_readable(found, ours.json.len())
-        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| canonical_volume(&found) == ours.canonical)
+        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| strict_volume(&found) == ours.canonical)
 }

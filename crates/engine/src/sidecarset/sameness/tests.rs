@@ -1,5 +1,6 @@
 //! Containers of pods against the set's.
 
+mod empty;
 mod identities;
 
 use serde_json::value::RawValue;
@@ -155,7 +156,8 @@ fn every_other_field_is_a_difference() {
         (json!({"securityContext": {"allowPrivilegeEscalation": false}}), "securityContext"),
         (json!({"args": null}), "args"),
         (json!({"args": "-v"}), "args"),
-        (json!({"env": {}}), "env[MODE]"),
+        (json!({"env": {}}), "env"),
+        (json!({"env": null}), "env[MODE]"),
         (json!({"env": {"MODE": "enforce"}}), "env"),
         (json!({"args": ["x".repeat(100_000)]}), "its length"),
         (json!({"env": "MODE"}), "env"),
