@@ -146,7 +146,7 @@ impl VolumePiece {
         Self {
             name: volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
             json: Value::Object(volume.clone()).to_string(),
-            canonical: canonical::strict_volume(volume),
+            canonical: canonical::strict_volume(volume.clone()),
         }
     }
 }

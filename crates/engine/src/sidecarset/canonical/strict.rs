@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::volume::{drop_unset, volume_without_defaults};
-use super::{container_without_defaults, into_map, is_empty};
+use super::{container_without_defaults, is_empty};
 use crate::sidecarset::api::RawObject;
 
 /// Maps of a container that Go always writes (`resources`) or leaves out when they are empty.
@@ -31,17 +31,18 @@ const OF_VOLUME: [&str; 11] = [
 const FREE_MAPS: [&str; 6] = ["annotations", "labels", "matchLabels", "options", "userAnnotations", "volumeAttributes"];
 
 /// A container without nulls, empty lists and default values.
-pub fn strict_container(container: &RawObject) -> RawObject {
+pub fn strict_container(container: RawObject) -> RawObject {
     without_unset(container_without_defaults(container, ""))
 }
 
 /// A container without nulls, empty lists, and the maps that say nothing when they are empty.
-pub fn without_unset(container: RawObject) -> RawObject {
-    into_map(without(Value::Object(container), &OF_CONTAINER))
+pub fn without_unset(mut container: RawObject) -> RawObject {
+    drop_nothing(&mut container, &OF_CONTAINER);
+    container
 }
 
 /// A volume without nulls, empty lists and default values, quantities in canonical form.
-pub fn strict_volume(volume: &RawObject) -> RawObject {
+pub fn strict_volume(volume: RawObject) -> RawObject {
     let members = volume_without_defaults(volume).into_iter();
     members.filter_map(|(key, value)| member(&key, value).map(|value| (key, value))).collect()
 }
@@ -52,22 +53,24 @@ fn member(key: &str, mut value: Value) -> Option<Value> {
     if key != "ephemeral" {
         drop_unset(&mut value, &FREE_MAPS);
     }
-    let value = without(value, &OF_VOLUME);
-    let says_nothing = value.is_null() || (key == "emptyDir" && is_empty(&value));
+    drop_nothing_in(&mut value, &OF_VOLUME);
+    let says_nothing =
+        value.is_null() || value.as_array().is_some_and(Vec::is_empty) || (key == "emptyDir" && is_empty(&value));
     (!says_nothing).then_some(value)
 }
 
-/// Without nulls and empty lists, and without these maps where nothing is in them once nulls are gone.
-fn without(value: Value, maps: &[&str]) -> Value {
-    let says_something = |key: &str, value: &Value| !is_empty(value) || (value.is_object() && !maps.contains(&key));
+/// Takes away nulls and empty lists, and these maps where nothing is in them once nulls are gone.
+fn drop_nothing(map: &mut RawObject, maps: &[&str]) {
+    map.retain(|key, value| {
+        drop_nothing_in(value, maps);
+        !is_empty(value) || (value.is_object() && !maps.contains(&key.as_str()))
+    });
+}
+
+fn drop_nothing_in(value: &mut Value, maps: &[&str]) {
     match value {
-        Value::Object(map) => Value::Object(
-            map.into_iter()
-                .map(|(key, value)| (key, without(value, maps)))
-                .filter(|(key, value)| says_something(key, value))
-                .collect(),
-        ),
-        Value::Array(list) => Value::Array(list.into_iter().map(|value| without(value, maps)).collect()),
-        other => other,
+        Value::Object(map) => drop_nothing(map, maps),
+        Value::Array(list) => list.iter_mut().for_each(|value| drop_nothing_in(value, maps)),
+        _ => {}
     }
 }

@@ -165,7 +165,7 @@ pub(super) fn token_in(raw: &RawValue) -> Option<MountOf> {
     if raw.get().len() > TOKEN_VOLUME_MAX {
         return None;
     }
-    let volume = strict_volume(&serde_json::from_str::<RawObject>(raw.get()).ok()?);
+    let volume = strict_volume(serde_json::from_str(raw.get()).ok()?);
     TOKENS.iter().find(|token| holds_token(&volume, token)).map(|token| token.of)
 }
 

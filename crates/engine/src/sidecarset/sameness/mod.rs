@@ -47,7 +47,7 @@ impl Form {
     pub fn of(container: &RawObject) -> Self {
         let stored = Value::Object(settled::as_stored(container));
         Self {
-            fields: settled::container(container),
+            fields: settled::container(container.clone()),
             stored,
             room: Room::of(container),
             bytes: Value::Object(container.clone()).to_string().len(),
@@ -58,6 +58,8 @@ impl Form {
     ///
     /// `found` is `None` when the container has no readable text.
     pub fn difference(&self, found: Option<&RawValue>, allowed: &AllowedChanges, pod: &Around<'_>) -> Option<String> {
+        #[cfg(test)]
+        COMPARED.with(|compared| compared.set(compared.get() + 1));
         let Some(found) = found else { return Some("a part that cannot be read".to_owned()) };
         if !is_readable(found, self.bytes) {
             return Some("its length".to_owned());
@@ -66,10 +68,16 @@ impl Form {
             return None;
         }
         match serde_json::from_str::<RawObject>(found.get()) {
-            Ok(found) => container::difference(&self.fields, &settled::container(&found), allowed, (self.room, pod)),
+            Ok(found) => container::difference(&self.fields, &settled::container(found), allowed, (self.room, pod)),
             Err(_) => Some("a part that cannot be read".to_owned()),
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many containers were compared.
+    pub static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// What of the pod decides how its containers are read, for one review.
@@ -108,5 +116,5 @@ fn is_readable(found: &RawValue, ours: usize) -> bool {
 /// Whether a volume of a pod has the name and the source of a set's volume.
 pub fn is_same_volume(found: &RawValue, ours: &VolumePiece) -> bool {
     is_readable(found, ours.json.len())
-        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| strict_volume(&found) == ours.canonical)
+        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| strict_volume(found) == ours.canonical)
 }

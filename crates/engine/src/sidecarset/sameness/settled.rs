@@ -13,7 +13,7 @@ use crate::sidecarset::canonical::{strict_container, without_unset};
 const POINTERS: [&str; 1] = ["windowsOptions"];
 
 /// The form of a container.
-pub(super) fn container(container: &RawObject) -> RawObject {
+pub(super) fn container(container: RawObject) -> RawObject {
     let mut container = strict_container(container);
     container.values_mut().for_each(drop_empty_texts);
     if let Some(Value::Object(resources)) = container.get_mut("resources") {
@@ -24,17 +24,17 @@ pub(super) fn container(container: &RawObject) -> RawObject {
         policies.retain(|policy| !defaults.contains(policy));
     }
     if let Some(Value::Object(context)) = container.get_mut("securityContext") {
-        drop_value(context, "procMount", &json!("Default"));
+        drop_value(context, "procMount", "Default");
     }
     if let Some(Value::Array(ports)) = container.get_mut("ports") {
-        ports.iter_mut().filter_map(Value::as_object_mut).for_each(|port| drop_value(port, "hostPort", &json!(0)));
+        ports.iter_mut().filter_map(Value::as_object_mut).for_each(|port| drop_value(port, "hostPort", &0));
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(Value::Object(probe)) = container.get_mut(probe) {
             for field in
                 ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
             {
-                drop_value(probe, field, &json!(0));
+                drop_value(probe, field, &0);
             }
         }
     }
@@ -51,8 +51,11 @@ pub(super) fn as_stored(container: &RawObject) -> RawObject {
     container
 }
 
-fn drop_value(map: &mut RawObject, field: &str, value: &Value) {
-    if map.get(field) == Some(value) {
+fn drop_value<T: ?Sized>(map: &mut RawObject, field: &str, value: &T)
+where
+    Value: PartialEq<T>,
+{
+    if map.get(field).is_some_and(|other| other == value) {
         map.remove(field);
     }
 }

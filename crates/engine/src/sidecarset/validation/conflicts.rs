@@ -98,7 +98,7 @@ fn check_volumes(list: &Node<'_>, other_name: &str, other: &SidecarSetSpec, erro
     for volume in list.items() {
         let (name, Value::Object(own)) = (volume.text("name"), volume.value) else { continue };
         if let Some(their) = theirs.get(name)
-            && strict_volume(their) != strict_volume(own)
+            && strict_volume((*their).clone()) != strict_volume(own.clone())
         {
             let detail = format!(
                 "SidecarSet {other_name:?} adds a volume of this name with another source to pods that both sets select"
