@@ -88,8 +88,8 @@ impl Outrider {
         for volume in &set.volumes {
             let ours: Value = serde_json::from_str(&volume.json).unwrap();
             let is_there = |theirs: &Value| {
-                let canonical = engine::sidecarset::canonical::canonical_volume(theirs.as_object().unwrap());
-                canonical == volume.canonical
+                let theirs = theirs.as_object().unwrap().clone();
+                engine::sidecarset::canonical::strict_volume(theirs) == volume.canonical
             };
             if !pod["spec"]["volumes"].as_array().is_some_and(|list| list.iter().any(is_there)) {
                 push(&mut pod["spec"]["volumes"], ours);

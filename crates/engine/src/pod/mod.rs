@@ -6,10 +6,12 @@ pub mod limits;
 pub mod mutate;
 pub mod older;
 pub mod pairs;
+pub mod positions;
 pub mod select;
 pub mod skip;
 pub mod validate;
 pub mod view;
+pub mod volumes;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]

@@ -10,7 +10,7 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{Clash, Injection, outdated};
+use crate::sidecarset::injection::{Clash, Injection, Missing, outdated};
 use crate::snapshot::Snapshot;
 
 /// The endpoint.
@@ -78,26 +78,30 @@ impl Report {
     fn judge<'s>(&mut self, injection: &mut Injection<'_, 's>, set: &'s CompiledSet) {
         match injection.examine(set) {
             Ok(missing) => {
-                let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
-                if let Some(differing) = missing.outdated() {
-                    self.warnings.push(outdated(set, differing));
-                    self.note(reasons::OUTDATED);
-                } else if names.is_empty() {
-                    self.note(missing.present().unwrap_or(reasons::ALREADY_INJECTED));
-                } else if set.is_must() {
-                    self.refusals.push(format!("{} and lacks its {}", must(set), lacks(&names)));
-                } else {
-                    let text = format!("the pod is to carry SidecarSet {:?} and lacks its {}", set.name, lacks(&names));
-                    self.warnings.push(format!("{}: {text}", reasons::UNINJECTED));
-                    self.note(reasons::UNINJECTED);
-                }
+                self.weigh(set, &missing);
+                // It settles what belongs to which set, for the sets that follow.
+                injection.add_missing(set, missing);
             }
             Err(clash) if set.is_must() => self.refusals.push(format!("{}: {}", must(set), clash.text)),
             // The mutating side has said why the pod goes without the set.
             Err(clash) => self.note(clash.reason),
         }
-        // Adding it settles what belongs to which set, for the sets that follow.
-        let _ = injection.add(set);
+    }
+
+    fn weigh(&mut self, set: &CompiledSet, missing: &Missing<'_>) {
+        let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
+        if let Some(differing) = missing.outdated() {
+            self.warnings.push(outdated(set, differing));
+            self.note(reasons::OUTDATED);
+        } else if names.is_empty() {
+            self.note(missing.present().unwrap_or(reasons::ALREADY_INJECTED));
+        } else if set.is_must() {
+            self.refusals.push(format!("{} and lacks its {}", must(set), lacks(&names)));
+        } else {
+            let text = format!("the pod is to carry SidecarSet {:?} and lacks its {}", set.name, lacks(&names));
+            self.warnings.push(format!("{}: {text}", reasons::UNINJECTED));
+            self.note(reasons::UNINJECTED);
+        }
     }
 
     /// One word speaks for the pod: what somebody has to look into comes first.

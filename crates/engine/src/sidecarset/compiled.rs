@@ -141,6 +141,17 @@ pub struct VolumePiece {
     pub canonical: RawObject,
 }
 
+impl VolumePiece {
+    /// A volume of a set.
+    pub fn of(volume: &RawObject) -> Self {
+        Self {
+            name: volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            json: Value::Object(volume.clone()).to_string(),
+            canonical: canonical::strict_volume(volume.clone()),
+        }
+    }
+}
+
 /// A pull secret ready to be spliced in.
 #[derive(Debug, Clone)]
 pub struct SecretPiece {
@@ -186,7 +197,7 @@ impl CompiledSet {
             allowed: AllowedChanges::of(spec.allowed_changes.as_ref()),
             paused: spec.injection_strategy.as_ref().and_then(|strategy| strategy.paused).unwrap_or_default(),
             platform: platform(spec),
-            volumes: used.into_iter().map(volume_piece).collect(),
+            volumes: used.into_iter().map(VolumePiece::of).collect(),
             secrets: secret_pieces(spec),
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
@@ -339,14 +350,6 @@ fn piece(container: &SidecarContainer) -> Piece {
         form: Form::of(&object),
         needs: Needs::of(&object),
         json: Value::Object(object).to_string(),
-    }
-}
-
-fn volume_piece(volume: &RawObject) -> VolumePiece {
-    VolumePiece {
-        name: volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        json: Value::Object(volume.clone()).to_string(),
-        canonical: canonical::canonical_volume(volume),
     }
 }
 

@@ -4,7 +4,8 @@ use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::sidecarset::sameness::COMPARED;
+use crate::testing::{World, pod, review, set};
 
 fn must(name: &str, more: Value) -> Value {
     let mut spec = json!({"optOut": "Denied"});
@@ -110,4 +111,15 @@ fn every_lost_set_is_named() {
     let reply = world.validate(&pod(json!({})));
     assert_eq!(reply.causes.as_array().unwrap().len(), 2);
     assert!(reply.message.contains("lacks its container \"x\", \"y\""), "{}", reply.message);
+}
+
+#[test]
+fn each_container_is_compared_once_a_review() {
+    let world = World::from_objects(&[set("log", json!({"containers": [{"name": "log", "image": "l:1"}]}))]);
+    let pod = pod(json!({"containers": [{"name": "log", "image": "l:1"}, {"name": "app", "image": "a:1"}]}));
+    for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
+        COMPARED.set(0);
+        world.ask(path, &review("shop", &pod)).unwrap();
+        assert_eq!(COMPARED.get(), 1, "{path}");
+    }
 }

@@ -1,10 +1,12 @@
-//! One form for what means the same: the basis of the set's hash and of comparing volumes.
+//! One form for what means the same: the basis of the set's hash and of comparing.
 //!
 //! The algorithm behind the prefix `v1:` never changes, so that an upgrade of Outrider changes no pod's state. What has to
 //! change gets a new prefix.
 
+mod strict;
 mod volume;
 
+pub use strict::{strict_container, strict_volume, without_unset};
 pub use volume::canonical_volume;
 
 use ring::digest::{SHA256, digest};
@@ -39,18 +41,21 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
 
 /// A container without nulls, empty parts and default values.
 pub fn canonical_container(container: &RawObject, default_side: &str) -> RawObject {
-    let mut container = container.clone();
+    into_map(without_empty(Value::Object(container_without_defaults(container.clone(), default_side))))
+}
+
+fn container_without_defaults(mut container: RawObject, default_side: &str) -> RawObject {
     let policy = pull_policy(container.get("image").and_then(Value::as_str).unwrap_or_default());
     for (field, default) in [
-        ("imagePullPolicy", json!(policy)),
-        ("terminationMessagePath", json!("/dev/termination-log")),
-        ("terminationMessagePolicy", json!("File")),
-        ("podInjectPolicy", json!(default_side)),
-        ("stdin", json!(false)),
-        ("stdinOnce", json!(false)),
-        ("tty", json!(false)),
+        ("imagePullPolicy", policy),
+        ("terminationMessagePath", "/dev/termination-log"),
+        ("terminationMessagePolicy", "File"),
+        ("podInjectPolicy", default_side),
     ] {
-        drop_default(&mut container, field, &default);
+        drop_default(&mut container, field, default);
+    }
+    for field in ["stdin", "stdinOnce", "tty"] {
+        drop_default(&mut container, field, &false);
     }
     for (outer, field, default) in [
         ("upgradeStrategy", "upgradeType", "ColdUpgrade"),
@@ -58,20 +63,20 @@ pub fn canonical_container(container: &RawObject, default_side: &str) -> RawObje
         ("shareVolumeDevicePolicy", "type", "disabled"),
     ] {
         if let Some(Value::Object(map)) = container.get_mut(outer) {
-            drop_default(map, field, &json!(default));
+            drop_default(map, field, default);
         }
     }
-    for_each(&mut container, "ports", |port| drop_default(port, "protocol", &json!("TCP")));
-    for_each(&mut container, "volumeMounts", |mount| drop_default(mount, "readOnly", &json!(false)));
+    for_each(&mut container, "ports", |port| drop_default(port, "protocol", "TCP"));
+    for_each(&mut container, "volumeMounts", |mount| drop_default(mount, "readOnly", &false));
     for_each(&mut container, "env", |env| {
-        drop_default(env, "value", &json!(""));
+        drop_default(env, "value", "");
         if let Some(field_ref) = env.get_mut("valueFrom").and_then(|from| from.get_mut("fieldRef")) {
             drop_api_version(field_ref);
         }
         if let Some(Value::Object(from)) = env.get_mut("valueFrom") {
             volume::strip_divisor(from);
             if let Some(Value::Object(file)) = from.get_mut("fileKeyRef") {
-                drop_default(file, "optional", &json!(false));
+                drop_default(file, "optional", &false);
             }
         }
     });
@@ -85,17 +90,17 @@ pub fn canonical_container(container: &RawObject, default_side: &str) -> RawObje
             strip_http_get(handler);
         }
     }
-    into_map(without_empty(Value::Object(container)))
+    container
 }
 
 fn strip_probe(probe: &mut RawObject) {
     for (field, default) in
         [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
     {
-        drop_default(probe, field, &json!(default));
+        drop_default(probe, field, &default);
     }
     if let Some(Value::Object(grpc)) = probe.get_mut("grpc") {
-        drop_default(grpc, "service", &json!(""));
+        drop_default(grpc, "service", "");
     }
     if let Some(Value::Object(get)) = probe.get_mut("httpGet") {
         strip_get(get);
@@ -109,18 +114,21 @@ fn strip_http_get(handler: &mut Value) {
 }
 
 fn strip_get(get: &mut RawObject) {
-    drop_default(get, "path", &json!("/"));
-    drop_default(get, "scheme", &json!("HTTP"));
+    drop_default(get, "path", "/");
+    drop_default(get, "scheme", "HTTP");
 }
 
 fn drop_api_version(field_ref: &mut Value) {
     if let Value::Object(field_ref) = field_ref {
-        drop_default(field_ref, "apiVersion", &json!("v1"));
+        drop_default(field_ref, "apiVersion", "v1");
     }
 }
 
-fn drop_default(map: &mut RawObject, field: &str, default: &Value) {
-    if map.get(field) == Some(default) {
+fn drop_default<T: ?Sized>(map: &mut RawObject, field: &str, default: &T)
+where
+    Value: PartialEq<T>,
+{
+    if map.get(field).is_some_and(|value| value == default) {
         map.remove(field);
     }
 }
@@ -132,7 +140,7 @@ fn for_each(map: &mut RawObject, list: &str, mut each: impl FnMut(&mut RawObject
 }
 
 /// Without nulls, and without lists and maps that hold nothing once nulls are gone.
-pub fn without_empty(value: Value) -> Value {
+fn without_empty(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
             map.into_iter()
@@ -146,7 +154,7 @@ pub fn without_empty(value: Value) -> Value {
 }
 
 /// Whether the value says nothing.
-pub fn is_empty(value: &Value) -> bool {
+fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),

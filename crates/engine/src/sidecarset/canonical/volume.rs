@@ -4,7 +4,7 @@
 //! out what Go's `omitempty` leaves out, and prints quantities anew. None of that makes it another volume.
 
 use admission::format::Quantity;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{drop_api_version, drop_default, for_each, is_empty, without_empty};
 use crate::sidecarset::api::RawObject;
@@ -31,15 +31,19 @@ const FREE_MAPS: [&str; 2] = ["volumeAttributes", "options"];
 
 /// A volume without nulls, empty parts and default values, quantities in canonical form.
 pub fn canonical_volume(volume: &RawObject) -> RawObject {
-    let mut volume = volume.clone();
+    let members = volume_without_defaults(volume.clone()).into_iter();
+    members.filter_map(|(key, value)| canonical_member(&key, value).map(|value| (key, value))).collect()
+}
+
+pub(super) fn volume_without_defaults(mut volume: RawObject) -> RawObject {
     for (source, field, default) in DEFAULT_WORDS {
         if let Some(Value::Object(source)) = volume.get_mut(source) {
-            drop_default(source, field, &json!(default));
+            drop_default(source, field, default);
         }
     }
     for source in SOURCES_OF_FILES {
         if let Some(Value::Object(source)) = volume.get_mut(source) {
-            drop_default(source, "defaultMode", &json!(420));
+            drop_default(source, "defaultMode", &420);
             strip_downward_items(source);
             for_each(source, "sources", strip_projection);
         }
@@ -48,12 +52,12 @@ pub fn canonical_volume(volume: &RawObject) -> RawObject {
     for (source, field) in [("iscsi", "lun"), ("gcePersistentDisk", "partition"), ("awsElasticBlockStore", "partition")]
     {
         if let Some(Value::Object(source)) = volume.get_mut(source) {
-            drop_default(source, field, &json!(0));
+            drop_default(source, field, &0);
         }
     }
     if let Some(Value::Object(image)) = volume.get_mut("image") {
         let policy = pull_policy(image.get("reference").and_then(Value::as_str).unwrap_or_default());
-        drop_default(image, "pullPolicy", &json!(policy));
+        drop_default(image, "pullPolicy", policy);
     }
     if let Some(limit) = volume.get_mut("emptyDir").and_then(|source| source.get_mut("sizeLimit")) {
         print_anew(limit);
@@ -64,19 +68,13 @@ pub fn canonical_volume(volume: &RawObject) -> RawObject {
         strip_claim(claim);
     }
     volume
-        .into_iter()
-        .filter_map(|(key, value)| {
-            let value = canonical_member(&key, value)?;
-            Some((key, value))
-        })
-        .collect()
 }
 
 /// A volume without a source is an `emptyDir`; any other source says something even with nothing in it.
 fn canonical_member(key: &str, mut value: Value) -> Option<Value> {
     // An empty `storageClassName` in a claim is not the same as none.
     if key != "ephemeral" {
-        drop_unset(&mut value);
+        drop_unset(&mut value, &FREE_MAPS);
     }
     match without_empty(value) {
         Value::Null => None,
@@ -85,15 +83,16 @@ fn canonical_member(key: &str, mut value: Value) -> Option<Value> {
     }
 }
 
-/// Leaves out empty strings and `false`, as `omitempty` does; where the field is a pointer, absent means the same.
-fn drop_unset(value: &mut Value) {
+/// Leaves out empty strings and `false`, as `omitempty` does; where the field is a pointer, absent means the same. What is in
+/// `free` maps stays.
+pub(super) fn drop_unset(value: &mut Value, free: &[&str]) {
     match value {
         Value::Object(map) => {
             map.retain(|_, member| !matches!(member, Value::Bool(false)) && member.as_str() != Some(""));
-            let fixed = map.iter_mut().filter(|(key, _)| !FREE_MAPS.contains(&key.as_str()));
-            fixed.for_each(|(_, member)| drop_unset(member));
+            let fixed = map.iter_mut().filter(|(key, _)| !free.contains(&key.as_str()));
+            fixed.for_each(|(_, member)| drop_unset(member, free));
         }
-        Value::Array(list) => list.iter_mut().for_each(drop_unset),
+        Value::Array(list) => list.iter_mut().for_each(|member| drop_unset(member, free)),
         _ => {}
     }
 }
@@ -103,7 +102,7 @@ fn strip_projection(projection: &mut Map<String, Value>) {
         [("serviceAccountToken", "expirationSeconds", 3600), ("podCertificate", "maxExpirationSeconds", 86400)]
     {
         if let Some(Value::Object(source)) = projection.get_mut(source) {
-            drop_default(source, field, &json!(default));
+            drop_default(source, field, &default);
         }
     }
     if let Some(Value::Object(downward)) = projection.get_mut("downwardAPI") {
@@ -126,12 +125,12 @@ pub(super) fn strip_divisor(parent: &mut RawObject) {
         if let Some(divisor) = resource.get_mut("divisor") {
             print_anew(divisor);
         }
-        drop_default(resource, "divisor", &json!("0"));
+        drop_default(resource, "divisor", "0");
     }
 }
 
 fn strip_claim(claim: &mut RawObject) {
-    drop_default(claim, "volumeMode", &json!("Filesystem"));
+    drop_default(claim, "volumeMode", "Filesystem");
     for list in ["requests", "limits"] {
         if let Some(Value::Object(amounts)) = claim.get_mut("resources").and_then(|it| it.get_mut(list)) {
             amounts.values_mut().for_each(print_anew);

@@ -6,7 +6,6 @@ mod legality;
 mod ours;
 mod patch;
 mod ports;
-mod positions;
 mod presence;
 mod theirs;
 
@@ -139,6 +138,11 @@ impl<'p, 's> Injection<'p, 's> {
     /// [`Clash`] when the pod cannot carry the set; nothing of it is added then.
     pub fn add(&mut self, set: &'s CompiledSet) -> Result<Reason, Clash> {
         let missing = self.examine(set)?;
+        Ok(self.add_missing(set, missing))
+    }
+
+    /// Adds what [`Self::examine`] has just found missing.
+    pub fn add_missing(&mut self, set: &'s CompiledSet, missing: Missing<'s>) -> Reason {
         self.ours.add(set, &missing, &self.pod.spec);
         if let Some(entry) = self.new_entry(set, &missing) {
             self.record_bytes -= self.bytes_of_record(&set.name);
@@ -149,7 +153,7 @@ impl<'p, 's> Injection<'p, 's> {
             self.added.warnings.push(outdated(set, differing));
         }
         if missing.is_empty() {
-            return Ok(missing.presence.reason().unwrap_or(reasons::ALREADY_INJECTED));
+            return missing.presence.reason().unwrap_or(reasons::ALREADY_INJECTED);
         }
         self.added.init_before.extend(missing.init_before);
         self.added.init_after.extend(missing.init_after);
@@ -158,7 +162,7 @@ impl<'p, 's> Injection<'p, 's> {
         self.added.volumes.extend(missing.volumes);
         self.added.secrets.extend(missing.secrets);
         self.added.warnings.extend(missing.warnings);
-        Ok(reasons::INJECTED)
+        reasons::INJECTED
     }
 
     /// Bytes that the record of the set takes, with what is new.

@@ -9,7 +9,7 @@ use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
 use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::{Clash, Injection, List, Missing};
-use crate::sidecarset::sameness::{Around, is_same_volume};
+use crate::sidecarset::sameness::is_same_volume;
 
 /// How a pod stands to a set, as far as containers go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -151,9 +151,7 @@ impl<'p, 's> Injection<'p, 's> {
         if found_in != list {
             return Err(self.foreign(set, piece, found, None));
         }
-        let spec = &self.pod.spec;
-        let around = Around { host_network: spec.host_network, volumes: spec.volumes.as_deref().unwrap_or_default() };
-        let field = piece.form.difference(container.raw(self.body), &set.allowed, &around);
+        let field = piece.form.difference(container.raw(self.body), &set.allowed, &self.theirs.around);
         let by = self.carried.by(&set.name, &piece.name, list);
         match (by, field) {
             (Some(reasons::INJECTED_BY_OPENKRUISE), field) if set.may_opt_out => Ok((Presence::OpenKruise, field)),

@@ -4,23 +4,22 @@ use std::cell::OnceCell;
 
 use serde_json::value::RawValue;
 
-use super::positions::Positions;
 use super::{List, legality, ports};
 use crate::pod::pairs::Pairs;
-use crate::pod::view::{Container, Named, PodView, is_named};
+use crate::pod::positions::Positions;
+use crate::pod::view::{Container, Named, PodView};
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::INJECTED_ANNOTATION;
-
-/// Volumes of this many bytes together are searched for a name and not read.
-const FEW_BYTES: usize = 16 * 1024;
+use crate::sidecarset::sameness::Around;
 
 /// What the pod brings.
 #[derive(Debug)]
 pub(super) struct Theirs<'p, 's> {
     pod: &'p PodView<'p>,
+    // Its volumes among it.
+    pub(super) around: Around<'p>,
     init_containers: Positions<'p>,
     containers: Positions<'p>,
-    volumes: Positions<'p>,
     secrets: Positions<'p>,
     claims: Positions<'p>,
     pub(super) ports: OnceCell<ports::Table<'p, (List, usize)>>,
@@ -36,9 +35,9 @@ impl<'p, 's> Theirs<'p, 's> {
     pub(super) fn new(pod: &'p PodView<'p>, selecting: Vec<&'s CompiledSet>) -> Self {
         Self {
             pod,
+            around: Around::new(pod.spec.host_network, pod.spec.volumes.as_deref().unwrap_or_default()),
             init_containers: Positions::default(),
             containers: Positions::default(),
-            volumes: Positions::default(),
             secrets: Positions::default(),
             claims: Positions::default(),
             ports: OnceCell::new(),
@@ -64,17 +63,7 @@ impl<'p, 's> Theirs<'p, 's> {
 
     /// The first volume of that name.
     pub(super) fn volume(&self, name: &str) -> Option<(usize, &'p RawValue)> {
-        let volumes: &'p [&'p RawValue] = self.pod.spec.volumes.as_deref().unwrap_or_default();
-        let bytes: usize = volumes.iter().take(16).map(|raw| raw.get().len()).sum();
-        let index = if volumes.len() <= 16 && bytes <= FEW_BYTES {
-            volumes.iter().position(|raw| is_named(raw, name))?
-        } else {
-            let name_of = |raw: &'p &'p RawValue| {
-                serde_json::from_str::<Named<'p>>(raw.get()).map(|named| named.name.0).unwrap_or_default()
-            };
-            self.volumes.find_sorted(volumes, name, name_of)?
-        };
-        Some((index, volumes.get(index)?))
+        self.around.volumes.find(name)
     }
 
     /// Whether the pod has the pull secret.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::paths;
 use crate::sidecarset::api::AllowedChanges as Written;
 use crate::sidecarset::vocabulary::IMAGE_DIGEST;
 
@@ -32,9 +33,10 @@ impl AllowedChanges {
         self.env.iter().any(|glob| glob.matches(name))
     }
 
-    /// Whether a mount at this path may be added, changed or missing.
+    /// Whether a mount at this path may be added, changed or missing. What resolves to another path than it reads is not allowed:
+    /// `/etc/ssl/../../usr/bin` begins like `/etc/ssl/*`.
     pub(super) fn mount_path(&self, path: &str) -> bool {
-        self.mount_paths.iter().any(|glob| glob.matches(path))
+        paths::clean(path).is_some_and(|path| self.mount_paths.iter().any(|glob| glob.matches(path)))
     }
 
     /// Whether the volume of this name may have another source.

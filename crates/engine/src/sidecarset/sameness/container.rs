@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::identities::Identities;
+use super::identities::{Identities, Room};
 use super::{AllowedChanges, Around, lists};
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::defaults::image::{pull_policy, without_digest};
@@ -15,7 +15,7 @@ pub(super) fn difference(
     ours: &RawObject,
     found: &RawObject,
     allowed: &AllowedChanges,
-    pod: &Around<'_>,
+    (room, pod): (Room, &Around<'_>),
 ) -> Option<String> {
     if ours == found {
         return None;
@@ -29,7 +29,7 @@ pub(super) fn difference(
         if field == "imagePullPolicy" || our == their || allowed.field(field) {
             continue;
         }
-        let mut identities = || *identities.get_or_insert_with(|| Identities::of(ours, found, pod));
+        let mut identities = || *identities.get_or_insert_with(|| Identities::of(room, found, pod));
         let differing = match field {
             "image" => (!is_same_image(our, their, allowed)).then(|| field.to_owned()),
             "env" => lists::env(our, their, allowed, identities()),
@@ -79,9 +79,9 @@ fn repository(image: &str) -> &str {
 /// Requests and limits that the set leaves open may be filled in: a `LimitRange` does that after injection.
 fn resources(ours: Option<&Value>, found: Option<&Value>) -> Option<String> {
     let empty = RawObject::new();
-    let map =
-        |value: Option<&'_ Value>| value.map_or_else(|| Some(RawObject::new()), |value| value.as_object().cloned());
-    let (Some(ours), Some(found)) = (map(ours), map(found)) else { return Some("resources".to_owned()) };
+    let (Some(ours), Some(found)) = (map(ours, &empty), map(found, &empty)) else {
+        return Some("resources".to_owned());
+    };
     for part in ["limits", "requests"] {
         let ours = ours.get(part).and_then(Value::as_object).unwrap_or(&empty);
         let found = match found.get(part) {
@@ -96,4 +96,8 @@ fn resources(ours: Option<&Value>, found: Option<&Value>) -> Option<String> {
     let is_other = |field: &&String| !matches!(field.as_str(), "limits" | "requests");
     let mut others = ours.keys().chain(found.keys()).filter(is_other);
     others.find(|field| ours.get(*field) != found.get(*field)).map(|field| format!("resources.{field}"))
+}
+
+fn map<'v>(value: Option<&'v Value>, absent: &'v RawObject) -> Option<&'v RawObject> {
+    value.map_or(Some(absent), Value::as_object)
 }

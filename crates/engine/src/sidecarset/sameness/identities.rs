@@ -6,10 +6,10 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::Around;
-use crate::pod::view::is_named;
+use super::variables::{Free, Variables};
+use super::{Around, paths};
 use crate::sidecarset::api::RawObject;
-use crate::sidecarset::canonical::canonical_volume;
+use crate::sidecarset::canonical::strict_volume;
 
 /// Whose mount it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub(super) enum MountOf {
     /// Azure workload identity (`Azure/azure-workload-identity`).
     Azure,
 }
+
+/// Where all tokens are.
+const SECRETS: &str = "/run/secrets";
 
 /// A mount by its path, and the audiences and the file of the token in its volume.
 struct Token {
@@ -65,7 +68,7 @@ impl MountOf {
         Token::at(path).map(|token| token.of)
     }
 
-    const fn bit(self) -> u8 {
+    pub(super) const fn bit(self) -> u8 {
         1 << self as u8
     }
 }
@@ -74,38 +77,64 @@ impl Token {
     fn at(path: &str) -> Option<&'static Self> {
         TOKENS.iter().find(|token| token.mount_path == path)
     }
+
+    /// Whether its mount would hide the set's at this path, or be hidden by it.
+    ///
+    /// Above and below the path of the service account's token the API server mounts it by itself, and above `/run/secrets` the
+    /// webhooks of clouds do; runtimes mount the shorter path first.
+    fn covers(&self, path: &[&str]) -> bool {
+        let own = paths::resolved(self.mount_path);
+        match self.of {
+            MountOf::ServiceAccount => paths::is_same(&own, path),
+            _ => {
+                path.len() >= paths::resolved(SECRETS).len() && paths::is_within(&own, path)
+                    || paths::is_within(path, &own)
+            }
+        }
+    }
+}
+
+/// What a set's container leaves to identities.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Room {
+    mounts: u8,
+    variables: Free,
+}
+
+impl Room {
+    /// That of a container as its set has it.
+    pub(super) fn of(ours: &RawObject) -> Self {
+        let paths: Vec<_> =
+            elements(ours, "volumeMounts").map(|mount| paths::resolved(text(mount, "mountPath"))).collect();
+        let is_free = |token: &&Token| !paths.iter().any(|path| token.covers(path));
+        let mounts = TOKENS.iter().filter(is_free).fold(0, |mounts, token| mounts | token.of.bit());
+        Self { mounts, variables: Free::of(ours) }
+    }
+
+    /// Whether the mount is the one of the plugin `ServiceAccount`, and where the set has none.
+    pub(super) fn is_service_account(self, mount: &Value, pod: &Around<'_>) -> bool {
+        self.token(mount, pod) == Some(MountOf::ServiceAccount)
+    }
+
+    /// Whose mount it is.
+    fn token(self, mount: &Value, pod: &Around<'_>) -> Option<MountOf> {
+        let token = Token::at(text(mount, "mountPath"))?;
+        (self.mounts & token.of.bit() != 0 && is_token_mount(mount, token, pod)).then_some(token.of)
+    }
 }
 
 /// The identities that a container has beside what its set gives it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Identities {
     mounts: u8,
-    // Variables of the table that the set does not have itself.
-    free: u16,
+    variables: Free,
 }
 
 impl Identities {
-    /// Those of the container `found`, which is `ours` but for what was added.
-    pub(super) fn of(ours: &RawObject, found: &RawObject, pod: &Around<'_>) -> Self {
-        let own_path = |path: &str| elements(ours, "volumeMounts").any(|mount| text(mount, "mountPath") == path);
-        let mut seen = 0;
-        let mut mounts = 0;
-        for mount in elements(found, "volumeMounts") {
-            let Some(token) = Token::at(text(mount, "mountPath")) else { continue };
-            // A volume is searched for once a path at most, however often the path is there.
-            let is_new = seen & token.of.bit() == 0;
-            seen |= token.of.bit();
-            if is_new && !own_path(token.mount_path) && is_token_mount(mount, token, pod.volumes) {
-                mounts |= token.of.bit();
-            }
-        }
-        let mut free = 0;
-        for (bit, variable) in VARIABLES.iter().enumerate() {
-            if !elements(ours, "env").any(|ours| text(ours, "name") == variable.name) {
-                free |= 1 << bit;
-            }
-        }
-        Self { mounts, free }
+    /// Those of the container `found`, which is the set's but for what was added.
+    pub(super) fn of(room: Room, found: &RawObject, pod: &Around<'_>) -> Self {
+        let mounts = elements(found, "volumeMounts").filter_map(|mount| room.token(mount, pod));
+        Self { mounts: mounts.fold(0, |mounts, of| mounts | of.bit()), variables: room.variables }
     }
 
     /// Whether a mount at this identity's path is its mount. Each is so once.
@@ -117,120 +146,30 @@ impl Identities {
 
     /// The variables that come with these identities.
     pub(super) const fn variables(self) -> Variables {
-        Variables(self)
+        Variables::new(self.mounts, self.variables)
     }
-}
-
-/// Variables that identities bring, each once.
-pub(super) struct Variables(Identities);
-
-impl Variables {
-    /// Whether the variable comes with an identity that the container has.
-    pub(super) fn take(&mut self, name: &str, variable: &Value) -> bool {
-        let Some(bit) = VARIABLES.iter().position(|known| known.name == name) else { return false };
-        let (Some(known), Some(text)) = (VARIABLES.get(bit), plain_text(variable)) else { return false };
-        let is_its_own =
-            self.0.free & (1 << bit) != 0 && self.0.mounts & known.mounts != 0 && (known.has_its_value)(text);
-        self.0.free &= !(1 << bit);
-        is_its_own
-    }
-}
-
-struct Variable {
-    name: &'static str,
-    mounts: u8,
-    has_its_value: fn(&str) -> bool,
-}
-
-const EKS: u8 = MountOf::EksRole.bit() | MountOf::EksPodIdentity.bit();
-
-const VARIABLES: [Variable; 11] = [
-    Variable {
-        name: "AWS_ROLE_ARN",
-        mounts: MountOf::EksRole.bit(),
-        has_its_value: |value| value.starts_with("arn:aws") && value.contains(":role/"),
-    },
-    Variable {
-        name: "AWS_WEB_IDENTITY_TOKEN_FILE",
-        mounts: MountOf::EksRole.bit(),
-        has_its_value: |value| value == "/var/run/secrets/eks.amazonaws.com/serviceaccount/token",
-    },
-    Variable {
-        name: "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-        mounts: MountOf::EksPodIdentity.bit(),
-        has_its_value: |value| value == "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount/eks-pod-identity-token",
-    },
-    Variable {
-        name: "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-        mounts: MountOf::EksPodIdentity.bit(),
-        // The link-local addresses of the agent on the node.
-        has_its_value: |value| {
-            matches!(value, "http://169.254.170.23/v1/credentials" | "http://[fd00:ec2::23]/v1/credentials")
-        },
-    },
-    Variable { name: "AWS_REGION", mounts: EKS, has_its_value: is_region },
-    Variable { name: "AWS_DEFAULT_REGION", mounts: EKS, has_its_value: is_region },
-    Variable {
-        name: "AWS_STS_REGIONAL_ENDPOINTS",
-        mounts: EKS,
-        has_its_value: |value| matches!(value, "regional" | "legacy"),
-    },
-    Variable { name: "AZURE_CLIENT_ID", mounts: MountOf::Azure.bit(), has_its_value: is_uuid },
-    Variable { name: "AZURE_TENANT_ID", mounts: MountOf::Azure.bit(), has_its_value: is_uuid },
-    Variable {
-        name: "AZURE_FEDERATED_TOKEN_FILE",
-        mounts: MountOf::Azure.bit(),
-        has_its_value: |value| value == "/var/run/secrets/azure/tokens/azure-identity-token",
-    },
-    Variable {
-        name: "AZURE_AUTHORITY_HOST",
-        mounts: MountOf::Azure.bit(),
-        // The clouds of Azure: the public one, that of the US government, and China's.
-        has_its_value: |value| {
-            matches!(
-                value.trim_end_matches('/'),
-                "https://login.microsoftonline.com"
-                    | "https://login.microsoftonline.us"
-                    | "https://login.chinacloudapi.cn"
-                    | "https://login.partner.microsoftonline.cn"
-            )
-        },
-    },
-];
-
-fn is_region(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
-
-fn is_uuid(text: &str) -> bool {
-    text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
-}
-
-/// The value of a variable that has a name and a value and nothing else.
-fn plain_text(variable: &Value) -> Option<&str> {
-    variable.as_object().filter(|fields| fields.len() == 2)?.get("value")?.as_str()
-}
-
-/// Whether the mount is the one of the plugin `ServiceAccount`, beside those of the set.
-pub(super) fn is_service_account(mount: &Value, ours: &[Value], volumes: &[&RawValue]) -> bool {
-    let path = text(mount, "mountPath");
-    let token = Token::at(path).filter(|token| token.of == MountOf::ServiceAccount);
-    token.is_some_and(|token| {
-        !ours.iter().any(|ours| text(ours, "mountPath") == path) && is_token_mount(mount, token, volumes)
-    })
 }
 
 /// Whether the mount is read-only, of the whole volume, and the volume holds the token and nothing else.
-fn is_token_mount(mount: &Value, token: &Token, volumes: &[&RawValue]) -> bool {
-    let name = text(mount, "name");
+fn is_token_mount(mount: &Value, token: &Token, pod: &Around<'_>) -> bool {
     let is_plain =
         mount.get("readOnly") == Some(&Value::Bool(true)) && mount.as_object().is_some_and(|it| it.len() == 3);
-    is_plain && volumes.iter().find(|raw| is_named(raw, name)).is_some_and(|raw| holds_token(raw, token))
+    is_plain && pod.token(text(mount, "name")) == Some(token.of)
 }
 
-fn holds_token(raw: &RawValue, token: &Token) -> bool {
-    let Ok(volume) = serde_json::from_str::<RawObject>(raw.get()) else { return false };
-    let volume = canonical_volume(&volume);
+/// Longest text of a volume that holds a token, in bytes; those that the webhooks write are a tenth of it.
+const TOKEN_VOLUME_MAX: usize = 8 * 1024;
+
+/// Whose token the volume holds, and nothing else with it.
+pub(super) fn token_in(raw: &RawValue) -> Option<MountOf> {
+    if raw.get().len() > TOKEN_VOLUME_MAX {
+        return None;
+    }
+    let volume = strict_volume(serde_json::from_str(raw.get()).ok()?);
+    TOKENS.iter().find(|token| holds_token(&volume, token)).map(|token| token.of)
+}
+
+fn holds_token(volume: &RawObject, token: &Token) -> bool {
     let Some(Value::Object(projected)) = volume.get("projected") else { return false };
     let sources = projected.get("sources").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let is_token = |source: &Value| is_token_source(source, token);
@@ -262,10 +201,10 @@ fn only_member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     value.as_object().filter(|fields: &&Map<String, Value>| fields.len() == 1)?.get(name)
 }
 
-fn elements<'c>(container: &'c RawObject, list: &str) -> impl Iterator<Item = &'c Value> + use<'c> {
+pub(super) fn elements<'c>(container: &'c RawObject, list: &str) -> impl Iterator<Item = &'c Value> + use<'c> {
     container.get(list).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

@@ -8,20 +8,28 @@ mod allowed;
 mod container;
 mod identities;
 mod lists;
+mod paths;
 mod settled;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests;
+mod variables;
 mod verbatim;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::identities::{MountOf, Room};
+use crate::pod::volumes::Volumes;
 use crate::sidecarset::api::RawObject;
-use crate::sidecarset::canonical::canonical_volume;
+use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::VolumePiece;
 
 pub use self::allowed::{AllowedChanges, Glob};
+pub use self::paths::clean as clean_path;
 
 /// A container as a set injects it, in a form that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,6 +37,7 @@ pub struct Form {
     fields: RawObject,
     // As it reads in most pods.
     stored: Value,
+    room: Room,
     // Of the container as it goes into a pod.
     bytes: usize,
 }
@@ -38,8 +47,9 @@ impl Form {
     pub fn of(container: &RawObject) -> Self {
         let stored = Value::Object(settled::as_stored(container));
         Self {
-            fields: settled::container(container),
+            fields: settled::container(container.clone()),
             stored,
+            room: Room::of(container),
             bytes: Value::Object(container.clone()).to_string().len(),
         }
     }
@@ -48,27 +58,50 @@ impl Form {
     ///
     /// `found` is `None` when the container has no readable text.
     pub fn difference(&self, found: Option<&RawValue>, allowed: &AllowedChanges, pod: &Around<'_>) -> Option<String> {
+        #[cfg(test)]
+        COMPARED.with(|compared| compared.set(compared.get() + 1));
         let Some(found) = found else { return Some("a part that cannot be read".to_owned()) };
         if !is_readable(found, self.bytes) {
             return Some("its length".to_owned());
         }
-        if verbatim::is_same(found, &self.stored, pod) {
+        if verbatim::is_same(found, &self.stored, self.room, pod) {
             return None;
         }
         match serde_json::from_str::<RawObject>(found.get()) {
-            Ok(found) => container::difference(&self.fields, &settled::container(&found), allowed, pod),
+            Ok(found) => container::difference(&self.fields, &settled::container(found), allowed, (self.room, pod)),
             Err(_) => Some("a part that cannot be read".to_owned()),
         }
     }
 }
 
-/// What of the pod decides how its containers are read.
-#[derive(Debug, Clone, Copy)]
+#[cfg(test)]
+thread_local! {
+    /// How many containers were compared.
+    pub static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// What of the pod decides how its containers are read, for one review.
+#[derive(Debug, Default)]
 pub struct Around<'p> {
     /// The pod uses the network of its node, so that the API server writes a host port for each port.
     pub host_network: bool,
     /// The volumes of the pod.
-    pub volumes: &'p [&'p RawValue],
+    pub volumes: Volumes<'p>,
+    // Whose token each volume holds that was asked for, by position.
+    tokens: RefCell<BTreeMap<usize, Option<MountOf>>>,
+}
+
+impl<'p> Around<'p> {
+    /// Of a pod with these volumes.
+    pub fn new(host_network: bool, volumes: &'p [&'p RawValue]) -> Self {
+        Self { host_network, volumes: Volumes::new(volumes), tokens: RefCell::default() }
+    }
+
+    /// Whose token the volume of that name holds. Each volume is read once, however many containers mount it.
+    fn token(&self, volume: &str) -> Option<MountOf> {
+        let (index, raw) = self.volumes.find(volume)?;
+        *self.tokens.borrow_mut().entry(index).or_insert_with(|| identities::token_in(raw))
+    }
 }
 
 /// How much longer a container or volume may be written in a pod and still be the same: the API server and others fill in
@@ -83,5 +116,5 @@ fn is_readable(found: &RawValue, ours: usize) -> bool {
 /// Whether a volume of a pod has the name and the source of a set's volume.
 pub fn is_same_volume(found: &RawValue, ours: &VolumePiece) -> bool {
     is_readable(found, ours.json.len())
-        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| canonical_volume(&found) == ours.canonical)
+        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| strict_volume(found) == ours.canonical)
 }

@@ -1,60 +1,61 @@
 //! One form for containers that run alike, as written in a set or as the API server gives them back.
 //!
-//! [`canonical_container`] is the basis of the hash and may never change. What else the API server fills in, leaves out or
+//! [`strict_container`] shares its defaults with the hash, which may never change. What else the API server fills in, leaves out or
 //! prints anew (`SetDefaults_*` in `k8s.io/kubernetes/pkg/apis/core/v1`, and Go's `omitempty`) is settled here.
 
 use admission::format::Quantity;
 use serde_json::{Value, json};
 
 use crate::sidecarset::api::RawObject;
-use crate::sidecarset::canonical::{canonical_container, without_empty};
+use crate::sidecarset::canonical::{strict_container, without_unset};
 
 /// Texts in these are pointers in the API's Go types: an empty one overrides what the pod says.
 const POINTERS: [&str; 1] = ["windowsOptions"];
 
 /// The form of a container.
-pub(super) fn container(container: &RawObject) -> RawObject {
-    let mut container = canonical_container(container, "");
+pub(super) fn container(container: RawObject) -> RawObject {
+    let mut container = strict_container(container);
     container.values_mut().for_each(drop_empty_texts);
     if let Some(Value::Object(resources)) = container.get_mut("resources") {
         settle_resources(resources);
     }
     if let Some(Value::Array(policies)) = container.get_mut("resizePolicy") {
-        policies.retain(|policy| policy.get("restartPolicy") != Some(&json!("NotRequired")));
+        let defaults = ["cpu", "memory"].map(|name| json!({"resourceName": name, "restartPolicy": "NotRequired"}));
+        policies.retain(|policy| !defaults.contains(policy));
     }
     if let Some(Value::Object(context)) = container.get_mut("securityContext") {
-        drop_value(context, "procMount", &json!("Default"));
+        drop_value(context, "procMount", "Default");
     }
     if let Some(Value::Array(ports)) = container.get_mut("ports") {
-        ports.iter_mut().filter_map(Value::as_object_mut).for_each(|port| drop_value(port, "hostPort", &json!(0)));
+        ports.iter_mut().filter_map(Value::as_object_mut).for_each(|port| drop_value(port, "hostPort", &0));
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(Value::Object(probe)) = container.get_mut(probe) {
             for field in
                 ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
             {
-                drop_value(probe, field, &json!(0));
+                drop_value(probe, field, &0);
             }
         }
     }
-    match without_empty(Value::Object(container)) {
-        Value::Object(container) => container,
-        _ => RawObject::new(),
-    }
+    without_unset(container)
 }
 
 /// The container as it reads in a pod that the API server has stored: without what says nothing, but for the resources, which
 /// are always there and printed anew.
 pub(super) fn as_stored(container: &RawObject) -> RawObject {
-    let Value::Object(mut container) = without_empty(Value::Object(container.clone())) else { return RawObject::new() };
+    let mut container = without_unset(container.clone());
     if let Value::Object(resources) = container.entry("resources").or_insert_with(|| json!({})) {
         settle_resources(resources);
     }
     container
 }
 
-fn drop_value(map: &mut RawObject, field: &str, value: &Value) {
-    if map.get(field) == Some(value) {
+fn drop_value<T: ?Sized>(map: &mut RawObject, field: &str, value: &T)
+where
+    Value: PartialEq<T>,
+{
+    if map.get(field).is_some_and(|other| other == value) {
         map.remove(field);
     }
 }

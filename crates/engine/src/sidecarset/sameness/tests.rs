@@ -1,5 +1,8 @@
 //! Containers of pods against the set's.
 
+mod empty;
+mod identities;
+
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -43,7 +46,7 @@ fn a_container_as_the_api_server_stores_it_reads_as_the_sets() {
     let form = Form::of(ours.as_object().unwrap());
     let same = |container: &str, volumes: &[&RawValue]| {
         let container = RawValue::from_string(container.to_owned()).unwrap();
-        super::verbatim::is_same(&container, &form.stored, &Around { host_network: false, volumes })
+        super::verbatim::is_same(&container, &form.stored, form.room, &Around::new(false, volumes))
     };
     assert!(same(&pods.to_string(), &[]));
     for changed in [
@@ -97,7 +100,7 @@ impl Case {
         let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();
         let (found, volumes): (_, Vec<_>) = (raw(found), self.volumes.iter().map(raw).collect());
         let volumes: Vec<&RawValue> = volumes.iter().map(AsRef::as_ref).collect();
-        let around = Around { host_network: self.host_network, volumes: &volumes };
+        let around = Around::new(self.host_network, &volumes);
         let allowed = serde_json::from_value(self.allowed.clone()).unwrap();
         let form = Form::of(self.ours.as_object().unwrap());
         form.difference(Some(&found), &AllowedChanges::of(Some(&allowed)), &around)
@@ -153,7 +156,8 @@ fn every_other_field_is_a_difference() {
         (json!({"securityContext": {"allowPrivilegeEscalation": false}}), "securityContext"),
         (json!({"args": null}), "args"),
         (json!({"args": "-v"}), "args"),
-        (json!({"env": {}}), "env[MODE]"),
+        (json!({"env": {}}), "env"),
+        (json!({"env": null}), "env[MODE]"),
         (json!({"env": {"MODE": "enforce"}}), "env"),
         (json!({"args": ["x".repeat(100_000)]}), "its length"),
         (json!({"env": "MODE"}), "env"),
@@ -171,11 +175,7 @@ fn every_other_field_is_a_difference() {
     ] {
         assert_eq!(case.with(change.clone()).as_deref(), Some(field), "{change}");
     }
-    assert!(
-        Form::default()
-            .difference(None, &AllowedChanges::default(), &Around { host_network: false, volumes: &[] })
-            .is_some()
-    );
+    assert!(Form::default().difference(None, &AllowedChanges::default(), &Around::default()).is_some());
 }
 
 #[test]
@@ -204,7 +204,22 @@ fn allowed_changes_are_no_difference() {
     assert_eq!(env.with(with_env(&[json!({"name": "OTHER"})])).as_deref(), Some("env[OTHER]"));
     let mounts = Case::allowing(json!({"mountPaths": ["/etc/pki/*"]}));
     assert_eq!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": "/etc/pki/ca"}))), None);
-    assert!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": "/etc"}))).is_some());
+    assert_eq!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": "/etc/pki/ca/"}))), None);
+    for path in [
+        "/etc",
+        "/etc/pki/",
+        "/etc/pki/../../usr/bin",
+        "/etc/pki/ca/..",
+        "/etc/pki/./ca",
+        "/etc/pki/.",
+        "/etc/pki//",
+        "/etc/pki//ca",
+        r"/etc/pki/ca\..\..\bin",
+    ] {
+        assert!(mounts.with(with_mounts(json!({"name": "ca", "mountPath": path}))).is_some(), "{path}");
+    }
+    let everywhere = Case::allowing(json!({"mountPaths": ["*"]}));
+    assert_eq!(everywhere.with(with_mounts(json!({"name": "ca", "mountPath": r"C:\ca"}))), None);
     let fields = Case::allowing(json!({"fields": ["resources", "securityContext", "imagePullPolicy"]}));
     let changed =
         json!({"resources": {"limits": {"memory": "1"}}, "securityContext": null, "imagePullPolicy": "Never"});
@@ -233,86 +248,4 @@ fn a_digest_may_follow_the_image_where_it_is_allowed() {
     ours["image"] = json!(format!("proxy:1@{digest}"));
     let pinned = Case { ours, ..Case::allowing(json!({"fields": ["imageDigest"]})) };
     assert!(pinned.with(json!({"image": format!("proxy:1@sha256:{}", "b".repeat(64))})).is_some());
-}
-
-#[test]
-fn the_token_of_the_service_account_is_known_by_its_volume() {
-    let path = "/var/run/secrets/kubernetes.io/serviceaccount";
-    let mount = json!({"name": "kube-api-access-x", "mountPath": path, "readOnly": true});
-    let volume =
-        |sources: Value| json!({"name": "kube-api-access-x", "projected": {"defaultMode": 420, "sources": sources}});
-    let token = json!({"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}});
-    let root = json!({"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}});
-    let namespace = json!({"downwardAPI": {"items": [
-        {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
-    ]}});
-    let mine = json!({"configMap": {"name": "mine"}});
-    for (volumes, is_same) in [
-        (vec![volume(json!([token, root, namespace]))], true),
-        (vec![volume(json!([root, namespace]))], false),
-        (vec![volume(json!([token, root, namespace, mine]))], false),
-        (vec![volume(json!([{"serviceAccountToken": {"path": "token", "audience": "mine"}}]))], false),
-        (vec![json!({"name": "kube-api-access-x", "emptyDir": {}})], false),
-        (vec![], false),
-    ] {
-        let case = Case { volumes, ..Case::default() };
-        assert_eq!(case.with(with_mounts(mount.clone())).is_none(), is_same, "{:?}", case.volumes);
-    }
-    let case = Case { volumes: vec![volume(json!([token]))], ..Case::default() };
-    for change in [json!({"subPath": "token"}), json!({"readOnly": null}), json!({"mountPath": "/usr/bin"})] {
-        let mut mount = mount.clone();
-        json_patch::merge(&mut mount, &change);
-        assert!(case.with(with_mounts(mount)).is_some(), "{change}");
-    }
-}
-
-#[test]
-fn the_identities_of_clouds_bring_their_variables_once() {
-    let identity = |name: &str, path: &str, audience: &str, file: &str| {
-        let mount = json!({"name": name, "mountPath": path, "readOnly": true});
-        let token = json!({"audience": audience, "expirationSeconds": 86400, "path": file});
-        (mount, json!({"name": name, "projected": {"sources": [{"serviceAccountToken": token}]}}))
-    };
-    let variable = |name: &str, value: &str| json!({"name": name, "value": value});
-    let eks = "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount";
-    let azure = "/var/run/secrets/azure/tokens";
-    let uuid = "00000000-1111-2222-3333-444444444444";
-    for ((mount, volume), variables) in [
-        (
-            identity("eks-pod-identity-token", eks, "pods.eks.amazonaws.com", "eks-pod-identity-token"),
-            vec![
-                variable("AWS_STS_REGIONAL_ENDPOINTS", "regional"),
-                variable("AWS_DEFAULT_REGION", "eu-west-1"),
-                variable("AWS_REGION", "eu-west-1"),
-                variable("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1/credentials"),
-                variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", &format!("{eks}/eks-pod-identity-token")),
-            ],
-        ),
-        (
-            identity("azure-identity-token", azure, "api://AzureADTokenExchange", "azure-identity-token"),
-            vec![
-                variable("AZURE_CLIENT_ID", uuid),
-                variable("AZURE_TENANT_ID", uuid),
-                variable("AZURE_FEDERATED_TOKEN_FILE", &format!("{azure}/azure-identity-token")),
-                variable("AZURE_AUTHORITY_HOST", "https://login.microsoftonline.com/"),
-            ],
-        ),
-    ] {
-        let case = Case { volumes: vec![volume], ..Case::default() };
-        let with = |variables: &[Value]| {
-            let mut change = with_env(variables);
-            json_patch::merge(&mut change, &with_mounts(mount.clone()));
-            case.with(change)
-        };
-        assert_eq!(with(&variables), None);
-        for (at, variable) in variables.iter().enumerate() {
-            let mut changed = variables.clone();
-            changed[at]["value"] = json!("/mine");
-            assert!(with(&changed).is_some(), "{variable} with another value");
-            let mut twice = variables.clone();
-            twice.push(variable.clone());
-            assert!(with(&twice).is_some(), "{variable} twice");
-            assert!(case.with(with_env(std::slice::from_ref(variable))).is_some(), "{variable} without its mount");
-        }
-    }
 }

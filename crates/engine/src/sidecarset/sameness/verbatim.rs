@@ -10,30 +10,30 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Around;
-use super::identities::is_service_account;
+use super::identities::Room;
 
 /// Whether the container reads as `ours`, but for the mount of the service account's token.
-pub(super) fn is_same(found: &RawValue, ours: &Value, pod: &Around<'_>) -> bool {
-    let container = Verbatim { ours, top: Some(pod) };
+pub(super) fn is_same(found: &RawValue, ours: &Value, room: Room, pod: &Around<'_>) -> bool {
+    let container = Verbatim { ours, top: Some((room, pod)) };
     container.deserialize(&mut serde_json::Deserializer::from_str(found.get())).unwrap_or_default()
 }
 
 /// Members of one map that are told apart here.
 const MAX_MEMBERS: usize = 64;
 
-struct Verbatim<'e> {
+struct Verbatim<'e, 'p> {
     ours: &'e Value,
     // Set for the container itself.
-    top: Option<&'e Around<'e>>,
+    top: Option<(Room, &'e Around<'p>)>,
 }
 
-impl<'e> Verbatim<'e> {
+impl<'e> Verbatim<'e, '_> {
     const fn of(ours: &'e Value) -> Self {
         Self { ours, top: None }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Verbatim<'_> {
+impl<'de> DeserializeSeed<'de> for Verbatim<'_, '_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -41,7 +41,7 @@ impl<'de> DeserializeSeed<'de> for Verbatim<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Verbatim<'_> {
+impl<'de> Visitor<'de> for Verbatim<'_, '_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,8 +90,8 @@ impl<'de> Visitor<'de> for Verbatim<'_> {
             let at = ours.iter().take(MAX_MEMBERS).enumerate().find(|(_, (name, _))| name.as_str() == key.as_str());
             let Some((position, (_, ours))) = at else { return Err(differs()) };
             let is_same = match (self.top, ours) {
-                (Some(pod), Value::Array(mounts)) if key.as_str() == "volumeMounts" => {
-                    map.next_value_seed(Mounts { ours: mounts, pod })?
+                (Some((room, pod)), Value::Array(mounts)) if key.as_str() == "volumeMounts" => {
+                    map.next_value_seed(Mounts { ours: mounts, room, pod })?
                 }
                 _ => map.next_value_seed(Verbatim::of(ours))?,
             };
@@ -106,12 +106,13 @@ impl<'de> Visitor<'de> for Verbatim<'_> {
 }
 
 /// The mounts of the container, behind which the plugin `ServiceAccount` puts its own.
-struct Mounts<'e> {
+struct Mounts<'e, 'p> {
     ours: &'e [Value],
-    pod: &'e Around<'e>,
+    room: Room,
+    pod: &'e Around<'p>,
 }
 
-impl<'de> DeserializeSeed<'de> for Mounts<'_> {
+impl<'de> DeserializeSeed<'de> for Mounts<'_, '_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -119,7 +120,7 @@ impl<'de> DeserializeSeed<'de> for Mounts<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Mounts<'_> {
+impl<'de> Visitor<'de> for Mounts<'_, '_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,7 +135,7 @@ impl<'de> Visitor<'de> for Mounts<'_> {
         }
         let Some(further) = list.next_element::<Value>()? else { return Ok(true) };
         let is_last = list.next_element::<IgnoredAny>()?.is_none();
-        Ok(is_last && is_service_account(&further, self.ours, self.pod.volumes))
+        Ok(is_last && self.room.is_service_account(&further, self.pod))
     }
 }
 

@@ -6,6 +6,7 @@ use admission::field::{Error, ErrorList};
 use serde_json::Value;
 
 use super::node::Node;
+use crate::sidecarset::sameness::clean_path;
 
 /// Entries of a list: each is compared with what the author of a pod writes.
 const MAX_ENTRIES: usize = 64;
@@ -24,7 +25,11 @@ pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
         name.contains('=').then_some("must be the name of a variable, which has no '='; * stands for any characters")
     });
     each_text(&allowed.child("mountPaths"), errors, |path| {
-        (!path.starts_with(['/', '*'])).then_some("must be an absolute path; * stands for any characters")
+        if !path.starts_with(['/', '*']) {
+            return Some("must be an absolute path; * stands for any characters");
+        }
+        // No path of a mount that is compared with it reads so.
+        (clean_path(path) != Some(path)).then_some("must have no '.', '..' or empty part and no '/' at its end")
     });
     let volumes = spec.child("volumes");
     let known: HashSet<&str> = volumes.items().map(|volume| volume.text("name")).collect();

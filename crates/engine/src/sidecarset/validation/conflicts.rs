@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::node::Node;
 use super::{ANNOTATION_PREFIXES, names, selectors};
 use crate::sidecarset::api::SidecarSetSpec;
-use crate::sidecarset::canonical::canonical_volume;
+use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
 use crate::sidecarset::index::SetIndex;
 use crate::sidecarset::needs::{PortNeed, PortView};
@@ -98,7 +98,7 @@ fn check_volumes(list: &Node<'_>, other_name: &str, other: &SidecarSetSpec, erro
     for volume in list.items() {
         let (name, Value::Object(own)) = (volume.text("name"), volume.value) else { continue };
         if let Some(their) = theirs.get(name)
-            && canonical_volume(their) != canonical_volume(own)
+            && strict_volume((*their).clone()) != strict_volume(own.clone())
         {
             let detail = format!(
                 "SidecarSet {other_name:?} adds a volume of this name with another source to pods that both sets select"

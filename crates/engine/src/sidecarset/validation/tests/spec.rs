@@ -354,6 +354,16 @@ fn allowed_changes_are_checked() {
             "spec.allowedChanges.mountPaths[0]: Invalid value: \"etc\": must be an absolute path; * stands for any characters",
         ),
         (
+            allowed(json!({"mountPaths": ["/etc/../*"]})),
+            "spec.allowedChanges.mountPaths[0]: Invalid value: \"/etc/../*\": must have no '.', '..' or empty part and no '/' at \
+             its end",
+        ),
+        (
+            allowed(json!({"mountPaths": ["/etc/"]})),
+            "spec.allowedChanges.mountPaths[0]: Invalid value: \"/etc/\": must have no '.', '..' or empty part and no '/' at its \
+             end",
+        ),
+        (
             allowed(json!({"volumes": ["other"]})),
             "spec.allowedChanges.volumes[0]: Invalid value: \"other\": must be the name of a volume of the set (spec.volumes)",
         ),

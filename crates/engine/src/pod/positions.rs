@@ -11,14 +11,14 @@ const FEW: usize = 8;
 
 /// The positions, sorted by name when they are first needed.
 #[derive(Debug, Default)]
-pub(super) struct Positions<'p> {
+pub struct Positions<'p> {
     sorted: OnceCell<Vec<(Cow<'p, str>, usize)>>,
 }
 
 impl<'p> Positions<'p> {
     /// The first position of the name in `list`, which is the same list at every call. `name_of` reads an element's name, `is`
     /// compares it, which may be cheaper.
-    pub(super) fn find<T>(
+    pub fn find<T>(
         &self,
         list: &'p [T],
         name: &str,
@@ -32,12 +32,7 @@ impl<'p> Positions<'p> {
     }
 
     /// As [`Self::find`], for lists whose elements are long.
-    pub(super) fn find_sorted<T>(
-        &self,
-        list: &'p [T],
-        name: &str,
-        name_of: impl Fn(&'p T) -> Cow<'p, str>,
-    ) -> Option<usize> {
+    pub fn find_sorted<T>(&self, list: &'p [T], name: &str, name_of: impl Fn(&'p T) -> Cow<'p, str>) -> Option<usize> {
         let sorted = self.sorted.get_or_init(|| {
             let mut sorted: Vec<_> = list.iter().enumerate().map(|(position, it)| (name_of(it), position)).collect();
             sorted.sort_unstable();
