@@ -17,6 +17,13 @@ pub enum Outcome {
     Without,
 }
 
+/// The operating system of a set's containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    Linux,
+    Windows,
+}
+
 /// One attempt.
 pub struct Row {
     pub name: String,
@@ -29,8 +36,8 @@ pub struct Row {
     pub cluster_only: bool,
     /// It can be seen only without one.
     pub unit_only: bool,
-    /// It is tried on the set for Windows.
-    pub for_windows: bool,
+    /// The set that it is tried on is for this.
+    pub system: System,
     change: Value,
 }
 
@@ -62,7 +69,7 @@ impl Row {
             says: text("says"),
             cluster_only: row["cluster"] == true,
             unit_only: row["unit"] == true,
-            for_windows: row["set"] == "windows",
+            system: if row["set"] == "windows" { System::Windows } else { System::Linux },
             change: row["change"].clone(),
         }
     }

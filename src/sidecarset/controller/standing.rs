@@ -120,6 +120,9 @@ pub(super) mod tests {
     fn what_the_pod_carries_decides_then_what_the_set_would_do_now() {
         let (open, paused) = (json!({}), json!({"injectionStrategy": {"paused": true}}));
         let denied = json!({"optOut": "Denied"});
+        let container = json!({"name": "a-c", "image": "proxy:1", "securityContext": {"windowsOptions": {}}});
+        let windows_set = json!({"containers": [container]});
+        let windows_must = json!({"containers": [container], "optOut": "Denied"});
         let hash = set(&open).hash;
         let carrying = |hash: &str| pod("p", "web", &[("a", hash)], true);
         let skipping = |skip: &str| {
@@ -141,6 +144,8 @@ pub(super) mod tests {
             ("opted out of another", &open, skipping("b"), MISSING),
             ("opted out in vain", &denied, skipping("true"), MISSING),
             ("on Windows", &open, windows, EXEMPT),
+            ("perhaps on Windows, for a must there", &windows_must, pod("p", "web", &[], true), MISSING),
+            ("perhaps on Windows, for another set there", &windows_set, pod("p", "web", &[], true), EXEMPT),
             ("not selected", &open, pod("p", "other", &[], true), NONE),
         ];
         for (case, spec, pod, expected) in cases {

@@ -224,9 +224,5 @@ fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
 fn platform(pod: &PodView<'_>) -> Option<Platform> {
     let spec = &pod.spec;
     let affinity = spec.affinity.and_then(|raw| Affinity::read(raw.get()));
-    Platform::of_pod(
-        spec.os.as_ref().map(|os| os.name.as_str()),
-        |label| spec.node_selector.get(label),
-        affinity.as_ref(),
-    )
+    Platform::of_pod(spec.os.as_ref().map(|os| os.name.as_str()), |label| spec.node_selector.get(label), affinity)
 }

@@ -51,7 +51,7 @@ impl Affinity {
 
     /// The one operating system on which the pod can run, if there is one. One of the terms is enough to place the pod, so all of
     /// them have to ask for it.
-    pub(super) fn binds_to(&self) -> Option<Platform> {
+    pub(super) fn binds_to(self) -> Option<Platform> {
         let List(terms) = self.node_affinity?.required_during_scheduling_ignored_during_execution?.node_selector_terms;
         match terms {
             Terms { some: true, some_without_windows: false, .. } => Some(Platform::Windows),
@@ -234,7 +234,7 @@ mod tests {
             let json = format!(
                 r#"{{"nodeAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":{{"nodeSelectorTerms":[{list}]}}}}}}"#
             );
-            assert_eq!(Affinity::read(&json).and_then(|affinity| affinity.binds_to()), expected, "{}", &json[..200]);
+            assert_eq!(Affinity::read(&json).and_then(Affinity::binds_to), expected, "{}", &json[..200]);
         }
     }
 }

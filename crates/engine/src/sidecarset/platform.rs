@@ -24,7 +24,7 @@ impl Platform {
     pub fn of_pod<'p>(
         os: Option<&'p str>,
         node_selector: impl Fn(&str) -> Option<&'p str>,
-        affinity: Option<&Affinity>,
+        affinity: Option<Affinity>,
     ) -> Option<Self> {
         let of = |name: &str| if name == "windows" { Self::Windows } else { Self::Linux };
         let os = os.filter(|name| !name.is_empty()).or_else(|| OS_LABELS.into_iter().find_map(&node_selector));
@@ -51,7 +51,7 @@ mod tests {
             ]}}],
         }});
         let affinity = Affinity::read(&affinity.to_string());
-        Platform::of_pod(os, |label| selector.get(label)?.as_str(), affinity.as_ref())
+        Platform::of_pod(os, |label| selector.get(label)?.as_str(), affinity)
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod table;
 use admission::Decision;
 use serde_json::Value;
 
-use self::table::{IMAGE_LINE, Outcome, SET, WINDOWS_LINE, outcome, plain, rows};
+use self::table::{IMAGE_LINE, Outcome, SET, System, WINDOWS_LINE, outcome, plain, rows};
 use crate::testing::World;
 use crate::yaml;
 
@@ -40,7 +40,7 @@ fn nobody_who_may_create_a_pod_evades_a_must() {
     let carried = admit(&world, &plain).unwrap();
     for row in rows(ROOM, read).iter().filter(|row| !row.cluster_only) {
         let pod = row.tried_on(if row.from_carried { &carried } else { &plain });
-        let world = if row.for_windows { &windows } else { &world };
+        let world = if row.system == System::Windows { &windows } else { &world };
         match admit(world, &pod) {
             Ok(stored) => assert_eq!(outcome(&stored), row.outcome, "{}", row.name),
             Err(message) => {
@@ -49,7 +49,7 @@ fn nobody_who_may_create_a_pod_evades_a_must() {
             }
         }
         // Validation alone refuses what another webhook may have made of the pod after injection.
-        if (row.from_carried || row.for_windows) && row.outcome == Outcome::Refused {
+        if (row.from_carried || row.system == System::Windows) && row.outcome == Outcome::Refused {
             assert_eq!(world.validate(&pod).decision, Decision::Denied, "{}", row.name);
         }
     }
