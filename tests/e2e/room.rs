@@ -36,6 +36,15 @@ pub fn may_register(cluster: &Cluster) {
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(REGISTERING)).unwrap();
     let policies = outrider(&["manifests", "policies"]);
     cluster.kubectl_ok(&["delete", "-f", "-"], Some(&policies)).unwrap();
+    // The API server follows its policies by a watch, so that one that is gone is in force for a moment.
+    let probe = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "probe"},
+    });
+    let as_account = format!("--as={USER}");
+    let create = ["create", "--dry-run=server", as_account.as_str(), "-f", "-"];
+    eventually("no policy limits the account", || {
+        cluster.kubectl(&create, Some(&probe.to_string())).unwrap().success()
+    });
 }
 
 /// A whole cluster, and one Outrider outside it with the printed roles. Both end with the test process.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 /// The set, as text in which `ROOM` stands for its name and label.
 pub const SET: &str = include_str!("set.yaml");
-/// The line of the set that says where its container runs from, and what makes it one for Windows.
-pub const IMAGE_LINE: &str = "    image: registry.example/proxy:1\n";
+/// The security context of the set's container, and one that makes it a container for Windows.
+pub const LINUX_LINE: &str = "    securityContext: {seLinuxOptions: {}}\n";
 pub const WINDOWS_LINE: &str = "    securityContext: {windowsOptions: {runAsUserName: ContainerUser}}\n";
 const TABLE: &str = include_str!("table.yaml");
 
@@ -110,7 +110,7 @@ pub fn plain(room: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "tried", "labels": {"team": room}},
+        "metadata": {"name": "tried", "labels": {"app": room}},
         "spec": {"containers": [{"name": "app", "image": "app:1"}]},
     })
 }
