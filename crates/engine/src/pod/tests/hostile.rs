@@ -79,9 +79,18 @@ fn annotations_that_would_grow_too_large_are_a_named_fault() {
     };
     let fits = with_filler(1);
     let record = fits.pod["metadata"]["annotations"][INJECTED].as_str().unwrap().len() + INJECTED.len();
-    let default_container = "kubectl.kubernetes.io/default-container".len() + "app".len();
-    let room = limit - record - default_container - "big".len();
-    assert_eq!(with_filler(room).reason, reasons::INJECTED);
+    // The annotation for kubectl is a convenience, for which no pod is refused: it is left out where it has no room.
+    let default_container = "kubectl.kubernetes.io/default-container";
+    let room = limit - record - "big".len();
+    for (bytes, is_written) in [
+        (room - default_container.len() - "app".len(), true),
+        (room - default_container.len() - 2, false),
+        (room, false),
+    ] {
+        let reply = with_filler(bytes);
+        assert_eq!(reply.reason, reasons::INJECTED);
+        assert_eq!(reply.pod["metadata"]["annotations"].get(default_container).is_some(), is_written, "{bytes}");
+    }
     let reply = with_filler(room + 1);
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::RESULT_ILLEGAL));
     assert_eq!(reply.causes[0]["field"], "metadata.annotations");

@@ -16,7 +16,6 @@ use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::clash::shortened;
-use crate::sidecarset::injection::patch::DEFAULT_CONTAINER_ANNOTATION;
 use crate::sidecarset::injection::theirs::Theirs;
 use crate::sidecarset::injection::{Carried, Clash, INJECTED_ANNOTATION, Injection, Missing};
 
@@ -151,10 +150,7 @@ fn check_annotations<'s>(
     let record =
         injection.record_bytes - injection.bytes_of_record(&set.name) + Carried::entry_bytes(&set.name, &new) + 1;
     let others = injection.theirs.annotation_bytes();
-    let adds_before = !missing.before.is_empty() || !injection.added.before.is_empty();
-    let default_container = injection.default_container(adds_before);
-    let default_container = default_container.map_or(0, |name| DEFAULT_CONTAINER_ANNOTATION.len() + name.len());
-    if others + INJECTED_ANNOTATION.len() + record + default_container > ANNOTATIONS_MAX_BYTES {
+    if others + INJECTED_ANNOTATION.len() + record > ANNOTATIONS_MAX_BYTES {
         let text = format!("with the record of the set its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes");
         return Err(Fault::new("metadata.annotations", text));
     }

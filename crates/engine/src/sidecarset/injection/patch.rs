@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use admission::PatchWriter;
+use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use admission::format::names::LABEL_MAX_BYTES;
 use admission::patch::{Present, push_quoted, quoted};
 
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
 
 /// The container that kubectl takes where none is named.
-pub(super) const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
+const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
 
 /// What stands around the name and the entry of a set in the record: two quotes, a colon, a comma.
 const AROUND: usize = 4;
@@ -51,7 +52,7 @@ impl Injection<'_, '_> {
             added.secrets.iter().map(|secret| secret.json.as_str()),
         );
         let record = (!self.new_entries.is_empty()).then(|| quoted(&self.record()));
-        let default_container = self.default_container(!added.before.is_empty()).map(quoted);
+        let default_container = self.default_container().map(quoted);
         let annotations = [(INJECTED_ANNOTATION, record), (DEFAULT_CONTAINER_ANNOTATION, default_container)];
         let annotations = annotations.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?)));
         if annotations.clone().next().is_some() {
@@ -85,15 +86,20 @@ impl Injection<'_, '_> {
     }
 
     /// The pod's own first container, which kubectl takes for `logs`, `exec` and the like. Only where it is no longer the first
-    /// of all and the pod does not name one.
-    pub(super) fn default_container(&self, adds_before: bool) -> Option<&str> {
-        if !adds_before || self.pod.metadata.annotation(DEFAULT_CONTAINER_ANNOTATION).is_some() {
+    /// of all and the pod does not name one; and where there is room for it, as no pod is refused for a convenience.
+    fn default_container(&self) -> Option<&str> {
+        if self.added.before.is_empty() || self.pod.metadata.annotation(DEFAULT_CONTAINER_ANNOTATION).is_some() {
             return None;
         }
+        // The other brace of the record counts too.
+        let record = INJECTED_ANNOTATION.len() + self.record_bytes + 1;
+        let taken = self.theirs.annotation_bytes() + record + DEFAULT_CONTAINER_ANNOTATION.len();
+        let room = ANNOTATIONS_MAX_BYTES.saturating_sub(taken);
         let containers = self.pod.spec.containers().iter().map(|container| container.name.as_str());
         containers
             .filter(|name| (1..=LABEL_MAX_BYTES).contains(&name.len()))
             .find(|name| !self.ours.containers.contains_key(name))
+            .filter(|name| name.len() <= room)
     }
 
     fn patch_size(&self) -> usize {
