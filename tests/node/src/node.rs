@@ -41,6 +41,12 @@ impl Node {
         let ready = ["get", "node", NAME, "-o=jsonpath={.status.conditions[?(@.type=='Ready')].status}"];
         let ready = cluster.wait_for_kubectl("the node to be Ready", &ready, "True");
         ready.and_then(|()| cluster.check()).unwrap_or_else(|error| panic!("{error}"));
+        // The kubelet does not measure local storage here, and without this no pod that requests some can be scheduled. It leaves
+        // capacities that it does not know as they are (`MachineInfo` in `pkg/kubelet/nodestatus`).
+        let storage =
+            r#"{"status":{"capacity":{"ephemeral-storage":"10Gi"},"allocatable":{"ephemeral-storage":"10Gi"}}}"#;
+        let patch = ["patch", "node", NAME, "--subresource=status", "--patch", storage];
+        cluster.kubectl_ok(&patch, None).unwrap_or_else(|error| panic!("{error}"));
         Self { cluster }
     }
 
