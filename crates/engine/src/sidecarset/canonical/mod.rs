@@ -154,7 +154,7 @@ fn without_empty(value: Value) -> Value {
 }
 
 /// Whether the value says nothing.
-fn is_empty(value: &Value) -> bool {
+pub fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),

@@ -1,9 +1,9 @@
 //! Values that would change the injected pod in a way that this build cannot: refused by name, never ignored.
 
 use admission::field::{Error, ErrorList, Path};
-use serde_json::Value;
 
 use super::node::Node;
+use crate::sidecarset::canonical::is_empty;
 use crate::sidecarset::vocabulary as words;
 
 /// Refuses what is asked for and not served. Defaults and values that turn a thing off are accepted.
@@ -47,15 +47,6 @@ fn check_container(container: &Node<'_>, errors: &mut ErrorList) {
         if !is_empty(node.value) {
             forbid(&node.path, field, errors);
         }
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
     }
 }
 
