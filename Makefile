@@ -104,6 +104,11 @@ lint: ## Check format and lints; both must be clean.
 build: ## Build the release binary.
 	$(CARGO) build --release --locked
 
+.PHONY: book
+book: ## Build docs/ as a book with search, in target/book; needs mdbook.
+	@command -v mdbook >/dev/null || { echo "mdbook is not installed: cargo install mdbook --locked" >&2; exit 1; }
+	mdbook build --dest-dir $(TARGET_DIR)/book
+
 ##@ Image
 
 # Profile of the binary in the image. `dev` builds quickly, for tests.

@@ -2,6 +2,7 @@
 //! `make manifests` writes the first kind.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod book;
 mod chart;
 mod readme;
 mod schemas;
@@ -228,24 +229,6 @@ fn read_sources(folder: &Path, sources: &mut String) {
             read_sources(&entry.path(), sources);
         } else if entry.path().extension().is_some_and(|extension| extension == "rs") {
             sources.push_str(&fs::read_to_string(entry.path()).unwrap());
-        }
-    }
-}
-
-#[test]
-fn links_of_the_documentation_lead_to_files() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let single = ["README.md", "CONTRIBUTING.md", "benches/README.md", "charts/outrider/README.md", "certs/README.md"];
-    let mut pages: Vec<_> = single.iter().map(|page| root.join(page)).collect();
-    pages.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
-    for page in pages {
-        let text = fs::read_to_string(&page).unwrap();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !file.contains("://") {
-                let target = page.parent().unwrap().join(file);
-                assert!(target.exists(), "{} links to {link}, which is not there", page.display());
-            }
         }
     }
 }
