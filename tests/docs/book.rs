@@ -8,10 +8,11 @@ use std::process::Command;
 const CONTENTS: &str = "docs/SUMMARY.md";
 
 /// Pages outside `docs/`.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 9] = [
     "README.md",
     "README.zh-CN.md",
     "CONTRIBUTING.md",
+    "CHANGELOG.md",
     "SECURITY.md",
     "benches/README.md",
     "certs/README.md",
