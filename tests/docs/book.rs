@@ -122,6 +122,26 @@ fn pages_of_the_book_link_to_nothing_outside_it() {
     }
 }
 
+/// Phrases of a private dialect. Kubernetes' documentation calls, reports, fixes and releases.
+const DIALECT: [&str; 9] =
+    ["asked about", "sees to", "seen to", "mends", "let go of", "lets go of", "by one look", "whoever", "nobody"];
+
+/// Pages that are generated from the texts of the code.
+const GENERATED: [&str; 3] = ["docs/cli.md", "docs/configuration.md", "docs/reasons.md"];
+
+#[test]
+fn pages_use_the_words_of_kubernetes_documentation() {
+    let by_hand = pages().into_iter().filter(|page| !GENERATED.contains(&page.as_str()));
+    let mut found = Vec::new();
+    for page in by_hand.chain(["README.md", "CONTRIBUTING.md", "charts/outrider/README.md"].map(str::to_owned)) {
+        let text = fs::read_to_string(root().join(&page)).unwrap().to_lowercase();
+        let text = lines(&text).join(" ");
+        let phrases = DIALECT.iter().filter(|phrase| text.contains(*phrase));
+        found.extend(phrases.map(|phrase| format!("{page}: {phrase:?}")));
+    }
+    assert!(found.is_empty(), "write these in the usual words:\n{}", found.join("\n"));
+}
+
 #[test]
 fn make_book_says_how_to_install_what_it_needs() {
     let mut make = Command::new("make");
