@@ -53,6 +53,11 @@ struct ReconcileLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    watch: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabels {
     state: &'static str,
 }
@@ -80,6 +85,7 @@ pub struct Metrics {
     queue_depth: Family<ControllerLabels, Gauge>,
     sidecarset_pods: Family<StateLabels, Gauge>,
     sidecarset_pods_clipped: Gauge,
+    watch_failing: Family<WatchLabels, Gauge>,
     snapshot_generation: Gauge,
     snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
     /// Reviews between the head of the request and the reply.
@@ -117,6 +123,7 @@ impl Metrics {
             queue_depth: Family::default(),
             sidecarset_pods: Family::default(),
             sidecarset_pods_clipped: Gauge::default(),
+            watch_failing: Family::default(),
             snapshot_generation: Gauge::default(),
             snapshot_age: Gauge::default(),
             in_flight: Gauge::default(),
@@ -160,6 +167,12 @@ impl Metrics {
             "Time since the API server last confirmed the read model",
             Unit::Seconds,
             self.snapshot_age.clone(),
+        );
+        all.register_with_unit(
+            "watch_failing",
+            "Since when a watch has got errors and nothing else, by what is watched; 0 while it works",
+            Unit::Seconds,
+            self.watch_failing.clone(),
         );
         self.register_certificates(&mut all);
         all.register("reconcile", "Reconciliations, by controller and result", self.reconciles.clone());
@@ -241,6 +254,12 @@ impl Metrics {
     pub fn not_found(&self) {
         let labels = ReviewLabels { path: "other".into(), verdict: "unserved", reason: "NotFound", dry_run: UNKNOWN };
         self.reviews.get_or_create(&labels).inc();
+    }
+
+    /// Tells for how many seconds a watch has failed.
+    pub fn watch_failing(&self, watch: &'static str, seconds: u64) {
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        self.watch_failing.get_or_create(&WatchLabels { watch }).set(seconds);
     }
 
     /// The handles of one controller, resolved once.

@@ -2,6 +2,7 @@
 
 pub mod contact;
 pub mod deployment;
+mod failing;
 pub mod follow;
 pub mod guarded;
 mod of_kind;

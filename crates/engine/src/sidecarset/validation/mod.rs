@@ -39,8 +39,13 @@ pub struct SidecarSetValidation;
 impl Validating<Snapshot> for SidecarSetValidation {
     type Object<'a> = Value;
 
-    fn create(&self, object: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        create(object, world, findings);
+    fn create(&self, object: &Value, request: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+        // An old object that cannot be decoded: see `Validating`.
+        if request.is_of_leaving(object) {
+            findings.reason = Reason::TERMINATING;
+        } else {
+            create(object, world, findings);
+        }
     }
 
     fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
@@ -51,11 +56,8 @@ impl Validating<Snapshot> for SidecarSetValidation {
 /// Faults that are told one by one: a reply must not be many times as long as what was asked.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new set.
+/// Judges a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
 pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
-    if is_terminating(object, findings) {
-        return;
-    }
     let faults = faults(object, world, &mut findings.warnings);
     tell(faults.into_iter().collect(), findings);
     warn(object, world, &mut findings.warnings);
@@ -64,7 +66,8 @@ pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
 /// Judges a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
 /// be relabelled. It becomes a warning.
 pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Findings) {
-    if is_terminating(object, findings) {
+    if is_terminating(old) {
+        findings.reason = Reason::TERMINATING;
         return;
     }
     let faults = faults(object, world, &mut findings.warnings);
@@ -114,12 +117,8 @@ fn fault(error: &Error) -> Fault {
 }
 
 /// Nobody may keep a set from being deleted, and finalizers are removed by an update.
-fn is_terminating(object: &Value, findings: &mut Findings) -> bool {
-    let terminating = object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
-    if terminating {
-        findings.reason = Reason::TERMINATING;
-    }
-    terminating
+fn is_terminating(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 /// Everything that is wrong. Unknown fields, which only this walk sees, become warnings.
