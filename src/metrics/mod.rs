@@ -1,8 +1,10 @@
 //! Every metric of the process. The names are an interface; no label holds a name, a namespace or a uid.
 
 pub mod freshness;
+mod handshakes;
 
 pub use freshness::Freshness;
+pub use handshakes::{HandshakeFailure, HandshakeFailures};
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -90,6 +92,8 @@ pub struct Metrics {
     snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
     /// Reviews between the head of the request and the reply.
     pub in_flight: Gauge,
+    /// TLS handshakes that failed.
+    pub handshake_failures: HandshakeFailures,
     /// Panics that were caught.
     pub panics: Counter,
     /// Certificates that were offered and refused.
@@ -127,6 +131,7 @@ impl Metrics {
             snapshot_generation: Gauge::default(),
             snapshot_age: Gauge::default(),
             in_flight: Gauge::default(),
+            handshake_failures: HandshakeFailures::default(),
             panics: Counter::default(),
             certificate_errors: Counter::default(),
             certificate_not_after: Gauge::default(),
@@ -144,6 +149,7 @@ impl Metrics {
     /// Counters get their `_total`, and what has a unit its `_seconds`, from the encoder.
     fn register(&self) -> Registry {
         let mut all = Registry::with_prefix("outrider");
+        self.handshake_failures.register(&mut all);
         all.register("reviews", "Reviews answered, by path, verdict and reason", self.reviews.clone());
         all.register_with_unit(
             "review_duration",
@@ -311,8 +317,7 @@ const PODS: &str = "/mutate--v1-pod";
 
 /// Whether a pod was refused or went without a set because the two do not fit together: an alert is about each increase.
 fn is_misfit(reason: Reason) -> bool {
-    reason.as_str().ends_with("Clash")
-        || [reasons::SET_CONFLICT, reasons::EVALUATION_FAILED, reasons::RESULT_ILLEGAL].contains(&reason)
+    reason.as_str().ends_with("Clash") || [reasons::SET_CONFLICT, reasons::RESULT_ILLEGAL].contains(&reason)
 }
 
 /// The metrics of one webhook path. Counting a decision takes no lock, no hash and no allocation after the first of its kind.

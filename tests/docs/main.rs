@@ -5,6 +5,7 @@
 mod book;
 mod chart;
 mod readme;
+mod reasons;
 mod schemas;
 
 use std::fmt::Write as _;
@@ -13,7 +14,6 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::CommandFactory;
-use engine::reasons;
 use outrider::cli::Cli;
 use outrider::config;
 use outrider::server::Limits;
@@ -26,20 +26,6 @@ fn hold(path: &str, expected: &str) {
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(found == expected, "{} lags behind the code: run `make manifests`", path.display());
-}
-
-#[test]
-fn list_of_reasons_is_up_to_date() {
-    let mut page = String::from(
-        "# Reason codes\n\n\
-         Every skip, change and denial has one of these codes. The same word stands in the warning that `kubectl` prints, in the\n\
-         audit annotation `reason`, in the server's log and in the metric `outrider_reviews_total{path,verdict,reason,dry_run}`.\n\n\
-         | code | meaning |\n|---|---|\n",
-    );
-    for (reason, meaning) in reasons::ALL {
-        writeln!(page, "| `{reason}` | {meaning} |").unwrap();
-    }
-    hold("docs/reasons.md", &page);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod container;
 mod filler;
 pub mod image;
+mod nulls;
 #[cfg(test)]
 mod tests;
 mod volume;
@@ -46,11 +47,13 @@ pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
     for (list, policy) in [("containers", words::BEFORE_APP_CONTAINER), ("initContainers", words::AFTER_APP_CONTAINER)]
     {
         for at in filler.maps_in(&format!("/spec/{list}")) {
+            nulls::fill_container(filler, &at)?;
             control_fields(filler, &at, policy)?;
             container::fill(filler, &at)?;
         }
     }
     for at in filler.maps_in("/spec/volumes") {
+        nulls::fill_volume(filler, &at)?;
         volume::fill(filler, &at)?;
     }
     for at in filler.maps_in("/spec/patchPodMetadata") {
