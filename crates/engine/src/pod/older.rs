@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use admission::Unserved;
 use serde_json::{Value, json};
 
-use crate::pod::select::{Selection, selected};
+use crate::pod::select::{Selection, fitted, selected};
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
@@ -37,12 +37,13 @@ pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<Tak
     let text = pod.to_string();
     let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else { return Ok(TakenOut::default()) };
     let Ok(selected) = selected(&view, namespace, snapshot)? else { return Ok(TakenOut::default()) };
-    let mut injection = Injection::new(&view, &text, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
+    let fitted = fitted(&view, &text, &selected);
+    let mut injection = Injection::new(&view, &text, fitted.iter().map(|fitted| -> &CompiledSet { &fitted.set }));
     let mut older = Older::default();
-    for (set, selection) in selected {
+    for ((_, selection), fitted) in selected.iter().zip(&fitted) {
         if matches!(selection, Selection::Selected) {
-            older.note(pod, &injection, set);
-            let _ = injection.add(set);
+            older.note(pod, &injection, &fitted.set);
+            let _ = fitted.add_to(&mut injection);
         }
     }
     Ok(older.take_out(pod))

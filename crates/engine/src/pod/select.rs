@@ -12,6 +12,7 @@ use crate::reasons;
 use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
+use crate::sidecarset::injection::{Fitted, fit};
 use crate::snapshot::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -49,6 +50,13 @@ pub fn selected<'s>(
     let selected = select(pod, &Skip::read(skip), namespace, snapshot)?;
     let exceeded = if selected.is_empty() { None } else { annotations.or_else(|| limits::spec(pod)) };
     Ok(exceeded.map_or(Ok(selected), Err))
+}
+
+/// The sets that select a pod, which was read from `body`, as they go into it: one for each, in the same order.
+pub fn fitted<'s>(pod: &PodView<'_>, body: &str, selected: &Selected<'s>) -> Vec<Fitted<'s>> {
+    let sets: Vec<(&CompiledSet, bool)> =
+        selected.iter().map(|(set, selection)| -> (&CompiledSet, bool) { (set, matches!(selection, Selection::Selected)) }).collect();
+    fit(pod, body, &sets)
 }
 
 /// The sets that select the pod, which has `skip` as [`SKIP_ANNOTATION`], in the order of injection.

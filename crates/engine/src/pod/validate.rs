@@ -5,12 +5,12 @@ use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
 use crate::pod::limits::too_large;
-use crate::pod::select::{Selection, selected};
+use crate::pod::select::{Selection, fitted, selected};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{Clash, Injection, Missing, outdated};
+use crate::sidecarset::injection::{Clash, Fitted, Injection, Missing, outdated};
 use crate::snapshot::Snapshot;
 
 /// The endpoint.
@@ -49,16 +49,16 @@ impl Validating<Snapshot> for PodValidation {
         if selected.is_empty() {
             return Ok(());
         }
-        let sets = selected.iter().map(|(set, _)| -> &CompiledSet { set });
-        let mut injection = Injection::new(pod, request.body, sets);
+        let fitted = fitted(pod, request.body, &selected);
+        let mut injection = Injection::new(pod, request.body, fitted.iter().map(|fitted| -> &CompiledSet { &fitted.set }));
         let mut report = Report::default();
-        for (set, selection) in selected {
+        for ((set, selection), fitted) in selected.into_iter().zip(&fitted) {
             match selection {
                 Selection::Skipped(reason, _) => report.note(reason),
                 Selection::Unbound => {
                     report.refusals.push(format!("{}: {}", must(set), Clash::unbound(set).text));
                 }
-                Selection::Selected => report.judge(&mut injection, set),
+                Selection::Selected => report.judge(&mut injection, fitted),
             }
         }
         report.tell(request, findings);
@@ -75,8 +75,9 @@ struct Report {
 }
 
 impl Report {
-    fn judge<'s>(&mut self, injection: &mut Injection<'_, 's>, set: &'s CompiledSet) {
-        match injection.examine(set) {
+    fn judge<'s>(&mut self, injection: &mut Injection<'_, 's>, fitted: &'s Fitted<'_>) {
+        let set: &CompiledSet = &fitted.set;
+        match fitted.examine(injection) {
             Ok(missing) => {
                 self.weigh(set, &missing);
                 // It settles what belongs to which set, for the sets that follow.
@@ -89,7 +90,8 @@ impl Report {
     }
 
     fn weigh(&mut self, set: &CompiledSet, missing: &Missing<'_>) {
-        let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
+        let mut names: Vec<String> = missing.lacking().map(|name| format!("container {name:?}")).collect();
+        names.extend(missing.repairs());
         if let Some(differing) = missing.outdated() {
             self.warnings.push(outdated(set, differing));
             self.note(reasons::OUTDATED);
@@ -138,7 +140,7 @@ fn must(set: &CompiledSet) -> String {
 }
 
 fn lacks(names: &[String]) -> String {
-    format!("container {}; another admission webhook may have removed it after injection", names.join(", "))
+    format!("{}; another admission webhook may have removed it after injection", names.join(", "))
 }
 
 fn refusal(request: &Request<'_, PodView<'_>>, lacking: &[String]) -> Denial {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
 use crate::sidecarset::canonical;
-use crate::sidecarset::injection::List;
+use crate::sidecarset::injection::{List, Plan};
 use crate::sidecarset::mark;
 use crate::sidecarset::needs::{Needs, volume_names};
 pub use crate::sidecarset::platform::Platform;
@@ -128,6 +128,8 @@ pub struct Piece {
     pub form: Form,
     /// What it asks of the pod.
     pub needs: Needs,
+    /// What it takes from the pod, if anything. The others are then without it.
+    pub plan: Option<Box<Plan>>,
 }
 
 /// A volume ready to be spliced in.
@@ -224,6 +226,11 @@ impl CompiledSet {
             List::InitContainers => &self.init_containers,
             List::Containers => &self.containers,
         }
+    }
+
+    /// Whether what a pod gets of the set depends on the pod.
+    pub fn takes_from_pod(&self) -> bool {
+        self.pieces().any(|piece| piece.plan.is_some())
     }
 
     /// Every container of the set, init containers first.
@@ -344,7 +351,9 @@ fn piece(container: &SidecarContainer) -> Piece {
         object.remove(field);
     }
     mark::mark(&mut object);
+    let plan = Plan::of(container, &object, &[]).map(Box::new);
     Piece {
+        plan,
         name: container.name().to_owned(),
         image: container.text("image").to_owned(),
         form: Form::of(&object),

@@ -4,6 +4,7 @@ mod additions;
 mod adoption;
 mod clashes;
 mod evasions;
+mod fit;
 mod hostile;
 mod legality;
 mod matching;

@@ -54,7 +54,7 @@ fn container_without_defaults(mut container: RawObject, default_side: &str) -> R
     ] {
         drop_default(&mut container, field, default);
     }
-    for field in ["stdin", "stdinOnce", "tty"] {
+    for field in ["stdin", "stdinOnce", "tty", "shareServiceAccountToken"] {
         drop_default(&mut container, field, &false);
     }
     for (outer, field, default) in [
@@ -66,6 +66,11 @@ fn container_without_defaults(mut container: RawObject, default_side: &str) -> R
             drop_default(map, field, default);
         }
     }
+    for_each(&mut container, "transferEnv", |entry| {
+        if let Some(field_ref) = entry.get_mut("sourceContainerNameFrom").and_then(|from| from.get_mut("fieldRef")) {
+            drop_api_version(field_ref);
+        }
+    });
     for_each(&mut container, "ports", |port| drop_default(port, "protocol", "TCP"));
     for_each(&mut container, "volumeMounts", |mount| drop_default(mount, "readOnly", &false));
     for_each(&mut container, "env", |env| {

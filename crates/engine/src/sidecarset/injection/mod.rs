@@ -2,6 +2,8 @@
 
 mod carried;
 mod clash;
+mod fit;
+mod lacking;
 mod legality;
 mod ours;
 mod patch;
@@ -11,6 +13,7 @@ mod theirs;
 
 pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
+pub use fit::{Fitted, Plan, Source, Transfer, fit};
 pub(crate) use presence::Recorded;
 
 use std::borrow::Cow;
@@ -19,6 +22,7 @@ use std::collections::BTreeMap;
 
 use admission::Reason;
 
+use self::lacking::Repair;
 use self::ours::Ours;
 use self::presence::Presence;
 use self::theirs::Theirs;
@@ -52,6 +56,7 @@ pub struct Missing<'s> {
     after: Vec<&'s Piece>,
     volumes: Vec<&'s VolumePiece>,
     secrets: Vec<&'s SecretPiece>,
+    repairs: Vec<Repair<'s>>,
     presence: Presence,
     warnings: Vec<String>,
 }
@@ -86,14 +91,23 @@ impl<'s> Missing<'s> {
         self.presence.reason()
     }
 
+    /// What containers of the set that the pod has lack of what they take from the pod's own.
+    pub fn repairs(&self) -> impl Iterator<Item = String> + '_ {
+        self.repairs.iter().map(Repair::described)
+    }
+
     fn clear_containers(&mut self) {
+        self.repairs.clear();
         for list in [&mut self.init_before, &mut self.init_after, &mut self.before, &mut self.after] {
             list.clear();
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.containers().next().is_none() && self.volumes.is_empty() && self.secrets.is_empty()
+        self.containers().next().is_none()
+            && self.volumes.is_empty()
+            && self.secrets.is_empty()
+            && self.repairs.is_empty()
     }
 }
 
@@ -161,6 +175,7 @@ impl<'p, 's> Injection<'p, 's> {
         self.added.after.extend(missing.after);
         self.added.volumes.extend(missing.volumes);
         self.added.secrets.extend(missing.secrets);
+        self.added.repairs.extend(missing.repairs);
         self.added.warnings.extend(missing.warnings);
         reasons::INJECTED
     }

@@ -7,6 +7,7 @@ use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use admission::format::names::LABEL_MAX_BYTES;
 use admission::patch::{Present, push_quoted, quoted};
 
+use crate::sidecarset::injection::lacking::Repair;
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
 
 /// The container that kubectl takes where none is named.
@@ -27,6 +28,8 @@ impl Injection<'_, '_> {
         if !spec.is_there {
             patch.add("/spec", "{}");
         }
+        // First: what follows puts others in front of these.
+        added.repairs.iter().for_each(|repair| repair.write(&mut patch));
         patch.surround(
             "/spec/initContainers",
             present(spec.init_containers.as_deref()),
@@ -108,7 +111,8 @@ impl Injection<'_, '_> {
         let containers: usize = added.containers().map(|piece| piece.json.len() + OPERATION).sum();
         let volumes: usize = added.volumes.iter().map(|volume| volume.json.len() + OPERATION).sum();
         let records: usize = self.new_entries.values().map(|entry| 2 * entry.len() + OPERATION).sum();
-        containers + volumes + records + added.secrets.len() * OPERATION + 256
+        let repairs: usize = added.repairs.iter().map(Repair::bytes).sum();
+        containers + volumes + records + repairs + added.secrets.len() * OPERATION + 256
     }
 }
 

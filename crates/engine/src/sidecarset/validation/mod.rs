@@ -16,6 +16,7 @@ mod strategy;
 pub mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod unserved;
 
 use std::collections::HashMap;
@@ -149,6 +150,7 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
     unserved::check(&spec, &mut errors);
+    transfer::check(&spec, &mut errors);
     allowed::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
     conflicts::check(&metadata, &spec, &world.sets, &mut errors);
@@ -172,6 +174,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
+    transfer::warn(&spec, warnings);
     if let Some(minor) = world.minor_version {
         older::warn(&spec, minor, warnings);
     }

@@ -33,16 +33,7 @@ fn check_container(container: &Node<'_>, errors: &mut ErrorList) {
     if !upgrade.text("hotUpgradeEmptyImage").is_empty() {
         forbid(&upgrade.path.child("hotUpgradeEmptyImage"), words::HOT_UPGRADE, errors);
     }
-    for (policy, what) in [
-        ("shareVolumePolicy", "sharing the volume mounts of the pod's containers"),
-        ("shareVolumeDevicePolicy", "sharing the volume devices of the pod's containers"),
-    ] {
-        let policy = container.child(policy);
-        if policy.text("type") == words::SHARE_ENABLED {
-            forbid(&policy.path.child("type"), what, errors);
-        }
-    }
-    for field in ["transferEnv", "resourcesPolicy"] {
+    for field in ["resourcesPolicy"] {
         let node = container.child(field);
         if !is_empty(node.value) {
             forbid(&node.path, field, errors);
