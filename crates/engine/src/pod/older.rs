@@ -37,13 +37,13 @@ pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<Tak
     let text = pod.to_string();
     let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else { return Ok(TakenOut::default()) };
     let Ok(selected) = selected(&view, namespace, snapshot)? else { return Ok(TakenOut::default()) };
-    let fitted = fitted(&view, &text, &selected);
-    let mut injection = Injection::new(&view, &text, fitted.iter().map(|fitted| -> &CompiledSet { &fitted.set }));
+    let (sets, selections) = fitted(&view, &text, selected);
+    let mut injection = Injection::new(&view, &text, sets.iter().map(|set| -> &CompiledSet { set }));
     let mut older = Older::default();
-    for ((_, selection), fitted) in selected.iter().zip(&fitted) {
+    for (set, selection) in sets.iter().zip(selections) {
         if matches!(selection, Selection::Selected) {
-            older.note(pod, &injection, &fitted.set);
-            let _ = fitted.add_to(&mut injection);
+            older.note(pod, &injection, set);
+            let _ = injection.add(set);
         }
     }
     Ok(older.take_out(pod))

@@ -10,7 +10,7 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{Clash, Fitted, Injection, Missing, outdated};
+use crate::sidecarset::injection::{Clash, Injection, Missing, outdated};
 use crate::snapshot::Snapshot;
 
 /// The endpoint.
@@ -49,17 +49,21 @@ impl Validating<Snapshot> for PodValidation {
         if selected.is_empty() {
             return Ok(());
         }
-        let fitted = fitted(pod, request.body, &selected);
-        let mut injection = Injection::new(pod, request.body, fitted.iter().map(|fitted| -> &CompiledSet { &fitted.set }));
+        let (sets, selections) = fitted(pod, request.body, selected);
+        let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
         let mut report = Report::default();
-        for ((set, selection), fitted) in selected.into_iter().zip(&fitted) {
+        for (set, selection) in sets.iter().zip(selections) {
             match selection {
                 Selection::Skipped(reason, _) => report.note(reason),
                 Selection::Unbound => {
                     report.refusals.push(format!("{}: {}", must(set), Clash::unbound(set).text));
                 }
-                Selection::Selected => report.judge(&mut injection, fitted),
+                Selection::Unfit(clash) => report.clash(set, &clash),
+                Selection::Selected => report.judge(&mut injection, set),
             }
+        }
+        for (set, key) in injection.lacking_annotations() {
+            report.refusals.push(format!("{} and lacks its annotation {key:?}, or has another value", must(set)));
         }
         report.tell(request, findings);
         Ok(())
@@ -75,23 +79,28 @@ struct Report {
 }
 
 impl Report {
-    fn judge<'s>(&mut self, injection: &mut Injection<'_, 's>, fitted: &'s Fitted<'_>) {
-        let set: &CompiledSet = &fitted.set;
-        match fitted.examine(injection) {
+    fn judge<'s>(&mut self, injection: &mut Injection<'_, 's>, set: &'s CompiledSet) {
+        match injection.examine(set) {
             Ok(missing) => {
                 self.weigh(set, &missing);
                 // It settles what belongs to which set, for the sets that follow.
                 injection.add_missing(set, missing);
             }
-            Err(clash) if set.is_must() => self.refusals.push(format!("{}: {}", must(set), clash.text)),
+            Err(clash) => self.clash(set, &clash),
+        }
+    }
+
+    fn clash(&mut self, set: &CompiledSet, clash: &Clash) {
+        if set.is_must() {
+            self.refusals.push(format!("{}: {}", must(set), clash.text));
+        } else {
             // The mutating side has said why the pod goes without the set.
-            Err(clash) => self.note(clash.reason),
+            self.note(clash.reason);
         }
     }
 
     fn weigh(&mut self, set: &CompiledSet, missing: &Missing<'_>) {
-        let mut names: Vec<String> = missing.lacking().map(|name| format!("container {name:?}")).collect();
-        names.extend(missing.repairs());
+        let names = lacking(missing);
         if let Some(differing) = missing.outdated() {
             self.warnings.push(outdated(set, differing));
             self.note(reasons::OUTDATED);
@@ -137,6 +146,13 @@ impl Report {
 
 fn must(set: &CompiledSet) -> String {
     format!("pod must carry SidecarSet {:?} (spec.optOut: Denied)", set.name)
+}
+
+/// What the pod lacks of a set, in words.
+fn lacking(missing: &Missing<'_>) -> Vec<String> {
+    let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
+    let containers = (!names.is_empty()).then(|| format!("container {}", names.join(", ")));
+    containers.into_iter().chain(missing.repairs()).collect()
 }
 
 fn lacks(names: &[String]) -> String {

@@ -60,7 +60,8 @@ fn cases_35_and_36_the_containers_own_variable_wins_and_all_four_forms_agree() {
     let env = json!([{"name": "POD_NAME", "value": "bar"}, {"name": "OD_NAME", "value": "app_name"},
         {"name": "PROXY_IP", "value": "127.0.0.1"}]);
     let from = |path: &str| json!({"sourceContainerNameFrom": {"fieldRef": {"fieldPath": path}}});
-    let sources = [json!({"sourceContainerName": "main"}), from("metadata.labels['biz']"), from("metadata.annotations['biz']")];
+    let sources =
+        [json!({"sourceContainerName": "main"}), from("metadata.labels['biz']"), from("metadata.annotations['biz']")];
     for source in sources {
         let mut more = transfer(source.clone(), json!({"envName": "PROXY_IP", "envNames": ["POD_NAME", "OD_NAME"]}));
         more["env"] = json!([{"name": "OD_NAME", "value": "sidecar_name"}]);
@@ -76,12 +77,11 @@ fn cases_35_and_36_the_containers_own_variable_wins_and_all_four_forms_agree() {
 #[test]
 fn case_37_a_label_container_or_variable_that_is_missing_gives_nothing() {
     let by_label = json!({"sourceContainerNameFrom": {"fieldRef": {"fieldPath": "metadata.labels['biz']"}}});
-    for (source, name) in [
-        (by_label, "A"),
-        (json!({"sourceContainerName": "other"}), "A"),
-        (json!({"sourceContainerName": "main"}), "B"),
-    ] {
-        let reply = world(transfer(source, json!({"envName": name}))).mutate(&app(json!({"env": [{"name": "A", "value": "1"}]})));
+    for (source, name) in
+        [(by_label, "A"), (json!({"sourceContainerName": "other"}), "A"), (json!({"sourceContainerName": "main"}), "B")]
+    {
+        let reply = world(transfer(source, json!({"envName": name})))
+            .mutate(&app(json!({"env": [{"name": "A", "value": "1"}]})));
         assert_eq!(variables(side(&reply, "containers")), [MARK]);
         assert_eq!(reply.warnings, [""; 0]);
     }
@@ -159,7 +159,9 @@ fn another_value_of_a_sub_paths_variable_is_a_warning() {
     assert_eq!(variables(side(&reply, "containers")), ["N=other", MARK]);
     assert_eq!(
         reply.warnings,
-        [r#"container "side" of SidecarSet "s": the mount at "/data" has the sub-path "$(N)", and variable "N" has another value here than in the pod's container, so that it is another directory"#]
+        [
+            r#"container "side" of SidecarSet "s": the mount at "/data" has the sub-path "$(N)", and variable "N" has another value here than in the pod's container, so that it is another directory"#
+        ]
     );
 }
 
@@ -198,9 +200,10 @@ fn cases_28_and_29_devices_of_the_pods_own_containers_follow_the_containers_own(
     let injected = json!({"name": "other", "image": "o:1", "env": [{"name": "IS_INJECTED", "value": "true"}], "volumeDevices": [device("vd-3")]});
     pod["spec"]["containers"].as_array_mut().unwrap().push(injected);
     pod["spec"]["volumes"] = json!([claim("vd-1"), claim("vd-2"), claim("vd-3")]);
-    for (policy, expected) in [(json!(null), json!([device("own")])),
-        (json!({"type": "enabled"}), json!([device("own"), device("vd-1"), device("vd-2")]))]
-    {
+    for (policy, expected) in [
+        (json!(null), json!([device("own")])),
+        (json!({"type": "enabled"}), json!([device("own"), device("vd-1"), device("vd-2")])),
+    ] {
         let reply = World::from_objects(&[set("s", spec(policy))]).mutate(&pod);
         assert_eq!(side(&reply, "containers")["volumeDevices"], expected);
         assert_eq!(reply.names("volumes"), ["vd-1", "vd-2", "vd-3", "own"]);
@@ -216,7 +219,9 @@ fn a_device_under_two_paths_is_shared_once_with_a_warning() {
     assert_eq!(side(&reply, "containers")["volumeDevices"], json!([{"name": "d", "devicePath": "/dev/one"}]));
     assert_eq!(
         reply.warnings,
-        [r#"container "side" of SidecarSet "s": block device "d" is not shared at "/dev/two": a container can have a device at one path only"#]
+        [
+            r#"container "side" of SidecarSet "s": block device "d" is not shared at "/dev/two": a container can have a device at one path only"#
+        ]
     );
 }
 
@@ -224,7 +229,8 @@ const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 #[test]
 fn the_token_is_shared_once_and_its_lack_is_a_warning() {
-    let mounts = json!([{"name": "data", "mountPath": "/data"}, {"name": "token", "mountPath": TOKEN, "readOnly": true}]);
+    let mounts =
+        json!([{"name": "data", "mountPath": "/data"}, {"name": "token", "mountPath": TOKEN, "readOnly": true}]);
     for (more, expected) in [
         (json!({"shareServiceAccountToken": true}), &[TOKEN][..]),
         (json!({"shareServiceAccountToken": true, "shareVolumePolicy": {"type": "enabled"}}), &["/data", TOKEN]),
@@ -237,7 +243,9 @@ fn the_token_is_shared_once_and_its_lack_is_a_warning() {
     let reply = world(json!({"shareServiceAccountToken": true})).mutate(&app(json!({})));
     assert_eq!(
         reply.warnings,
-        [r#"container "side" of SidecarSet "s": shareServiceAccountToken has nothing to share: no container of the pod mounts the token of its service account"#]
+        [
+            r#"container "side" of SidecarSet "s": shareServiceAccountToken has nothing to share: no container of the pod mounts the token of its service account"#
+        ]
     );
 }
 
@@ -266,7 +274,12 @@ fn a_second_pass_changes_nothing_and_the_twin_accepts_it() {
         let first = world.mutate(&pod);
         assert_eq!(first.reason, reasons::INJECTED, "{}", first.message);
         let second = world.mutate(&first.pod);
-        assert_eq!((second.decision, second.reason), (Decision::Allowed, reasons::ALREADY_INJECTED), "{:?}", second.warnings);
+        assert_eq!(
+            (second.decision, second.reason),
+            (Decision::Allowed, reasons::ALREADY_INJECTED),
+            "{:?}",
+            second.warnings
+        );
         let twin = world.validate(&first.pod);
         assert_eq!((twin.decision, twin.warnings), (Decision::Allowed, vec![]), "{}", twin.message);
     }

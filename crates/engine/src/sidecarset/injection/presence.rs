@@ -8,8 +8,8 @@ use crate::pod::view::Container;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
 use crate::sidecarset::injection::clash::shortened;
-use crate::sidecarset::injection::{Clash, Injection, List, Missing};
 use crate::sidecarset::injection::lacking::Repair;
+use crate::sidecarset::injection::{Clash, Injection, List, Missing};
 use crate::sidecarset::sameness::{Lacking, is_same_volume};
 
 /// How a pod stands to a set, as far as containers go.

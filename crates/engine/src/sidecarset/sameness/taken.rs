@@ -103,7 +103,8 @@ impl<'t> Expected<'t> {
                 "volumeMounts" => allowed.mount_path(name),
                 _ => false,
             };
-            let missing = list.elements.iter().filter(|(name, _)| !list.seen.contains(name.as_str()) && !may_lack(name));
+            let missing =
+                list.elements.iter().filter(|(name, _)| !list.seen.contains(name.as_str()) && !may_lack(name));
             let (names, add): (Vec<_>, Vec<_>) = missing.map(|(name, it)| (name.clone(), it.json.clone())).unzip();
             let replace: Vec<_> = list.differing.iter().map(|(at, json)| (*at, (*json).to_owned())).collect();
             let first = names.into_iter().next();

@@ -6,6 +6,8 @@
 mod allowed;
 mod compiles;
 mod conflicts;
+mod hot_upgrade;
+mod metadata;
 mod names;
 mod node;
 mod older;
@@ -151,6 +153,8 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     strategy::check(&spec, &mut errors);
     unserved::check(&spec, &mut errors);
     transfer::check(&spec, &mut errors);
+    hot_upgrade::check(&spec, &mut errors);
+    self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
     allowed::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
     conflicts::check(&metadata, &spec, &world.sets, &mut errors);

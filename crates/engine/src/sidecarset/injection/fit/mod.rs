@@ -13,16 +13,16 @@ pub use plan::{Plan, Source, Transfer};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use admission::Reason;
 use serde_json::Value;
 
+use self::plan::{list, text};
 use self::share::Shared;
 use self::sources::Sources;
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
-use crate::sidecarset::injection::{Clash, Injection, Missing};
-use crate::sidecarset::sameness::Taken;
+use crate::sidecarset::injection::Clash;
+use crate::sidecarset::sameness::{Taken, clean_path};
 
 /// Bytes that all sets together take from the containers of a pod and give to theirs. An API server stores no pod of that size:
 /// etcd's limit is 1.5 MiB. Without a limit a long list of the pod's would be copied into as many containers as sets have.
@@ -31,69 +31,11 @@ const MAX_TAKEN: usize = 3 * 1024 * 1024;
 /// Warnings about one pod: there may be as many as it has mounts.
 const TOLD: usize = 8;
 
-/// A set as it is injected into one pod.
-#[derive(Debug)]
-pub struct Fitted<'s> {
-    /// The set.
-    pub set: Cow<'s, CompiledSet>,
-    warnings: Vec<String>,
-    clash: Option<Clash>,
-}
-
-impl<'s> Fitted<'s> {
-    /// A set that takes nothing from the pod, or goes into none.
-    pub const fn as_is(set: &'s CompiledSet) -> Self {
-        Self { set: Cow::Borrowed(set), warnings: Vec::new(), clash: None }
-    }
-
-    /// Adds what the pod lacks of the set.
-    ///
-    /// # Errors
-    /// As [`Injection::add`], and when the set cannot be fitted to the pod.
-    pub fn add_to(&'s self, injection: &mut Injection<'_, 's>) -> Result<Reason, Clash> {
-        let missing = self.examine(injection)?;
-        Ok(injection.add_missing(&self.set, missing))
-    }
-
-    /// What the pod lacks of the set.
-    ///
-    /// # Errors
-    /// As [`Injection::examine`], and when the set cannot be fitted to the pod.
-    pub fn examine(&'s self, injection: &Injection<'_, 's>) -> Result<Missing<'s>, Clash> {
-        if let Some(clash) = &self.clash {
-            return Err(clash.clone());
-        }
-        let mut missing = injection.examine(&self.set)?;
-        if !missing.is_empty() {
-            missing.warnings.extend(self.warnings.iter().cloned());
-        }
-        Ok(missing)
-    }
-}
-
-/// Fits the sets that select a pod, which was read from `body`; those that do not go into it are passed on as they are.
-pub fn fit<'s>(pod: &PodView<'_>, body: &str, selecting: &[(&'s CompiledSet, bool)]) -> Vec<Fitted<'s>> {
-    if !selecting.iter().any(|(set, goes_in)| *goes_in && set.takes_from_pod()) {
-        return selecting.iter().map(|(set, _)| Fitted::as_is(set)).collect();
-    }
-    let sets: Vec<&CompiledSet> = selecting.iter().map(|(set, _)| *set).collect();
-    let mut fitting = Fitting {
-        pod,
-        sources: Sources::new(pod, body, &sets),
-        shared: [const { None }; 2],
-        left: MAX_TAKEN,
-        told: 0,
-    };
-    let fitted = |(set, goes_in): &(&'s CompiledSet, bool)| {
-        if *goes_in && set.takes_from_pod() { fitting.set(set) } else { Fitted::as_is(set) }
-    };
-    selecting.iter().map(fitted).collect()
-}
-
 /// More is taken than [`MAX_TAKEN`].
 struct TooMuch;
 
-struct Fitting<'p, 's> {
+/// Fits sets to one pod.
+pub struct Fitting<'p, 's> {
     pod: &'p PodView<'p>,
     sources: Sources<'p, 's>,
     // What there is to share, with sets that are no must and with those that are.
@@ -102,23 +44,32 @@ struct Fitting<'p, 's> {
     told: usize,
 }
 
-impl<'p> Fitting<'p, '_> {
-    fn set<'s>(&mut self, set: &'s CompiledSet) -> Fitted<'s> {
-        let mut fitted = set.clone();
+impl<'p, 's> Fitting<'p, 's> {
+    /// For a pod, which was read from `body`, and the sets that select it.
+    pub fn new(pod: &'p PodView<'p>, body: &'p str, selecting: &[&'s CompiledSet]) -> Self {
+        let takes = selecting.iter().any(|set| set.takes_from_pod());
+        let sources = Sources::new(pod, body, if takes { selecting } else { &[] });
+        Self { pod, sources, shared: [const { None }; 2], left: MAX_TAKEN, told: 0 }
+    }
+
+    /// The set as the pod gets it.
+    ///
+    /// # Errors
+    /// [`Clash`] when no pod can have so much.
+    pub fn fit<'f>(&mut self, set: Cow<'f, CompiledSet>) -> Result<Cow<'f, CompiledSet>, Clash> {
+        if !set.takes_from_pod() {
+            return Ok(set);
+        }
+        let mut fitted = set.clone().into_owned();
         let mut warnings = Vec::new();
         for pieces in [&mut fitted.init_containers, &mut fitted.containers] {
             for piece in pieces.before.iter_mut().chain(&mut pieces.after) {
                 let Some(plan) = piece.plan.take() else { continue };
-                match self.piece(set, &plan, piece, &mut warnings) {
-                    Ok(own) => *piece = own,
-                    Err(TooMuch) => {
-                        let clash = Some(Clash::illegal(set, "spec.containers", TOO_MUCH));
-                        return Fitted { set: Cow::Borrowed(set), warnings: Vec::new(), clash };
-                    }
-                }
+                *piece = self.piece(&set, &plan, piece, &mut warnings).map_err(|TooMuch| too_much(&set))?;
             }
         }
-        Fitted { set: Cow::Owned(fitted), warnings, clash: None }
+        fitted.notes.extend(warnings);
+        Ok(Cow::Owned(fitted))
     }
 
     fn piece(
@@ -128,7 +79,8 @@ impl<'p> Fitting<'p, '_> {
         piece: &Piece,
         warnings: &mut Vec<String>,
     ) -> Result<Piece, TooMuch> {
-        let mut container = Container::new(set, plan, &piece.name);
+        let mut object = piece.object();
+        let mut container = Container::new(set, plan, &object);
         self.transfer(&mut container)?;
         self.share(&mut container)?;
         for warning in container.warnings {
@@ -138,20 +90,13 @@ impl<'p> Fitting<'p, '_> {
             }
         }
         let taken = container.taken;
-        let mut object = plan.object.clone();
-        extend(&mut object, "env", taken.env.iter().chain(&plan.last));
-        extend(&mut object, "volumeMounts", taken.volume_mounts.iter());
-        extend(&mut object, "volumeDevices", taken.volume_devices.iter());
         let mut needs = piece.needs.clone();
         needs.has_devices |= !taken.volume_devices.is_empty();
-        Ok(Piece {
-            name: piece.name.clone(),
-            image: piece.image.clone(),
-            form: piece.form.with(&object, &taken),
-            needs,
-            json: Value::Object(object).to_string(),
-            plan: None,
-        })
+        insert(&mut object, "env", plan.last, &taken.env);
+        insert(&mut object, "volumeMounts", 0, &taken.volume_mounts);
+        insert(&mut object, "volumeDevices", 0, &taken.volume_devices);
+        let form = piece.form.with(&object, &taken);
+        Ok(Piece { needs, form, json: Value::Object(object).to_string(), plan: None, ..piece.clone() })
     }
 
     /// Takes note that so many bytes are taken.
@@ -161,12 +106,15 @@ impl<'p> Fitting<'p, '_> {
     }
 }
 
-const TOO_MUCH: &str = "what its containers take from those of the pod (transferEnv, shareVolumePolicy) exceeds 3 MiB, and no API \
-                        server stores a pod of that size; make the pod's environment or its lists of mounts smaller";
+fn too_much(set: &CompiledSet) -> Clash {
+    let text = "what its containers take from those of the pod (transferEnv, shareVolumePolicy) exceeds 3 MiB, and no API server \
+                stores a pod of that size; make the pod's environment or its lists of mounts smaller";
+    Clash::illegal(set, "spec.containers", text)
+}
 
-fn extend<'v>(object: &mut RawObject, field: &str, elements: impl Iterator<Item = &'v Value>) {
-    let mut elements = elements.peekable();
-    if elements.peek().is_none() {
+/// Puts elements in front of the last ones of a list.
+fn insert(object: &mut RawObject, field: &str, last: usize, elements: &[Value]) {
+    if elements.is_empty() {
         return;
     }
     let list = object.entry(field).or_insert(Value::Null);
@@ -174,7 +122,8 @@ fn extend<'v>(object: &mut RawObject, field: &str, elements: impl Iterator<Item 
         *list = Value::Array(Vec::new());
     }
     if let Value::Array(list) = list {
-        list.extend(elements.cloned());
+        let at = list.len().saturating_sub(last);
+        list.splice(at..at, elements.iter().cloned());
     }
 }
 
@@ -182,7 +131,7 @@ fn extend<'v>(object: &mut RawObject, field: &str, elements: impl Iterator<Item 
 struct Container<'c> {
     set: &'c CompiledSet,
     plan: &'c Plan,
-    name: &'c str,
+    object: &'c RawObject,
     taken: Taken,
     // By name, the container's own and those that were taken.
     variables: BTreeMap<String, Value>,
@@ -192,12 +141,12 @@ struct Container<'c> {
 }
 
 impl<'c> Container<'c> {
-    fn new(set: &'c CompiledSet, plan: &'c Plan, name: &'c str) -> Self {
-        let own = plan.own_variables().map(|variable| (plan::text(variable, "name").to_owned(), variable.clone()));
+    fn new(set: &'c CompiledSet, plan: &'c Plan, object: &'c RawObject) -> Self {
+        let own = list(object.get("env")).map(|variable| (text(variable, "name").to_owned(), variable.clone()));
         Self {
             set,
             plan,
-            name,
+            object,
             taken: Taken::default(),
             variables: own.collect(),
             decided: BTreeSet::new(),
@@ -213,9 +162,32 @@ impl<'c> Container<'c> {
         }
     }
 
-    fn warn(&mut self, text: &str) {
+    fn warn(&mut self, message: &str) {
         if self.warnings.len() < TOLD {
-            self.warnings.push(format!("container {:?} of SidecarSet {:?}: {text}", self.name, self.set.name));
+            let name = self.object.get("name").and_then(Value::as_str).unwrap_or_default();
+            self.warnings.push(format!("container {name:?} of SidecarSet {:?}: {message}", self.set.name));
         }
     }
+
+    /// Where the container has mounts and devices of its own.
+    fn own_paths(&self) -> BTreeSet<String> {
+        let mounts = list(self.object.get("volumeMounts")).map(|mount| text(mount, "mountPath"));
+        let devices = list(self.object.get("volumeDevices")).map(|device| text(device, "devicePath"));
+        mounts.chain(devices).map(|path| same_path(path).to_owned()).collect()
+    }
+
+    /// Names of the volumes in one of the container's lists.
+    fn own_names(&self, field: &str) -> BTreeSet<String> {
+        list(self.object.get(field)).map(|item| text(item, "name").to_owned()).collect()
+    }
+
+    fn is_privileged(&self) -> bool {
+        let context = self.object.get("securityContext");
+        context.and_then(|context| context.get("privileged")).is_some_and(|it| *it == true)
+    }
+}
+
+/// The spelling of a path by which two are one: a slash at its end makes no difference.
+fn same_path(path: &str) -> &str {
+    clean_path(path).unwrap_or(path)
 }

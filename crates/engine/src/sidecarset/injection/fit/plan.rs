@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::sidecarset::api::{RawObject, SidecarContainer};
-use crate::sidecarset::sameness::clean_path;
+use crate::sidecarset::api::SidecarContainer;
 use crate::sidecarset::vocabulary::SHARE_ENABLED;
 
 /// What a container takes from the pod around it.
@@ -19,10 +18,8 @@ pub struct Plan {
     pub shares_devices: bool,
     /// `shareServiceAccountToken`
     pub shares_token: bool,
-    /// The container without what it takes from the pod.
-    pub(super) object: RawObject,
-    /// Variables that follow those of other containers.
-    pub(super) last: Vec<Value>,
+    /// How many variables of the container follow those that it takes.
+    pub last: usize,
 }
 
 /// One entry of `transferEnv`.
@@ -46,43 +43,19 @@ pub enum Source {
 }
 
 impl Plan {
-    /// That of a container, which goes into the pod as `object` with `last` behind its variables; `None` where nothing of it
-    /// depends on the pod.
-    pub fn of(container: &SidecarContainer, object: &RawObject, last: &[Value]) -> Option<Self> {
-        let shares = |policy: &str| container.0.get(policy).and_then(|it| it.get("type")).is_some_and(|it| it == SHARE_ENABLED);
-        let transfers: Vec<Transfer> = list(container.0.get("transferEnv")).filter_map(Transfer::read).collect();
+    /// That of a container, whose last variables follow those that it takes; `None` where nothing of it depends on the pod.
+    pub fn of(container: &SidecarContainer, last: usize) -> Option<Self> {
+        let shares =
+            |policy: &str| container.0.get(policy).and_then(|it| it.get("type")).is_some_and(|it| it == SHARE_ENABLED);
         let plan = Self {
             shares_mounts: shares("shareVolumePolicy"),
             shares_devices: shares("shareVolumeDevicePolicy"),
             shares_token: container.0.get("shareServiceAccountToken").is_some_and(|it| *it == true),
-            transfers,
-            object: RawObject::new(),
-            last: last.to_vec(),
+            transfers: list(container.0.get("transferEnv")).filter_map(Transfer::read).collect(),
+            last,
         };
         let takes = !plan.transfers.is_empty() || plan.shares_mounts || plan.shares_devices || plan.shares_token;
-        takes.then(|| Self { object: object.clone(), ..plan })
-    }
-
-    /// Names of the variables that the container has itself.
-    pub(super) fn own_variables(&self) -> impl Iterator<Item = &Value> {
-        list(self.object.get("env")).chain(&self.last)
-    }
-
-    /// Where the container has mounts and devices of its own.
-    pub(super) fn own_paths(&self) -> BTreeSet<String> {
-        let mounts = list(self.object.get("volumeMounts")).map(|mount| text(mount, "mountPath"));
-        let devices = list(self.object.get("volumeDevices")).map(|device| text(device, "devicePath"));
-        mounts.chain(devices).map(|path| same_path(path).to_owned()).collect()
-    }
-
-    /// Names of the volumes in one of the container's lists.
-    pub(super) fn own_names(&self, field: &str) -> BTreeSet<String> {
-        list(self.object.get(field)).map(|item| text(item, "name").to_owned()).collect()
-    }
-
-    pub(super) fn is_privileged(&self) -> bool {
-        let context = self.object.get("securityContext");
-        context.and_then(|context| context.get("privileged")).is_some_and(|it| *it == true)
+        takes.then_some(plan)
     }
 }
 
@@ -94,8 +67,7 @@ impl Transfer {
             None => Source::Name(text(entry, "sourceContainerName").to_owned()),
         };
         let listed = list(entry.get("envNames")).filter_map(Value::as_str);
-        let names: BTreeSet<&str> =
-            listed.chain([text(entry, "envName")]).filter(|name| !name.is_empty()).collect();
+        let names: BTreeSet<&str> = listed.chain([text(entry, "envName")]).filter(|name| !name.is_empty()).collect();
         Some(Self { source, names: names.into_iter().map(str::to_owned).collect() })
     }
 }
@@ -110,11 +82,6 @@ impl Source {
             _ => None,
         }
     }
-}
-
-/// The spelling of a path by which two are one: a slash at its end makes no difference.
-pub(super) fn same_path(path: &str) -> &str {
-    clean_path(path).unwrap_or(path)
 }
 
 pub(super) fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {

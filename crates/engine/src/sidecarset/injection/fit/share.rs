@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::plan::{same_path, text};
+use super::plan::text;
 use super::sources::Own;
-use super::{Container, Fitting, TooMuch};
+use super::{Container, Fitting, TooMuch, same_path};
 
 /// Where containers have the token of the pod's service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -76,9 +76,9 @@ impl Fitting<'_, '_> {
 
     fn share_from(&mut self, shared: &Shared, container: &mut Container<'_>) -> Result<(), TooMuch> {
         let plan = container.plan;
-        let mut paths = plan.own_paths();
-        let mut mounted = plan.own_names("volumeMounts");
-        let mut devices = plan.own_names("volumeDevices");
+        let mut paths = container.own_paths();
+        let mut mounted = container.own_names("volumeMounts");
+        let mut devices = container.own_names("volumeDevices");
         let token = shared.by_path.get(TOKEN_PATH).and_then(|at| shared.mounts.get(*at));
         let mounts = shared.mounts.iter().filter(|_| plan.shares_mounts);
         for mount in mounts.chain(token.filter(|_| plan.shares_token)) {
@@ -92,7 +92,7 @@ impl Fitting<'_, '_> {
             let mut element = mount.element.clone();
             if let Value::Object(fields) = &mut element
                 && fields.get("mountPropagation").is_some_and(|it| it == "Bidirectional")
-                && !plan.is_privileged()
+                && !container.is_privileged()
             {
                 // Only privileged containers may have that. What the node mounts there is seen all the same.
                 fields.insert("mountPropagation".to_owned(), "HostToContainer".into());
@@ -125,7 +125,8 @@ impl Fitting<'_, '_> {
     /// resolves them.
     fn variables_of_path(&mut self, container: &mut Container<'_>, mount: &Place) -> Result<(), TooMuch> {
         let expression = text(&mount.element, "subPathExpr");
-        let mut open: Vec<(String, bool)> = references(expression).into_iter().rev().map(|name| (name, false)).collect();
+        let mut open: Vec<(String, bool)> =
+            references(expression).into_iter().rev().map(|name| (name, false)).collect();
         while let Some((name, are_others_there)) = open.pop() {
             if !are_others_there && !container.decided.insert((mount.of, name.clone())) {
                 continue;

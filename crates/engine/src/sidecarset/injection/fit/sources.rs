@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 
 use crate::pod::limits::at_most_or_none;
 use crate::pod::view::{Container, Named, PodView};
+use crate::sidecarset::canonical::is_empty;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::List;
-use crate::sidecarset::canonical::is_empty;
 use crate::sidecarset::mark;
 
 /// Variables, mounts or devices of one container: the shortest takes 10 bytes in what the API server stores of a pod.
@@ -60,9 +60,18 @@ impl<'p, 's> Sources<'p, 's> {
         let lists = [List::InitContainers, List::Containers];
         let of_set = |set: &'s CompiledSet| {
             let of_list = move |list: List| set.pieces_of(list).iter().map(move |piece| (list, piece));
-            lists.into_iter().flat_map(of_list).map(move |(list, piece)| ((list.field(), piece.name.as_str()), (set, piece)))
+            lists
+                .into_iter()
+                .flat_map(of_list)
+                .map(move |(list, piece)| ((list.field(), piece.name.as_str()), (set, piece)))
         };
-        Self { pod, body, pieces: selecting.iter().copied().flat_map(of_set).collect(), own: OnceCell::new(), by_name: OnceCell::new() }
+        Self {
+            pod,
+            body,
+            pieces: selecting.iter().copied().flat_map(of_set).collect(),
+            own: OnceCell::new(),
+            by_name: OnceCell::new(),
+        }
     }
 
     /// The pod's own containers, then its own native sidecars. For a must those too that are only said to be a set's or
@@ -89,10 +98,13 @@ impl<'p, 's> Sources<'p, 's> {
     /// The pod's own container of that name.
     pub(super) fn named(&self, is_must: bool, name: &str) -> Option<&Own<'p>> {
         let all = self.all();
-        let at = *self.by_name.get_or_init(|| {
-            let named = all.iter().enumerate().rev();
-            named.map(|(position, own)| (own.name, position)).collect()
-        }).get(name)?;
+        let at = *self
+            .by_name
+            .get_or_init(|| {
+                let named = all.iter().enumerate().rev();
+                named.map(|(position, own)| (own.name, position)).collect()
+            })
+            .get(name)?;
         all.get(at).filter(|own| is_must || !own.is_said_to_be_injected)
     }
 

@@ -5,15 +5,30 @@
 
 use super::plan::Source;
 use super::{Container, Fitting, TooMuch};
+use crate::pod::view::PodView;
+use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::metadata::PatchPolicy;
+
+/// The annotation as the pod has it with what the set gives.
+fn annotation<'a>(pod: &'a PodView<'_>, set: &'a CompiledSet, key: &str) -> Option<&'a str> {
+    let own = pod.metadata.annotation(key);
+    let given = set.metadata.iter().find(|piece| piece.key == *key);
+    match given.map(|piece| (&piece.policy, piece.value.as_str())) {
+        Some((PatchPolicy::Overwrite, value)) => Some(value),
+        Some((PatchPolicy::Retain, value)) => own.or(Some(value)),
+        _ => own,
+    }
+}
 
 impl Fitting<'_, '_> {
     pub(super) fn transfer(&mut self, container: &mut Container<'_>) -> Result<(), TooMuch> {
         let plan = container.plan;
         for transfer in &plan.transfers {
+            let pod = self.pod;
             let name = match &transfer.source {
                 Source::Name(name) => Some(name.as_str()),
-                Source::Label(key) => self.pod.metadata.labels.get(key),
-                Source::Annotation(key) => self.pod.metadata.annotation(key),
+                Source::Label(key) => pod.metadata.labels.get(key),
+                Source::Annotation(key) => annotation(pod, container.set, key),
             };
             let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
             for variable in &transfer.names {

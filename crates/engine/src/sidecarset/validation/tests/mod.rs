@@ -4,10 +4,12 @@ mod conflicts;
 mod containers;
 mod data;
 mod golden;
+mod metadata;
 mod older;
 mod properties;
 mod rare;
 mod spec;
+mod transfer;
 mod update;
 
 use std::sync::Arc;
