@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use crate::crd::schema::{atomic_list, object, open, requiring, text, word};
+use crate::crd::schema::{atomic_list, flag, object, open, requiring, text, word};
 use engine::sidecarset::vocabulary as words;
 
 /// A container or init container. `side` says where it goes by default.
@@ -28,7 +28,15 @@ pub fn container(description: &str, side: &str) -> JSONSchemaProps {
                 ),
                 ("upgradeStrategy", upgrade_strategy()),
                 ("shareVolumePolicy", share_policy("volume mounts")),
-                ("shareVolumeDevicePolicy", share_policy("volume devices")),
+                ("shareVolumeDevicePolicy", share_policy("block devices")),
+                (
+                    "shareServiceAccountToken",
+                    flag(
+                        "Whether the container gets the mount of the service account's token that the pod's own containers have. \
+                         The API server mounts it into every container unless automountServiceAccountToken is false; this makes \
+                         it explicit. Default: false.",
+                    ),
+                ),
                 ("transferEnv", transfer_env()),
                 ("resourcesPolicy", resources_policy()),
             ],
@@ -54,7 +62,10 @@ fn upgrade_strategy() -> JSONSchemaProps {
 
 fn share_policy(what: &str) -> JSONSchemaProps {
     object(
-        &format!("Whether the container also gets the {what} of the pod's own containers."),
+        &format!(
+            "Whether the container also gets the {what} of the pod's own containers and native sidecars. Its own win over those \
+             at the same path, and of two containers of the pod the first."
+        ),
         [("type", word(&words::SHARE_TYPES, "disabled (default) or enabled."))],
     )
 }
@@ -68,7 +79,8 @@ fn transfer_env() -> JSONSchemaProps {
         ],
     );
     let entry = object(
-        "Environment variables to copy from one container of the pod.",
+        "Environment variables to copy from one container of the pod: one of sourceContainerName and sourceContainerNameFrom, and \
+         envName or envNames or both.",
         [
             ("sourceContainerName", text("Name of the container to copy from.")),
             (
@@ -79,7 +91,11 @@ fn transfer_env() -> JSONSchemaProps {
             ("envNames", atomic_list(text("Name of a variable to copy."), "Names of variables to copy.")),
         ],
     );
-    atomic_list(entry, "Environment variables to copy from the pod's own containers.")
+    atomic_list(
+        entry,
+        "Environment variables to copy from the pod's own containers, with their value or source as it is there. A variable of the \
+         container itself wins. What the pod does not have is passed over.",
+    )
 }
 
 fn resources_policy() -> JSONSchemaProps {

@@ -6,6 +6,8 @@
 mod allowed;
 mod compiles;
 mod conflicts;
+mod hot_upgrade;
+mod metadata;
 mod names;
 mod node;
 mod older;
@@ -16,6 +18,7 @@ mod strategy;
 pub mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod unserved;
 
 use std::collections::HashMap;
@@ -148,6 +151,9 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
     unserved::check(&spec, &mut errors);
+    transfer::check(&spec, &mut errors);
+    hot_upgrade::check(&spec, &mut errors);
+    self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
     allowed::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
     conflicts::check(&metadata, &spec, &world.sets, &mut errors);
@@ -171,6 +177,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
+    transfer::warn(&spec, warnings);
     if let Some(minor) = world.minor_version {
         older::warn(&spec, minor, warnings);
     }
