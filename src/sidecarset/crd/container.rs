@@ -52,10 +52,16 @@ fn upgrade_strategy() -> JSONSchemaProps {
                 "upgradeType",
                 word(
                     &words::UPGRADE_TYPES,
-                    "ColdUpgrade (default) restarts the container in place; HotUpgrade hands over to a second container.",
+                    "ColdUpgrade (default) restarts the container in place. HotUpgrade puts it into the pod twice, as <name>-1 \
+                     and <name>-2: one works, the other waits with hotUpgradeEmptyImage until a new version is started in it.",
                 ),
             ),
-            ("hotUpgradeEmptyImage", text("HotUpgrade: image of the container that waits for its turn.")),
+            (
+                "hotUpgradeEmptyImage",
+                text(
+                    "Image of the container that waits; required with HotUpgrade, and another than the container's own.",
+                ),
+            ),
         ],
     )
 }

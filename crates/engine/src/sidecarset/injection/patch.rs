@@ -71,20 +71,18 @@ impl Injection<'_, '_> {
     }
 
     /// Annotations with another value than the pod has, as JSON.
-    fn new_annotations(&self) -> BTreeMap<&str, String> {
-        let metadata = &self.pod.metadata;
-        let changed = self.annotations.changed(metadata).into_iter();
-        let mut all: BTreeMap<&str, String> = changed.map(|new| (new.key, quoted(&new.value))).collect();
-        if !self.new_entries.is_empty() {
-            all.insert(INJECTED_ANNOTATION, quoted(&self.record()));
-        }
-        if let Some(container) = self.default_container() {
-            all.insert(DEFAULT_CONTAINER_ANNOTATION, quoted(container));
-        }
-        if let Some(volumes) = self.safe_to_evict() {
-            all.insert(SAFE_TO_EVICT_ANNOTATION, quoted(&volumes));
-        }
-        all
+    fn new_annotations(&self) -> Vec<(&str, String)> {
+        let record = (!self.new_entries.is_empty()).then(|| self.record());
+        let default_container = self.default_container().map(str::to_owned);
+        let volumes = self.safe_to_evict();
+        let changed = self.annotations.changed(&self.pod.metadata).into_iter();
+        // Instead of what a set gives, as that is in it.
+        let changed = changed.filter(|new| volumes.is_none() || new.key != SAFE_TO_EVICT_ANNOTATION);
+        let mut all: Vec<(&str, String)> = changed.map(|new| (new.key, new.value)).collect();
+        all.extend(volumes.map(|volumes| (SAFE_TO_EVICT_ANNOTATION, volumes)));
+        let own = [(INJECTED_ANNOTATION, record), (DEFAULT_CONTAINER_ANNOTATION, default_container)];
+        let own = own.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        own.chain(all).map(|(key, value)| (key, quoted(&value))).collect()
     }
 
     /// The volumes with which the cluster's autoscaler may evict the pod, those of sets among them. Only where the pod names

@@ -8,7 +8,6 @@ use admission::format::names::qualified_name;
 use serde_json::Value;
 
 use super::node::Node;
-use crate::API_DOMAIN;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::SidecarSetSpec;
 use crate::sidecarset::vocabulary::{MERGE_PATCH_JSON, OVERWRITE, RETAIN};
@@ -55,7 +54,7 @@ fn check_key(key: &str, path: &Path, errors: &mut ErrorList) {
     errors.extend(wrong.into_iter().map(|message| Error::invalid(path, key, message)));
     // Outrider keeps its record of the sets there, and reads what pods opt out of.
     let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-    let is_own = domain.strip_suffix(API_DOMAIN).is_some_and(|below| below.is_empty() || below.ends_with('.'));
+    let is_own = domain.strip_suffix(api_domain!()).is_some_and(|below| below.is_empty() || below.ends_with('.'));
     if is_own {
         errors.push(Error::forbidden(path, "annotations of this domain are Outrider's own"));
     }

@@ -1,7 +1,5 @@
 //! `patchPodMetadata`, the list of what is allowed, and `upgradeStrategy`.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{assert_container_errors, assert_errors, container, judged, named_set, set, world};
