@@ -21,8 +21,8 @@ pub const NAMESPACE: &str = "shop";
 
 /// Where pods are decided on.
 pub struct World {
-    snapshot: Snapshot,
-    registry: Registry<Snapshot>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) registry: Registry<Snapshot>,
 }
 
 impl World {
@@ -48,7 +48,7 @@ impl World {
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
             ..Snapshot::default()
         };
-        Self { snapshot, registry: crate::pod::register(Registry::default()) }
+        Self { snapshot, registry: crate::pod::register(Registry::default(), Vec::new()) }
     }
 
     /// The same with a cluster, in which namespaces may appear.

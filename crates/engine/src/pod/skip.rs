@@ -11,9 +11,6 @@ pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// Why the request is answered without looking at the sets, if it is.
 pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<Reason> {
-    if request.is_sub_resource() {
-        return Some(Reason::SUB_RESOURCE);
-    }
     if request.operation != Operation::Create {
         return Some(reasons::NOT_CREATE);
     }
