@@ -11,18 +11,12 @@ use engine::offline::model::{self, Reading};
 use engine::sidecarset::api::API_VERSION;
 use engine::snapshot::{Exclusion, Snapshot};
 
+use crate::kind::Kind;
+use crate::kinds::workshop;
 use crate::manifest::{self, Fingerprint, Manifest};
-use crate::workshop::KINDS;
 
 /// Every `apiVersion` and `kind` of the workshop, with a space in between.
-static WORKSHOP_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let mut types = Vec::new();
-    for spec in KINDS.iter().map(|kind| kind.definition().spec) {
-        let versions = spec.versions.iter().filter(|version| version.served);
-        types.extend(versions.map(|version| format!("{}/{} {}", spec.group, version.name, spec.names.kind)));
-    }
-    types
-});
+static WORKSHOP_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| workshop().flat_map(Kind::types).collect());
 
 /// A read model from files.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use admission::Registry;
 use clap::Args;
 
 use super::streams::Outcome;
+use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
-use crate::workshop::Kinds;
 use engine::snapshot::Exclusion;
 use engine::snapshot::Snapshot;
 

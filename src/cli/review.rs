@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::offline::{World, WorldArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use engine::offline::admit::{Reply, find};
+use engine::pod::PODS;
 use engine::snapshot::Snapshot;
 use engine::yaml;
 
@@ -88,7 +89,7 @@ fn answer(args: &ReviewArgs, world: &World, stdin: &mut dyn Read) -> Result<(Str
         None => default_entry(&world.registry, &name, &body)?,
     };
     // Any other kind can be judged without a set.
-    if let (Some(no_set), "Pod") = (&world.no_set, entry.rule.kind) {
+    if let Some(no_set) = world.no_set.as_ref().filter(|_| entry.rule.resources == PODS) {
         return Err(no_set.clone());
     }
     match entry.endpoint.answer(&body, &world.snapshot) {

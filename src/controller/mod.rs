@@ -10,6 +10,7 @@ pub mod owner;
 pub mod queue;
 mod retired;
 pub mod schedule;
+pub mod scope;
 pub mod status;
 mod store;
 pub mod term;
@@ -21,20 +22,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 pub use self::retired::is_retired;
 pub use self::store::{Key, Store};
 use crate::controller::queue::{Queue, add_all};
+use crate::controller::scope::Scoped;
 use crate::controller::term::Term;
 use crate::controller::tuning::Tuning;
 use crate::metrics::Metrics;
 use crate::names::APP;
+use crate::watch::coverage::Coverage;
+use crate::watch::read_model::World;
 
 /// One object is reconciled at most once in this time: a burst of events is one run.
 const PACE: Duration = Duration::from_millis(100);
@@ -56,22 +60,20 @@ pub struct Context {
     pub tuning: Tuning,
     /// How long the controller works.
     pub term: Term,
+    /// What decisions are taken from, and what changes in it.
+    pub world: World,
+    /// Which pods the API server is known to ask about.
+    pub coverage: Receiver<Coverage>,
 }
 
 /// What can be watched.
 pub trait Watchable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+    Resource<DynamicType = (), Scope: Scoped> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
 {
 }
 
 impl<K> Watchable for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + DeserializeOwned
-        + Clone
-        + Debug
-        + Send
-        + Sync
-        + 'static
+    K: Resource<DynamicType = (), Scope: Scoped> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
 {
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use tokio::time::{sleep, timeout};
+
+use super::scope::{Scoped, within};
 
 /// Objects of a kind that are reconciled at one time, unless something else is asked for.
 const WORKERS: usize = 3;
@@ -45,13 +46,13 @@ impl Tuning {
         self.workers.keys().map(String::as_str).filter(|name| !known.iter().any(|known| known == name)).collect()
     }
 
-    /// Where objects with a namespace are watched.
+    /// Where objects of the kind are watched; those without a namespace are watched all.
     pub fn api<K>(&self, client: Client) -> Api<K>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Resource<DynamicType = (), Scope: Scoped>,
     {
         match &self.namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
+            Some(namespace) => within(client, namespace),
             None => Api::all(client),
         }
     }

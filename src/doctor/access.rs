@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use crate::doctor::replica::{ReplicaContainer, ReplicaPod, flag};
 use crate::doctor::report::{Check, Finding, Severity};
+use crate::kinds::Kinds;
 use crate::manager::lease;
 use crate::manifests::rbac::Rbac;
-use crate::workshop::Kinds;
 
 /// Something to do with a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -1,6 +1,7 @@
 //! Watching the API server, and the read model that the watches keep: what decisions are taken from.
 
 pub mod contact;
+pub mod coverage;
 pub mod deployment;
 mod failing;
 pub mod follow;

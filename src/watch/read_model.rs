@@ -23,7 +23,7 @@ use crate::watch::follow::{Follower, Step, events};
 use crate::watch::guarded::Guarded;
 use crate::watch::slim::Slim;
 use crate::watch::version::minor_versions;
-use engine::sidecarset::api::SidecarSet;
+use engine::sidecarset::api::{PLURAL, SidecarSet};
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::Feed;
 use engine::snapshot::collection::Effect;
@@ -131,6 +131,11 @@ impl World {
             changes: broadcast::channel(CHANGES).0,
             generation: watch::Sender::new(0),
         }
+    }
+
+    /// Every watch, by the plural of what it watches.
+    pub const fn models(&self) -> [(&'static str, &Model); 2] {
+        [(PLURAL, &self.sidecarsets), ("namespaces", &self.namespaces)]
     }
 
     /// Every change from now on.

@@ -97,7 +97,7 @@ fn pages_of_the_workshop_show_the_samples() {
         );
     }
     let page = page("workshop.md");
-    for kind in outrider::workshop::KINDS {
+    for kind in outrider::kinds::workshop() {
         assert!(
             page.to_lowercase().contains(&format!("| `{}` |", kind.name)),
             "docs/workshop.md does not list {}",

@@ -28,6 +28,8 @@ mod room;
 mod scaled_to_zero;
 mod scrapers;
 mod sets;
+mod toy_kind;
+mod toy_kinds;
 mod toy_webhook;
 mod verify;
 mod version_skew;

@@ -11,12 +11,12 @@ use engine::reasons;
 use engine::snapshot::Exclusion;
 use http::Request;
 use http_body_util::{BodyExt, Full};
+use outrider::kinds::Kinds;
 use outrider::metrics::{Freshness, Metrics};
 use outrider::readiness::Readiness;
 use outrider::registry::registry;
 use outrider::server::{Limits, Webhooks};
 use outrider::standalone::{self, Validate};
-use outrider::workshop::Kinds;
 
 use crate::golden;
 use crate::run::outrider;
@@ -107,7 +107,8 @@ fn the_readme_names_a_sample_that_its_sets_inject() {
 
 /// Reasons of parts that later builds bring, and of what validation keeps from happening here: two sets that bring the same
 /// container to one pod, and sets that break the pods they are added to. A sample that is too large would be megabytes.
-const WITHOUT_SAMPLE: [Reason; 8] = [
+const WITHOUT_SAMPLE: [Reason; 9] = [
+    Reason::SUB_RESOURCE,
     reasons::CANARY_SHADOWED,
     reasons::PARTIAL_HELD_BACK,
     reasons::JOB_SKIPPED,

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::snapshot::Exclusion;
+use outrider::kinds::Kinds;
 use outrider::registry::registry;
 use outrider::standalone::{Loaded, Standalone, Validate, load};
-use outrider::workshop::Kinds;
 
 fn set(name: &str, label: &str) -> String {
     format!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use admission::conversion::{Conversion, Hub, Spoke};
 use admission::patch::PatchBuilder;
-use admission::registry::{MatchPolicy, Registry, Rule, Scope};
+use admission::registry::{MatchPolicy, Registry, Resource, Rule};
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -84,16 +84,8 @@ impl Mutating<World> for Decoding {
 }
 
 fn rule(kind: &'static str) -> Rule {
-    Rule {
-        group: "toy.example",
-        version: "v1",
-        kind,
-        resource: kind,
-        scope: Scope::Namespaced,
-        operations: &[],
-        match_policy: MatchPolicy::Exact,
-        name: kind,
-    }
+    let resource = |kind| Resource { group: "toy.example", version: "v1", resource: "*", kind };
+    Rule { match_policy: MatchPolicy::Exact, ..Rule::new(kind, vec![resource(kind), resource("Toy")].leak(), &[]) }
 }
 
 /// The path of a toy.

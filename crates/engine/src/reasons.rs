@@ -30,7 +30,7 @@ reasons! {
     NAMESPACE_EXCLUDED = Reason::new("NamespaceExcluded") => "The namespace is excluded from injection.",
     NAMESPACE_UNKNOWN = Reason::new("NamespaceUnknown") => "The labels of the namespace are not known yet.",
     NOT_CREATE = Reason::new("NotCreate") => "Pods are changed only when they are created.",
-    SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource.",
+    SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource, which the endpoint leaves alone.",
     TERMINATING = Reason::TERMINATING => "The object is being deleted.",
     MIRROR_POD = Reason::new("MirrorPod") => "The kubelet owns the pod; its API object mirrors a static pod.",
     WRONG_PLATFORM = Reason::new("WrongPlatform") => "The pod runs on another operating system than the set's containers.",
@@ -46,6 +46,7 @@ reasons! {
     RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",
     INVALID = Reason::INVALID => "The object breaks a validation rule.",
     UNDECODABLE = Reason::UNDECODABLE => "The object could not be decoded.",
+    NOT_SERVED = Reason::NOT_SERVED => "The path of the webhook serves other kinds of objects.",
     TOO_LARGE = Reason::TOO_LARGE => "The object is larger than what is read of one.",
 }
 

@@ -23,8 +23,8 @@ pub const NAMESPACE: &str = "shop";
 
 /// Where pods are decided on.
 pub struct World {
-    snapshot: Snapshot,
-    registry: Registry<Snapshot>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) registry: Registry<Snapshot>,
 }
 
 impl World {
@@ -55,7 +55,7 @@ impl World {
             configuration: configuration.view(),
             ..Snapshot::default()
         };
-        Self { snapshot, registry: crate::pod::register(Registry::default()) }
+        Self { snapshot, registry: crate::pod::register(Registry::default(), Vec::new()) }
     }
 
     /// The same with a cluster, in which namespaces may appear.

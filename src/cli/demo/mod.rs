@@ -22,12 +22,13 @@ use self::story::Story;
 use super::serve::{Process, ServeError, feed};
 use super::streams::Outcome;
 use crate::certs::local::{self, Local};
+use crate::kinds::Kinds;
 use crate::logging;
 use crate::registry::registry;
 use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, ProbePaths, Server, ServerError};
 use crate::standalone::{Standalone, Validate};
-use crate::workshop::Kinds;
 use engine::offline::admit::{self, Reply, ReplyError};
+use engine::pod::PODS;
 use engine::snapshot::Exclusion;
 use engine::yaml;
 
@@ -159,7 +160,8 @@ impl Demo {
         let registry = registry(&Kinds::default());
         let entry = admit::find(&registry, Phase::Mutating, "", "v1", "Pod")
             .ok_or(DemoError::Missing("the webhook of pods"))?;
-        let body = admit::review(&entry.rule, NAMESPACE, &pod);
+        let pods = PODS.first().copied().ok_or(DemoError::Missing("the resource of pods"))?;
+        let body = admit::review(pods, NAMESPACE, &pod);
         let folder = Folder::create()?;
         Ok(Self {
             sets: folder.write("sidecarsets.yaml", SETS)?,

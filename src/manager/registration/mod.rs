@@ -5,7 +5,6 @@ mod definitions;
 pub(super) mod trust;
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,9 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::{Api, Client, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -23,15 +20,19 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::changes::Changes;
 pub(super) use self::trust::Trusted;
+pub use super::configuration::{Configuration, OnDemand};
 use crate::answers::said;
 use crate::certs::anchor::Anchor;
 use crate::certs::ca_bundle::merge::Bundle;
 use crate::certs::ca_bundle::object::{Place, RETIRING};
 use crate::controller::term::Term;
+use crate::kinds::Kinds;
 use crate::logging::trouble::Trouble;
-use crate::manager::{break_glass, conversion};
+use crate::manager::{break_glass, conversion, on_demand};
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, Settings, Target};
 use crate::names::{MUTATING, VALIDATING};
+use crate::watch::read_model::World;
+use engine::demand::Demand;
 use engine::snapshot::Exclusion;
 
 /// Owner of the fields that are applied, in managedFields.
@@ -64,40 +65,9 @@ pub enum Error {
     /// No answer in time.
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
-}
-
-/// A webhook configuration: two types with one shape.
-pub trait Configuration:
-    Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
-    + Clone
-    + Debug
-    + Serialize
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
-{
-    /// Name of ours.
-    const NAME: &'static str;
-
-    /// Name and address of each entry.
-    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)>;
-}
-
-impl Configuration for MutatingWebhookConfiguration {
-    const NAME: &'static str = MUTATING;
-
-    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)> {
-        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
-    }
-}
-
-impl Configuration for ValidatingWebhookConfiguration {
-    const NAME: &'static str = VALIDATING;
-
-    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)> {
-        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
-    }
+    /// An entry cannot be written as JSON: a defect.
+    #[error("an entry cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// The host in a URL, without the brackets of an IPv6 address.
@@ -121,6 +91,10 @@ pub struct SelfRegistration {
     pub exclusion: Exclusion,
     /// How long an authority that was replaced stays trusted.
     pub overlap: SignedDuration,
+    /// What accepted objects need on-demand entries for.
+    pub kinds: Kinds,
+    /// The accepted objects.
+    pub world: World,
 }
 
 impl SelfRegistration {
@@ -174,7 +148,9 @@ impl SelfRegistration {
         let definitions = self.definitions();
         let mut changes = Changes::of(client, &definitions);
         let (mut missing, mut trouble) = (BTreeSet::new(), Trouble::default());
+        let mut publications = self.world.publications();
         loop {
+            let demands = on_demand::demands(&self.kinds, &self.world);
             let wanted = bundle.borrow_and_update().clone();
             let mut pause = CHECK;
             let wanted = wanted.map(|pem| Anchor::read_all(pem.as_bytes())).filter(|wanted| !wanted.is_empty());
@@ -182,7 +158,7 @@ impl SelfRegistration {
                 let trusted = Trusted { wanted, overlap: self.overlap };
                 let brought = Box::pin(async {
                     tell(&mut missing, definitions::missing(client, &definitions).await?);
-                    self.apply(client, &trusted, &missing, &mut changes).await
+                    self.apply(client, &trusted, &missing, &demands, &mut changes).await
                 });
                 if let Err(error) = by(Instant::now() + REQUEST_TIMEOUT, brought).await {
                     if trouble.is_news(&error) {
@@ -197,6 +173,7 @@ impl SelfRegistration {
                 () = sleep(pause) => changes.quiet(),
                 Ok(()) = bundle.changed() => {}
                 () = changes.next(CHECK) => {}
+                () = on_demand::others(&mut publications, &self.kinds, &self.world, &demands) => {}
             }
         }
     }
@@ -206,6 +183,7 @@ impl SelfRegistration {
         client: &Client,
         trusted: &Trusted,
         missing: &BTreeSet<String>,
+        demands: &[Demand],
         changes: &mut Changes,
     ) -> Result<(), Error> {
         let settings = self.settings();
@@ -214,11 +192,17 @@ impl SelfRegistration {
         for definition in self.converted.iter().filter(|name| !missing.contains(*name)) {
             has_written |= conversion::point_at_process(client, definition, &self.target(), trusted).await?;
         }
-        let hooks: Vec<Hook> =
-            self.hooks.iter().filter(|hook| !missing.contains(&hook.definition())).cloned().collect();
+        let hooks: Vec<Hook> = self.hooks.iter().filter(|hook| hook.is_wanted(missing)).cloned().collect();
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
         has_written |= self.register(client, &webhooks::validating(&hooks, &settings), trusted).await?;
         has_written |= self.register(client, &webhooks::mutating(&hooks, &settings), trusted).await?;
+        // By a part of the objects, entries that others need would be withdrawn.
+        if self.world.is_published() {
+            let on_demand = OnDemand::<ValidatingWebhookConfiguration>::of(demands, &settings)?;
+            has_written |= self.register(client, &on_demand, trusted).await?;
+            let on_demand = OnDemand::<MutatingWebhookConfiguration>::of(demands, &settings)?;
+            has_written |= self.register(client, &on_demand, trusted).await?;
+        }
         if has_written {
             changes.wrote();
         }
@@ -235,6 +219,8 @@ impl SelfRegistration {
     }
 
     async fn unregister(&self, client: &Client) -> Result<(), Error> {
+        remove(client, |found: &OnDemand<MutatingWebhookConfiguration>| self.is_here(found)).await?;
+        remove(client, |found: &OnDemand<ValidatingWebhookConfiguration>| self.is_here(found)).await?;
         remove(client, |found: &MutatingWebhookConfiguration| self.is_here(found)).await?;
         remove(client, |found: &ValidatingWebhookConfiguration| self.is_here(found)).await
     }
@@ -252,7 +238,7 @@ impl SelfRegistration {
 
     /// Names of those without which there is nothing to ask about.
     fn definitions(&self) -> BTreeSet<String> {
-        self.hooks.iter().map(Hook::definition).chain(self.converted.iter().cloned()).collect()
+        self.hooks.iter().flat_map(Hook::definitions).chain(self.converted.iter().cloned()).collect()
     }
 
     /// Whether the API server is told to ask this process.
@@ -345,7 +331,7 @@ fn put_bundle(object: &mut Value, bundle: &Bundle) {
 
 /// Whether `stored` says all that `wanted` says. It may have further fields, such as those that others own; but not further
 /// entries in a list, as an entry of ours that is not wanted any more must go.
-fn says(stored: &Value, wanted: &Value) -> bool {
+pub(super) fn says(stored: &Value, wanted: &Value) -> bool {
     match (stored, wanted) {
         (Value::Object(stored), Value::Object(wanted)) => {
             wanted.iter().all(|(key, wanted)| stored.get(key).is_some_and(|stored| says(stored, wanted)))

@@ -7,21 +7,13 @@ use super::{Answer, Decision, Defaulting, Findings, Mutating, Summary, Validatin
 use crate::field::{Error, Path};
 use crate::patch::{PatchBuilder, PatchError, PatchWriter, apply};
 use crate::reason::Reason;
-use crate::registry::{MatchPolicy, Phase, Registry, Rule, Scope};
+use crate::registry::{Phase, Registry, Resource, Rule};
 use crate::reply::{Denial, Verdict};
 use crate::review::{Operation, Request};
 use crate::unserved::Unserved;
 
-const RULE: Rule = Rule {
-    group: "acme.example",
-    version: "v1",
-    kind: "Backup",
-    resource: "backups",
-    scope: Scope::Namespaced,
-    operations: &[Operation::Create, Operation::Update],
-    match_policy: MatchPolicy::Equivalent,
-    name: "backup.acme.example",
-};
+const BACKUPS: &[Resource] = &[Resource { group: "acme.example", version: "v1", resource: "backups", kind: "Backup" }];
+const RULE: Rule = Rule::new("backup.acme.example", BACKUPS, &[Operation::Create, Operation::Update]);
 
 /// The read model of these tests: the most copies that anyone may keep.
 type World = i64;
@@ -96,7 +88,9 @@ fn ask(phase: Phase, registry: &Registry<World>, request: Value) -> Result<(Answ
         ("name", json!("nightly")),
         ("namespace", json!("shop")),
     ] {
-        request[field] = value;
+        if request.get(field).is_none() {
+            request[field] = value;
+        }
     }
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
     let endpoint = &registry.find(&RULE.path(phase)).unwrap().endpoint;
@@ -136,17 +130,49 @@ fn defaults_are_patched_in_and_are_a_fixed_point() {
 }
 
 #[test]
-fn sub_resources_deletions_and_connections_are_not_defaulted() {
+fn deletions_and_connections_are_not_defaulted() {
     let cases = [
-        (json!({"operation": "UPDATE", "subResource": "status", "object": {}, "oldObject": {}}), Reason::SUB_RESOURCE),
-        (json!({"operation": "DELETE", "oldObject": {}}), Reason::ALLOWED),
-        (json!({"operation": "CONNECT", "object": {"command": ["sh"]}}), Reason::ALLOWED),
+        json!({"operation": "DELETE", "oldObject": {}}),
+        json!({"operation": "CONNECT", "object": {"command": ["sh"]}}),
     ];
-    for (request, reason) in cases {
+    for request in cases {
         let (answer, response) = default(request);
-        assert_eq!((answer.decision, answer.reason), (Decision::Allowed, reason));
+        assert_eq!((answer.decision, answer.reason), (Decision::Allowed, Reason::ALLOWED));
         assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
     }
+}
+
+#[test]
+fn an_endpoint_answers_only_for_what_its_rule_names() {
+    let deployment = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
+    for (more, about) in [
+        (
+            json!({"kind": deployment, "resource": {"group": "apps", "version": "v1", "resource": "deployments"}}),
+            "deployments.apps (v1 Deployment)",
+        ),
+        (
+            json!({"kind": {"group": "acme.example", "version": "v9", "kind": "Backup"}}),
+            "backups.acme.example (v9 Backup)",
+        ),
+        (json!({"subResource": "status"}), "backups.acme.example/status (v1 Backup)"),
+    ] {
+        // What cannot be decoded is of no interest where it should not have been sent.
+        for object in [json!({"keep": 2, "spec": {}}), json!({"keep": "text", "spec": "text"}), json!([])] {
+            let mut request = json!({"operation": "CREATE", "object": object,
+                "resource": {"group": "acme.example", "version": "v1", "resource": "backups"}});
+            request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            for (answer, response) in [default(request.clone()), validate(request)] {
+                assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::NOT_SERVED));
+                let wanted =
+                    format!("this path serves backups.acme.example (v1 Backup), and the review is about {about}");
+                assert_eq!(answer.message, wanted);
+                assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(400)));
+            }
+        }
+    }
+    let long = "x".repeat(100_000);
+    let (answer, _) = default(json!({"operation": "CREATE", "kind": {"version": long, "kind": long}, "object": {}}));
+    assert!(answer.message.len() < 1_000, "what is said again has a limit");
 }
 
 #[test]
@@ -196,7 +222,6 @@ fn each_operation_reaches_its_own_check() {
             "nightly still has copies",
         ),
         (json!({"operation": "CONNECT", "object": {"keep": 99}}), Reason::ALLOWED, ""),
-        (json!({"operation": "UPDATE", "subResource": "status", "object": {"keep": 99}}), Reason::SUB_RESOURCE, ""),
     ];
     for (request, reason, message) in cases {
         let (answer, response) = validate(request.clone());

@@ -14,9 +14,6 @@ pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// A `deletionTimestamp` is no reason: nothing that is being created is being deleted. The API server wipes it from what is
 /// posted (`WipeObjectMetaSystemFields` in `k8s.io/apiserver/pkg/registry/rest`), but not from what server-side apply creates.
 pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<Reason> {
-    if request.is_sub_resource() {
-        return Some(Reason::SUB_RESOURCE);
-    }
     if request.operation != Operation::Create {
         return Some(reasons::NOT_CREATE);
     }

@@ -6,7 +6,7 @@ mod reply;
 
 pub use reply::{Cause, Details, Patch, Reply, ReplyError, Status};
 
-use admission::registry::{Entry, Phase};
+use admission::registry::{Entry, Phase, Resource};
 use admission::{Operation, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
@@ -77,7 +77,8 @@ pub fn create(
     let mut allowed = Allowed { object, patch: Vec::new(), reason: None, warnings: Vec::new() };
     for phase in [Phase::Mutating, Phase::Validating] {
         let Some(entry) = entry_of(registry, phase, creation.object) else { continue };
-        let body = review(&entry.rule, creation.namespace, &allowed.object);
+        let Some(served) = resource_of(&entry.rule, creation.object) else { continue };
+        let body = review(served, creation.namespace, &allowed.object);
         let answer = entry.endpoint.answer(&body, snapshot)?;
         let reply = Reply::read(&answer.body)?;
         for warning in reply.warnings {
@@ -98,12 +99,23 @@ pub fn create(
     Ok(Admitted::Allowed(Box::new(allowed)))
 }
 
-/// The webhook of an object's group, version and kind.
-fn entry_of<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &Value) -> Option<&'r Entry<Snapshot>> {
+/// Group, version and kind of an object.
+fn identity(object: &Value) -> (&str, &str, &str) {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let version = api_version.rsplit('/').next().unwrap_or_default();
-    find(registry, phase, group(api_version), version, kind)
+    (group(api_version), api_version.rsplit('/').next().unwrap_or_default(), kind)
+}
+
+/// The webhook of an object's group, version and kind.
+fn entry_of<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &Value) -> Option<&'r Entry<Snapshot>> {
+    let (group, version, kind) = identity(object);
+    find(registry, phase, group, version, kind)
+}
+
+/// The resource of a rule that the object is one of.
+fn resource_of(rule: &Rule, object: &Value) -> Option<Resource> {
+    let (group, version, kind) = identity(object);
+    rule.resources.iter().copied().find(|served| served.has_kind(group, version, kind))
 }
 
 /// The webhook of a group, version and kind.
@@ -114,19 +126,16 @@ pub fn find<'r>(
     version: &str,
     kind: &str,
 ) -> Option<&'r Entry<Snapshot>> {
-    registry.entries().iter().find(|entry| {
-        let rule = &entry.rule;
-        entry.phase == phase && (rule.group, rule.version, rule.kind) == (group, version, kind)
-    })
+    registry.entries().iter().find(|entry| entry.phase == phase && entry.rule.has_kind(group, version, kind))
 }
 
 /// No two reviews are told apart offline, and the same input must give the same bytes.
 const UID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The review of a creation, as the API server sends it.
-pub fn review(rule: &Rule, namespace: &str, object: &Value) -> Vec<u8> {
-    let kind = json!({"group": rule.group, "version": rule.version, "kind": rule.kind});
-    let resource = json!({"group": rule.group, "version": rule.version, "resource": rule.resource});
+pub fn review(served: Resource, namespace: &str, object: &Value) -> Vec<u8> {
+    let kind = json!({"group": served.group, "version": served.version, "kind": served.kind});
+    let resource = json!({"group": served.group, "version": served.version, "resource": served.resource});
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let mut request = json!({
         "uid": UID,

@@ -2,6 +2,7 @@
 
 mod additions;
 mod adoption;
+mod after_creation;
 mod clashes;
 mod evasions;
 mod fit;
@@ -16,5 +17,6 @@ mod order;
 mod properties;
 mod second_pass;
 mod skips;
+mod stages;
 mod twin;
 mod volumes;

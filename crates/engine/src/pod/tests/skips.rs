@@ -23,10 +23,6 @@ fn every_skip_rule_has_its_reason_on_both_paths() {
         (request(json!({"operation": "UPDATE"})), reasons::NOT_CREATE),
         (request(json!({"operation": "DELETE", "object": null})), reasons::NOT_CREATE),
         (request(json!({"operation": "CONNECT", "object": {"stdin": true}})), reasons::NOT_CREATE),
-        (request(json!({"operation": "UPDATE", "subResource": "ephemeralcontainers"})), Reason::SUB_RESOURCE),
-        (request(json!({"operation": "UPDATE", "subResource": "resize"})), Reason::SUB_RESOURCE),
-        (request(json!({"operation": "UPDATE", "subResource": "status"})), Reason::SUB_RESOURCE),
-        (request(json!({"subResource": "binding"})), Reason::SUB_RESOURCE),
         (request(json!({"namespace": "kube-system"})), reasons::NAMESPACE_EXCLUDED),
         (request(json!({"namespace": "kube-public"})), reasons::NAMESPACE_EXCLUDED),
         (request(json!({"namespace": "kube-node-lease"})), reasons::NAMESPACE_EXCLUDED),
@@ -40,6 +36,28 @@ fn every_skip_rule_has_its_reason_on_both_paths() {
             let reply = world().ask(path, &review).unwrap();
             assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reason), "{path} {review}");
             assert_eq!(reply.audit["reason"], reason.as_str());
+        }
+    }
+}
+
+#[test]
+fn what_is_no_pod_is_refused_and_never_gets_a_patch() {
+    let deployment = json!({"kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+        "resource": {"group": "apps", "version": "v1", "resource": "deployments"}});
+    for changes in [
+        deployment,
+        json!({"kind": {"kind": "PodTemplate"}}),
+        json!({"resource": {"resource": "podtemplates"}}),
+        json!({"operation": "UPDATE", "subResource": "ephemeralcontainers"}),
+        json!({"operation": "UPDATE", "subResource": "resize"}),
+        json!({"operation": "UPDATE", "subResource": "status"}),
+        json!({"subResource": "binding"}),
+    ] {
+        let mut review = review("shop", &pod(json!({})));
+        json_patch::merge(&mut review, &json!({"request": changes}));
+        for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
+            let reply = world().ask(path, &review).unwrap();
+            assert_eq!((reply.decision, reply.reason), (Decision::Denied, Reason::NOT_SERVED), "{path} {review}");
         }
     }
 }

@@ -24,11 +24,12 @@ mod unserved;
 use std::collections::HashMap;
 
 use admission::field::{Error, ErrorList};
-use admission::{Findings, Reason, Request, Validating};
+use admission::{Denial, Findings, Reason, Request, Validating};
 use serde_json::Value;
 
 use self::node::Node;
 pub use self::shape::{told, unknown_fields};
+use super::api::{API_VERSION, KIND};
 use super::size::{MAX_VALUES, count_values};
 use crate::snapshot::Snapshot;
 
@@ -46,14 +47,28 @@ impl Validating<Snapshot> for SidecarSetValidation {
         // An old object that cannot be decoded: see `Validating`.
         if request.is_of_leaving(object) {
             findings.reason = Reason::TERMINATING;
-        } else {
+        } else if is_served(object, findings) {
             create(object, world, findings);
         }
     }
 
     fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        update(object, old, world, findings);
+        if is_served(object, findings) {
+            update(object, old, world, findings);
+        }
     }
+}
+
+/// Whether the object is a set of this version. The API server converts what it sends; people post what they have.
+fn is_served(object: &Value, findings: &mut Findings) -> bool {
+    let differs = |field: &str, wanted: &str| object.get(field).is_some_and(|found| *found != wanted);
+    let served = !differs("apiVersion", API_VERSION) && !differs("kind", KIND);
+    if !served {
+        let message =
+            format!("this path serves {API_VERSION} {KIND}, and apiVersion and kind of the object say otherwise");
+        findings.denial = Some((Reason::NOT_SERVED, Denial::bad_request(message)));
+    }
+    served
 }
 
 /// Faults that are told one by one: a reply must not be many times as long as what was asked.
