@@ -37,6 +37,8 @@ pub struct Metadata<'a> {
     /// Annotations; absent and empty differ for the patch.
     #[serde(borrow)]
     pub annotations: Option<Pairs<'a>>,
+    /// Set while the object is being deleted. Only what is stored says so: authors of new objects write what they like.
+    pub deletion_timestamp: Option<IgnoredAny>,
     /// Whether the pod has metadata at all, which the patch has to make otherwise.
     #[serde(skip, default = "yes")]
     pub is_there: bool,
