@@ -13,6 +13,7 @@ pub mod leftovers;
 pub mod narrow;
 pub mod on_demand;
 pub mod options;
+pub mod questions;
 pub mod registration;
 pub mod retire;
 pub mod scrapers;
