@@ -6,6 +6,7 @@
 pub mod break_glass;
 mod cluster;
 pub mod completion;
+pub mod credential_plugin;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::manager::credentials::RUN_PLUGIN;
 use crate::visible::{Visible, is_hidden};
 
 /// Exit code of bad input, and of anything that kept the command from doing its work. clap uses the same for wrong arguments.
@@ -64,6 +66,9 @@ pub enum Command {
     BreakGlass(break_glass::BreakGlassArgs),
     /// Remove the webhook configurations, before what answers them goes
     Uninstall(uninstall::UninstallArgs),
+    /// Run a program that fetches credentials
+    #[command(name = RUN_PLUGIN, hide = true)]
+    RunCredentialPlugin(credential_plugin::PluginArgs),
     /// Print a script that completes commands and flags in a shell
     Completion(completion::CompletionArgs),
 }
@@ -96,6 +101,7 @@ pub fn run() -> ExitCode {
         Command::Verify(args) => verify::execute(&args),
         Command::BreakGlass(args) => break_glass::execute(&args),
         Command::Uninstall(args) => uninstall::execute(&args),
+        Command::RunCredentialPlugin(args) => credential_plugin::execute(&args),
         Command::Completion(args) => completion::execute(&args),
     }
 }

@@ -46,6 +46,11 @@ impl Options {
     pub fn exclusion(&self) -> Exclusion {
         Exclusion::new(&self.namespace, self.excluded_namespaces.iter().cloned())
     }
+
+    /// How long what serves lives, and an authority that was replaced stays trusted.
+    pub fn supply_lives(&self) -> Lives {
+        if self.certificates == Certificates::Own { self.lives.with_leaves() } else { self.lives }
+    }
 }
 
 /// An election.

@@ -7,7 +7,8 @@ use crate::kind::Family;
 use crate::kinds::Kinds;
 use crate::manifests::{metadata, namespaced};
 use crate::names::{APP, CA_SECRET, LEASE, MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
-use crate::permissions::rule;
+use crate::permissions::{READ, rule};
+use engine::snapshot::configuration::CONFIG_MAP;
 
 /// The objects of a deployment in `namespace`.
 #[derive(Debug, Clone)]
@@ -96,6 +97,7 @@ fn cluster_rules(kinds: &Kinds) -> Vec<PolicyRule> {
 /// `create` cannot be limited to a name: the API server does not know it when it authorizes.
 fn namespace_rules(own_deployment: Option<&str>) -> Vec<PolicyRule> {
     let mut rules = vec![
+        rule("", &["configmaps"], &[CONFIG_MAP], READ),
         rule("coordination.k8s.io", &["leases"], &[], &["create"]),
         rule("coordination.k8s.io", &["leases"], &[LEASE], &["get", "update"]),
         rule("", &["secrets"], &[], &["create"]),

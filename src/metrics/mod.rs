@@ -1,8 +1,10 @@
 //! Every metric of the process. The names are an interface; no label holds a name, a namespace or a uid.
 
 pub mod freshness;
+mod handshakes;
 
 pub use freshness::Freshness;
+pub use handshakes::{HandshakeFailure, HandshakeFailures};
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -50,6 +52,11 @@ struct ControllerLabels {
 struct ReconcileLabels {
     controller: &'static str,
     result: ReconcileResult,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    watch: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -104,10 +111,13 @@ pub struct Metrics {
     queue_depth: Family<ControllerLabels, Gauge>,
     sidecarset_pods: Family<StateLabels, Gauge>,
     sidecarset_pods_clipped: Gauge,
+    watch_failing: Family<WatchLabels, Gauge>,
     snapshot_generation: Gauge,
     snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
     /// Reviews between the head of the request and the reply.
     pub in_flight: Gauge,
+    /// TLS handshakes that failed.
+    pub handshake_failures: HandshakeFailures,
     /// Panics that were caught.
     pub panics: Counter,
     /// Certificates that were offered and refused.
@@ -142,9 +152,11 @@ impl Metrics {
             queue_depth: Family::default(),
             sidecarset_pods: Family::default(),
             sidecarset_pods_clipped: Gauge::default(),
+            watch_failing: Family::default(),
             snapshot_generation: Gauge::default(),
             snapshot_age: Gauge::default(),
             in_flight: Gauge::default(),
+            handshake_failures: HandshakeFailures::default(),
             panics: Counter::default(),
             certificate_errors: Counter::default(),
             certificate_not_after: Gauge::default(),
@@ -162,6 +174,7 @@ impl Metrics {
     /// Counters get their `_total`, and what has a unit its `_seconds`, from the encoder.
     fn register(&self) -> Registry {
         let mut all = Registry::with_prefix("outrider");
+        self.handshake_failures.register(&mut all);
         all.register("reviews", "Reviews answered, by path, verdict and reason", self.reviews.clone());
         all.register_with_unit(
             "review_duration",
@@ -190,6 +203,12 @@ impl Metrics {
             "Time since the API server last confirmed the read model",
             Unit::Seconds,
             self.snapshot_age.clone(),
+        );
+        all.register_with_unit(
+            "watch_failing",
+            "Since when a watch has got errors and nothing else, by what is watched; 0 while it works",
+            Unit::Seconds,
+            self.watch_failing.clone(),
         );
         self.register_certificates(&mut all);
         all.register("reconcile", "Reconciliations, by controller and result", self.reconciles.clone());
@@ -278,6 +297,12 @@ impl Metrics {
         self.questions.get_or_create(&QuestionLabels { kind, result }).inc();
     }
 
+    /// Tells for how many seconds a watch has failed.
+    pub fn watch_failing(&self, watch: &'static str, seconds: u64) {
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        self.watch_failing.get_or_create(&WatchLabels { watch }).set(seconds);
+    }
+
     /// The handles of one controller, resolved once.
     pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
         let labels = ControllerLabels { controller };
@@ -327,8 +352,7 @@ const PODS: &str = "/mutate--v1-pod";
 
 /// Whether a pod was refused or went without a set because the two do not fit together: an alert is about each increase.
 fn is_misfit(reason: Reason) -> bool {
-    reason.as_str().ends_with("Clash")
-        || [reasons::SET_CONFLICT, reasons::EVALUATION_FAILED, reasons::RESULT_ILLEGAL].contains(&reason)
+    reason.as_str().ends_with("Clash") || [reasons::SET_CONFLICT, reasons::RESULT_ILLEGAL].contains(&reason)
 }
 
 /// The metrics of one webhook path. Counting a decision takes no lock, no hash and no allocation after the first of its kind.

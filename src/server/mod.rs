@@ -10,7 +10,8 @@ mod client_ca;
 mod connection;
 mod crowd;
 pub mod deadline;
-pub mod limits;
+mod handshake;
+mod limits;
 mod listener;
 pub mod memory;
 pub mod open_files;
@@ -184,6 +185,7 @@ impl<W: Send + Sync + 'static> Server<W> {
         let reviews = async {
             let Some(listener) = webhook else { return shutdown.stopping().await };
             let front = Arc::new(Front {
+                handshake_failures: feeds.metrics.handshake_failures.clone(),
                 webhooks: Webhooks::new(
                     feeds.registry,
                     feeds.world,

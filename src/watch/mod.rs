@@ -3,6 +3,7 @@
 pub mod contact;
 pub mod coverage;
 pub mod deployment;
+mod failing;
 pub mod follow;
 pub mod guarded;
 mod of_kind;

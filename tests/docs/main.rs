@@ -2,8 +2,10 @@
 //! `make manifests` writes the first kind.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod book;
 mod chart;
 mod readme;
+mod reasons;
 mod schemas;
 
 use std::fmt::Write as _;
@@ -12,7 +14,6 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::CommandFactory;
-use engine::reasons;
 use outrider::cli::Cli;
 use outrider::config;
 use outrider::server::Limits;
@@ -25,20 +26,6 @@ fn hold(path: &str, expected: &str) {
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(found == expected, "{} lags behind the code: run `make manifests`", path.display());
-}
-
-#[test]
-fn list_of_reasons_is_up_to_date() {
-    let mut page = String::from(
-        "# Reason codes\n\n\
-         Every skip, change and denial has one of these codes. The same word stands in the warning that `kubectl` prints, in the\n\
-         audit annotation `reason`, in the server's log and in the metric `outrider_reviews_total{path,verdict,reason,dry_run}`.\n\n\
-         | code | meaning |\n|---|---|\n",
-    );
-    for (reason, meaning) in reasons::ALL {
-        writeln!(page, "| `{reason}` | {meaning} |").unwrap();
-    }
-    hold("docs/reasons.md", &page);
 }
 
 #[test]
@@ -228,24 +215,6 @@ fn read_sources(folder: &Path, sources: &mut String) {
             read_sources(&entry.path(), sources);
         } else if entry.path().extension().is_some_and(|extension| extension == "rs") {
             sources.push_str(&fs::read_to_string(entry.path()).unwrap());
-        }
-    }
-}
-
-#[test]
-fn links_of_the_documentation_lead_to_files() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let single = ["README.md", "CONTRIBUTING.md", "benches/README.md", "charts/outrider/README.md", "certs/README.md"];
-    let mut pages: Vec<_> = single.iter().map(|page| root.join(page)).collect();
-    pages.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
-    for page in pages {
-        let text = fs::read_to_string(&page).unwrap();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !file.contains("://") {
-                let target = page.parent().unwrap().join(file);
-                assert!(target.exists(), "{} links to {link}, which is not there", page.display());
-            }
         }
     }
 }

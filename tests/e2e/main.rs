@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod all_kinds;
+mod bench;
 mod certificates;
 mod collector;
 mod collector_count;

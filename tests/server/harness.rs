@@ -112,6 +112,18 @@ impl TestServer {
         plain_get(self.health, path).await
     }
 
+    /// Each of these codes has been counted for a request without a verdict.
+    pub async fn demand_unserved(&self, codes: &[&str]) {
+        let scraped = self.scrape().await;
+        let is_counted = |code: &&str| {
+            let labels = [r#"verdict="unserved""#.to_owned(), format!("reason=\"{code}\"")];
+            let mut lines = scraped.lines().filter(|line| line.starts_with("outrider_reviews_total{"));
+            lines.any(|line| labels.iter().all(|label| line.contains(label)))
+        };
+        let missing: Vec<_> = codes.iter().filter(|code| !is_counted(code)).collect();
+        assert!(missing.is_empty(), "{missing:?} are not counted: {scraped}");
+    }
+
     pub async fn scrape(&self) -> String {
         let (status, text) = plain_get(self.metrics, "/metrics").await;
         assert_eq!(status, 200);

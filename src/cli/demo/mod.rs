@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use admission::registry::Phase;
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -20,7 +21,7 @@ use self::folder::Folder;
 use self::story::Story;
 use super::serve::{Process, ServeError, feed};
 use super::streams::Outcome;
-use crate::certs::local;
+use crate::certs::local::{self, Local};
 use crate::kinds::Kinds;
 use crate::logging;
 use crate::registry::registry;
@@ -173,7 +174,8 @@ impl Demo {
     }
 
     async fn server(&self, process: &Process) -> Result<Server<engine::snapshot::Snapshot>, DemoError> {
-        local::serve(&process.resolver, NAMESPACE, &self.ca_file())?;
+        let local = Local::serve(&process.resolver, NAMESPACE, &self.ca_file(), Timestamp::now())?;
+        tokio::spawn(local.run());
         let world = Arc::default();
         let exclusion = Exclusion::new("outrider-system", []);
         let paths = vec![self.sets.clone()];

@@ -54,7 +54,8 @@ pub enum ClusterError {
 
 /// Serves the cluster until a signal ends the process.
 pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Process) -> Result<(), ServeError> {
-    let connection = Connection::find(args.kubeconfig.as_deref()).await.map_err(ClusterError::from)?;
+    let mut connection = Connection::find(args.kubeconfig.as_deref()).await.map_err(ClusterError::from)?;
+    connection.limit_plugins();
     let shared = Shared {
         readiness: process.readiness.clone(),
         freshness: process.freshness.clone(),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use admission::Registry;
 use arc_swap::ArcSwap;
 use clap::ArgMatches;
+use jiff::Timestamp;
 
 pub use config::{Ending, Given};
 pub use standalone::feed;
@@ -21,9 +22,10 @@ pub use args::{
     StandaloneArgs,
 };
 
+use crate::certs::Resolver;
 use crate::certs::expiry::Alarm;
 use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
-use crate::certs::{Resolver, local};
+use crate::certs::local::{self, Local};
 use crate::config::ConfigError;
 use crate::logging;
 use crate::metrics::{Freshness, Metrics};
@@ -202,7 +204,8 @@ fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
         }
         CertificateSource::Own => {
             let ca_file = args.ca_file();
-            local::serve(&process.resolver, &args.namespace, &ca_file)?;
+            let local = Local::serve(&process.resolver, &args.namespace, &ca_file, Timestamp::now())?;
+            tokio::spawn(local.run());
             gate.open();
             tracing::info!(ca_file = %ca_file.display(), "Certificate made; clients trust it with this file");
         }

@@ -1,5 +1,6 @@
 //! Which sets a pod is to carry.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use crate::reasons;
 use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
+use crate::sidecarset::injection::{Clash, Fitting};
 use crate::snapshot::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -26,10 +28,34 @@ pub enum Selection {
     Skipped(Reason, String),
     /// The pod must carry the set, and does not say that it runs on the set's operating system.
     Unbound,
+    /// The set cannot be evaluated for the pod.
+    Unfit(Clash),
 }
 
 /// Sets that select a pod, in the order of injection, and what each means for it.
 pub type Selected<'s> = Vec<(&'s Arc<CompiledSet>, Selection)>;
+
+/// The same sets, each as this pod gets it, and what each means for it: what of them depends on the pod is settled. The pod was read
+/// from `body`.
+pub fn fitted<'s>(
+    pod: &PodView<'_>,
+    body: &str,
+    selected: Selected<'s>,
+) -> (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) {
+    let sets: Vec<&'s CompiledSet> = selected.iter().map(|(set, _)| -> &CompiledSet { set }).collect();
+    let mut fitting = Fitting::new(pod, body, &sets);
+    let mut fit = |(set, selection): (&'s Arc<CompiledSet>, Selection)| {
+        let set: &'s CompiledSet = set;
+        if !matches!(selection, Selection::Selected) {
+            return (Cow::Borrowed(set), selection);
+        }
+        match fitting.fit(Cow::Borrowed(set)) {
+            Ok(fitted) => (fitted, selection),
+            Err(clash) => (Cow::Borrowed(set), Selection::Unfit(clash)),
+        }
+    };
+    selected.into_iter().map(|one| fit(one)).unzip()
+}
 
 /// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns nobody is left
 /// to the API server, whatever its size.

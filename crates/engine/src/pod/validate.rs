@@ -5,7 +5,7 @@ use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
 use crate::pod::limits::too_large;
-use crate::pod::select::{Selection, selected};
+use crate::pod::select::{Selection, fitted, selected};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
@@ -60,17 +60,21 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
     if selected.is_empty() {
         return Ok(());
     }
-    let sets = selected.iter().map(|(set, _)| -> &CompiledSet { set });
-    let mut injection = Injection::new(pod, request.body, sets);
+    let (sets, selections) = fitted(pod, request.body, selected);
+    let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
     let mut report = Report::default();
-    for (set, selection) in selected {
+    for (set, selection) in sets.iter().zip(selections) {
         match selection {
             Selection::Skipped(reason, _) => report.note(reason),
             Selection::Unbound => {
                 report.refusals.push(format!("{}: {}", must(set), Clash::unbound(set).text));
             }
+            Selection::Unfit(clash) => report.clash(set, &clash),
             Selection::Selected => report.judge(&mut injection, set),
         }
+    }
+    for (set, key) in injection.lacking_annotations() {
+        report.refusals.push(format!("{} and lacks its annotation {key:?}, or has another value", must(set)));
     }
     report.tell(request, findings);
     Ok(())
@@ -92,14 +96,21 @@ impl Report {
                 // It settles what belongs to which set, for the sets that follow.
                 injection.add_missing(set, missing);
             }
-            Err(clash) if set.is_must() => self.refusals.push(format!("{}: {}", must(set), clash.text)),
+            Err(clash) => self.clash(set, &clash),
+        }
+    }
+
+    fn clash(&mut self, set: &CompiledSet, clash: &Clash) {
+        if set.is_must() {
+            self.refusals.push(format!("{}: {}", must(set), clash.text));
+        } else {
             // The mutating side has said why the pod goes without the set.
-            Err(clash) => self.note(clash.reason),
+            self.note(clash.reason);
         }
     }
 
     fn weigh(&mut self, set: &CompiledSet, missing: &Missing<'_>) {
-        let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
+        let names = lacking(missing);
         if let Some(differing) = missing.outdated() {
             self.warnings.push(outdated(set, differing));
             self.note(reasons::OUTDATED);
@@ -147,8 +158,15 @@ fn must(set: &CompiledSet) -> String {
     format!("pod must carry SidecarSet {:?} (spec.optOut: Denied)", set.name)
 }
 
+/// What the pod lacks of a set, in words.
+fn lacking(missing: &Missing<'_>) -> Vec<String> {
+    let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
+    let containers = (!names.is_empty()).then(|| format!("container {}", names.join(", ")));
+    containers.into_iter().chain(missing.repairs()).collect()
+}
+
 fn lacks(names: &[String]) -> String {
-    format!("container {}; another admission webhook may have removed it after injection", names.join(", "))
+    format!("{}; another admission webhook may have removed it after injection", names.join(", "))
 }
 
 fn refusal(request: &Request<'_, PodView<'_>>, lacking: &[String]) -> Denial {

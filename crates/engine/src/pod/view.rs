@@ -37,7 +37,7 @@ pub struct Metadata<'a> {
     /// Annotations; absent and empty differ for the patch.
     #[serde(borrow)]
     pub annotations: Option<Pairs<'a>>,
-    /// Set while the object is being deleted.
+    /// Set while a stored pod is being deleted. On a pod that is being created it says nothing: whoever applies it may have written it.
     pub deletion_timestamp: Option<IgnoredAny>,
     /// Whether the pod has metadata at all, which the patch has to make otherwise.
     #[serde(skip, default = "yes")]

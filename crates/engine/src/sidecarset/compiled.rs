@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
 use crate::sidecarset::canonical;
-use crate::sidecarset::injection::List;
+use crate::sidecarset::hot_upgrade;
+use crate::sidecarset::injection::{List, Plan};
 use crate::sidecarset::mark;
+use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::{Needs, volume_names};
 pub use crate::sidecarset::platform::Platform;
 use crate::sidecarset::sameness::{AllowedChanges, Form};
@@ -64,6 +66,10 @@ pub struct CompiledSet {
     pub volumes: Vec<VolumePiece>,
     /// Pull secrets.
     pub secrets: Vec<SecretPiece>,
+    /// Annotations that pods get.
+    pub metadata: Vec<AnnotationPiece>,
+    /// Sentences that whoever creates a pod with the set should see: what became of the set for this pod.
+    pub notes: Vec<String>,
     /// Identifies what is injected, over restarts and versions.
     pub hash: String,
     /// The set's entry in the pod's annotation, as JSON.
@@ -128,6 +134,28 @@ pub struct Piece {
     pub form: Form,
     /// What it asks of the pod.
     pub needs: Needs,
+    /// What it takes from the pod, if anything. The others are then without it.
+    pub plan: Option<Box<Plan>>,
+}
+
+impl Piece {
+    /// A container as it goes into the pod.
+    pub fn of(object: &RawObject, plan: Option<Plan>) -> Self {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self {
+            name: text("name"),
+            image: text("image"),
+            form: Form::of(object),
+            needs: Needs::of(object),
+            json: Value::Object(object.clone()).to_string(),
+            plan: plan.map(Box::new),
+        }
+    }
+
+    /// The container as it goes into the pod.
+    pub fn object(&self) -> RawObject {
+        serde_json::from_str(&self.json).unwrap_or_default()
+    }
 }
 
 /// A volume ready to be spliced in.
@@ -149,6 +177,11 @@ impl VolumePiece {
             json: Value::Object(volume.clone()).to_string(),
             canonical: canonical::strict_volume(volume.clone()),
         }
+    }
+
+    /// Whether it is an empty directory of the pod's own.
+    pub fn is_empty_dir(&self) -> bool {
+        self.canonical.keys().all(|field| matches!(field.as_str(), "name" | "emptyDir"))
     }
 }
 
@@ -202,6 +235,8 @@ impl CompiledSet {
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
             containers,
+            metadata: metadata::annotations(spec).into_iter().chain(hot_upgrade::annotations(spec)).collect(),
+            notes: Vec::new(),
             hash,
             spec: Arc::new(spec.clone()),
             name,
@@ -224,6 +259,11 @@ impl CompiledSet {
             List::InitContainers => &self.init_containers,
             List::Containers => &self.containers,
         }
+    }
+
+    /// Whether what a pod gets of the set depends on the pod.
+    pub fn takes_from_pod(&self) -> bool {
+        self.pieces().any(|piece| piece.plan.is_some())
     }
 
     /// Every container of the set, init containers first.
@@ -329,27 +369,28 @@ fn pieces(list: Option<&[SidecarContainer]>, default: Side) -> Pieces {
             "AfterAppContainer" => Side::After,
             _ => default,
         };
-        let piece = piece(container);
-        match side {
-            Side::Before => pieces.before.push(piece),
-            Side::After => pieces.after.push(piece),
-        }
+        let of_side = match side {
+            Side::Before => &mut pieces.before,
+            Side::After => &mut pieces.after,
+        };
+        of_side.extend(pieces_of(container));
     }
     pieces
 }
 
-fn piece(container: &SidecarContainer) -> Piece {
+/// One, or with a hot upgrade two.
+fn pieces_of(container: &SidecarContainer) -> Vec<Piece> {
     let mut object = container.0.clone();
     for field in CONTROL_FIELDS {
         object.remove(field);
     }
     mark::mark(&mut object);
-    Piece {
-        name: container.name().to_owned(),
-        image: container.text("image").to_owned(),
-        form: Form::of(&object),
-        needs: Needs::of(&object),
-        json: Value::Object(object).to_string(),
+    match hot_upgrade::pair(container, &object) {
+        Some(pair) => {
+            let plan = || Plan::of(container, hot_upgrade::VARIABLES.len());
+            pair.iter().map(|object| Piece::of(object, plan())).collect()
+        }
+        None => vec![Piece::of(&object, Plan::of(container, 0))],
     }
 }
 

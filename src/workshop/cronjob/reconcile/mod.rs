@@ -91,7 +91,8 @@ pub enum Decision {
     InvalidSchedule(String),
     /// The schedule has no time in the next years.
     NeverDue,
-    /// More than a hundred runs were missed. Looked at again when the object changes.
+    /// More than a hundred runs were missed. Looked at again when the object changes, and from time to time: the clock may be
+    /// set right.
     TooManyMissed,
     /// The next run lies ahead.
     NotDue,
@@ -100,6 +101,9 @@ pub enum Decision {
     /// A run is due and starts.
     Start(Timestamp),
 }
+
+/// When to look again whether too many runs were missed.
+const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
 /// A wait that is told in the status. To tell of a shorter one would be more writes than there were too many.
 const LONG_WAIT: Duration = Duration::from_secs(10);
@@ -141,7 +145,11 @@ pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
     }
     let (decision, next) = decide(&world);
     let problem = Problem::of(&decision);
-    let mut plan = Plan { steps: Vec::new(), requeue_after: next.and_then(|next| wait(now, next)), decision };
+    let requeue_after = match decision {
+        Decision::TooManyMissed => Some(LOOK_AGAIN),
+        _ => next.and_then(|next| wait(now, next)),
+    };
+    let mut plan = Plan { steps: Vec::new(), requeue_after, decision };
     if !finalizers(cronjob).iter().any(|finalizer| finalizer == FINALIZER) {
         let mut finalizers = finalizers(cronjob).to_vec();
         finalizers.push(FINALIZER.to_owned());
@@ -156,7 +164,7 @@ pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
         plan.steps.push(Step::Publish(event));
     }
     plan.steps.extend(world.write(status));
-    plan.steps.extend(history::surplus(&cronjob.spec, jobs));
+    plan.steps.extend(history::surplus(&cronjob.spec, jobs, now));
     if let Decision::Start(run) = plan.decision {
         start(&world, run, &mut plan.steps);
     }
@@ -176,7 +184,7 @@ fn decide(world: &World<'_>) -> (Decision, Option<Timestamp>) {
         Ok(zone) => zone,
         Err(error) => return (Decision::InvalidSchedule(format!("spec.timeZone: {error}")), None),
     };
-    match runs::find(&schedule, &zone, world.anchor(), spec.starting_deadline_seconds, world.now) {
+    match runs::find(&schedule, &zone, world.anchor(&schedule), spec.starting_deadline_seconds, world.now) {
         None => (Decision::TooManyMissed, None),
         Some(Runs { due: None, next: None }) => (Decision::NeverDue, None),
         Some(Runs { due: None, next }) => (Decision::NotDue, next),

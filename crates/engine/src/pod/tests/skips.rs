@@ -29,7 +29,6 @@ fn every_skip_rule_has_its_reason_on_both_paths() {
         (request(json!({"namespace": "outrider-system"})), reasons::NAMESPACE_EXCLUDED),
         (request(json!({"namespace": "cert-manager"})), reasons::NAMESPACE_EXCLUDED),
         (request(json!({"namespace": "quiet"})), reasons::NAMESPACE_EXCLUDED),
-        (metadata(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})), Reason::TERMINATING),
         (metadata(json!({"annotations": {"kubernetes.io/config.mirror": "0f"}})), reasons::MIRROR_POD),
         (metadata(json!({"annotations": {"kubernetes.io/config.mirror": ""}})), reasons::MIRROR_POD),
     ] {
@@ -67,6 +66,8 @@ fn what_is_no_pod_is_refused_and_never_gets_a_patch() {
 fn what_only_looks_like_a_skip_is_injected() {
     for changes in [
         json!({"metadata": {"deletionTimestamp": null}}),
+        // The author's word: server-side apply hands it on.
+        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}}),
         json!({"metadata": {"annotations": {"kubernetes.io/config.source": "api"}}}),
         json!({"metadata": {"namespace": "kube-system"}}),
         json!({"metadata": {"name": null, "generateName": "web-"}}),

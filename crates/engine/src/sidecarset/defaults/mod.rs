@@ -7,6 +7,7 @@
 mod container;
 mod filler;
 pub mod image;
+mod nulls;
 #[cfg(test)]
 mod tests;
 mod volume;
@@ -26,32 +27,33 @@ use crate::snapshot::Snapshot;
 pub struct SidecarSetDefaults;
 
 impl Defaulting<Snapshot> for SidecarSetDefaults {
-    fn default(&self, _: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
-        fill(patch)
+    fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
+        // An object that is being deleted is left alone, so that nothing stands in the way of its finalizers.
+        if request.is_of_leaving(patch.document()) { Ok(()) } else { fill(patch) }
     }
 }
 
-/// Fills in what the document of `patch` leaves out. A fixed point: on its own result it adds nothing. An object that is
-/// being deleted is left alone, so that nothing stands in the way of its finalizers.
+/// Fills in what the document of `patch` leaves out. A fixed point: on its own result it adds nothing.
 ///
 /// # Errors
 /// Never in practice: where the shape is wrong nothing is filled, and validation says what is wrong.
 pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
     let filler = &mut Filler(patch);
-    let terminating = filler.get("/metadata/deletionTimestamp").is_some();
     // Validation refuses what is too large.
     let too_large = filler.get("/spec").is_some_and(|spec| count_values(spec) > MAX_VALUES);
-    if terminating || too_large || !filler.0.document().is_object() {
+    if too_large || !filler.0.document().is_object() {
         return Ok(());
     }
     for (list, policy) in [("containers", words::BEFORE_APP_CONTAINER), ("initContainers", words::AFTER_APP_CONTAINER)]
     {
         for at in filler.maps_in(&format!("/spec/{list}")) {
+            nulls::fill_container(filler, &at)?;
             control_fields(filler, &at, policy)?;
             container::fill(filler, &at)?;
         }
     }
     for at in filler.maps_in("/spec/volumes") {
+        nulls::fill_volume(filler, &at)?;
         volume::fill(filler, &at)?;
     }
     for at in filler.maps_in("/spec/patchPodMetadata") {

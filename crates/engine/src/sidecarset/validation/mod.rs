@@ -6,6 +6,8 @@
 mod allowed;
 mod compiles;
 mod conflicts;
+mod hot_upgrade;
+mod metadata;
 mod names;
 mod node;
 mod older;
@@ -16,6 +18,7 @@ mod strategy;
 pub mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod unserved;
 
 use std::collections::HashMap;
@@ -40,8 +43,11 @@ pub struct SidecarSetValidation;
 impl Validating<Snapshot> for SidecarSetValidation {
     type Object<'a> = Value;
 
-    fn create(&self, object: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        if is_served(object, findings) {
+    fn create(&self, object: &Value, request: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+        // An old object that cannot be decoded: see `Validating`.
+        if request.is_of_leaving(object) {
+            findings.reason = Reason::TERMINATING;
+        } else if is_served(object, findings) {
             create(object, world, findings);
         }
     }
@@ -68,11 +74,8 @@ fn is_served(object: &Value, findings: &mut Findings) -> bool {
 /// Faults that are told one by one: a reply must not be many times as long as what was asked.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new set.
+/// Judges a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
 pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
-    if is_terminating(object, findings) {
-        return;
-    }
     let faults = faults(object, world, &mut findings.warnings);
     tell(faults.into_iter().collect(), findings);
     warn(object, world, &mut findings.warnings);
@@ -81,7 +84,8 @@ pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
 /// Judges a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
 /// be relabelled. It becomes a warning.
 pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Findings) {
-    if is_terminating(object, findings) {
+    if is_terminating(old) {
+        findings.reason = Reason::TERMINATING;
         return;
     }
     let faults = faults(object, world, &mut findings.warnings);
@@ -131,12 +135,8 @@ fn fault(error: &Error) -> Fault {
 }
 
 /// Nobody may keep a set from being deleted, and finalizers are removed by an update.
-fn is_terminating(object: &Value, findings: &mut Findings) -> bool {
-    let terminating = object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
-    if terminating {
-        findings.reason = Reason::TERMINATING;
-    }
-    terminating
+fn is_terminating(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 /// Everything that is wrong. Unknown fields, which only this walk sees, become warnings.
@@ -166,6 +166,9 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
     unserved::check(&spec, &mut errors);
+    transfer::check(&spec, &mut errors);
+    hot_upgrade::check(&spec, &mut errors);
+    self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
     allowed::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
     conflicts::check(&metadata, &spec, &world.sets, &mut errors);
@@ -189,6 +192,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
+    transfer::warn(&spec, warnings);
     if let Some(minor) = world.minor_version {
         older::warn(&spec, minor, warnings);
     }
