@@ -12,6 +12,7 @@ use super::streams::Outcome;
 use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
+use engine::offline::admit::Questions;
 use engine::snapshot::Exclusion;
 use engine::snapshot::Snapshot;
 
@@ -29,6 +30,10 @@ pub struct WorldArgs {
     /// warn for pods and what makes them]
     #[arg(long, value_enum, value_name = "HOW")]
     pub validate: Option<Validate>,
+    /// Answer yes to what decisions would ask the cluster: whether somebody may do something, whether an image may run. Without it
+    /// such a decision cannot be told, exit code 2
+    #[arg(long)]
+    pub allow_all_questions: bool,
     /// Treat warnings as errors: exit code 1 in place of 0
     #[arg(long)]
     pub warnings_as_errors: bool,
@@ -68,6 +73,8 @@ pub struct World {
     pub no_set: Option<String>,
     /// Whether there was a warning.
     pub has_warned: bool,
+    /// What is answered to questions of decisions.
+    pub questions: Questions,
 }
 
 impl World {
@@ -95,7 +102,8 @@ impl World {
                     writeln!(stderr, "warning: {warning}")?;
                 }
                 let (snapshot, no_set, has_warned) = (loaded.snapshot, loaded.no_set, !loaded.warnings.is_empty());
-                Ok(Some(Self { registry, snapshot, no_set, has_warned }))
+                let questions = if args.allow_all_questions { Questions::Allowed } else { Questions::Open };
+                Ok(Some(Self { registry, snapshot, no_set, has_warned, questions }))
             }
             Err(unusable) => {
                 for line in unusable.lines() {

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use admission::registry::{Entry, Phase};
-use admission::{Answer, Decision, Registry};
+use admission::{Answer, Decision, Registry, Unserved};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::offline::{World, WorldArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
-use engine::offline::admit::{Reply, find};
+use engine::offline::admit::{self, Reply, find};
 use engine::pod::PODS;
 use engine::snapshot::Snapshot;
 use engine::yaml;
@@ -92,8 +92,11 @@ fn answer(args: &ReviewArgs, world: &World, stdin: &mut dyn Read) -> Result<(Str
     if let Some(no_set) = world.no_set.as_ref().filter(|_| entry.rule.resources == PODS) {
         return Err(no_set.clone());
     }
-    match entry.endpoint.answer(&body, &world.snapshot) {
+    match admit::answer(&*entry.endpoint, &body, &world.snapshot, world.questions) {
         Ok(answer) => Ok((entry.path.clone(), answer)),
+        Err(unserved @ Unserved::Unanswered(_)) => {
+            Err(format!("{name}: cannot tell: {unserved}; --allow-all-questions answers yes"))
+        }
         Err(unserved) => Err(format!("{name}: the server would answer HTTP {}: {unserved}", unserved.status())),
     }
 }
@@ -216,4 +219,63 @@ fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
 
 fn indented(text: &str) -> String {
     text.split_inclusive('\n').flat_map(|line| ["  ", line]).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use admission::question::{Access, Question};
+    use admission::registry::{Resource, Rule};
+    use admission::{Mutating, Operation, Reason, Request, Unserved, Verdict};
+    use engine::offline::admit::Questions;
+
+    use super::*;
+
+    struct Asks;
+
+    impl Mutating<Snapshot> for Asks {
+        type Object<'a> = serde::de::IgnoredAny;
+
+        fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, _: &Snapshot) -> Result<Verdict, Unserved> {
+            let access = Access { user: "kim".to_owned(), verb: "run".to_owned(), ..Access::default() };
+            let allowed = request.ask(Question::Access(access))?.is_yes();
+            Ok(Verdict::allow(if allowed { Reason::ALLOWED } else { Reason::INVALID }))
+        }
+    }
+
+    #[test]
+    fn a_decision_that_asks_cannot_be_told_unless_all_questions_are_allowed() {
+        const TOYS: &[Resource] =
+            &[Resource { group: "toy.example.com", version: "v1", resource: "toys", kind: "Toy" }];
+        let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",
+            "kind":{"group":"toy.example.com","version":"v1","kind":"Toy"}}}"#;
+        let told = |questions| {
+            let world = World {
+                registry: Registry::default().mutating(Rule::new("toy.example.com", TOYS, &[Operation::Create]), Asks),
+                snapshot: Snapshot::default(),
+                no_set: None,
+                has_warned: false,
+                questions,
+            };
+            let args = ReviewArgs {
+                file: Some("-".into()),
+                filename: None,
+                path: None,
+                world: WorldArgs {
+                    manifests: Vec::new(),
+                    excluded_namespaces: Vec::new(),
+                    validate: None,
+                    allow_all_questions: questions == Questions::Allowed,
+                    warnings_as_errors: false,
+                },
+            };
+            answer(&args, &world, &mut review.as_bytes()).map(|(_, answer)| answer.reason)
+        };
+        let error = told(Questions::Open).unwrap_err();
+        assert_eq!(
+            error,
+            "stdin: cannot tell: nobody answered whether kim may run ; --allow-all-questions answers yes"
+        );
+        assert_eq!(told(Questions::Allowed), Ok(Reason::ALLOWED));
+    }
 }

@@ -6,6 +6,7 @@ mod certificates;
 pub mod client;
 pub mod configuration;
 pub mod conversion;
+pub mod credentials;
 pub mod fail_open;
 pub mod hook_job;
 pub mod lease;
@@ -13,6 +14,7 @@ pub mod leftovers;
 pub mod narrow;
 pub mod on_demand;
 pub mod options;
+pub mod questions;
 pub mod registration;
 pub mod retire;
 pub mod scrapers;
@@ -32,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::certs::Resolver;
+use crate::certs::lives::signed;
 use crate::controller::Context;
 use crate::controller::term::Term;
 use crate::kind::{Reader, Watched};
@@ -118,6 +121,7 @@ impl Manager {
             model: ModelGates {
                 synced: read_by_decisions(&options.kinds, &world)
                     .map(|(plural, model)| (gate(&format!("sync:{plural}")), model.clone()))
+                    .chain([(gate("sync:configuration"), world.configuration.clone())])
                     .collect(),
                 snapshot: gate("snapshot"),
             },
@@ -341,6 +345,7 @@ impl Leader {
             namespace: self.options.namespace.clone(),
             url,
             exclusion: self.options.exclusion(),
+            overlap: signed(self.options.lives.overlap),
             kinds: self.options.kinds.clone(),
             world: self.world.clone(),
         })

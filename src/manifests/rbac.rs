@@ -7,7 +7,7 @@ use crate::kind::Family;
 use crate::kinds::Kinds;
 use crate::manifests::{metadata, namespaced};
 use crate::names::{APP, CA_SECRET, LEASE, MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
-use crate::permissions::rule;
+use crate::permissions::{READ, rule};
 use engine::snapshot::configuration::CONFIG_MAP;
 
 /// The objects of a deployment in `namespace`.

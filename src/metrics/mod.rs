@@ -75,6 +75,29 @@ pub enum ReconcileResult {
     error,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QuestionLabels {
+    kind: &'static str,
+    result: QuestionResult,
+}
+
+/// What became of a question of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum QuestionResult {
+    /// It was asked and answered.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    answered,
+    /// The answer was remembered.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    cached,
+    /// The deadline of the review passed.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    timeout,
+    /// It was not answered.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    error,
+}
+
 /// Handles of all metrics; clones share the same values.
 #[derive(Debug, Clone)]
 pub struct Metrics {
@@ -82,6 +105,7 @@ pub struct Metrics {
     freshness: Freshness,
     reviews: Family<ReviewLabels, Counter>,
     review_duration: Family<PathLabels, Histogram, fn() -> Histogram>,
+    questions: Family<QuestionLabels, Counter>,
     reconciles: Family<ReconcileLabels, Counter>,
     reconcile_duration: Family<ControllerLabels, Histogram, fn() -> Histogram>,
     queue_depth: Family<ControllerLabels, Gauge>,
@@ -122,6 +146,7 @@ impl Metrics {
             freshness,
             reviews: Family::default(),
             review_duration: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
+            questions: Family::default(),
             reconciles: Family::default(),
             reconcile_duration: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
             queue_depth: Family::default(),
@@ -163,6 +188,11 @@ impl Metrics {
             self.in_flight.clone(),
         );
         all.register("panics", "Panics that were caught", self.panics.clone());
+        all.register(
+            "questions",
+            "Questions of decisions about what the read model does not say, by kind and result",
+            self.questions.clone(),
+        );
         all.register(
             "snapshot_generation",
             "Generation of the read model that decisions are taken from",
@@ -260,6 +290,11 @@ impl Metrics {
     pub fn not_found(&self) {
         let labels = ReviewLabels { path: "other".into(), verdict: "unserved", reason: "NotFound", dry_run: UNKNOWN };
         self.reviews.get_or_create(&labels).inc();
+    }
+
+    /// Counts a question of a review.
+    pub fn question(&self, kind: &'static str, result: QuestionResult) {
+        self.questions.get_or_create(&QuestionLabels { kind, result }).inc();
     }
 
     /// Tells for how many seconds a watch has failed.

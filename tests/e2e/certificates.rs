@@ -40,7 +40,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// What each webhook of ours trusts.
 fn trusted(cluster: &Cluster) -> Vec<Vec<Anchor>> {
     let list = get(cluster, &[CONFIGURATIONS]);
-    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    let webhooks =
+        list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().into_iter().flatten());
     let bundle = |webhook: &Value| webhook["clientConfig"]["caBundle"].as_str().unwrap_or_default().to_owned();
     webhooks.map(|webhook| Anchor::read_all(&STANDARD.decode(bundle(webhook)).unwrap())).collect()
 }

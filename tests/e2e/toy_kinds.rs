@@ -2,6 +2,7 @@
 //! and webhooks, its controller.
 
 use std::path::Path;
+use std::sync::OnceLock;
 use std::thread;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -11,12 +12,12 @@ use outrider::cli::kinds::KindArgs;
 use outrider::cli::manifests::{self, ManifestsArgs, What};
 use outrider::cli::streams::Streams;
 use outrider::cli::{Cli, Command, serve};
-use outrider::kind::Kind;
 use outrider::kinds::Kinds;
 
 use crate::process::{eventually, free_address, is_ready};
 use crate::room::may_register;
 use crate::toy_kind::MOTTO;
+use crate::toy_stages::TOYS;
 
 /// What `outrider manifests` prints of these kinds.
 fn printed(kinds: &Kinds, what: What) -> String {
@@ -36,8 +37,8 @@ fn printed(kinds: &Kinds, what: What) -> String {
 
 /// A cluster with the printed definitions and roles of these kinds, served by `outrider serve` in a thread that stays for as long as
 /// the tests run: signals alone end it.
-pub fn served(kind: &'static Kind) -> Cluster {
-    let kinds = Kinds::default().with(kind);
+fn set_up() -> Cluster {
+    let kinds = Kinds::default().with(&MOTTO).with(&TOYS);
     let cluster = Cluster::start_with(&Options::default()).unwrap();
     let apply = |text: &str| cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(text)).unwrap();
     apply(&printed(&kinds, What::Crds));
@@ -55,6 +56,12 @@ pub fn served(kind: &'static Kind) -> Cluster {
         cluster.kubectl_ok(&registered, None).unwrap().contains("outrider-mutating")
     });
     cluster
+}
+
+/// The one cluster of these tests: a process serves once.
+pub fn served() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(set_up)
 }
 
 fn serve_in_a_thread(kubeconfig: &Path, kinds: Kinds) -> std::net::SocketAddr {
@@ -100,7 +107,7 @@ fn a_kind_in_one_row_is_in_every_manifest() {
 #[test]
 #[ignore = "needs a real API server: make test-cluster"]
 fn a_cluster_scoped_kind_in_one_row_is_defaulted_validated_and_reconciled() {
-    let cluster = served(&MOTTO);
+    let cluster = served();
     let motto = |name: &str, spec: &str| {
         format!("apiVersion: toy.example.com/v1\nkind: Motto\nmetadata: {{name: {name}}}\nspec: {spec}\n")
     };

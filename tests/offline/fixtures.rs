@@ -80,6 +80,7 @@ async fn the_router_answers_every_sample_with_the_bytes_that_review_prints() {
         Readiness::default(),
         Metrics::new(Freshness::default()),
         Limits::default(),
+        None,
     );
     for Fixture { file, path, .. } in fixtures() {
         let ran = outrider(&["review", "--manifests", MANIFESTS, "--path", &path, file.to_str().unwrap()], "");

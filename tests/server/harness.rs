@@ -72,6 +72,7 @@ impl TestServer {
             freshness: freshness.clone(),
             metrics: metrics.clone(),
             scrapers: None,
+            asker: None,
         };
         let options = Options {
             webhook: "127.0.0.1:0".parse().unwrap(),

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use crate::field::ErrorList;
 use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
+use crate::question::Answers;
 use crate::raw;
 use crate::reason::Reason;
 use crate::registry::Rule;
@@ -372,16 +373,27 @@ pub trait Endpoint<W>: Send + Sync {
     ///
     /// # Errors
     /// [`Unserved`] when there is no verdict to give.
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved>;
+    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+        self.answer_with(body, world, Answers::NONE)
+    }
+
+    /// Answers a review with what is known of what the decision may ask.
+    ///
+    /// # Errors
+    /// [`Unserved`] when there is no verdict to give, and [`Unserved::Unanswered`] with further questions.
+    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved>;
 }
 
 pub(crate) struct MutatingEndpoint<M>(pub Rule, pub M);
 
 impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
         match Review::<M::Object<'_>>::parse(body) {
             Ok(review) if !self.0.serves(&review.request) => Ok(Answer::not_served(&review, &self.0)),
-            Ok(review) => Ok(Answer::to(&review, self.1.mutate(&review.request, world)?)),
+            Ok(mut review) => {
+                review.request.answers = Some(answers);
+                Ok(Answer::to(&review, self.1.mutate(&review.request, world)?))
+            }
             Err(error) => Answer::undecodable(&self.0, body, error),
         }
     }
@@ -390,12 +402,13 @@ impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
 pub(crate) struct DefaultingEndpoint<D>(pub Rule, pub D);
 
 impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
         let mut review = match Review::<Value>::parse_within(body, ObjectLimit::STORABLE) {
             Ok(review) if !self.0.serves(&review.request) => return Ok(Answer::not_served(&review, &self.0)),
             Ok(review) => review,
             Err(error) => return Answer::undecodable(&self.0, body, error),
         };
+        review.request.answers = Some(answers);
         // Decoded, it may be the largest thing in the process: there is one of it.
         let object = review.request.object.take();
         let request = &review.request;
@@ -424,14 +437,15 @@ fn defaulted(patch: crate::patch::PatchWriter) -> Verdict {
 pub(crate) struct ValidatingEndpoint<V>(pub Rule, pub V);
 
 impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
         let review = match V::LIMIT {
             Some(limit) => Review::<V::Object<'_>>::parse_within(body, limit),
             None => Review::parse(body),
         };
         match review {
             Ok(review) if !self.0.serves(&review.request) => Ok(Answer::not_served(&review, &self.0)),
-            Ok(review) => {
+            Ok(mut review) => {
+                review.request.answers = Some(answers);
                 let mut findings = Findings::default();
                 let request = &review.request;
                 match (&request.object, request.operation) {

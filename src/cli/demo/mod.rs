@@ -188,6 +188,7 @@ impl Demo {
             freshness: process.freshness.clone(),
             metrics: process.metrics.clone(),
             scrapers: None,
+            asker: None,
         };
         let free_port = BindAddress::One(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let options = Options {

@@ -145,7 +145,7 @@ impl Injected<'_> {
             Err(message) => return said.fail(Outcome::BadInput, said.text(&message)),
         };
         said.warnings.extend(taken_out.left.iter().map(|sentence| said.text(sentence)).collect::<Vec<_>>());
-        let creation = Creation { namespace: self.namespace, object: &stripped };
+        let creation = Creation { namespace: self.namespace, object: &stripped, questions: world.questions };
         match admit::create(&world.registry, &creation, &world.snapshot) {
             Ok(Admitted::Allowed(allowed)) => {
                 let patch = in_object([taken_out.patch, allowed.patch].concat(), at, self.value);

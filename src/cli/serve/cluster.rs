@@ -16,6 +16,7 @@ use crate::manager::background::Background;
 use crate::manager::client::{self, Connection};
 use crate::manager::lease::TimesError;
 use crate::manager::options::{Certificates, Controllers, Election, Options};
+use crate::manager::questions::ApiServer;
 use crate::manager::scrapers::TokenReviews;
 use crate::manager::{Manager, Shared, registration};
 use crate::manifests::webhooks::Hook;
@@ -65,6 +66,7 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
         let client = connection.client().map_err(ClusterError::from)?;
         process.scrapers = Some(Arc::new(TokenReviews::new(client)));
     }
+    process.asker = Some(Arc::new(ApiServer::new(connection.client().map_err(ClusterError::from)?)));
     warn_of_kinds_without_controller(args);
     let (options, background) = (options(args, given)?, Background::start()?);
     let manager = Manager::new(&connection, options, shared, background).map_err(ClusterError::from)?;

@@ -30,7 +30,7 @@ use crate::config::ConfigError;
 use crate::logging;
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::Readiness;
-use crate::server::{Addresses, Feeds, Scrapers, Server, ServerError, Shutdown, open_files};
+use crate::server::{Addresses, Asker, Feeds, Scrapers, Server, ServerError, Shutdown, open_files};
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +78,8 @@ pub struct Process {
     pub resolver: Arc<Resolver>,
     /// Who may read the metrics.
     pub scrapers: Option<Arc<dyn Scrapers>>,
+    /// Who answers questions of decisions.
+    pub asker: Option<Arc<dyn Asker>>,
 }
 
 impl Default for Process {
@@ -88,6 +90,7 @@ impl Default for Process {
             shutdown: Shutdown::new(readiness.clone()),
             resolver: Resolver::empty(),
             scrapers: None,
+            asker: None,
             readiness,
             freshness,
         }
@@ -164,6 +167,7 @@ async fn run_and_tell<W: Send + Sync + 'static>(
         freshness: process.freshness.clone(),
         metrics: process.metrics.clone(),
         scrapers: process.scrapers.clone(),
+        asker: process.asker.clone(),
     };
     let server = Server::bind(args.server_options(), feeds).await?;
     // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.

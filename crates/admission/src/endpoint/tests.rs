@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Answer, Decision, Defaulting, Findings, Mutating, Summary, Validating};
 use crate::field::{Error, Path};
 use crate::patch::{PatchBuilder, PatchError, PatchWriter, apply};
+use crate::question::{Access, Answers, Known, Object, Question};
 use crate::reason::Reason;
 use crate::registry::{Phase, Registry, Resource, Rule};
 use crate::reply::{Denial, Verdict};
@@ -323,4 +324,49 @@ fn what_cannot_be_decoded_may_go_but_not_change() {
             }
         }
     }
+}
+
+/// Allows whom somebody else allows, and asks for what that one says then.
+struct Asks;
+
+impl Mutating<World> for Asks {
+    type Object<'a> = serde::de::IgnoredAny;
+
+    fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, _: &World) -> Result<Verdict, Unserved> {
+        let [kim, lee] = ["kim", "lee"].map(|user| Access { user: user.to_owned(), ..Access::default() });
+        if request.ask(Question::Access(kim))?.is_yes() {
+            return Ok(Verdict::allow(Reason::ALLOWED));
+        }
+        let answers = request.ask_all(vec![Question::Access(lee), Question::Object(Object::default())])?;
+        let yes = answers.iter().filter(|answer| answer.is_yes()).count();
+        Ok(Verdict::allow(Reason::new(if yes == 2 { "Both" } else { "NotBoth" })))
+    }
+}
+
+#[test]
+fn a_decision_that_must_know_more_returns_questions_and_is_taken_again_with_the_answers() {
+    let registry = Registry::default().mutating(RULE, Asks);
+    let endpoint = &registry.find(&RULE.path(Phase::Mutating)).unwrap().endpoint;
+    let body =
+        br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE"}}"#;
+    let asked = |answers: &Answers| match endpoint.answer_with(body, &4, answers) {
+        Err(Unserved::Unanswered(questions)) => questions,
+        other => panic!("{other:?}"),
+    };
+    let mut answers = Answers::default();
+    let first = asked(&answers);
+    assert_eq!(first.iter().map(Question::kind).collect::<Vec<_>>(), ["access"]);
+    assert!(endpoint.answer(body, &4).unwrap_err().to_string().starts_with("nobody answered whether kim may "));
+
+    let mut allowed = answers.clone();
+    allowed.insert(first[0].clone(), Known::Allowed(true, String::new()));
+    assert_eq!(endpoint.answer_with(body, &4, &allowed).unwrap().reason, Reason::ALLOWED);
+
+    answers.insert(first[0].clone(), Known::Allowed(false, String::new()));
+    let second = asked(&answers);
+    assert_eq!(second.iter().map(Question::kind).collect::<Vec<_>>(), ["access", "object"]);
+    answers.insert(second[0].clone(), Known::Allowed(true, String::new()));
+    assert_eq!(asked(&answers), second[1..], "what is known is not asked again");
+    answers.insert(second[1].clone(), Known::Object(None));
+    assert_eq!(endpoint.answer_with(body, &4, &answers).unwrap().reason.as_str(), "NotBoth");
 }

@@ -33,7 +33,7 @@ const RESOURCES: &[Resource] = &[
 /// Annotations and finalizers are no matter, and controllers write them often.
 const CHANGES: MatchCondition = MatchCondition {
     name: concat!(api_domain!(), "/changes"),
-    expression: "request.subResource != '' || object.spec.containers != oldObject.spec.containers || \
+    expression: "(has(request.subResource) && request.subResource != '') || object.spec.containers != oldObject.spec.containers || \
                  has(object.spec.initContainers) != has(oldObject.spec.initContainers) || \
                  (has(object.spec.initContainers) && object.spec.initContainers != oldObject.spec.initContainers) || \
                  has(object.metadata.labels) != has(oldObject.metadata.labels) || \

@@ -7,7 +7,7 @@ mod reply;
 pub use reply::{Cause, Details, Patch, Reply, ReplyError, Status};
 
 use admission::registry::{Entry, Phase, Resource};
-use admission::{Operation, Reason, Registry, Rule, Unserved};
+use admission::{Answer, Answers, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
 use crate::offline::manifest::group;
@@ -20,6 +20,49 @@ pub struct Creation<'a> {
     pub namespace: &'a str,
     /// The object, with its `apiVersion` and `kind`.
     pub object: &'a Value,
+    /// What is answered to questions of decisions.
+    pub questions: Questions,
+}
+
+/// What is answered to questions of decisions, which nobody can ask offline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Questions {
+    /// Nothing: it cannot be told what the decision is.
+    #[default]
+    Open,
+    /// Yes, to all about rights and images.
+    Allowed,
+}
+
+/// Rounds of one review: a question may depend on the answer to an earlier one.
+const ROUNDS: usize = 4;
+
+/// What an endpoint answers, with these answers to its questions.
+///
+/// # Errors
+/// [`Unserved`] when there is no verdict, [`Unserved::Unanswered`] when it depends on what nobody answers.
+pub fn answer(
+    endpoint: &dyn Endpoint<Snapshot>,
+    body: &[u8],
+    snapshot: &Snapshot,
+    questions: Questions,
+) -> Result<Answer, Unserved> {
+    let mut answers = Answers::default();
+    for _ in 0..ROUNDS {
+        let asked = match endpoint.answer_with(body, snapshot, &answers) {
+            Err(Unserved::Unanswered(asked)) if questions == Questions::Allowed => asked,
+            answered => return answered,
+        };
+        let (objects, others): (Vec<_>, Vec<_>) = asked.into_iter().partition(|one| matches!(one, Question::Object(_)));
+        // That there is an object is more than a yes can say.
+        if !objects.is_empty() {
+            return Err(Unserved::Unanswered(objects));
+        }
+        for question in others {
+            answers.insert(question, Known::Allowed(true, String::new()));
+        }
+    }
+    endpoint.answer_with(body, snapshot, &answers)
 }
 
 /// What became of an object.
@@ -79,7 +122,7 @@ pub fn create(
         let Some(entry) = entry_of(registry, phase, creation.object) else { continue };
         let Some(served) = resource_of(&entry.rule, creation.object) else { continue };
         let body = review(served, creation.namespace, &allowed.object);
-        let answer = entry.endpoint.answer(&body, snapshot)?;
+        let answer = answer(&*entry.endpoint, &body, snapshot, creation.questions)?;
         let reply = Reply::read(&answer.body)?;
         for warning in reply.warnings {
             if !allowed.warnings.contains(&warning) {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::sorting::Sorted;
-use crate::offline::admit::{self, Admitted, Creation};
+use crate::offline::admit::{self, Admitted, Creation, Questions};
 use crate::offline::manifest::Manifest;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
@@ -156,7 +156,7 @@ fn admit(
     snapshot: &Snapshot,
 ) -> Result<admit::Allowed, Error> {
     let origin = manifest.source.clone();
-    let creation = Creation { namespace: "", object: &manifest.value };
+    let creation = Creation { namespace: "", object: &manifest.value, questions: Questions::Open };
     match admit::create(registry, &creation, snapshot) {
         Ok(Admitted::Allowed(allowed)) => Ok(*allowed),
         Ok(Admitted::Refused { status, .. }) => Err(Error::Refused { origin, status }),
