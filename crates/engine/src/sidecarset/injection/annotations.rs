@@ -153,12 +153,14 @@ impl<'s> Annotations<'s> {
                 [] => Cow::Borrowed(base),
                 merges => {
                     let base: Value = serde_json::from_str(base).ok()?;
-                    let mut merged = base.clone();
-                    merges.iter().for_each(|patch| merge(&mut merged, patch));
-                    if given.value.is_none() && merged == base {
+                    let mut value = base.clone();
+                    for patch in merges {
+                        merge(&mut value, patch);
+                    }
+                    if given.value.is_none() && value == base {
                         return None;
                     }
-                    Cow::Owned(sorted_json(&merged))
+                    Cow::Owned(sorted_json(&value))
                 }
             };
             (before != Some(&*value)).then(|| NewAnnotation {
