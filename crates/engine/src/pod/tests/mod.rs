@@ -16,5 +16,6 @@ mod order;
 mod properties;
 mod second_pass;
 mod skips;
+mod taking;
 mod twin;
 mod volumes;
