@@ -44,7 +44,7 @@ pub fn fitted<'s>(
 ) -> (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) {
     let sets: Vec<&'s CompiledSet> = selected.iter().map(|(set, _)| -> &CompiledSet { set }).collect();
     let mut fitting = Fitting::new(pod, body, &sets);
-    let mut fit = |(set, selection): (&'s Arc<CompiledSet>, Selection)| {
+    let fit = |(set, selection): (&'s Arc<CompiledSet>, Selection)| {
         let set: &'s CompiledSet = set;
         if !matches!(selection, Selection::Selected) {
             return (Cow::Borrowed(set), selection);
@@ -54,7 +54,7 @@ pub fn fitted<'s>(
             Err(clash) => (Cow::Borrowed(set), Selection::Unfit(clash)),
         }
     };
-    selected.into_iter().map(|one| fit(one)).unzip()
+    selected.into_iter().map(fit).unzip()
 }
 
 /// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns nobody is left

@@ -18,5 +18,6 @@ mod properties;
 mod second_pass;
 mod skips;
 mod stages;
+mod taking;
 mod twin;
 mod volumes;

@@ -21,11 +21,9 @@ pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
 }
 
 fn check_container(container: &Node<'_>, errors: &mut ErrorList) {
-    for field in ["resourcesPolicy"] {
-        let node = container.child(field);
-        if !is_empty(node.value) {
-            forbid(&node.path, field, errors);
-        }
+    let policy = container.child("resourcesPolicy");
+    if !is_empty(policy.value) {
+        forbid(&policy.path, "resourcesPolicy", errors);
     }
 }
 
