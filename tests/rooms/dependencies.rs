@@ -10,8 +10,9 @@ use crate::root;
 
 /// Everything below the engine, build tools and tests aside. No runtime, no HTTP, no Kubernetes client, no types of its API (they
 /// bring jiff, which is a clock), no file system. `libc` and `getrandom` are ring's, of which only
-/// SHA-256 is used; `log` is tracing's, as other packages of the workspace ask for it.
-const BELOW_ENGINE: [&str; 25] = [
+/// SHA-256 is used; `aho-corasick` is a part of regex; `log` is tracing's, as other packages of the workspace ask for it.
+const BELOW_ENGINE: [&str; 29] = [
+    "aho-corasick",
     "arc-swap",
     "arraydeque",
     "base64",
@@ -27,6 +28,9 @@ const BELOW_ENGINE: [&str; 25] = [
     "once_cell",
     "outrider-admission",
     "pin-project-lite",
+    "regex",
+    "regex-automata",
+    "regex-syntax",
     "ring",
     "serde",
     "serde_core",

@@ -6,7 +6,7 @@ use admission::reply::Cause;
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 
 use crate::pod::limits::too_large;
-use crate::pod::select::{SKIP_ANNOTATION, Selection, Skip, opts_out_of_nothing, selected};
+use crate::pod::select::{SKIP_ANNOTATION, Selection, Skip, fitted, opts_out_of_nothing, selected};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -33,27 +33,35 @@ impl Mutating<Snapshot> for PodMutation {
             return Ok(Verdict::allow(reasons::NO_MATCH));
         }
         let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
-        let mut injection = Injection::new(pod, request.body, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
         let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
         let mut report = Report { mistyped, ..Report::default() };
-        for (set, selection) in selected {
+        let (sets, selections) = fitted(pod, selected, snapshot);
+        let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
+        for (set, selection) in sets.iter().zip(selections) {
             if !set.may_opt_out && skip.asks_for(set) {
                 report.ignored_opt_outs.push(&set.name);
             }
-            match selection {
-                Selection::Skipped(reason, why) => report.skipped(&set.name, reason, why),
-                Selection::Unbound => report.clashes.push((set.name.clone(), Clash::unbound(set))),
-                Selection::Selected => match injection.add(set) {
-                    Ok(reason) => report.carried(&set.name, reason),
-                    // Between sets the earlier wins, and no pod is refused for it, unless it would evade a must.
-                    Err(clash)
-                        if set.on_clash == OnClash::Skip
-                            || (clash.reason == reasons::SET_CONFLICT && !set.is_must()) =>
-                    {
-                        report.skipped(&set.name, clash.reason, clash.text);
-                    }
-                    Err(clash) => report.clashes.push((set.name.clone(), clash)),
-                },
+            let added = match selection {
+                Selection::Selected => injection.add(set),
+                Selection::Unfit(clash) => Err(clash),
+                Selection::Skipped(reason, why) => {
+                    report.skipped(&set.name, reason, why);
+                    continue;
+                }
+                Selection::Unbound => {
+                    report.clashes.push((set.name.clone(), Clash::unbound(set)));
+                    continue;
+                }
+            };
+            match added {
+                Ok(reason) => report.carried(&set.name, reason),
+                // Between sets the earlier wins, and no pod is refused for it, unless it would evade a must.
+                Err(clash)
+                    if set.on_clash == OnClash::Skip || (clash.reason == reasons::SET_CONFLICT && !set.is_must()) =>
+                {
+                    report.skipped(&set.name, clash.reason, clash.text);
+                }
+                Err(clash) => report.clashes.push((set.name.clone(), clash)),
             }
         }
         Ok(report.into_verdict(request, injection))

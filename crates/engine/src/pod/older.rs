@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use admission::Unserved;
 use serde_json::{Value, json};
 
-use crate::pod::select::{Selection, selected};
+use crate::pod::select::{Selection, fitted, selected};
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
@@ -37,9 +37,10 @@ pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<Tak
     let text = pod.to_string();
     let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else { return Ok(TakenOut::default()) };
     let Ok(selected) = selected(&view, namespace, snapshot)? else { return Ok(TakenOut::default()) };
-    let mut injection = Injection::new(&view, &text, selected.iter().map(|(set, _)| -> &CompiledSet { set }));
+    let (sets, selections) = fitted(&view, selected, snapshot);
+    let mut injection = Injection::new(&view, &text, sets.iter().map(|set| -> &CompiledSet { set }));
     let mut older = Older::default();
-    for (set, selection) in selected {
+    for (set, selection) in sets.iter().zip(selections) {
         if matches!(selection, Selection::Selected) {
             older.note(pod, &injection, set);
             let _ = injection.add(set);

@@ -1,5 +1,6 @@
 //! Which sets a pod is to carry.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use crate::reasons;
 use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
+use crate::sidecarset::injection::{Clash, Fit, Tailor};
 use crate::snapshot::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -26,10 +28,35 @@ pub enum Selection {
     Skipped(Reason, String),
     /// The pod must carry the set, and does not say that it runs on the set's operating system.
     Unbound,
+    /// The set cannot be evaluated for the pod.
+    Unfit(Clash),
 }
 
 /// Sets that select a pod, in the order of injection, and what each means for it.
 pub type Selected<'s> = Vec<(&'s Arc<CompiledSet>, Selection)>;
+
+/// The same sets, each as this pod gets it, and what each means for it: what of them depends on the pod is settled.
+pub fn fitted<'s>(
+    pod: &PodView<'_>,
+    selected: Selected<'s>,
+    snapshot: &Snapshot,
+) -> (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) {
+    let sets = selected.iter().map(|(set, _)| -> &CompiledSet { set }).collect();
+    let tailor = Tailor::new(pod, sets, snapshot.minor_version);
+    let fit = |(set, selection): (&'s Arc<CompiledSet>, Selection)| {
+        let set: &'s CompiledSet = set;
+        if !matches!(selection, Selection::Selected) {
+            return (Cow::Borrowed(set), selection);
+        }
+        match tailor.fit(set) {
+            Ok(Fit::AsWritten) => (Cow::Borrowed(set), selection),
+            Ok(Fit::Tailored(fitted)) => (Cow::Owned(*fitted), selection),
+            Ok(Fit::Skipped(reason, why)) => (Cow::Borrowed(set), Selection::Skipped(reason, why)),
+            Err(clash) => (Cow::Borrowed(set), Selection::Unfit(clash)),
+        }
+    };
+    selected.into_iter().map(fit).unzip()
+}
 
 /// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns nobody is left
 /// to the API server, whatever its size.

@@ -5,7 +5,7 @@ use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
 use crate::pod::limits::too_large;
-use crate::pod::select::{Selection, selected};
+use crate::pod::select::{Selection, fitted, selected};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -49,15 +49,16 @@ impl Validating<Snapshot> for PodValidation {
         if selected.is_empty() {
             return Ok(());
         }
-        let sets = selected.iter().map(|(set, _)| -> &CompiledSet { set });
-        let mut injection = Injection::new(pod, request.body, sets);
+        let (sets, selections) = fitted(pod, selected, snapshot);
+        let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
         let mut report = Report::default();
-        for (set, selection) in selected {
+        for (set, selection) in sets.iter().zip(selections) {
             match selection {
                 Selection::Skipped(reason, _) => report.note(reason),
                 Selection::Unbound => {
                     report.refusals.push(format!("{}: {}", must(set), Clash::unbound(set).text));
                 }
+                Selection::Unfit(clash) => report.clash(set, &clash),
                 Selection::Selected => report.judge(&mut injection, set),
             }
         }
@@ -82,9 +83,16 @@ impl Report {
                 // It settles what belongs to which set, for the sets that follow.
                 injection.add_missing(set, missing);
             }
-            Err(clash) if set.is_must() => self.refusals.push(format!("{}: {}", must(set), clash.text)),
+            Err(clash) => self.clash(set, &clash),
+        }
+    }
+
+    fn clash(&mut self, set: &CompiledSet, clash: &Clash) {
+        if set.is_must() {
+            self.refusals.push(format!("{}: {}", must(set), clash.text));
+        } else {
             // The mutating side has said why the pod goes without the set.
-            Err(clash) => self.note(clash.reason),
+            self.note(clash.reason);
         }
     }
 

@@ -13,8 +13,12 @@ use crate::sidecarset::canonical;
 use crate::sidecarset::injection::List;
 use crate::sidecarset::mark;
 use crate::sidecarset::needs::{Needs, volume_names};
+use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
+use crate::sidecarset::pod_security;
+use crate::sidecarset::resources::{ResourceDefaults, ResourcesPolicy};
 use crate::sidecarset::sameness::{AllowedChanges, Form};
+use crate::sidecarset::vocabulary::{JOB_INJECT, JOB_SKIP, PLATFORM_WINDOWS, SECURITY_COMPLETE};
 
 /// The label that every namespace carries with its own name.
 pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -64,6 +68,12 @@ pub struct CompiledSet {
     pub volumes: Vec<VolumePiece>,
     /// Pull secrets.
     pub secrets: Vec<SecretPiece>,
+    /// What pods that end get.
+    pub job_pods: JobPods,
+    /// For containers that lack requests or limits.
+    pub resource_defaults: ResourceDefaults,
+    /// Sentences that whoever creates a pod with the set should see: what became of the set for this pod.
+    pub notes: Vec<String>,
     /// Identifies what is injected, over restarts and versions.
     pub hash: String,
     /// The set's entry in the pod's annotation, as JSON.
@@ -93,6 +103,27 @@ pub enum OnClash {
     Refuse,
     /// The pod goes without the set.
     Skip,
+}
+
+/// `spec.jobPods`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobPods {
+    /// The containers as native sidecars, which end with the pod's own.
+    NativeSidecar,
+    /// Nothing.
+    Skip,
+    /// What other pods get.
+    Inject,
+}
+
+impl JobPods {
+    fn of(word: Option<&str>) -> Self {
+        match word {
+            Some(JOB_SKIP) => Self::Skip,
+            Some(JOB_INJECT) => Self::Inject,
+            _ => Self::NativeSidecar,
+        }
+    }
 }
 
 /// Containers by the side of the pod's own that they go to.
@@ -128,6 +159,28 @@ pub struct Piece {
     pub form: Form,
     /// What it asks of the pod.
     pub needs: Needs,
+    /// How its resources follow from those of the pod's own containers.
+    pub policy: Option<Arc<ResourcesPolicy>>,
+}
+
+impl Piece {
+    /// A container as it goes into the pod.
+    pub fn of(object: &RawObject, policy: Option<Arc<ResourcesPolicy>>) -> Self {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self {
+            name: text("name"),
+            image: text("image"),
+            form: Form::of(object),
+            needs: Needs::of(object),
+            json: Value::Object(object.clone()).to_string(),
+            policy,
+        }
+    }
+
+    /// The container as it goes into the pod.
+    pub fn object(&self) -> RawObject {
+        serde_json::from_str(&self.json).unwrap_or_default()
+    }
 }
 
 /// A volume ready to be spliced in.
@@ -176,6 +229,19 @@ impl CompiledSet {
         let scope = scope(spec, &mut errors);
         require_names(spec, &path, &mut errors);
         check_reach(spec, &path, &mut errors);
+        let fillings = Fillings {
+            defaults: ResourceDefaults::of(spec.resource_defaults.as_ref()),
+            security: (spec.pod_security.as_deref() == Some(SECURITY_COMPLETE)).then(|| platform(spec)),
+        };
+        let mut compile = |list, side| {
+            let list_path = path.child(match side {
+                Side::Before => "containers",
+                Side::After => "initContainers",
+            });
+            pieces(list, side, &fillings, &list_path, &mut errors)
+        };
+        let init_containers = compile(spec.init_containers.as_deref(), Side::After);
+        let containers = compile(spec.containers.as_deref(), Side::Before);
         if name.is_empty() {
             errors.push(Error::required(&Path::new("metadata").child("name"), ""));
         }
@@ -184,8 +250,6 @@ impl CompiledSet {
         }
         let used = used_volumes(spec);
         let hash = canonical::hash(spec, &used);
-        let init_containers = pieces(spec.init_containers.as_deref(), Side::After);
-        let containers = pieces(spec.containers.as_deref(), Side::Before);
         Ok(Self {
             generation: set.metadata.generation.unwrap_or_default(),
             annotations: set.metadata.annotations.clone().unwrap_or_default(),
@@ -202,10 +266,18 @@ impl CompiledSet {
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
             containers,
+            job_pods: JobPods::of(spec.job_pods.as_deref()),
+            resource_defaults: fillings.defaults,
+            notes: Vec::new(),
             hash,
             spec: Arc::new(spec.clone()),
             name,
         })
+    }
+
+    /// Writes the entry for the pod's annotation anew, once containers are in other lists.
+    pub(crate) fn renew_entry(&mut self) {
+        self.entry = entry(&self.name, &self.hash, &self.containers, &self.init_containers);
     }
 
     /// Containers that run at the same time as the pod's own: all but plain init containers.
@@ -284,16 +356,11 @@ fn require_names(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Containers with `windowsOptions` run on Windows; everything else is taken for Linux, which the pod API has no field for.
+/// The operating system that the set says, which defaulting has filled in; else that of its containers.
 fn platform(spec: &SidecarSetSpec) -> Platform {
-    let windows = all_containers(spec).any(|container| {
-        container
-            .0
-            .get("securityContext")
-            .and_then(|context| context.get("windowsOptions"))
-            .is_some_and(Value::is_object)
-    });
-    if windows { Platform::Windows } else { Platform::Linux }
+    let word = spec.platform.as_deref().filter(|word| !word.is_empty());
+    let is_windows = || all_containers(spec).any(|container| platform::is_for_windows(&container.0));
+    if word.map_or_else(is_windows, |word| word == PLATFORM_WINDOWS) { Platform::Windows } else { Platform::Linux }
 }
 
 fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContainer> {
@@ -321,15 +388,21 @@ enum Side {
     After,
 }
 
-fn pieces(list: Option<&[SidecarContainer]>, default: Side) -> Pieces {
+fn pieces(
+    list: Option<&[SidecarContainer]>,
+    default: Side,
+    fillings: &Fillings,
+    path: &Path,
+    errors: &mut ErrorList,
+) -> Pieces {
     let mut pieces = Pieces::default();
-    for container in list.unwrap_or_default() {
+    for (index, container) in list.unwrap_or_default().iter().enumerate() {
         let side = match container.text("podInjectPolicy") {
             "BeforeAppContainer" => Side::Before,
             "AfterAppContainer" => Side::After,
             _ => default,
         };
-        let piece = piece(container);
+        let piece = piece(container, fillings, &path.index(index), errors);
         match side {
             Side::Before => pieces.before.push(piece),
             Side::After => pieces.after.push(piece),
@@ -338,19 +411,28 @@ fn pieces(list: Option<&[SidecarContainer]>, default: Side) -> Pieces {
     pieces
 }
 
-fn piece(container: &SidecarContainer) -> Piece {
+/// What is filled into every container of a set.
+struct Fillings {
+    defaults: ResourceDefaults,
+    // None where security contexts stay as written.
+    security: Option<Platform>,
+}
+
+fn piece(container: &SidecarContainer, fillings: &Fillings, path: &Path, errors: &mut ErrorList) -> Piece {
+    let policy = container.0.get("resourcesPolicy").filter(|policy| !canonical::is_empty(policy));
+    let policy = policy.and_then(|policy| ResourcesPolicy::read(policy, &path.child("resourcesPolicy"), errors));
     let mut object = container.0.clone();
     for field in CONTROL_FIELDS {
         object.remove(field);
     }
     mark::mark(&mut object);
-    Piece {
-        name: container.name().to_owned(),
-        image: container.text("image").to_owned(),
-        form: Form::of(&object),
-        needs: Needs::of(&object),
-        json: Value::Object(object).to_string(),
+    if policy.is_none() {
+        fillings.defaults.fill(&mut object);
     }
+    if let Some(platform) = fillings.security {
+        pod_security::complete(&mut object, platform);
+    }
+    Piece::of(&object, policy.map(Arc::new))
 }
 
 fn secret_pieces(spec: &SidecarSetSpec) -> Vec<SecretPiece> {

@@ -53,6 +53,8 @@ pub struct Reading<'a> {
     pub other_types: &'a [String],
     /// What is done about fields that nobody knows.
     pub validate: Validate,
+    /// The minor version of Kubernetes that pods are meant for; the newest where it is not known.
+    pub minor_version: Option<u32>,
 }
 
 /// Makes the read model.
@@ -62,13 +64,14 @@ pub struct Reading<'a> {
 /// # Errors
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
-    let Reading { exclusion, registry, other_types, validate } = reading;
+    let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
     let Sorted { namespaces, sets, mut warnings, mut errors, .. } = Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, (_, labels)) in namespaces {
         known.insert(name, labels);
     }
-    let empty = Snapshot { namespaces: Arc::new(known), exclusion: Arc::clone(exclusion), ..Snapshot::default() };
+    let (namespaces, exclusion) = (Arc::new(known), Arc::clone(exclusion));
+    let empty = Snapshot { namespaces, exclusion, minor_version, ..Snapshot::default() };
     let compiled =
         each(&sets, &mut errors, |name, manifest| compile(&admit(name, manifest, registry, &empty)?.object, manifest));
     let snapshot = Snapshot { generation: 1, sets: Arc::new(SetIndex::build(compiled)), ..empty };

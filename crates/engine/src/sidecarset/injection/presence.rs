@@ -149,7 +149,7 @@ impl<'p, 's> Injection<'p, 's> {
     ) -> Result<(Presence, Option<String>), Clash> {
         let Found { list: found_in, index, container } = *found;
         if found_in != list {
-            return Err(self.foreign(set, piece, found, None));
+            return self.compare_elsewhere(set, piece, found);
         }
         let field = piece.form.difference(container.raw(self.body), &set.allowed, &self.theirs.around);
         let by = self.carried.by(&set.name, &piece.name, list);
@@ -162,6 +162,21 @@ impl<'p, 's> Injection<'p, 's> {
                 Err(Clash::forged(set, piece, &field, container, found_in, index))
             }
             (Some(_), field) => Ok((Presence::Current, field)),
+        }
+    }
+
+    /// Whose a container is that the set would put into another list. An older form may have been put there.
+    fn compare_elsewhere(
+        &self,
+        set: &CompiledSet,
+        piece: &Piece,
+        found: &Found<'_, 'p>,
+    ) -> Result<(Presence, Option<String>), Clash> {
+        let differing = Some(format!("its list (it is in {})", found.list.field()));
+        match self.carried.by(&set.name, &piece.name, found.list).filter(|_| set.may_opt_out) {
+            Some(reasons::INJECTED_BY_OPENKRUISE) => Ok((Presence::OpenKruise, differing)),
+            Some(_) => Ok((Presence::Current, differing)),
+            None => Err(self.foreign(set, piece, found, None)),
         }
     }
 

@@ -42,11 +42,9 @@ fn check_container(container: &Node<'_>, errors: &mut ErrorList) {
             forbid(&policy.path.child("type"), what, errors);
         }
     }
-    for field in ["transferEnv", "resourcesPolicy"] {
-        let node = container.child(field);
-        if !is_empty(node.value) {
-            forbid(&node.path, field, errors);
-        }
+    let transferred = container.child("transferEnv");
+    if !is_empty(transferred.value) {
+        forbid(&transferred.path, "transferEnv", errors);
     }
 }
 

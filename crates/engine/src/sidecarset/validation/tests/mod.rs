@@ -7,6 +7,7 @@ mod golden;
 mod older;
 mod properties;
 mod rare;
+mod resources;
 mod spec;
 mod update;
 

@@ -222,10 +222,6 @@ fn what_this_build_does_not_serve_is_refused_by_name() {
             refused("containers[0].transferEnv", "transferEnv"),
         ),
         (
-            with_container(&json!({"resourcesPolicy": {"targetContainersMode": "sum"}})),
-            refused("containers[0].resourcesPolicy", "resourcesPolicy"),
-        ),
-        (
             with_container(&json!({"shareVolumePolicy": {"type": "enabled"}})),
             refused("containers[0].shareVolumePolicy.type", "sharing the volume mounts of the pod's containers"),
         ),
