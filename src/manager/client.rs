@@ -177,14 +177,16 @@ impl Connection {
         Ok(builder.with_layer(&patient).build())
     }
 
-    /// The clients of a world's watches.
+    /// The clients of a world's watches. `namespace` is our own.
     ///
     /// # Errors
     /// As [`Connection::client`].
-    pub fn watching(&self, world: &World) -> Result<Clients, Error> {
+    pub fn watching(&self, world: &World, namespace: &str) -> Result<Clients, Error> {
         Ok(Clients {
             sidecarsets: self.listening(&world.sidecarsets.contact)?,
             namespaces: self.listening(&world.namespaces.contact)?,
+            configuration: self.listening(&world.configuration.contact)?,
+            namespace: namespace.to_owned(),
             version: self.client()?,
         })
     }

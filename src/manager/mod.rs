@@ -92,6 +92,7 @@ struct Gates {
 struct ModelGates {
     sidecarsets: Gate,
     namespaces: Gate,
+    configuration: Gate,
     snapshot: Gate,
 }
 
@@ -113,6 +114,7 @@ impl Manager {
             model: ModelGates {
                 sidecarsets: gate("sync:sidecarsets"),
                 namespaces: gate("sync:namespaces"),
+                configuration: gate("sync:configuration"),
                 snapshot: gate("snapshot"),
             },
             certificate: (options.certificates != Certificates::Off).then(|| gate("certificate")),
@@ -126,7 +128,7 @@ impl Manager {
             client: connection.client()?,
             background,
             background_client,
-            watching: connection.watching(&world)?,
+            watching: connection.watching(&world, &options.namespace)?,
             bundle: watch::Sender::new(None),
             options,
             feed,
@@ -196,11 +198,15 @@ async fn open_gates(world: World, gates: ModelGates) {
         world.namespaces.synced().await;
         gates.namespaces.open();
     };
+    let configuration = async {
+        world.configuration.synced().await;
+        gates.configuration.open();
+    };
     let snapshot = async {
         world.published().await;
         gates.snapshot.open();
     };
-    tokio::join!(sidecarsets, namespaces, snapshot);
+    tokio::join!(sidecarsets, namespaces, configuration, snapshot);
 }
 
 /// Tells the generation of the snapshot, and when the API server last confirmed it.

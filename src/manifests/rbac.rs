@@ -8,6 +8,7 @@ use crate::names::{APP, CA_SECRET, LEASE, MUTATING, VALIDATING};
 use crate::permissions::{READ, rule};
 use crate::workshop::Kinds;
 use engine::sidecarset::api::{GROUP, PLURAL};
+use engine::snapshot::configuration::CONFIG_MAP;
 
 /// The objects of a deployment in `namespace`.
 #[derive(Debug, Clone)]
@@ -86,6 +87,7 @@ fn cluster_rules(kinds: &Kinds) -> Vec<PolicyRule> {
 /// `create` cannot be limited to a name: the API server does not know it when it authorizes.
 fn namespace_rules(own_deployment: Option<&str>) -> Vec<PolicyRule> {
     let mut rules = vec![
+        rule("", &["configmaps"], &[CONFIG_MAP], READ),
         rule("coordination.k8s.io", &["leases"], &[], &["create"]),
         rule("coordination.k8s.io", &["leases"], &[LEASE], &["get", "update"]),
         rule("", &["secrets"], &[], &["create"]),

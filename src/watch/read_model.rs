@@ -1,4 +1,4 @@
-//! Watches sets and namespaces into snapshots. Every replica does.
+//! Watches sets, namespaces and our configuration in the cluster into snapshots. Every replica does.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::{broadcast, watch};
@@ -26,6 +26,7 @@ use engine::sidecarset::api::SidecarSet;
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::Feed;
 use engine::snapshot::collection::Effect;
+use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use engine::snapshot::namespace;
 use engine::snapshot::sets::SetTable;
 
@@ -99,6 +100,8 @@ pub struct World {
     pub sidecarsets: Model,
     /// The watch of namespaces.
     pub namespaces: Model,
+    /// The watch of our configuration.
+    pub configuration: Model,
     changes: broadcast::Sender<Change>,
     generation: watch::Sender<u64>,
 }
@@ -111,6 +114,7 @@ impl World {
             sets: feed.collections.sets.collection().table(),
             sidecarsets: Model::default(),
             namespaces: Model::default(),
+            configuration: Model::default(),
             changes: broadcast::channel(CHANGES).0,
             generation: watch::Sender::new(0),
         }
@@ -143,16 +147,21 @@ impl World {
 
     /// How long ago the quieter of the watches was heard; `None` while one of them never was.
     pub fn age(&self) -> Option<Duration> {
-        Some(self.sidecarsets.contact.age()?.max(self.namespaces.contact.age()?))
+        let others = self.namespaces.contact.age()?.max(self.configuration.contact.age()?);
+        Some(self.sidecarsets.contact.age()?.max(others))
     }
 }
 
-/// The clients of the two watches, each with the [`Contact`] of its [`Model`] listening in, and of what is asked beside them.
+/// The clients of the watches, each with the [`Contact`] of its [`Model`] listening in, and of what is asked beside them.
 pub struct Clients {
     /// For sets.
     pub sidecarsets: Client,
     /// For namespaces.
     pub namespaces: Client,
+    /// For our configuration.
+    pub configuration: Client,
+    /// Our own namespace, in which that is.
+    pub namespace: String,
     /// For its version. Nobody listens in: an answer says nothing about a watch.
     pub version: Client,
 }
@@ -166,6 +175,9 @@ pub fn watch_config() -> watcher::Config {
 pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: CancellationToken) {
     let mut sets = pin!(events(Api::<Guarded<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
     let mut namespaces = pin!(events(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config()));
+    let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
+    let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
+    let mut maps = pin!(events(maps, of_one));
 
     let mut versions = pin!(minor_versions(clients.version));
 
@@ -182,6 +194,7 @@ pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: Cancell
             }
             Some(event) = namespaces.next() => intake.namespace(event, &mut feed),
             Some(event) = sets.next() => intake.set(event, &mut feed),
+            Some(event) = maps.next() => intake.configuration(event, &mut feed),
             Some(minor) = versions.next() => feed.apply_version(minor),
         }
         intake.pass_on(&feed);
@@ -212,11 +225,12 @@ impl Pace {
     }
 }
 
-/// Events of both watches into the feed.
+/// Events of all watches into the feed.
 struct Intake<'a> {
     world: &'a World,
     sets: Follower<String>,
     namespaces: Follower<String>,
+    maps: Follower<String>,
     /// Each once, so that it does not grow with the events.
     unsent: BTreeSet<Change>,
     clipping: Trouble,
@@ -228,6 +242,7 @@ impl<'a> Intake<'a> {
             world,
             sets: Follower::default(),
             namespaces: Follower::default(),
+            maps: Follower::default(),
             unsent: BTreeSet::new(),
             clipping: Trouble::default(),
         }
@@ -247,7 +262,8 @@ impl Intake<'_> {
     }
 
     fn all_listed(&self) -> bool {
-        self.world.sidecarsets.is_synced() && self.world.namespaces.is_synced()
+        let world = self.world;
+        world.sidecarsets.is_synced() && world.namespaces.is_synced() && world.configuration.is_synced()
     }
 
     fn set(&mut self, event: Result<Event<Guarded<SidecarSetResource>>, watcher::Error>, feed: &mut Feed) {
@@ -289,6 +305,21 @@ impl Intake<'_> {
             }
             Step::Gone(name) => tell(feed.collections.namespaces.remove(&name), name),
             Step::Listed => world.namespaces.mark_synced(),
+        });
+    }
+}
+
+impl Intake<'_> {
+    fn configuration(&mut self, event: Result<Event<ConfigMap>, watcher::Error>, feed: &mut Feed) {
+        let (world, collection) = (self.world, &mut feed.collections.configuration);
+        self.maps.follow(event, ConfigMap::name_any, |step| match step {
+            Step::Is(map) => {
+                let allow_list = map.data.and_then(|mut data| data.remove(ALLOW_LIST_KEY));
+                // No controller asks: what is in pods already stays.
+                collection.apply(&ConfigurationMap { allow_list });
+            }
+            Step::Gone(name) => drop(collection.remove(&name)),
+            Step::Listed => world.configuration.mark_synced(),
         });
     }
 }
@@ -370,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_published_before_both_collections_are_complete() {
+    fn nothing_is_published_before_all_collections_are_complete() {
         let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
         let world = World::of(&feed);
         let mut intake = Intake::of(&world);
@@ -380,10 +411,35 @@ mod tests {
         for event in [Event::Init, Event::InitApply(namespace("a")), Event::InitDone] {
             intake.namespace(Ok(event), &mut feed);
         }
+        assert!(!intake.all_listed());
+        for event in [Event::Init, Event::InitDone] {
+            intake.configuration(Ok(event), &mut feed);
+        }
         assert!(intake.all_listed() && !world.is_published());
         world.publish(&mut feed);
         assert!(world.is_published());
         assert!(world.snapshot.load().namespaces.labels("a").is_some());
+    }
+
+    #[test]
+    fn the_list_of_annotations_is_published_and_goes_with_its_map() {
+        let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
+        let world = World::of(&feed);
+        let mut intake = Intake::of(&world);
+        let map: ConfigMap = serde_json::from_value(json!({
+            "metadata": {"name": CONFIG_MAP},
+            "data": {ALLOW_LIST_KEY: r#"{"rules":[{"allowedAnnotationKeyExprs":["key.*"]}]}"#},
+        }))
+        .unwrap();
+        let mut allows = |event: Event<ConfigMap>| {
+            intake.configuration(Ok(event), &mut feed);
+            world.publish(&mut feed);
+            world.snapshot.load().configuration.allow_list.allows(&<_>::default(), "key1")
+        };
+        assert!(!allows(Event::Init));
+        assert!(allows(Event::InitApply(map.clone())));
+        assert!(!allows(Event::Delete(map.clone())));
+        assert!(allows(Event::Apply(map)));
     }
 
     #[test]

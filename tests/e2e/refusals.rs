@@ -13,7 +13,7 @@ spec:
   containers:
   - {name: Proxy_1, image: 'proxy:1'}
   - {name: agent, image: 'agent:1', volumeMounts: [{name: nowhere, mountPath: /data}]}
-  - {name: shared, image: 'shared:1', transferEnv: [{sourceContainerName: app, envName: A}]}
+  - {name: shared, image: 'shared:1', transferEnv: [{sourceContainerName: app}]}
 ";
 
 #[test]

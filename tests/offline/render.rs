@@ -18,7 +18,7 @@ fn render(more: &[&str], stdin: &str) -> Ran {
 
 #[test]
 fn output_is_as_recorded_in_every_format() {
-    let table: [(&str, &[&str]); 14] = [
+    let table: [(&str, &[&str]); 15] = [
         ("workloads-yaml.txt", &["-f", WORKLOADS]),
         ("workloads-diff.txt", &["-f", WORKLOADS, "-o", "diff"]),
         ("workloads-patch.txt", &["-f", WORKLOADS, "-o", "patch"]),
@@ -32,6 +32,7 @@ fn output_is_as_recorded_in_every_format() {
         ("no-pods.txt", &["-f", "tests/offline/input/configmap.yaml", "-o", "diff"]),
         ("refused.txt", &["-f", ONE, "tests/offline/input/refused.yaml"]),
         ("no-template.txt", &["-f", "tests/offline/input/no-template.yaml"]),
+        ("openkruise.txt", &["--manifests", "tests/offline/input/openkruise", "-f", "tests/offline/input/nginx.yaml"]),
         ("bad-templates.txt", &["-f", ONE, "tests/offline/input/bad-templates.yaml"]),
     ];
     for (recording, arguments) in table {

@@ -14,6 +14,8 @@ use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL};
 use crate::sidecarset::index::SetIndex;
 use crate::snapshot::Exclusion;
 use crate::snapshot::Snapshot;
+use crate::snapshot::collection::Collection as _;
+use crate::snapshot::configuration::{ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::Namespaces;
 
 /// The namespace of pods that do not say another.
@@ -30,6 +32,7 @@ impl World {
     pub fn from_objects(objects: &[Value]) -> Self {
         let mut sets = Vec::new();
         let mut namespaces = Namespaces::default();
+        let mut configuration = ConfigurationMaps::default();
         for object in objects {
             if object["kind"] == "Namespace" {
                 let labels: Option<BTreeMap<String, String>> =
@@ -38,6 +41,9 @@ impl World {
                 let mut labels = labels.unwrap_or_default();
                 labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.clone());
                 namespaces.insert(name, labels);
+            } else if object["kind"] == "ConfigMap" {
+                let allow_list = object["data"]["SidecarSet_PatchPodMetadata_WhiteList"].as_str().map(str::to_owned);
+                configuration.apply(&ConfigurationMap { allow_list });
             } else {
                 sets.push(Arc::new(compile(object)));
             }
@@ -46,6 +52,7 @@ impl World {
             sets: Arc::new(SetIndex::build(sets)),
             namespaces: Arc::new(namespaces),
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
+            configuration: configuration.view(),
             ..Snapshot::default()
         };
         Self { snapshot, registry: crate::pod::register(Registry::default()) }

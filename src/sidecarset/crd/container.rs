@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use crate::crd::schema::{atomic_list, object, open, requiring, text, word};
+use crate::crd::schema::{atomic_list, flag, object, open, requiring, text, word};
 use engine::sidecarset::vocabulary as words;
 
 /// A container or init container. `side` says where it goes by default.
@@ -28,7 +28,15 @@ pub fn container(description: &str, side: &str) -> JSONSchemaProps {
                 ),
                 ("upgradeStrategy", upgrade_strategy()),
                 ("shareVolumePolicy", share_policy("volume mounts")),
-                ("shareVolumeDevicePolicy", share_policy("volume devices")),
+                ("shareVolumeDevicePolicy", share_policy("block devices")),
+                (
+                    "shareServiceAccountToken",
+                    flag(
+                        "Whether the container gets the mount of the service account's token that the pod's own containers have. \
+                         The API server mounts it into every container unless automountServiceAccountToken is false; this makes \
+                         it explicit. Default: false.",
+                    ),
+                ),
                 ("transferEnv", transfer_env()),
                 ("resourcesPolicy", resources_policy()),
             ],
@@ -44,17 +52,26 @@ fn upgrade_strategy() -> JSONSchemaProps {
                 "upgradeType",
                 word(
                     &words::UPGRADE_TYPES,
-                    "ColdUpgrade (default) restarts the container in place; HotUpgrade hands over to a second container.",
+                    "ColdUpgrade (default) restarts the container in place. HotUpgrade puts it into the pod twice, as <name>-1 \
+                     and <name>-2: one works, the other waits with hotUpgradeEmptyImage until a new version is started in it.",
                 ),
             ),
-            ("hotUpgradeEmptyImage", text("HotUpgrade: image of the container that waits for its turn.")),
+            (
+                "hotUpgradeEmptyImage",
+                text(
+                    "Image of the container that waits; required with HotUpgrade, and another than the container's own.",
+                ),
+            ),
         ],
     )
 }
 
 fn share_policy(what: &str) -> JSONSchemaProps {
     object(
-        &format!("Whether the container also gets the {what} of the pod's own containers."),
+        &format!(
+            "Whether the container also gets the {what} of the pod's own containers and native sidecars. Its own win over those \
+             at the same path, and of two containers of the pod the first."
+        ),
         [("type", word(&words::SHARE_TYPES, "disabled (default) or enabled."))],
     )
 }
@@ -68,7 +85,8 @@ fn transfer_env() -> JSONSchemaProps {
         ],
     );
     let entry = object(
-        "Environment variables to copy from one container of the pod.",
+        "Environment variables to copy from one container of the pod: one of sourceContainerName and sourceContainerNameFrom, and \
+         envName or envNames or both.",
         [
             ("sourceContainerName", text("Name of the container to copy from.")),
             (
@@ -79,7 +97,11 @@ fn transfer_env() -> JSONSchemaProps {
             ("envNames", atomic_list(text("Name of a variable to copy."), "Names of variables to copy.")),
         ],
     );
-    atomic_list(entry, "Environment variables to copy from the pod's own containers.")
+    atomic_list(
+        entry,
+        "Environment variables to copy from the pod's own containers, with their value or source as it is there. A variable of the \
+         container itself wins. What the pod does not have is passed over.",
+    )
 }
 
 fn resources_policy() -> JSONSchemaProps {

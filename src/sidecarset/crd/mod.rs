@@ -89,7 +89,14 @@ fn spec_schema() -> JSONSchemaProps {
             ("injectionStrategy", injection_strategy()),
             ("imagePullSecrets", keyed_list("name", pull_secret(), "Pull secrets to add to the pod.")),
             ("revisionHistoryLimit", int32("How many old revisions of the set are kept. Default: 10.")),
-            ("patchPodMetadata", atomic_list(pod_metadata(), "Annotations to put on the pod.")),
+            (
+                "patchPodMetadata",
+                atomic_list(
+                    pod_metadata(),
+                    "Annotations to put on the pod. Each key has to be allowed by SidecarSet_PatchPodMetadata_WhiteList in the \
+                     ConfigMap outrider-configuration of Outrider's namespace.",
+                ),
+            ),
             ("customVersion", text("Your own name for this revision of the set; a label value.")),
             ("order", int32("Place among the sets of one pod: lower first, then by name. Default: 0.")),
             (
@@ -180,7 +187,7 @@ fn pod_metadata() -> JSONSchemaProps {
                 word(
                     &words::PATCH_POLICIES,
                     "Retain (default) leaves a value that the pod has already, Overwrite replaces it, MergePatchJson merges \
-                     into it by RFC 7386.",
+                     the value, which is JSON, into it as RFC 7386 says.",
                 ),
             ),
         ],

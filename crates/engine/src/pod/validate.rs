@@ -49,7 +49,7 @@ impl Validating<Snapshot> for PodValidation {
         if selected.is_empty() {
             return Ok(());
         }
-        let (sets, selections) = fitted(pod, selected, snapshot);
+        let (sets, selections) = fitted(pod, request.body, selected, snapshot);
         let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
         let mut report = Report::default();
         for (set, selection) in sets.iter().zip(selections) {
@@ -61,6 +61,9 @@ impl Validating<Snapshot> for PodValidation {
                 Selection::Unfit(clash) => report.clash(set, &clash),
                 Selection::Selected => report.judge(&mut injection, set),
             }
+        }
+        for (set, key) in injection.lacking_annotations() {
+            report.refusals.push(format!("{} and lacks its annotation {key:?}, or has another value", must(set)));
         }
         report.tell(request, findings);
         Ok(())
@@ -97,7 +100,7 @@ impl Report {
     }
 
     fn weigh(&mut self, set: &CompiledSet, missing: &Missing<'_>) {
-        let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
+        let names = lacking(missing);
         if let Some(differing) = missing.outdated() {
             self.warnings.push(outdated(set, differing));
             self.note(reasons::OUTDATED);
@@ -145,8 +148,15 @@ fn must(set: &CompiledSet) -> String {
     format!("pod must carry SidecarSet {:?} (spec.optOut: Denied)", set.name)
 }
 
+/// What the pod lacks of a set, in words.
+fn lacking(missing: &Missing<'_>) -> Vec<String> {
+    let names: Vec<String> = missing.lacking().map(|name| format!("{name:?}")).collect();
+    let containers = (!names.is_empty()).then(|| format!("container {}", names.join(", ")));
+    containers.into_iter().chain(missing.repairs()).collect()
+}
+
 fn lacks(names: &[String]) -> String {
-    format!("container {}; another admission webhook may have removed it after injection", names.join(", "))
+    format!("{}; another admission webhook may have removed it after injection", names.join(", "))
 }
 
 fn refusal(request: &Request<'_, PodView<'_>>, lacking: &[String]) -> Denial {

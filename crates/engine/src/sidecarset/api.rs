@@ -165,11 +165,12 @@ pub struct AllowedChanges {
 pub struct SidecarContainer(pub RawObject);
 
 /// The fields of a [`SidecarContainer`] that are ours; everything else is the pod API's.
-pub const CONTROL_FIELDS: [&str; 6] = [
+pub const CONTROL_FIELDS: [&str; 7] = [
     "podInjectPolicy",
     "upgradeStrategy",
     "shareVolumePolicy",
     "shareVolumeDevicePolicy",
+    "shareServiceAccountToken",
     "transferEnv",
     "resourcesPolicy",
 ];

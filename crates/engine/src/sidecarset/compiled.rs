@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
 use crate::sidecarset::canonical;
-use crate::sidecarset::injection::List;
+use crate::sidecarset::hot_upgrade;
+use crate::sidecarset::injection::{List, Plan};
 use crate::sidecarset::mark;
+use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::{Needs, volume_names};
 use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
@@ -68,6 +70,8 @@ pub struct CompiledSet {
     pub volumes: Vec<VolumePiece>,
     /// Pull secrets.
     pub secrets: Vec<SecretPiece>,
+    /// Annotations that pods get.
+    pub metadata: Vec<AnnotationPiece>,
     /// What pods that end get.
     pub job_pods: JobPods,
     /// For containers that lack requests or limits.
@@ -161,11 +165,13 @@ pub struct Piece {
     pub needs: Needs,
     /// How its resources follow from those of the pod's own containers.
     pub policy: Option<Arc<ResourcesPolicy>>,
+    /// What it takes from the pod, if anything. The others are then without it.
+    pub plan: Option<Box<Plan>>,
 }
 
 impl Piece {
     /// A container as it goes into the pod.
-    pub fn of(object: &RawObject, policy: Option<Arc<ResourcesPolicy>>) -> Self {
+    pub fn of(object: &RawObject) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
             name: text("name"),
@@ -173,8 +179,15 @@ impl Piece {
             form: Form::of(object),
             needs: Needs::of(object),
             json: Value::Object(object.clone()).to_string(),
-            policy,
+            policy: None,
+            plan: None,
         }
+    }
+
+    /// The same piece with another container.
+    #[must_use]
+    pub fn with(&self, object: &RawObject) -> Self {
+        Self { policy: self.policy.clone(), plan: self.plan.clone(), ..Self::of(object) }
     }
 
     /// The container as it goes into the pod.
@@ -202,6 +215,11 @@ impl VolumePiece {
             json: Value::Object(volume.clone()).to_string(),
             canonical: canonical::strict_volume(volume.clone()),
         }
+    }
+
+    /// Whether it is an empty directory of the pod's own.
+    pub fn is_empty_dir(&self) -> bool {
+        self.canonical.keys().all(|field| matches!(field.as_str(), "name" | "emptyDir"))
     }
 }
 
@@ -268,6 +286,7 @@ impl CompiledSet {
             containers,
             job_pods: JobPods::of(spec.job_pods.as_deref()),
             resource_defaults: fillings.defaults,
+            metadata: metadata::annotations(spec).into_iter().chain(hot_upgrade::annotations(spec)).collect(),
             notes: Vec::new(),
             hash,
             spec: Arc::new(spec.clone()),
@@ -296,6 +315,11 @@ impl CompiledSet {
             List::InitContainers => &self.init_containers,
             List::Containers => &self.containers,
         }
+    }
+
+    /// Whether what a pod gets of the set depends on the pod.
+    pub fn takes_from_pod(&self) -> bool {
+        self.pieces().any(|piece| piece.plan.is_some())
     }
 
     /// Every container of the set, init containers first.
@@ -402,11 +426,11 @@ fn pieces(
             "AfterAppContainer" => Side::After,
             _ => default,
         };
-        let piece = piece(container, fillings, &path.index(index), errors);
-        match side {
-            Side::Before => pieces.before.push(piece),
-            Side::After => pieces.after.push(piece),
-        }
+        let of_side = match side {
+            Side::Before => &mut pieces.before,
+            Side::After => &mut pieces.after,
+        };
+        of_side.extend(pieces_of(container, fillings, &path.index(index), errors));
     }
     pieces
 }
@@ -418,9 +442,11 @@ struct Fillings {
     security: Option<Platform>,
 }
 
-fn piece(container: &SidecarContainer, fillings: &Fillings, path: &Path, errors: &mut ErrorList) -> Piece {
+/// One, or with a hot upgrade two.
+fn pieces_of(container: &SidecarContainer, fillings: &Fillings, path: &Path, errors: &mut ErrorList) -> Vec<Piece> {
     let policy = container.0.get("resourcesPolicy").filter(|policy| !canonical::is_empty(policy));
     let policy = policy.and_then(|policy| ResourcesPolicy::read(policy, &path.child("resourcesPolicy"), errors));
+    let policy = policy.map(Arc::new);
     let mut object = container.0.clone();
     for field in CONTROL_FIELDS {
         object.remove(field);
@@ -432,7 +458,15 @@ fn piece(container: &SidecarContainer, fillings: &Fillings, path: &Path, errors:
     if let Some(platform) = fillings.security {
         pod_security::complete(&mut object, platform);
     }
-    Piece::of(&object, policy.map(Arc::new))
+    let piece = |object: &RawObject, last: usize| Piece {
+        plan: Plan::of(container, last).map(Box::new),
+        policy: policy.clone(),
+        ..Piece::of(object)
+    };
+    match hot_upgrade::pair(container, &object) {
+        Some(pair) => pair.iter().map(|object| piece(object, hot_upgrade::VARIABLES.len())).collect(),
+        None => vec![piece(&object, 0)],
+    }
 }
 
 fn secret_pieces(spec: &SidecarSetSpec) -> Vec<SecretPiece> {

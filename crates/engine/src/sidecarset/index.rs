@@ -10,6 +10,8 @@ use admission::format::selector::Requirement;
 
 use crate::sidecarset::api::SidecarContainer;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
+use crate::sidecarset::metadata::PatchPolicy;
 
 /// All sets, found by what they select.
 #[derive(Debug, Clone, Default)]
@@ -208,11 +210,16 @@ impl Term {
     }
 }
 
-/// The names of the containers and volumes of a set, as written.
+/// The names of the containers and volumes of a set, and the keys of the annotations that it changes.
 fn parts(set: &CompiledSet) -> impl Iterator<Item = &str> {
     let containers = set.spec.init_containers.iter().chain(&set.spec.containers).flatten();
     let volumes = set.spec.volumes.iter().flatten().filter_map(|volume| volume.get("name")?.as_str());
-    containers.map(SidecarContainer::name).chain(volumes)
+    let keys = set.metadata.iter().filter(|piece| piece.policy != PatchPolicy::Retain).map(|piece| piece.key.as_str());
+    // Containers with a hot upgrade have other names in pods than in the set.
+    let is_hot = set.metadata.iter().any(|piece| piece.key == WORKING_ANNOTATION);
+    let pairs = set.pieces().filter(move |_| is_hot).map(|piece| piece.name.as_str());
+    let keys = keys.filter(|key| *key != WORKING_ANNOTATION);
+    containers.map(SidecarContainer::name).chain(volumes).chain(keys).chain(pairs)
 }
 
 /// The ports of the node that the containers of a set take, each once.

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::RawObject;
 
-const NAME: &str = "IS_INJECTED";
+/// Name of the variable.
+pub(crate) const NAME: &str = "IS_INJECTED";
 const VALUE: &str = "true";
 
 /// Adds the mark, unless the container has a variable of that name.
@@ -24,8 +25,12 @@ pub(super) fn mark(container: &mut RawObject) {
 /// Whether a container carries the mark. Of a variable that is there twice the last counts, as for the kubelet.
 pub(crate) fn is_marked(container: &RawObject) -> bool {
     let env = container.get("env").and_then(Value::as_array);
-    let last = env.into_iter().flatten().rev().find(|variable| is_of_that_name(variable));
-    last.is_some_and(|variable| variable.get("value").is_some_and(|value| value == VALUE))
+    env.into_iter().flatten().rev().find_map(says).unwrap_or_default()
+}
+
+/// Whether a variable says that its container was injected; `None` for a variable of another name.
+pub(crate) fn says(variable: &Value) -> Option<bool> {
+    is_of_that_name(variable).then(|| variable.get("value").is_some_and(|value| value == VALUE))
 }
 
 fn is_of_that_name(variable: &Value) -> bool {

@@ -1,14 +1,17 @@
 //! `SidecarSet`: sidecars for every pod that a selector matches.
 
 pub mod affinity;
+pub mod allow_list;
 pub mod api;
 pub mod canonical;
 pub mod compiled;
 pub mod defaults;
 pub mod expression;
+pub mod hot_upgrade;
 pub mod index;
 pub mod injection;
 pub(crate) mod mark;
+pub mod metadata;
 pub mod narrowing;
 pub mod needs;
 pub mod platform;

@@ -59,7 +59,11 @@ pub const SECURITY_AS_WRITTEN: &str = "AsWritten";
 pub const SECURITY_COMPLETE: &str = "Complete";
 
 /// `spec.patchPodMetadata[].patchPolicy`
-pub const PATCH_POLICIES: [&str; 3] = [RETAIN, "Overwrite", "MergePatchJson"];
+pub const PATCH_POLICIES: [&str; 3] = [RETAIN, OVERWRITE, MERGE_PATCH_JSON];
+/// An annotation that the pod has already is replaced.
+pub const OVERWRITE: &str = "Overwrite";
+/// The value is merged as JSON into that of the annotation that the pod has already.
+pub const MERGE_PATCH_JSON: &str = "MergePatchJson";
 /// An annotation that the pod has already stays as it is.
 pub const RETAIN: &str = "Retain";
 

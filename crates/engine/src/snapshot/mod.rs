@@ -2,6 +2,7 @@
 
 pub mod builder;
 pub mod collection;
+pub mod configuration;
 pub mod namespace;
 pub mod sets;
 
@@ -9,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::collection::{Collected, Collection, collections};
+use self::configuration::ConfigurationMaps;
 use self::namespace::NamespaceList;
 use self::sets::Sets;
 
@@ -17,6 +19,8 @@ collections! {
     sets: Sets,
     /// Labels of the namespaces.
     namespaces: NamespaceList,
+    /// What the ConfigMap of Outrider's configuration says.
+    configuration: ConfigurationMaps,
 }
 
 /// A namespace with this label is excluded, whatever the label's value.

@@ -15,9 +15,12 @@ use serde_json::Value;
 use self::sorting::Sorted;
 use crate::offline::admit::{self, Admitted, Creation};
 use crate::offline::manifest::Manifest;
+use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::index::SetIndex;
+use crate::snapshot::collection::Collection as _;
+use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::Namespaces;
 use crate::snapshot::{Exclusion, Snapshot};
 
@@ -65,13 +68,19 @@ pub struct Reading<'a> {
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
     let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
-    let Sorted { namespaces, sets, mut warnings, mut errors, .. } = Sorted::of(manifests, other_types, validate);
+    let Sorted { namespaces, sets, configuration, mut warnings, mut errors, .. } =
+        Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, (_, labels)) in namespaces {
         known.insert(name, labels);
     }
-    let (namespaces, exclusion) = (Arc::new(known), Arc::clone(exclusion));
-    let empty = Snapshot { namespaces, exclusion, minor_version, ..Snapshot::default() };
+    let empty = Snapshot {
+        namespaces: Arc::new(known),
+        configuration: self::configuration(configuration, &mut warnings),
+        exclusion: Arc::clone(exclusion),
+        minor_version,
+        ..Snapshot::default()
+    };
     let compiled =
         each(&sets, &mut errors, |name, manifest| compile(&admit(name, manifest, registry, &empty)?.object, manifest));
     let snapshot = Snapshot { generation: 1, sets: Arc::new(SetIndex::build(compiled)), ..empty };
@@ -93,6 +102,17 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         return Err(Unusable { errors, warnings });
     }
     Ok(Loaded { snapshot, warnings, has_sets: !sets.is_empty() })
+}
+
+fn configuration(map: Option<(String, ConfigurationMap)>, warnings: &mut Vec<String>) -> Arc<Configuration> {
+    let mut maps = ConfigurationMaps::default();
+    let Some((origin, map)) = map else { return maps.view() };
+    maps.apply(&map);
+    let configuration = maps.view();
+    if let AllowList::Unreadable(error) = &configuration.allow_list {
+        warnings.push(format!("{origin}: ConfigMap {CONFIG_MAP:?}: {ALLOW_LIST_KEY} cannot be used: {error}"));
+    }
+    configuration
 }
 
 /// The namespaces among objects, with their labels; objects of other kinds are left out. `other_types` as in [`Reading`].

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::Validate;
 use super::error::Error;
@@ -14,12 +15,15 @@ use crate::shape::{Shape, UnknownField};
 use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::sidecarset::validation;
+use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 
 /// What decides, by name, and what is wrong with it.
 pub struct Sorted<'m> {
     /// With the place that each came from, and its labels.
     pub namespaces: BTreeMap<String, (String, BTreeMap<String, String>)>,
     pub sets: BTreeMap<String, &'m Manifest>,
+    /// With the place that it came from.
+    pub configuration: Option<(String, ConfigurationMap)>,
     pub warnings: Vec<String>,
     pub errors: Vec<Error>,
     other_types: &'m [String],
@@ -30,6 +34,8 @@ pub struct Sorted<'m> {
 const OPENKRUISE: &str = "apps.kruise.io";
 
 const NAMESPACE: &str = "Namespace";
+
+const CONFIG_MAP_KIND: &str = "ConfigMap";
 
 static NAMESPACE_SHAPE: LazyLock<Shape> = LazyLock::new(|| Shape::of_kind(NAMESPACE));
 
@@ -53,6 +59,7 @@ impl<'m> Sorted<'m> {
         let mut sorted = Self {
             namespaces: BTreeMap::new(),
             sets: BTreeMap::new(),
+            configuration: None,
             warnings: Vec::new(),
             errors: Vec::new(),
             other_types,
@@ -75,6 +82,7 @@ impl<'m> Sorted<'m> {
         };
         match (identity.group(), identity.kind.as_str()) {
             ("", NAMESPACE) => self.namespace(manifest, identity),
+            ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
             (OPENKRUISE, KIND) => self.warnings.push(format!(
                 "{origin}: {} SidecarSet {:?} is left out: to have it injected by Outrider, write apiVersion: {API_VERSION}",
@@ -144,6 +152,17 @@ impl<'m> Sorted<'m> {
             return self.errors.push(Error::Twice { origin, kind: KIND, name: identity.name, first });
         }
         self.sets.insert(identity.name, manifest);
+    }
+
+    /// Our configuration, whatever namespace it is for: that may be decided elsewhere.
+    fn configuration(&mut self, manifest: &Manifest) {
+        let origin = manifest.source.clone();
+        if let Some((first, _)) = &self.configuration {
+            let (first, name) = (first.clone(), CONFIG_MAP.to_owned());
+            return self.errors.push(Error::Twice { origin, kind: CONFIG_MAP_KIND, name, first });
+        }
+        let text = manifest.value.get("data").and_then(|data| data.get(ALLOW_LIST_KEY)).and_then(Value::as_str);
+        self.configuration = Some((origin, ConfigurationMap { allow_list: text.map(str::to_owned) }));
     }
 
     fn namespace(&mut self, manifest: &Manifest, identity: Identity) {

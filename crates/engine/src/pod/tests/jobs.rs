@@ -147,3 +147,17 @@ fn what_a_native_sidecar_may_not_have_is_left_out_with_a_warning() {
     );
     assert!(world.mutate(&reply.pod).warnings.is_empty());
 }
+
+#[test]
+fn a_native_sidecar_of_a_set_shares_nothing_with_another_that_shares() {
+    let agent = json!({"name": "agent", "image": "a:1", "shareVolumePolicy": {"type": "enabled"}});
+    let other = json!({
+        "containers": [{"name": "other", "image": "o:1", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    });
+    let world = World::from_objects(&[set("other", other), set("share", json!({"containers": [agent]}))]);
+    let reply = world.mutate(&job_pod("Never"));
+    assert_eq!(reply.names("initContainers"), ["other", "agent", "own"]);
+    assert_eq!(reply.pod["spec"]["initContainers"][1]["volumeMounts"], Value::Null);
+    assert_eq!(world.mutate(&reply.pod).patch, None);
+}

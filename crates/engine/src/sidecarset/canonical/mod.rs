@@ -9,12 +9,14 @@ mod volume;
 pub use strict::{strict_container, strict_volume, without_unset};
 pub use volume::canonical_volume;
 
+use std::collections::BTreeMap;
+
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
 use crate::sidecarset::api::{RawObject, SidecarContainer, SidecarSetSpec};
 use crate::sidecarset::defaults::image::pull_policy;
-use crate::sidecarset::vocabulary::{ALL_CONTAINERS, SECURITY_COMPLETE};
+use crate::sidecarset::vocabulary::{ALL_CONTAINERS, RETAIN, SECURITY_COMPLETE};
 
 /// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.
 pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
@@ -34,12 +36,29 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
         "imagePullSecrets": secrets,
         "resourceDefaults": spec.resource_defaults,
         "podSecurity": spec.pod_security.as_ref().filter(|word| *word == SECURITY_COMPLETE),
+        "patchPodMetadata": annotations(spec),
     }));
-    let mut text = String::new();
-    write_sorted(&mut text, &injected);
-    let sum = digest(&SHA256, text.as_bytes());
+    let sum = digest(&SHA256, sorted_json(&injected).as_bytes());
     let hex = sum.as_ref().iter().take(8).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     format!("v1:{hex}")
+}
+
+/// The annotations by policy: into how many entries they are written makes no difference.
+fn annotations(spec: &SidecarSetSpec) -> Value {
+    let mut by_policy: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    for entry in spec.patch_pod_metadata.iter().flatten() {
+        let policy = entry.patch_policy.as_deref().filter(|policy| !policy.is_empty()).unwrap_or(RETAIN);
+        let pairs = entry.annotations.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()));
+        by_policy.entry(policy).or_default().extend(pairs);
+    }
+    json!(by_policy)
+}
+
+/// JSON with sorted keys.
+pub fn sorted_json(value: &Value) -> String {
+    let mut text = String::new();
+    write_sorted(&mut text, value);
+    text
 }
 
 /// A container without nulls, empty parts and default values.
@@ -57,7 +76,7 @@ fn container_without_defaults(mut container: RawObject, default_side: &str) -> R
     ] {
         drop_default(&mut container, field, default);
     }
-    for field in ["stdin", "stdinOnce", "tty"] {
+    for field in ["stdin", "stdinOnce", "tty", "shareServiceAccountToken"] {
         drop_default(&mut container, field, &false);
     }
     for (outer, field, default) in [
@@ -70,6 +89,11 @@ fn container_without_defaults(mut container: RawObject, default_side: &str) -> R
             drop_default(map, field, default);
         }
     }
+    for_each(&mut container, "transferEnv", |entry| {
+        if let Some(field_ref) = entry.get_mut("sourceContainerNameFrom").and_then(|from| from.get_mut("fieldRef")) {
+            drop_api_version(field_ref);
+        }
+    });
     for_each(&mut container, "ports", |port| drop_default(port, "protocol", "TCP"));
     for_each(&mut container, "volumeMounts", |mount| drop_default(mount, "readOnly", &false));
     for_each(&mut container, "env", |env| {

@@ -134,6 +134,19 @@ impl Clash {
         }
     }
 
+    /// An annotation that a set merges JSON into is no JSON.
+    pub(super) fn no_json(set: &CompiledSet, key: &str, value: &str) -> Self {
+        Self {
+            reason: reasons::EVALUATION_FAILED,
+            field: format!("metadata.annotations[{key}]"),
+            text: format!(
+                "SidecarSet {:?} merges JSON into annotation {key:?} of the pod, whose value is no JSON: {:?}",
+                set.name,
+                shortened(value)
+            ),
+        }
+    }
+
     /// A must for Windows selects a pod that may run on Windows, or not.
     pub(crate) fn unbound(set: &CompiledSet) -> Self {
         Self {

@@ -15,6 +15,7 @@ use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
+use crate::sidecarset::injection::annotations::growth;
 use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::theirs::Theirs;
 use crate::sidecarset::injection::{Carried, Clash, INJECTED_ANNOTATION, Injection, Missing};
@@ -146,12 +147,19 @@ fn check_annotations<'s>(
     set: &'s CompiledSet,
     missing: &Missing<'_>,
 ) -> Result<(), Fault> {
-    let Some(new) = injection.new_entry(set, missing) else { return Ok(()) };
-    let record =
-        injection.record_bytes - injection.bytes_of_record(&set.name) + Carried::entry_bytes(&set.name, &new) + 1;
-    let others = injection.theirs.annotation_bytes();
+    let new = injection.new_entry(set, missing);
+    let growth = growth(&missing.annotations);
+    if new.is_none() && growth == 0 {
+        return Ok(());
+    }
+    let before = injection.bytes_of_record(&set.name);
+    let after = new.map_or(before, |new| Carried::entry_bytes(&set.name, &new));
+    let record = injection.record_bytes - before + after + 1;
+    let others = injection.theirs.annotation_bytes() + injection.annotations.growth() + growth;
     if others + INJECTED_ANNOTATION.len() + record > ANNOTATIONS_MAX_BYTES {
-        let text = format!("with the record of the set its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes");
+        let text = format!(
+            "with the record of the set, and with what it gives, its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes"
+        );
         return Err(Fault::new("metadata.annotations", text));
     }
     Ok(())

@@ -1,7 +1,10 @@
 //! Adding sets to one pod: what is missing, what stands in the way, and the patch.
 
+mod annotations;
 mod carried;
 mod clash;
+mod fit;
+mod lacking;
 mod legality;
 mod ours;
 mod patch;
@@ -13,6 +16,7 @@ mod theirs;
 
 pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
+pub use fit::{Fitting, Plan, Source, Transfer};
 pub(crate) use presence::Recorded;
 pub use tailored::{Fit, Tailor};
 
@@ -22,12 +26,15 @@ use std::collections::BTreeMap;
 
 use admission::Reason;
 
+use self::annotations::Annotations;
+use self::lacking::Repair;
 use self::ours::Ours;
 use self::presence::Presence;
 use self::theirs::Theirs;
 use crate::pod::view::{Container, PodView};
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, Piece, SecretPiece, VolumePiece};
+use crate::sidecarset::metadata::AnnotationPiece;
 use crate::sidecarset::sameness::is_same_volume;
 
 /// The list of the pod that a container goes to.
@@ -55,6 +62,8 @@ pub struct Missing<'s> {
     after: Vec<&'s Piece>,
     volumes: Vec<&'s VolumePiece>,
     secrets: Vec<&'s SecretPiece>,
+    repairs: Vec<Repair<'s>>,
+    annotations: Vec<&'s AnnotationPiece>,
     presence: Presence,
     warnings: Vec<String>,
 }
@@ -89,14 +98,24 @@ impl<'s> Missing<'s> {
         self.presence.reason()
     }
 
+    /// What containers of the set that the pod has lack of what they take from the pod's own.
+    pub fn repairs(&self) -> impl Iterator<Item = String> + '_ {
+        self.repairs.iter().map(Repair::described)
+    }
+
     fn clear_containers(&mut self) {
+        self.repairs.clear();
         for list in [&mut self.init_before, &mut self.init_after, &mut self.before, &mut self.after] {
             list.clear();
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.containers().next().is_none() && self.volumes.is_empty() && self.secrets.is_empty()
+        self.containers().next().is_none()
+            && self.volumes.is_empty()
+            && self.secrets.is_empty()
+            && self.repairs.is_empty()
+            && self.annotations.is_empty()
     }
 }
 
@@ -110,6 +129,7 @@ pub struct Injection<'p, 's> {
     carried: Carried<'p, 's>,
     added: Missing<'s>,
     ours: Ours<'s>,
+    annotations: Annotations<'s>,
     // Entries of the annotation that have to be written anew, by set.
     new_entries: BTreeMap<&'s str, Cow<'s, str>>,
     // Bytes of the record with the new entries.
@@ -130,6 +150,7 @@ impl<'p, 's> Injection<'p, 's> {
             theirs: Theirs::new(pod, selecting),
             added: Missing::default(),
             ours: Ours::default(),
+            annotations: Annotations::default(),
             new_entries: BTreeMap::new(),
             volume_owners: OnceCell::new(),
         }
@@ -160,12 +181,15 @@ impl<'p, 's> Injection<'p, 's> {
         if missing.is_empty() {
             return missing.presence.reason().unwrap_or(reasons::ALREADY_INJECTED);
         }
+        self.annotations.add(set, &missing.annotations, &self.pod.metadata);
+        self.added.warnings.extend(set.notes.iter().cloned());
         self.added.init_before.extend(missing.init_before);
         self.added.init_after.extend(missing.init_after);
         self.added.before.extend(missing.before);
         self.added.after.extend(missing.after);
         self.added.volumes.extend(missing.volumes);
         self.added.secrets.extend(missing.secrets);
+        self.added.repairs.extend(missing.repairs);
         self.added.warnings.extend(missing.warnings);
         self.added.warnings.extend(set.notes.iter().cloned().chain(quality));
         reasons::INJECTED
@@ -210,6 +234,7 @@ impl<'p, 's> Injection<'p, 's> {
             }
         }
         missing.secrets = set.secrets.iter().filter(|secret| !self.has_secret(&secret.name)).collect();
+        missing.annotations = self.annotations.examine(set, &self.pod.metadata)?;
         missing.warnings = self.check_ports(set, &missing)?;
         legality::check(self, set, &missing)?;
         Ok(missing)

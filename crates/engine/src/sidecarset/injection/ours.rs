@@ -9,6 +9,8 @@ use crate::sidecarset::compiled::{CompiledSet, VolumePiece};
 /// What the sets that the pod carries by now hold: a later set may not claim it.
 #[derive(Debug, Default)]
 pub(super) struct Ours<'s> {
+    /// Volumes of these sets that the pod loses when it is moved to another node.
+    pub(super) empty_dirs: Vec<&'s str>,
     /// Containers, and whose they are.
     pub(super) containers: BTreeMap<&'s str, &'s CompiledSet>,
     /// Of these, the ones that run at the same time as the pod's own.
@@ -41,6 +43,8 @@ impl<'s> Ours<'s> {
                 self.ports.insert(port.view(), (set.name.as_str(), piece.name.as_str()), pod.host_network, true);
             }
         }
+        let empty_dirs = set.volumes.iter().filter(|volume| volume.is_empty_dir());
+        self.empty_dirs.extend(empty_dirs.map(|volume| volume.name.as_str()));
         for volume in &missing.volumes {
             self.volumes.entry(&volume.name).or_insert((volume, set));
             self.volume_claims.add_piece(volume);

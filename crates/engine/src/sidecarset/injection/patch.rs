@@ -1,16 +1,20 @@
 //! What was added, as a patch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use admission::PatchWriter;
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use admission::format::names::LABEL_MAX_BYTES;
 use admission::patch::{Present, push_quoted, quoted};
 
+use crate::sidecarset::injection::lacking::Repair;
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
 
 /// The container that kubectl takes where none is named.
 const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
+
+/// Names of volumes, joined by commas, with which the cluster's autoscaler evicts a pod all the same.
+const SAFE_TO_EVICT_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
 
 /// What stands around the name and the entry of a set in the record: two quotes, a colon, a comma.
 const AROUND: usize = 4;
@@ -19,7 +23,8 @@ impl Injection<'_, '_> {
     /// The patch; empty when nothing was added.
     pub fn into_patch(self) -> PatchWriter {
         let added = &self.added;
-        if added.is_empty() && self.new_entries.is_empty() {
+        let annotations = self.new_annotations();
+        if added.is_empty() && self.new_entries.is_empty() && annotations.is_empty() {
             return PatchWriter::default();
         }
         let spec = &self.pod.spec;
@@ -27,6 +32,8 @@ impl Injection<'_, '_> {
         if !spec.is_there {
             patch.add("/spec", "{}");
         }
+        // First: what follows puts others in front of these.
+        added.repairs.iter().for_each(|repair| repair.write(&mut patch));
         patch.surround(
             "/spec/initContainers",
             present(spec.init_containers.as_deref()),
@@ -51,11 +58,8 @@ impl Injection<'_, '_> {
             [],
             added.secrets.iter().map(|secret| secret.json.as_str()),
         );
-        let record = (!self.new_entries.is_empty()).then(|| quoted(&self.record()));
-        let default_container = self.default_container().map(quoted);
-        let annotations = [(INJECTED_ANNOTATION, record), (DEFAULT_CONTAINER_ANNOTATION, default_container)];
-        let annotations = annotations.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?)));
-        if annotations.clone().next().is_some() {
+        if !annotations.is_empty() {
+            let annotations = annotations.iter().map(|(key, value)| (*key, value.as_str()));
             let metadata = &self.pod.metadata;
             if !metadata.is_there {
                 patch.add("/metadata", "{}");
@@ -64,6 +68,46 @@ impl Injection<'_, '_> {
             patch.set_members("/metadata/annotations", place, annotations);
         }
         patch
+    }
+
+    /// Annotations with another value than the pod has, as JSON.
+    fn new_annotations(&self) -> Vec<(&str, String)> {
+        let record = (!self.new_entries.is_empty()).then(|| self.record());
+        let default_container = self.default_container().map(str::to_owned);
+        let volumes = self.safe_to_evict();
+        let changed = self.annotations.changed(&self.pod.metadata).into_iter();
+        // Instead of what a set gives, as that is in it.
+        let changed = changed.filter(|new| volumes.is_none() || new.key != SAFE_TO_EVICT_ANNOTATION);
+        let mut all: Vec<(&str, String)> = changed.map(|new| (new.key, new.value)).collect();
+        all.extend(volumes.map(|volumes| (SAFE_TO_EVICT_ANNOTATION, volumes)));
+        let own = [(INJECTED_ANNOTATION, record), (DEFAULT_CONTAINER_ANNOTATION, default_container)];
+        let own = own.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        own.chain(all).map(|(key, value)| (key, quoted(&value))).collect()
+    }
+
+    /// The volumes with which the cluster's autoscaler may evict the pod, those of sets among them. Only where the pod names
+    /// some: it is up to its author to say so. And where there is room for them, as no pod is refused for it.
+    fn safe_to_evict(&self) -> Option<String> {
+        let given = self.annotations.value(SAFE_TO_EVICT_ANNOTATION);
+        let before = given.or_else(|| self.pod.metadata.annotation(SAFE_TO_EVICT_ANNOTATION))?;
+        let mut known: BTreeSet<&str> = before.split(',').collect();
+        let mut volumes = before.to_owned();
+        for volume in self.ours.empty_dirs.iter().filter(|volume| known.insert(volume)) {
+            if !volumes.is_empty() {
+                volumes.push(',');
+            }
+            volumes.push_str(volume);
+        }
+        let more = volumes.len() - before.len();
+        (more > 0 && more <= self.room_for_annotations()).then_some(volumes)
+    }
+
+    /// Bytes that annotations may take beside the record and those that sets give.
+    fn room_for_annotations(&self) -> usize {
+        // The other brace of the record counts too.
+        let record = INJECTED_ANNOTATION.len() + self.record_bytes + 1;
+        let taken = self.theirs.annotation_bytes() + self.annotations.growth() + record;
+        ANNOTATIONS_MAX_BYTES.saturating_sub(taken)
     }
 
     /// The annotation's new value: the records of other sets as they were, those of the added sets anew.
@@ -88,13 +132,12 @@ impl Injection<'_, '_> {
     /// The pod's own first container, which kubectl takes for `logs`, `exec` and the like. Only where it is no longer the first
     /// of all and the pod does not name one; and where there is room for it, as no pod is refused for a convenience.
     fn default_container(&self) -> Option<&str> {
-        if self.added.before.is_empty() || self.pod.metadata.annotation(DEFAULT_CONTAINER_ANNOTATION).is_some() {
+        let is_named = self.pod.metadata.annotation(DEFAULT_CONTAINER_ANNOTATION).is_some()
+            || self.annotations.has(DEFAULT_CONTAINER_ANNOTATION);
+        if self.added.before.is_empty() || is_named {
             return None;
         }
-        // The other brace of the record counts too.
-        let record = INJECTED_ANNOTATION.len() + self.record_bytes + 1;
-        let taken = self.theirs.annotation_bytes() + record + DEFAULT_CONTAINER_ANNOTATION.len();
-        let room = ANNOTATIONS_MAX_BYTES.saturating_sub(taken);
+        let room = self.room_for_annotations().saturating_sub(DEFAULT_CONTAINER_ANNOTATION.len());
         let containers = self.pod.spec.containers().iter().map(|container| container.name.as_str());
         containers
             .filter(|name| (1..=LABEL_MAX_BYTES).contains(&name.len()))
@@ -108,7 +151,8 @@ impl Injection<'_, '_> {
         let containers: usize = added.containers().map(|piece| piece.json.len() + OPERATION).sum();
         let volumes: usize = added.volumes.iter().map(|volume| volume.json.len() + OPERATION).sum();
         let records: usize = self.new_entries.values().map(|entry| 2 * entry.len() + OPERATION).sum();
-        containers + volumes + records + added.secrets.len() * OPERATION + 256
+        let repairs: usize = added.repairs.iter().map(Repair::bytes).sum();
+        containers + volumes + records + repairs + added.secrets.len() * OPERATION + 256
     }
 }
 

@@ -8,8 +8,9 @@ use crate::pod::view::Container;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
 use crate::sidecarset::injection::clash::shortened;
+use crate::sidecarset::injection::lacking::Repair;
 use crate::sidecarset::injection::{Clash, Injection, List, Missing};
-use crate::sidecarset::sameness::is_same_volume;
+use crate::sidecarset::sameness::{Lacking, is_same_volume};
 
 /// How a pod stands to a set, as far as containers go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,7 +97,15 @@ impl<'p, 's> Injection<'p, 's> {
                         continue;
                     };
                     let found = Found { list: list_of_pod, index, container };
-                    let (by, field) = self.compare(set, piece, list, &found)?;
+                    let (by, field) = match self.compare(set, piece, list, &found)? {
+                        (by, Ok(lacking)) => {
+                            if by == Presence::Current && !lacking.is_empty() {
+                                missing.repairs.push(Repair::new(piece, list, index, lacking));
+                            }
+                            (by, None)
+                        }
+                        (by, Err(field)) => (by, Some(field)),
+                    };
                     if presence == Presence::Absent {
                         presence = by;
                     }
@@ -139,29 +148,31 @@ impl<'p, 's> Injection<'p, 's> {
         }
     }
 
-    /// Whose the container is, and the first field in which it is not what the set injects.
+    /// Whose the container is, and what it lacks, or the first field in which it is not what the set injects.
     fn compare(
         &self,
         set: &CompiledSet,
         piece: &Piece,
         list: List,
         found: &Found<'_, 'p>,
-    ) -> Result<(Presence, Option<String>), Clash> {
+    ) -> Result<(Presence, Result<Lacking, String>), Clash> {
         let Found { list: found_in, index, container } = *found;
         if found_in != list {
             return self.compare_elsewhere(set, piece, found);
         }
-        let field = piece.form.difference(container.raw(self.body), &set.allowed, &self.theirs.around);
+        let found_is = piece.form.compare(container.raw(self.body), &set.allowed, &self.theirs.around);
         let by = self.carried.by(&set.name, &piece.name, list);
-        match (by, field) {
-            (Some(reasons::INJECTED_BY_OPENKRUISE), field) if set.may_opt_out => Ok((Presence::OpenKruise, field)),
+        match (by, found_is) {
+            (Some(reasons::INJECTED_BY_OPENKRUISE), found_is) if set.may_opt_out => {
+                Ok((Presence::OpenKruise, found_is))
+            }
             // Whatever the record says, it is the set's.
-            (_, None) => Ok((Presence::Current, None)),
-            (None, field) => Err(self.foreign(set, piece, found, field.as_deref())),
-            (Some(_), Some(field)) if !set.may_opt_out => {
+            (_, Ok(lacking)) => Ok((Presence::Current, Ok(lacking))),
+            (None, Err(field)) => Err(self.foreign(set, piece, found, Some(&field))),
+            (Some(_), Err(field)) if !set.may_opt_out => {
                 Err(Clash::forged(set, piece, &field, container, found_in, index))
             }
-            (Some(_), field) => Ok((Presence::Current, field)),
+            (Some(_), Err(field)) => Ok((Presence::Current, Err(field))),
         }
     }
 
@@ -171,8 +182,8 @@ impl<'p, 's> Injection<'p, 's> {
         set: &CompiledSet,
         piece: &Piece,
         found: &Found<'_, 'p>,
-    ) -> Result<(Presence, Option<String>), Clash> {
-        let differing = Some(format!("its list (it is in {})", found.list.field()));
+    ) -> Result<(Presence, Result<Lacking, String>), Clash> {
+        let differing = Err(format!("its list (it is in {})", found.list.field()));
         match self.carried.by(&set.name, &piece.name, found.list).filter(|_| set.may_opt_out) {
             Some(reasons::INJECTED_BY_OPENKRUISE) => Ok((Presence::OpenKruise, differing)),
             Some(_) => Ok((Presence::Current, differing)),

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::identities::{Identities, Room};
+use super::taken::Expected;
 use super::{AllowedChanges, Around, lists};
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::defaults::image::{pull_policy, without_digest};
@@ -16,24 +17,24 @@ pub(super) fn difference(
     found: &RawObject,
     allowed: &AllowedChanges,
     (room, pod): (Room, &Around<'_>),
+    taken: &mut Expected<'_>,
 ) -> Option<String> {
-    if ours == found {
-        return None;
-    }
     let others = ours.keys().chain(found.keys().filter(|field| !ours.contains_key(*field))).map(String::as_str);
     let fields = FIRST.into_iter().chain(others.filter(|field| !FIRST.contains(field)));
     let mut identities = None;
     for field in fields {
         let (our, their) = (ours.get(field), found.get(field));
         // Not compared by itself: which policy an absent one means depends on the image.
-        if field == "imagePullPolicy" || our == their || allowed.field(field) {
+        let is_same = our == their && !taken.has(field);
+        if field == "imagePullPolicy" || is_same || allowed.field(field) {
             continue;
         }
         let mut identities = || *identities.get_or_insert_with(|| Identities::of(room, found, pod));
         let differing = match field {
             "image" => (!is_same_image(our, their, allowed)).then(|| field.to_owned()),
-            "env" => lists::env(our, their, allowed, identities()),
-            "volumeMounts" => lists::mounts(our, their, allowed, identities()),
+            "env" => lists::env(our, their, allowed, identities(), taken),
+            "volumeMounts" => lists::mounts(our, their, allowed, identities(), taken),
+            "volumeDevices" => lists::devices(our, their, taken),
             "resources" => resources(our, their),
             "ports" if pod.host_network => lists::host_network_ports(our, their),
             _ => Some(field.to_owned()),

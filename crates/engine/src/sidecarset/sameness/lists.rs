@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::AllowedChanges;
 use super::identities::{Identities, MountOf};
+use super::taken::Expected;
 
 /// Longest part of a name that a message repeats, in characters: the author of the pod wrote it.
 const NAME_MAX: usize = 120;
@@ -14,11 +15,13 @@ pub(super) fn env(
     found: Option<&Value>,
     allowed: &AllowedChanges,
     identities: Identities,
+    taken: &mut Expected<'_>,
 ) -> Option<String> {
     let mut identities = identities.variables();
-    difference("env", "name", ours, found, |variable, is_found| {
+    difference("env", "name", ours, found, |variable, position| {
         let name = text(variable, "name");
-        allowed.variable(name) || (is_found && identities.take(name, variable))
+        let mut is_expected = |at| taken.take("env", at, variable);
+        allowed.variable(name) || position.is_some_and(|at| is_expected(at) || identities.take(name, variable))
     })
 }
 
@@ -28,10 +31,20 @@ pub(super) fn mounts(
     found: Option<&Value>,
     allowed: &AllowedChanges,
     mut identities: Identities,
+    taken: &mut Expected<'_>,
 ) -> Option<String> {
-    difference("volumeMounts", "mountPath", ours, found, |mount, is_found| {
+    difference("volumeMounts", "mountPath", ours, found, |mount, position| {
         let path = text(mount, "mountPath");
-        allowed.mount_path(path) || (is_found && MountOf::path(path).is_some_and(|of| identities.take_mount(of)))
+        let mut is_expected = |at| taken.take("volumeMounts", at, mount);
+        let mut is_identity = || MountOf::path(path).is_some_and(|of| identities.take_mount(of));
+        allowed.mount_path(path) || position.is_some_and(|at| is_expected(at) || is_identity())
+    })
+}
+
+/// The first block device that differs.
+pub(super) fn devices(ours: Option<&Value>, found: Option<&Value>, taken: &mut Expected<'_>) -> Option<String> {
+    difference("volumeDevices", "devicePath", ours, found, |device, position| {
+        position.is_some_and(|at| taken.take("volumeDevices", at, device))
     })
 }
 
@@ -49,19 +62,20 @@ pub(super) fn host_network_ports(ours: Option<&Value>, found: Option<&Value>) ->
     (without_host_port(ours) != without_host_port(found)).then(|| "ports".to_owned())
 }
 
-/// The first element that differs, by its key; `may_differ` says which elements need not be there, or may be.
+/// The first element that differs, by its key; `may_differ` says which elements need not be there, or may be: of the found ones it
+/// gets the position too.
 fn difference(
     field: &str,
     key: &str,
     ours: Option<&Value>,
     found: Option<&Value>,
-    mut may_differ: impl FnMut(&Value, bool) -> bool,
+    mut may_differ: impl FnMut(&Value, Option<usize>) -> bool,
 ) -> Option<String> {
     let (Some(ours), Some(found)) = (elements(ours), elements(found)) else { return Some(field.to_owned()) };
-    let (mut ours, mut found) = (ours.iter(), found.iter());
+    let (mut ours, mut found) = (ours.iter(), found.iter().enumerate());
     loop {
-        let our = ours.by_ref().find(|element| !may_differ(element, false));
-        let their = found.by_ref().find(|element| !may_differ(element, true));
+        let our = ours.by_ref().find(|element| !may_differ(element, None));
+        let their = found.by_ref().find(|(at, element)| !may_differ(element, Some(*at))).map(|(_, element)| element);
         match (our, their) {
             (None, None) => return None,
             (our, their) if our == their => {}

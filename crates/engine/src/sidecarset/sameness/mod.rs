@@ -10,6 +10,7 @@ mod identities;
 mod lists;
 mod paths;
 mod settled;
+mod taken;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests;
@@ -23,6 +24,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::identities::{MountOf, Room};
+use self::taken::TakenForm;
 use crate::pod::volumes::Volumes;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::strict_volume;
@@ -30,6 +32,7 @@ use crate::sidecarset::compiled::VolumePiece;
 
 pub use self::allowed::{AllowedChanges, Glob};
 pub use self::paths::clean as clean_path;
+pub use self::taken::{Lacking, Taken};
 
 /// A container as a set injects it, in a form that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,6 +43,8 @@ pub struct Form {
     room: Room,
     // Of the container as it goes into a pod.
     bytes: usize,
+    // Beside `fields`: what the container has from the pod's own containers.
+    taken: TakenForm,
 }
 
 impl Form {
@@ -51,25 +56,65 @@ impl Form {
             stored,
             room: Room::of(container),
             bytes: Value::Object(container.clone()).to_string().len(),
+            taken: TakenForm::default(),
         }
+    }
+
+    /// The form of the container in a pod from whose own containers it takes something, with which it is `container`.
+    pub fn with(&self, container: &RawObject, taken: &Taken) -> Self {
+        Self {
+            fields: self.fields.clone(),
+            stored: Value::Object(settled::as_stored(container)),
+            room: self.room,
+            bytes: Value::Object(container.clone()).to_string().len(),
+            taken: TakenForm::of(taken),
+        }
+    }
+
+    /// The command and the arguments, null where the set has none.
+    pub fn runs(&self) -> (&Value, &Value) {
+        let field = |name| self.fields.get(name).unwrap_or(&Value::Null);
+        (field("command"), field("args"))
     }
 
     /// The first field in which a container of a pod is not what the set injects, such as `env[MODE]`; `None` when it is.
     ///
     /// `found` is `None` when the container has no readable text.
     pub fn difference(&self, found: Option<&RawValue>, allowed: &AllowedChanges, pod: &Around<'_>) -> Option<String> {
+        match self.compare(found, allowed, pod) {
+            Ok(lacking) => lacking.first(),
+            Err(field) => Some(field),
+        }
+    }
+
+    /// What a container of a pod lacks of what the set takes from the pod's own containers: another webhook may have changed these
+    /// since it was injected.
+    ///
+    /// # Errors
+    /// The first field in which the container is not what the set injects.
+    pub fn compare(
+        &self,
+        found: Option<&RawValue>,
+        allowed: &AllowedChanges,
+        pod: &Around<'_>,
+    ) -> Result<Lacking, String> {
         #[cfg(test)]
         COMPARED.with(|compared| compared.set(compared.get() + 1));
-        let Some(found) = found else { return Some("a part that cannot be read".to_owned()) };
+        let Some(found) = found else { return Err("a part that cannot be read".to_owned()) };
         if !is_readable(found, self.bytes) {
-            return Some("its length".to_owned());
+            return Err("its length".to_owned());
         }
         if verbatim::is_same(found, &self.stored, self.room, pod) {
-            return None;
+            return Ok(Lacking::default());
         }
-        match serde_json::from_str::<RawObject>(found.get()) {
-            Ok(found) => container::difference(&self.fields, &settled::container(found), allowed, (self.room, pod)),
-            Err(_) => Some("a part that cannot be read".to_owned()),
+        let Ok(found) = serde_json::from_str::<RawObject>(found.get()) else {
+            return Err("a part that cannot be read".to_owned());
+        };
+        let found = settled::container(found);
+        let mut taken = self.taken.expected(&found);
+        match container::difference(&self.fields, &found, allowed, (self.room, pod), &mut taken) {
+            Some(field) => Err(field),
+            None => Ok(taken.lacking(allowed)),
         }
     }
 }

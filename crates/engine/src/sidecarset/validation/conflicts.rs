@@ -7,7 +7,7 @@ use admission::format::{LabelSelector, Selector};
 use serde_json::Value;
 
 use super::node::Node;
-use super::{ANNOTATION_PREFIXES, names, selectors};
+use super::{ANNOTATION_PREFIXES, metadata as annotations, names, selectors};
 use crate::sidecarset::api::SidecarSetSpec;
 use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
@@ -27,7 +27,7 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
     let own_containers = container_names(spec);
     let volumes = spec.child("volumes");
     let volumes: Vec<&str> = volumes.items().map(|volume| volume.text("name")).collect();
-    let names = own_containers.keys().map(String::as_str).chain(volumes);
+    let names = own_containers.keys().map(String::as_str).chain(volumes).chain(annotations::keys(spec));
     let ports = host_ports(spec);
     for other in sets.rivals(names, ports.keys().copied(), &selector).filter(|other| other.name != own_name) {
         if !meet(&selector, namespaces.as_ref(), other) {
@@ -39,6 +39,7 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
             check_containers(&own_containers, &other.name, &other.spec, errors);
             check_volumes(&spec.child("volumes"), &other.name, &other.spec, errors);
             check_host_ports(&ports, other, errors);
+            annotations::check_against(spec, &other.name, &other.spec, errors);
         }
     }
 }

@@ -6,6 +6,8 @@
 mod allowed;
 mod compiles;
 mod conflicts;
+mod hot_upgrade;
+mod metadata;
 mod names;
 mod node;
 mod older;
@@ -18,6 +20,7 @@ mod strategy;
 pub mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod unserved;
 
 use std::collections::HashMap;
@@ -151,6 +154,9 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
     unserved::check(&spec, &mut errors);
+    transfer::check(&spec, &mut errors);
+    hot_upgrade::check(&spec, &mut errors);
+    self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
     allowed::check(&spec, &mut errors);
     resources::check(&spec, &mut errors);
     security::check(&spec, &mut errors);
@@ -177,6 +183,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     strategy::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
     security::warn(&spec, warnings);
+    transfer::warn(&spec, warnings);
     if let Some(minor) = world.minor_version {
         older::warn(&spec, minor, warnings);
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::node::Node;
 use crate::sidecarset::api::RawObject;
-use crate::sidecarset::vocabulary::HOT_UPGRADE;
+use crate::sidecarset::hot_upgrade::{self, is_hot};
 
 /// The set's own name. It becomes part of revision names, and the key of the set in annotations.
 pub fn check_set_name(metadata: &Node<'_>, errors: &mut ErrorList) {
@@ -53,11 +53,11 @@ pub fn check_unique(spec: &Node<'_>, errors: &mut ErrorList) {
 /// The names that a container of the set has in a pod, and whether they are derived: a container with a hot upgrade is there
 /// twice, as `<name>-1` and `<name>-2`.
 pub fn names_in_pod(container: &RawObject) -> Vec<(String, bool)> {
-    let upgrade = container.get("upgradeStrategy").and_then(|strategy| strategy.get("upgradeType"));
     match container.get("name").and_then(Value::as_str) {
         None | Some("") => Vec::new(),
-        Some(name) if upgrade.is_some_and(|type_| type_ == HOT_UPGRADE) => {
-            vec![(name.to_owned(), false), (format!("{name}-1"), true), (format!("{name}-2"), true)]
+        Some(name) if is_hot(container) => {
+            let derived = hot_upgrade::names(name).map(|derived| (derived, true));
+            std::iter::once((name.to_owned(), false)).chain(derived).collect()
         }
         Some(name) => vec![(name.to_owned(), false)],
     }

@@ -2,13 +2,13 @@
 //!
 //! A container that never ends keeps such a pod from ending. A native sidecar is ended when the pod's own containers have.
 
+use admission::Reason;
 use serde_json::{Value, json};
 
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, JobPods, Piece};
 use crate::sidecarset::injection::Clash;
-use crate::sidecarset::injection::tailored::Fit;
 
 /// The first minor version of Kubernetes in which native sidecars are on (feature gate `SidecarContainers`).
 const NATIVE_SIDECARS_SINCE: u32 = 29;
@@ -20,7 +20,7 @@ pub(super) enum OfJob {
     /// Its containers become native sidecars.
     Native,
     /// The pod goes without it.
-    Skipped(Fit),
+    Skipped(Reason, String),
 }
 
 /// Whether the pod is to end.
@@ -33,7 +33,7 @@ pub(super) fn ends(pod: &PodView<'_>) -> bool {
 /// # Errors
 /// [`Clash`] where the set is a must and the server has no native sidecars.
 pub(super) fn of_job(set: &CompiledSet, minor: Option<u32>) -> Result<OfJob, Clash> {
-    let skipped = |why: String| Ok(OfJob::Skipped(Fit::Skipped(reasons::JOB_SKIPPED, why)));
+    let skipped = |why: String| Ok(OfJob::Skipped(reasons::JOB_SKIPPED, why));
     match set.job_pods {
         JobPods::Inject => Ok(OfJob::AsElsewhere),
         JobPods::Skip => {
@@ -95,5 +95,5 @@ fn to_native(piece: &Piece, never_restarts: bool, set: &str, notes: &mut Vec<Str
             dropped.join(" and ")
         ));
     }
-    Piece::of(&object, piece.policy.clone())
+    piece.with(&object)
 }

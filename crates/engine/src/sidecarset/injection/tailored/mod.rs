@@ -6,6 +6,8 @@
 mod jobs;
 mod resources;
 
+use std::borrow::Cow;
+
 use admission::Reason;
 
 use self::jobs::OfJob;
@@ -16,11 +18,9 @@ use crate::sidecarset::injection::Clash;
 
 /// What becomes of a set for one pod.
 #[derive(Debug)]
-pub enum Fit {
-    /// Nothing of it depends on the pod.
-    AsWritten,
-    /// It is this for the pod.
-    Tailored(Box<CompiledSet>),
+pub enum Fit<'c> {
+    /// The pod gets this.
+    Carried(Cow<'c, CompiledSet>),
     /// The pod goes without it, and why.
     Skipped(Reason, String),
 }
@@ -45,24 +45,24 @@ impl<'p, 's> Tailor<'p, 's> {
     ///
     /// # Errors
     /// [`Clash`] when that cannot be said.
-    pub fn fit(&self, set: &CompiledSet) -> Result<Fit, Clash> {
+    pub fn fit<'c>(&self, set: &'c CompiledSet) -> Result<Fit<'c>, Clash> {
         let of_job = if self.ends { jobs::of_job(set, self.minor)? } else { OfJob::AsElsewhere };
         let is_native = match of_job {
-            OfJob::Skipped(fit) => return Ok(fit),
+            OfJob::Skipped(reason, why) => return Ok(Fit::Skipped(reason, why)),
             OfJob::Native => true,
             OfJob::AsElsewhere => false,
         };
         if !is_native && set.pieces().all(|piece| piece.policy.is_none()) {
-            return Ok(Fit::AsWritten);
+            return Ok(Fit::Carried(Cow::Borrowed(set)));
         }
-        let mut fitted = Box::new(set.clone());
+        let mut fitted = set.clone();
         for piece in pieces(&mut fitted) {
             self.settle_resources(set, piece)?;
         }
         if is_native {
             jobs::make_native(&mut fitted, self.pod);
         }
-        Ok(Fit::Tailored(fitted))
+        Ok(Fit::Carried(Cow::Owned(fitted)))
     }
 
     fn settle_resources(&self, set: &CompiledSet, piece: &mut Piece) -> Result<(), Clash> {
@@ -71,7 +71,7 @@ impl<'p, 's> Tailor<'p, 's> {
         let mut object = piece.object();
         policy.apply(&totals, &mut object);
         set.resource_defaults.fill(&mut object);
-        *piece = Piece::of(&object, Some(policy));
+        *piece = piece.with(&object);
         Ok(())
     }
 }

@@ -16,6 +16,8 @@ mod security;
 mod volumes;
 mod windows;
 
+pub use env::check_field_ref;
+
 use std::collections::HashMap;
 
 use admission::field::ErrorList;

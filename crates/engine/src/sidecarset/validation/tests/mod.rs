@@ -4,11 +4,13 @@ mod conflicts;
 mod containers;
 mod data;
 mod golden;
+mod metadata;
 mod older;
 mod properties;
 mod rare;
 mod resources;
 mod spec;
+mod transfer;
 mod update;
 
 use std::sync::Arc;

@@ -1,0 +1,121 @@
+//! Which annotations sets may give to pods, as the cluster's administrators say. `OpenKruise`'s format.
+
+use std::collections::BTreeMap;
+
+use admission::format::Selector;
+use admission::format::selector::LabelSelector;
+use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+/// Rules, and expressions of one rule: a list of that many is a mistake.
+const MOST: usize = 1000;
+
+/// Bytes that one compiled expression may take.
+const EXPRESSION_MAX: usize = 1024 * 1024;
+
+/// Which annotations sets may give to pods.
+#[derive(Debug, Clone, Default)]
+pub enum AllowList {
+    /// Nobody has said. Then none is allowed.
+    #[default]
+    Absent,
+    /// What somebody has said cannot be read, and why. Then none is allowed.
+    Unreadable(String),
+    /// By rules, of which one is enough.
+    Rules(Vec<Rule>),
+}
+
+/// Keys of annotations that some sets may give.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    // By the set's labels; all where absent.
+    selector: Option<Selector>,
+    keys: Vec<Regex>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    rules: Vec<WrittenRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WrittenRule {
+    selector: Option<LabelSelector>,
+    allowed_annotation_key_exprs: Vec<String>,
+}
+
+impl AllowList {
+    /// Reads the list. A key that is mistyped makes it unreadable: nobody may be allowed more for it.
+    pub fn read(text: Option<&str>) -> Self {
+        let Some(text) = text else { return Self::Absent };
+        let rules = serde_json::from_str::<Written>(text).map_err(|error| error.to_string()).and_then(compile);
+        rules.map_or_else(Self::Unreadable, Self::Rules)
+    }
+
+    /// Whether a set with these labels may give an annotation of this key.
+    pub fn allows(&self, labels: &BTreeMap<String, String>, key: &str) -> bool {
+        let Self::Rules(rules) = self else { return false };
+        let concerns = |rule: &&Rule| rule.selector.as_ref().is_none_or(|selector| selector.matches(labels));
+        rules.iter().filter(concerns).any(|rule| rule.keys.iter().any(|expression| expression.is_match(key)))
+    }
+}
+
+fn compile(written: Written) -> Result<Vec<Rule>, String> {
+    if written.rules.len() > MOST {
+        return Err(format!("more than {MOST} rules"));
+    }
+    let rules = written.rules.into_iter().enumerate();
+    rules.map(|(index, rule)| rule_of(rule).map_err(|error| format!("rules[{index}]: {error}"))).collect()
+}
+
+fn rule_of(rule: WrittenRule) -> Result<Rule, String> {
+    if rule.allowed_annotation_key_exprs.len() > MOST {
+        return Err(format!("more than {MOST} expressions"));
+    }
+    let selector = rule.selector.map(|selector| selector.compile().map_err(|error| error.to_string())).transpose()?;
+    let expressions = rule.allowed_annotation_key_exprs.iter();
+    let keys = expressions.map(|expression| {
+        let compiled = RegexBuilder::new(expression).size_limit(EXPRESSION_MAX).build();
+        compiled.map_err(|error| format!("{expression:?} is no regular expression: {error}"))
+    });
+    Ok(Rule { selector, keys: keys.collect::<Result<_, _>>()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(list: &str, labels: &[(&str, &str)], key: &str) -> bool {
+        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        AllowList::read(Some(list)).allows(&labels, key)
+    }
+
+    #[test]
+    fn a_key_is_allowed_by_one_expression_of_one_rule_for_the_set() {
+        let any = r#"{"rules":[{"allowedAnnotationKeyExprs":["^a$","key.*"]}]}"#;
+        let some = r#"{"rules":[{"selector":{"matchLabels":{"app":"sidecar"}},"allowedAnnotationKeyExprs":["key"]}]}"#;
+        assert!(allows(any, &[], "key1") && allows(any, &[], "my-key") && !allows(any, &[], "ab"));
+        assert!(allows(some, &[("app", "sidecar")], "key1"));
+        assert!(!allows(some, &[("app", "other")], "key1") && !allows(some, &[], "key1"));
+        assert!(!allows(r#"{"rules":[]}"#, &[], "key1"));
+        assert!(!AllowList::read(None).allows(&BTreeMap::new(), "key1"));
+    }
+
+    #[test]
+    fn a_list_with_a_slip_allows_nothing() {
+        for list in [
+            "",
+            "[]",
+            r#"{"ruls":[{"allowedAnnotationKeyExprs":["key"]}]}"#,
+            r#"{"rules":[{"allowedAnnotationKeyExpr":["key"]}]}"#,
+            r#"{"rules":[{"selectors":{"matchLabels":{"a":"b"}},"allowedAnnotationKeyExprs":["key"]}]}"#,
+            r#"{"rules":[{"allowedAnnotationKeyExprs":["key","("]}]}"#,
+            r#"{"rules":[{"selector":{"matchExpressions":[{"key":"a","operator":"Like"}]},"allowedAnnotationKeyExprs":["key"]}]}"#,
+        ] {
+            assert!(matches!(AllowList::read(Some(list)), AllowList::Unreadable(_)), "{list}");
+            assert!(!allows(list, &[], "key1"), "{list}");
+        }
+    }
+}

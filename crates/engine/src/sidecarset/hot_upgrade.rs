@@ -1,0 +1,85 @@
+//! Pairs of containers for a hot upgrade, as in `OpenKruise`: of two containers, one works and the other waits with an image that
+//! does nothing, until a new version is started in it and takes over.
+//!
+//! The annotations are `OpenKruise`'s with our domain in place of `kruise.io`. A new pod starts with version 1 in the first
+//! container: whatever a pod brings of them says nothing.
+
+use serde_json::{Value, json};
+
+use crate::sidecarset::api::{RawObject, SidecarContainer, SidecarSetSpec};
+use crate::sidecarset::metadata::{AnnotationPiece, PatchPolicy};
+use crate::sidecarset::vocabulary::HOT_UPGRADE;
+
+/// On a pod: JSON, the name of each container with a hot upgrade and that of the one of its two which works.
+pub const WORKING_ANNOTATION: &str = concat!(api_domain!(), "/sidecarset-working-hotupgrade-container");
+
+/// In front of the name of one of the two, a key of the pod's annotations: its version.
+pub const VERSION_PREFIX: &str = concat!("version.sidecarset.", api_domain!(), "/");
+
+/// In front of the name of one of the two, a key of the pod's annotations: the version of the other.
+pub const VERSION_ALT_PREFIX: &str = concat!("versionalt.sidecarset.", api_domain!(), "/");
+
+/// Variables of both, and the annotation that each is taken from.
+pub const VARIABLES: [(&str, &str); 2] =
+    [("SIDECARSET_VERSION", VERSION_PREFIX), ("SIDECARSET_VERSION_ALT", VERSION_ALT_PREFIX)];
+
+/// Whether a container is upgraded by a second one.
+pub fn is_hot(container: &RawObject) -> bool {
+    let upgrade = container.get("upgradeStrategy").and_then(|strategy| strategy.get("upgradeType"));
+    upgrade.is_some_and(|type_| type_ == HOT_UPGRADE)
+}
+
+/// Names of the two containers.
+pub fn names(name: &str) -> [String; 2] {
+    [format!("{name}-1"), format!("{name}-2")]
+}
+
+/// The two containers in place of one, which is `object` in a pod; `None` for a container without a hot upgrade.
+pub fn pair(container: &SidecarContainer, object: &RawObject) -> Option<[RawObject; 2]> {
+    if !is_hot(&container.0) {
+        return None;
+    }
+    let empty = container.0.get("upgradeStrategy").and_then(|strategy| strategy.get("hotUpgradeEmptyImage"));
+    let images = [container.0.get("image"), empty].map(|image| image.cloned().unwrap_or_default());
+    let [first, second] = names(container.name());
+    let [image, empty_image] = images;
+    Some([(first, image), (second, empty_image)].map(|(name, image)| one_of_two(object.clone(), name, image)))
+}
+
+fn one_of_two(mut object: RawObject, name: String, image: Value) -> RawObject {
+    let variables = VARIABLES.map(|(variable, prefix)| {
+        let path = format!("metadata.annotations['{prefix}{name}']");
+        json!({"name": variable, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}})
+    });
+    if let Value::Array(env) = object.entry("env").or_insert_with(|| json!([])) {
+        env.extend(variables);
+    }
+    object.insert("name".to_owned(), name.into());
+    object.insert("image".to_owned(), image);
+    object
+}
+
+/// What a new pod says about the pairs of a set.
+pub fn annotations(spec: &SidecarSetSpec) -> Vec<AnnotationPiece> {
+    let all = spec.init_containers.iter().flatten().chain(spec.containers.iter().flatten());
+    let mut working = serde_json::Map::new();
+    let mut annotations = Vec::new();
+    for container in all.filter(|container| is_hot(&container.0)) {
+        let [first, second] = names(container.name());
+        for (name, version, other) in [(&first, "1", "0"), (&second, "0", "1")] {
+            annotations.push(overwrite(format!("{VERSION_PREFIX}{name}"), version));
+            annotations.push(overwrite(format!("{VERSION_ALT_PREFIX}{name}"), other));
+        }
+        working.insert(container.name().to_owned(), first.into());
+    }
+    if !working.is_empty() {
+        let patch = Value::Object(working);
+        let key = WORKING_ANNOTATION.to_owned();
+        annotations.push(AnnotationPiece { key, value: patch.to_string(), policy: PatchPolicy::Merge(patch) });
+    }
+    annotations
+}
+
+fn overwrite(key: String, value: &str) -> AnnotationPiece {
+    AnnotationPiece { key, value: value.to_owned(), policy: PatchPolicy::Overwrite }
+}

@@ -1,0 +1,193 @@
+//! Fitting sets to a pod: containers of a set that take something from the pod's own containers.
+//!
+//! What a pod gets of such a set is known only with the pod at hand. A set that takes nothing is passed on as it is. Everything
+//! behind this module works with the fitted set, so that a pod is compared with what injection would give this pod.
+
+mod plan;
+mod share;
+mod sources;
+mod transfer;
+
+pub use plan::{Plan, Source, Transfer};
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use self::plan::{list, text};
+use self::share::Shared;
+use self::sources::Sources;
+use crate::pod::view::PodView;
+use crate::sidecarset::api::RawObject;
+use crate::sidecarset::compiled::{CompiledSet, Piece};
+use crate::sidecarset::injection::Clash;
+use crate::sidecarset::sameness::{Taken, clean_path};
+
+/// Bytes that all sets together take from the containers of a pod and give to theirs. An API server stores no pod of that size:
+/// etcd's limit is 1.5 MiB. Without a limit a long list of the pod's would be copied into as many containers as sets have.
+const MAX_TAKEN: usize = 3 * 1024 * 1024;
+
+/// Warnings about one pod: there may be as many as it has mounts.
+const TOLD: usize = 8;
+
+/// More is taken than [`MAX_TAKEN`].
+struct TooMuch;
+
+/// Fits sets to one pod.
+pub struct Fitting<'p, 's> {
+    pod: &'p PodView<'p>,
+    sources: Sources<'p, 's>,
+    // What there is to share, with sets that are no must and with those that are.
+    shared: [Option<Shared>; 2],
+    left: usize,
+    told: usize,
+}
+
+impl<'p, 's> Fitting<'p, 's> {
+    /// For a pod, which was read from `body`, and the sets that select it.
+    pub fn new(pod: &'p PodView<'p>, body: &'p str, selecting: &[&'s CompiledSet]) -> Self {
+        let takes = selecting.iter().any(|set| set.takes_from_pod());
+        let sources = Sources::new(pod, body, if takes { selecting } else { &[] });
+        Self { pod, sources, shared: [const { None }; 2], left: MAX_TAKEN, told: 0 }
+    }
+
+    /// The set as the pod gets it.
+    ///
+    /// # Errors
+    /// [`Clash`] when no pod can have so much.
+    pub fn fit<'f>(&mut self, set: Cow<'f, CompiledSet>) -> Result<Cow<'f, CompiledSet>, Clash> {
+        if !set.takes_from_pod() {
+            return Ok(set);
+        }
+        let mut fitted = set.clone().into_owned();
+        let mut warnings = Vec::new();
+        for pieces in [&mut fitted.init_containers, &mut fitted.containers] {
+            for piece in pieces.before.iter_mut().chain(&mut pieces.after) {
+                let Some(plan) = piece.plan.take() else { continue };
+                *piece = self.piece(&set, &plan, piece, &mut warnings).map_err(|TooMuch| too_much(&set))?;
+            }
+        }
+        fitted.notes.extend(warnings);
+        Ok(Cow::Owned(fitted))
+    }
+
+    fn piece(
+        &mut self,
+        set: &CompiledSet,
+        plan: &Plan,
+        piece: &Piece,
+        warnings: &mut Vec<String>,
+    ) -> Result<Piece, TooMuch> {
+        let mut object = piece.object();
+        let mut container = Container::new(set, plan, &object);
+        self.transfer(&mut container)?;
+        self.share(&mut container)?;
+        for warning in container.warnings {
+            if self.told < TOLD {
+                self.told += 1;
+                warnings.push(warning);
+            }
+        }
+        let taken = container.taken;
+        let mut needs = piece.needs.clone();
+        needs.has_devices |= !taken.volume_devices.is_empty();
+        insert(&mut object, "env", plan.last, &taken.env);
+        insert(&mut object, "volumeMounts", 0, &taken.volume_mounts);
+        insert(&mut object, "volumeDevices", 0, &taken.volume_devices);
+        let form = piece.form.with(&object, &taken);
+        Ok(Piece { needs, form, json: Value::Object(object).to_string(), plan: None, ..piece.clone() })
+    }
+
+    /// Takes note that so many bytes are taken.
+    fn take(&mut self, bytes: usize) -> Result<(), TooMuch> {
+        self.left = self.left.checked_sub(bytes).ok_or(TooMuch)?;
+        Ok(())
+    }
+}
+
+fn too_much(set: &CompiledSet) -> Clash {
+    let text = "what its containers take from those of the pod (transferEnv, shareVolumePolicy) exceeds 3 MiB, and no API server \
+                stores a pod of that size; make the pod's environment or its lists of mounts smaller";
+    Clash::illegal(set, "spec.containers", text)
+}
+
+/// Puts elements in front of the last ones of a list.
+fn insert(object: &mut RawObject, field: &str, last: usize, elements: &[Value]) {
+    if elements.is_empty() {
+        return;
+    }
+    let list = object.entry(field).or_insert(Value::Null);
+    if list.is_null() {
+        *list = Value::Array(Vec::new());
+    }
+    if let Value::Array(list) = list {
+        let at = list.len().saturating_sub(last);
+        list.splice(at..at, elements.iter().cloned());
+    }
+}
+
+/// A container of a set while it is fitted.
+struct Container<'c> {
+    set: &'c CompiledSet,
+    plan: &'c Plan,
+    object: &'c RawObject,
+    taken: Taken,
+    // By name, the container's own and those that were taken.
+    variables: BTreeMap<String, Value>,
+    // Variables of a container of the pod, by its position, that have been decided on.
+    decided: BTreeSet<(usize, String)>,
+    warnings: Vec<String>,
+}
+
+impl<'c> Container<'c> {
+    fn new(set: &'c CompiledSet, plan: &'c Plan, object: &'c RawObject) -> Self {
+        let own = list(object.get("env")).map(|variable| (text(variable, "name").to_owned(), variable.clone()));
+        Self {
+            set,
+            plan,
+            object,
+            taken: Taken::default(),
+            variables: own.collect(),
+            decided: BTreeSet::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Adds a variable, unless the container has one of that name.
+    fn add_variable(&mut self, name: &str, variable: Value) {
+        if !self.variables.contains_key(name) {
+            self.variables.insert(name.to_owned(), variable.clone());
+            self.taken.env.push(variable);
+        }
+    }
+
+    fn warn(&mut self, message: &str) {
+        if self.warnings.len() < TOLD {
+            let name = self.object.get("name").and_then(Value::as_str).unwrap_or_default();
+            self.warnings.push(format!("container {name:?} of SidecarSet {:?}: {message}", self.set.name));
+        }
+    }
+
+    /// Where the container has mounts and devices of its own.
+    fn own_paths(&self) -> BTreeSet<String> {
+        let mounts = list(self.object.get("volumeMounts")).map(|mount| text(mount, "mountPath"));
+        let devices = list(self.object.get("volumeDevices")).map(|device| text(device, "devicePath"));
+        mounts.chain(devices).map(|path| same_path(path).to_owned()).collect()
+    }
+
+    /// Names of the volumes in one of the container's lists.
+    fn own_names(&self, field: &str) -> BTreeSet<String> {
+        list(self.object.get(field)).map(|item| text(item, "name").to_owned()).collect()
+    }
+
+    fn is_privileged(&self) -> bool {
+        let context = self.object.get("securityContext");
+        context.and_then(|context| context.get("privileged")).is_some_and(|it| *it == true)
+    }
+}
+
+/// The spelling of a path by which two are one: a slash at its end makes no difference.
+fn same_path(path: &str) -> &str {
+    clean_path(path).unwrap_or(path)
+}

@@ -1,0 +1,198 @@
+//! `shareVolumePolicy`, `shareVolumeDevicePolicy` and `shareServiceAccountToken`: mounts and devices of the pod's own containers.
+//!
+//! A container's own mount wins over one at the same path. Of two containers that mount at one path the first wins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::plan::text;
+use super::sources::Own;
+use super::{Container, Fitting, TooMuch, same_path};
+
+/// Where containers have the token of the pod's service account.
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// What the containers of a pod have to share.
+#[derive(Default)]
+pub(super) struct Shared {
+    mounts: Vec<Place>,
+    by_path: BTreeMap<String, usize>,
+    devices: Vec<Place>,
+}
+
+/// A mount or device, and the position of the container that has it.
+struct Place {
+    path: String,
+    volume: String,
+    of: usize,
+    element: Value,
+    bytes: usize,
+}
+
+impl Shared {
+    fn of<'o, 'p: 'o>(containers: impl Iterator<Item = (usize, &'o Own<'p>)>) -> Self {
+        let mut shared = Self::default();
+        let mut device_paths = BTreeSet::new();
+        for (of, container) in containers {
+            for place in places(container.mounts(), of, "mountPath") {
+                if !shared.by_path.contains_key(&place.path) {
+                    shared.by_path.insert(place.path.clone(), shared.mounts.len());
+                    shared.mounts.push(place);
+                }
+            }
+            let devices = places(container.devices(), of, "devicePath");
+            shared.devices.extend(devices.filter(|place| device_paths.insert(place.path.clone())));
+        }
+        shared
+    }
+}
+
+fn places(list: &[&RawValue], of: usize, field: &'static str) -> impl Iterator<Item = Place> {
+    list.iter().filter_map(move |raw| {
+        let element: Value = serde_json::from_str(raw.get()).ok()?;
+        let (path, volume) = (same_path(text(&element, field)).to_owned(), text(&element, "name").to_owned());
+        let is_whole = !path.is_empty() && !volume.is_empty();
+        is_whole.then(|| Place { path, volume, of, element, bytes: raw.get().len() })
+    })
+}
+
+impl Fitting<'_, '_> {
+    pub(super) fn share(&mut self, container: &mut Container<'_>) -> Result<(), TooMuch> {
+        let plan = container.plan;
+        if !(plan.shares_mounts || plan.shares_devices || plan.shares_token) {
+            return Ok(());
+        }
+        let at = usize::from(container.set.is_must());
+        let shared = self.shared.get_mut(at).and_then(Option::take);
+        let shared = shared.unwrap_or_else(|| Shared::of(self.sources.own(container.set.is_must())));
+        let done = self.share_from(&shared, container);
+        if let Some(place) = self.shared.get_mut(at) {
+            *place = Some(shared);
+        }
+        done
+    }
+
+    fn share_from(&mut self, shared: &Shared, container: &mut Container<'_>) -> Result<(), TooMuch> {
+        let plan = container.plan;
+        let mut paths = container.own_paths();
+        let mut mounted = container.own_names("volumeMounts");
+        let mut devices = container.own_names("volumeDevices");
+        let token = shared.by_path.get(TOKEN_PATH).and_then(|at| shared.mounts.get(*at));
+        let mounts = shared.mounts.iter().filter(|_| plan.shares_mounts);
+        for mount in mounts.chain(token.filter(|_| plan.shares_token)) {
+            // The API server takes no volume as a directory and as a device of one container.
+            if paths.contains(&mount.path) || devices.contains(&mount.volume) {
+                continue;
+            }
+            self.take(mount.bytes)?;
+            paths.insert(mount.path.clone());
+            mounted.insert(mount.volume.clone());
+            let mut element = mount.element.clone();
+            if let Value::Object(fields) = &mut element
+                && fields.get("mountPropagation").is_some_and(|it| it == "Bidirectional")
+                && !container.is_privileged()
+            {
+                // Only privileged containers may have that. What the node mounts there is seen all the same.
+                fields.insert("mountPropagation".to_owned(), "HostToContainer".into());
+            }
+            self.variables_of_path(container, mount)?;
+            container.taken.volume_mounts.push(element);
+        }
+        if plan.shares_token && token.is_none() && !paths.contains(TOKEN_PATH) {
+            container.warn("shareServiceAccountToken has nothing to share: no container of the pod mounts the token of its service account");
+        }
+        for device in shared.devices.iter().filter(|_| plan.shares_devices) {
+            if paths.contains(&device.path) || mounted.contains(&device.volume) {
+                continue;
+            }
+            if !devices.insert(device.volume.clone()) {
+                container.warn(&format!(
+                    "block device {:?} is not shared at {:?}: a container can have a device at one path only",
+                    device.volume, device.path
+                ));
+                continue;
+            }
+            self.take(device.bytes)?;
+            paths.insert(device.path.clone());
+            container.taken.volume_devices.push(device.element.clone());
+        }
+        Ok(())
+    }
+
+    /// The variables that a mount's `subPathExpr` refers to, and those that these refer to, in an order in which the kubelet
+    /// resolves them.
+    fn variables_of_path(&mut self, container: &mut Container<'_>, mount: &Place) -> Result<(), TooMuch> {
+        let expression = text(&mount.element, "subPathExpr");
+        let mut open: Vec<(String, bool)> =
+            references(expression).into_iter().rev().map(|name| (name, false)).collect();
+        while let Some((name, are_others_there)) = open.pop() {
+            if !are_others_there && !container.decided.insert((mount.of, name.clone())) {
+                continue;
+            }
+            let Some(raw) = self.sources.at(mount.of).and_then(|own| own.variable(&name)) else { continue };
+            let bytes = raw.get().len();
+            let Ok(variable) = serde_json::from_str::<Value>(raw.get()) else { continue };
+            if are_others_there {
+                container.add_variable(&name, variable);
+                continue;
+            }
+            self.take(bytes)?;
+            match container.variables.get(&name) {
+                Some(known) if *known == variable => {}
+                Some(_) => container.warn(&format!(
+                    "the mount at {:?} has the sub-path {expression:?}, and variable {name:?} has another value here than in the \
+                     pod's container, so that it is another directory",
+                    mount.path
+                )),
+                None => {
+                    let others = references(text(&variable, "value"));
+                    open.push((name, true));
+                    open.extend(others.into_iter().rev().map(|name| (name, false)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names in `$(NAME)`, as `k8s.io/kubernetes/third_party/forked/golang/expansion` reads them: `$$(NAME)` is none.
+fn references(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('$') {
+        rest = match after.strip_prefix('(') {
+            Some(inner) => match inner.split_once(')') {
+                Some((name, after)) => {
+                    names.push(name.to_owned());
+                    after
+                }
+                None => inner,
+            },
+            None => after.strip_prefix('$').unwrap_or(after),
+        };
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::references;
+
+    #[test]
+    fn an_escaped_reference_is_none() {
+        for (text, expected) in [
+            ("foo/$(POD_NAME)/$(OD_NAME)/conf", &["POD_NAME", "OD_NAME"][..]),
+            ("$$(A)", &[]),
+            ("$$$(A)", &["A"]),
+            ("$(A", &[]),
+            ("$A$(B)", &["B"]),
+            ("$", &[]),
+            ("$()", &[""]),
+            ("", &[]),
+        ] {
+            assert_eq!(references(text), expected, "{text}");
+        }
+    }
+}

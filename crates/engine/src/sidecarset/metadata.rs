@@ -1,0 +1,116 @@
+//! `spec.patchPodMetadata`: annotations that a set gives to pods, in the form that decisions read.
+
+use serde_json::Value;
+
+use crate::sidecarset::api::SidecarSetSpec;
+use crate::sidecarset::vocabulary::{MERGE_PATCH_JSON, OVERWRITE};
+
+/// An annotation that a set gives to a pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnnotationPiece {
+    /// Key.
+    pub key: String,
+    /// Value, or the patch as it is written.
+    pub value: String,
+    /// What happens to one that the pod has.
+    pub policy: PatchPolicy,
+}
+
+/// What happens to an annotation that the pod has.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PatchPolicy {
+    /// It stays.
+    Retain,
+    /// It is replaced.
+    Overwrite,
+    /// This JSON is merged into it (RFC 7386).
+    Merge(Value),
+}
+
+/// The annotations of a set, as it is written. A patch that is no JSON, which validation refuses, is left out.
+pub fn annotations(spec: &SidecarSetSpec) -> Vec<AnnotationPiece> {
+    let entries = spec.patch_pod_metadata.iter().flatten();
+    let all = entries.flat_map(|entry| {
+        let policy = entry.patch_policy.as_deref().unwrap_or_default();
+        entry.annotations.iter().flatten().map(move |(key, value)| (policy, key, value))
+    });
+    let piece = |(policy, key, value): (&str, &String, &String)| {
+        let policy = match policy {
+            OVERWRITE => PatchPolicy::Overwrite,
+            MERGE_PATCH_JSON => PatchPolicy::Merge(serde_json::from_str(value).ok()?),
+            _ => PatchPolicy::Retain,
+        };
+        Some(AnnotationPiece { key: key.clone(), value: value.clone(), policy })
+    };
+    all.filter_map(piece).collect()
+}
+
+/// Merges a patch into a value as RFC 7386 says.
+pub fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(members) = target else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            members.remove(key);
+        } else {
+            merge(members.entry(key.as_str()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Whether merging the patch would change the value. Takes time by the patch alone, however long the value is.
+pub fn changes(target: &Value, patch: &Value) -> bool {
+    match (target, patch) {
+        (Value::Object(members), Value::Object(patch)) => patch.iter().any(|(key, value)| match members.get(key) {
+            Some(_) if value.is_null() => true,
+            Some(member) => changes(member, value),
+            None => !value.is_null(),
+        }),
+        (_, Value::Object(_)) => true,
+        _ => target != patch,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{changes, merge};
+
+    /// The examples of RFC 7386, appendix A.
+    #[test]
+    fn patches_merge_as_the_rfc_says() {
+        for (target, patch, expected) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
+            (json!({"a": "b"}), json!(["c"]), json!(["c"])),
+            (json!({"a": "foo"}), json!(null), json!(null)),
+            (json!({"a": "foo"}), json!("bar"), json!("bar")),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ] {
+            let mut merged: Value = target.clone();
+            merge(&mut merged, &patch);
+            assert_eq!(merged, expected, "{target} {patch}");
+            assert_eq!(changes(&target, &patch), merged != target, "{target} {patch}");
+            let once = merged.clone();
+            merge(&mut merged, &patch);
+            assert_eq!(merged, once, "{target} {patch}");
+        }
+    }
+}
