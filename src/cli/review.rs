@@ -266,6 +266,7 @@ mod tests {
                     excluded_namespaces: Vec::new(),
                     validate: None,
                     allow_all_questions: questions == Questions::Allowed,
+                    kube_version: None,
                     warnings_as_errors: false,
                 },
             };
