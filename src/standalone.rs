@@ -31,7 +31,8 @@ pub struct Loaded {
 
 /// Reads the files once.
 ///
-/// Every set goes through the defaulting and the validating webhook first, as in a cluster. Objects of other kinds are left out.
+/// Every set goes through the defaulting and the validating webhook first, as in a cluster with an API server of `minor_version`; the
+/// newest where it is not known. Objects of other kinds are left out.
 ///
 /// # Errors
 /// All that is wrong in all files.
@@ -40,10 +41,12 @@ pub fn load(
     exclusion: &Arc<Exclusion>,
     registry: &Registry<Snapshot>,
     validate: Validate,
+    minor_version: Option<u32>,
 ) -> Result<Loaded, Unusable> {
     let manifests = manifest::load(paths)
         .map_err(|errors| Unusable { errors: errors.into_iter().map(Error::from).collect(), warnings: Vec::new() })?;
-    let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate: validate.into() };
+    let validate = validate.into();
+    let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate, minor_version };
     let model::Loaded { snapshot, warnings, has_sets } = model::load(&manifests, reading)?;
     Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
 }
@@ -93,7 +96,7 @@ impl Standalone {
             return None;
         }
         self.fingerprint = Some(fingerprint);
-        Some(load(&self.paths, &self.exclusion, &self.registry, self.validate).map(|mut loaded| {
+        Some(load(&self.paths, &self.exclusion, &self.registry, self.validate, None).map(|mut loaded| {
             self.generation += 1;
             loaded.snapshot.generation = self.generation;
             loaded

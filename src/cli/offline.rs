@@ -34,9 +34,23 @@ pub struct WorldArgs {
     /// Without it the outcome of such a decision is unknown, exit code 2
     #[arg(long)]
     pub allow_all_questions: bool,
+    /// Version of Kubernetes that the pods are meant for, such as 1.34 [default: the newest]
+    #[arg(long, value_name = "VERSION", value_parser = minor_version)]
+    pub kube_version: Option<u32>,
     /// Treat warnings as errors: exit code 1 in place of 0
     #[arg(long)]
     pub warnings_as_errors: bool,
+}
+
+/// The minor version of `1.34`, `v1.34.2` or `1.34.2+k3s1`.
+fn minor_version(text: &str) -> Result<u32, String> {
+    let version = text.strip_prefix('v').unwrap_or(text);
+    let minor = version.strip_prefix("1.").and_then(|rest| {
+        let (minor, patch) = rest.split_once('.').unwrap_or((rest, "0"));
+        let is_patch = patch.starts_with(|first: char| first.is_ascii_digit());
+        minor.parse().ok().filter(|_| is_patch)
+    });
+    minor.ok_or_else(|| "write a version of Kubernetes such as 1.34 or v1.34.2".to_owned())
 }
 
 impl WorldArgs {
@@ -96,7 +110,7 @@ impl World {
         // Whoever has a review at hand names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-        match standalone::load(&args.manifests, &exclusion, &registry, args.of_sets()) {
+        match standalone::load(&args.manifests, &exclusion, &registry, args.of_sets(), args.kube_version) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
                     writeln!(stderr, "warning: {warning}")?;
@@ -111,6 +125,30 @@ impl World {
                 }
                 Ok(None)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::minor_version;
+
+    #[test]
+    fn versions_are_read_as_people_and_kubernetes_write_them() {
+        for (text, expected) in [
+            ("1.34", Some(34)),
+            ("v1.28", Some(28)),
+            ("1.34.2", Some(34)),
+            ("v1.30.4+k3s1", Some(30)),
+            ("1.33.1-gke.100", Some(33)),
+            ("34", None),
+            ("2.0", None),
+            ("1.", None),
+            ("1.x", None),
+            ("1.30.", None),
+            ("", None),
+        ] {
+            assert_eq!(minor_version(text).ok(), expected, "{text}");
         }
     }
 }

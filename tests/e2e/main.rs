@@ -29,6 +29,7 @@ mod room;
 mod scaled_to_zero;
 mod scrapers;
 mod sets;
+mod takes;
 mod toy_kind;
 mod toy_kinds;
 mod toy_stages;

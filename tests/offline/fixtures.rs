@@ -73,7 +73,8 @@ fn every_recording_has_its_sample() {
 #[tokio::test]
 async fn the_router_answers_every_sample_with_the_bytes_that_review_prints() {
     let exclusion = Arc::new(Exclusion::new("outrider-system", []));
-    let loaded = standalone::load(&[MANIFESTS.into()], &exclusion, &registry(&Kinds::all()), Validate::Strict).unwrap();
+    let loaded =
+        standalone::load(&[MANIFESTS.into()], &exclusion, &registry(&Kinds::all()), Validate::Strict, None).unwrap();
     let webhooks = Webhooks::new(
         Arc::new(registry(&Kinds::all())),
         Arc::new(ArcSwap::from_pointee(loaded.snapshot)),

@@ -195,8 +195,9 @@ fn patches_are_those_of_a_kustomization() {
     );
     let operations = values(of_ray["patch"].as_str().unwrap()).remove(0);
     apply(&mut ray, operations.to_string().as_bytes()).unwrap();
-    assert_eq!(ray["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["name"], "log-agent");
-    assert_eq!(ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["name"], "log-agent");
+    // The pods are to end, so that the container is a native sidecar.
+    assert_eq!(ray["spec"]["headGroupSpec"]["template"]["spec"]["initContainers"][0]["name"], "log-agent");
+    assert_eq!(ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]["initContainers"][0]["name"], "log-agent");
 }
 
 #[test]

@@ -64,6 +64,12 @@ impl World {
         self
     }
 
+    /// The same with an API server of this minor version.
+    pub fn on(mut self, minor: u32) -> Self {
+        self.snapshot.minor_version = Some(minor);
+        self
+    }
+
     /// What `/mutate--v1-pod` says to the creation of a pod in [`NAMESPACE`].
     pub fn mutate(&self, pod: &Value) -> Reply {
         self.mutate_in(NAMESPACE, pod).unwrap()

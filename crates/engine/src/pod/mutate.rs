@@ -45,7 +45,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
     let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
     let mut report = Report { mistyped, ..Report::default() };
-    let (sets, selections) = fitted(pod, request.body, selected);
+    let (sets, selections) = fitted(pod, request.body, selected, snapshot);
     let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
     for (set, selection) in sets.iter().zip(selections) {
         if !set.may_opt_out && skip.asks_for(set) {

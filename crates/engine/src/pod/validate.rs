@@ -60,7 +60,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
     if selected.is_empty() {
         return Ok(());
     }
-    let (sets, selections) = fitted(pod, request.body, selected);
+    let (sets, selections) = fitted(pod, request.body, selected, snapshot);
     let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
     let mut report = Report::default();
     for (set, selection) in sets.iter().zip(selections) {

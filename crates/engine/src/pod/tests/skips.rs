@@ -88,3 +88,36 @@ fn a_pod_that_no_set_selects_gets_a_bare_yes() {
         r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"0a1b","allowed":true}}"#
     );
 }
+
+#[test]
+fn a_set_for_windows_says_so_and_reaches_windows_pods_alone() {
+    let world = World::from_objects(&[set("s", json!({"platform": "windows"}))]);
+    let windows = pod(json!({"os": {"name": "windows"}}));
+    assert_eq!(world.mutate(&windows).reason, reasons::INJECTED);
+    assert_eq!(world.mutate(&pod(json!({}))).reason, reasons::WRONG_PLATFORM);
+    let linux = World::from_objects(&[set("s", json!({"platform": "linux"}))]);
+    assert_eq!(linux.mutate(&windows).reason, reasons::WRONG_PLATFORM);
+}
+
+#[test]
+fn security_contexts_are_completed_where_the_set_says_so() {
+    let world = |spec: Value| World::from_objects(&[set("s", spec)]);
+    let complete = world(json!({"podSecurity": "Complete", "optOut": "Denied"}));
+    let reply = complete.mutate(&pod(json!({})));
+    let context = json!({
+        "runAsNonRoot": true, "allowPrivilegeEscalation": false, "seccompProfile": {"type": "RuntimeDefault"},
+        "capabilities": {"drop": ["ALL"]},
+    });
+    assert_eq!(reply.pod["spec"]["containers"][0]["securityContext"], context);
+    // What was filled in is part of what a pod must carry.
+    assert_eq!(complete.validate(&reply.pod).decision, Decision::Allowed);
+    let mut weaker = reply.pod.clone();
+    weaker["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
+    assert_eq!(complete.validate(&weaker).decision, Decision::Denied);
+    for spec in [json!({}), json!({"podSecurity": "AsWritten"})] {
+        assert_eq!(world(spec).mutate(&pod(json!({}))).pod["spec"]["containers"][0]["securityContext"], Value::Null);
+    }
+    let windows = world(json!({"podSecurity": "Complete", "platform": "windows"}))
+        .mutate(&pod(json!({"os": {"name": "windows"}})));
+    assert_eq!(windows.pod["spec"]["containers"][0]["securityContext"], json!({"runAsNonRoot": true}));
+}

@@ -18,6 +18,8 @@ use serde_json::Value;
 
 use self::filler::Absent::{Missing, Zero};
 use self::filler::Filler;
+use super::canonical::is_empty;
+use super::platform;
 use super::size::{MAX_VALUES, count_values};
 use super::vocabulary as words;
 use crate::snapshot::Snapshot;
@@ -62,11 +64,25 @@ pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
     if filler.is_map("/spec/injectionStrategy/revision") {
         filler.fill("/spec/injectionStrategy/revision", "policy", Zero, words::REVISION_ALWAYS)?;
     }
+    container::resources(filler, "/spec/resourceDefaults")?;
     update_strategy(filler)?;
     filler.fill("/spec", "revisionHistoryLimit", Missing, words::REVISION_HISTORY_LIMIT)?;
     filler.fill("/spec", "order", Missing, 0)?;
     filler.fill("/spec", "clashPolicy", Zero, words::CLASH_REFUSE)?;
-    filler.fill("/spec", "optOut", Zero, words::OPT_OUT_ALLOWED)
+    filler.fill("/spec", "optOut", Zero, words::OPT_OUT_ALLOWED)?;
+    filler.fill("/spec", "jobPods", Zero, words::JOB_NATIVE_SIDECAR)?;
+    filler.fill("/spec", "podSecurity", Zero, words::SECURITY_AS_WRITTEN)?;
+    platform(filler)
+}
+
+/// Options for Windows alone say that a container is for Windows: sets had no other way to say so.
+fn platform(filler: &mut Filler<'_>) -> Result<(), PatchError> {
+    let lists = ["/spec/containers", "/spec/initContainers"];
+    let mut containers = lists.into_iter().flat_map(|list| filler.maps_in(list));
+    let is_windows =
+        containers.any(|at| filler.get(&at).and_then(Value::as_object).is_some_and(platform::is_for_windows));
+    let platform = if is_windows { words::PLATFORM_WINDOWS } else { words::PLATFORM_LINUX };
+    filler.fill("/spec", "platform", Zero, platform)
 }
 
 fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Result<(), PatchError> {
@@ -76,6 +92,10 @@ fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Re
     let devices = format!("{at}/shareVolumeDevicePolicy");
     if filler.is_map(&devices) {
         filler.fill(&devices, "type", Zero, words::SHARE_DISABLED)?;
+    }
+    let resources = format!("{at}/resourcesPolicy");
+    if filler.get(&resources).is_some_and(|policy| policy.is_object() && !is_empty(policy)) {
+        filler.fill(&resources, "targetContainersNameRegex", Missing, words::ALL_CONTAINERS)?;
     }
     for entry in filler.maps_in(&format!("{at}/transferEnv")) {
         container::field_ref(filler, &format!("{entry}/sourceContainerNameFrom"))?;

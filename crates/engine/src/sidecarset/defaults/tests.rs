@@ -64,7 +64,7 @@ fn minimal_set_gets_every_default_of_its_own() {
             "injectionStrategy": {"revision": {"revisionName": "a-1", "policy": "Always"}},
             "patchPodMetadata": [{"annotations": {"a": "b"}, "patchPolicy": "Retain"}],
             "updateStrategy": {"type": "RollingUpdate", "partition": 0, "maxUnavailable": 1},
-            "revisionHistoryLimit": 10, "order": 0, "clashPolicy": "Refuse", "optOut": "Allowed",
+            "revisionHistoryLimit": 10, "order": 0, "clashPolicy": "Refuse", "optOut": "Allowed", "jobPods": "NativeSidecar", "platform": "linux", "podSecurity": "AsWritten",
         })
     );
 }
@@ -250,4 +250,15 @@ proptest! {
         prop_assert!(keeps(&object, &once), "{object} became {once}");
         prop_assert_eq!(filled(&once), once);
     }
+}
+
+#[test]
+fn the_platform_of_a_set_is_linux_but_for_one_with_options_for_windows() {
+    let platform = |spec: Value| filled(&json!({"spec": spec}))["spec"]["platform"].clone();
+    let windows = json!([{"name": "a", "securityContext": {"windowsOptions": {}}}]);
+    assert_eq!(platform(json!({"containers": [{"name": "a"}]})), "linux");
+    assert_eq!(platform(json!({"containers": windows})), "windows");
+    assert_eq!(platform(json!({"initContainers": windows})), "windows");
+    assert_eq!(platform(json!({"initContainers": windows, "platform": "linux"})), "linux");
+    assert_eq!(platform(json!({"platform": "windows"})), "windows");
 }

@@ -12,6 +12,8 @@ mod names;
 mod node;
 mod older;
 mod pod;
+mod resources;
+mod security;
 mod selectors;
 mod shape;
 mod strategy;
@@ -170,6 +172,8 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     hot_upgrade::check(&spec, &mut errors);
     self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
     allowed::check(&spec, &mut errors);
+    resources::check(&spec, &mut errors);
+    security::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
     conflicts::check(&metadata, &spec, &world.sets, &mut errors);
     errors
@@ -192,6 +196,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
+    security::warn(&spec, warnings);
     transfer::warn(&spec, warnings);
     if let Some(minor) = world.minor_version {
         older::warn(&spec, minor, warnings);

@@ -40,13 +40,11 @@ fn check_entry(entry: &Node<'_>, errors: &mut ErrorList) {
     if !entry.value.is_object() {
         return;
     }
-    let source = entry.get("sourceContainerNameFrom");
-    match &source {
-        Some(from) => check_source(from, errors),
-        None => {
-            entry.require_text("sourceContainerName", errors);
-            entry.check_text("sourceContainerName", dns1123_label, errors);
-        }
+    if let Some(from) = entry.get("sourceContainerNameFrom") {
+        check_source(&from, errors);
+    } else {
+        entry.require_text("sourceContainerName", errors);
+        entry.check_text("sourceContainerName", dns1123_label, errors);
     }
     entry.check_text("envName", env_var_name, errors);
     let names = entry.child("envNames");

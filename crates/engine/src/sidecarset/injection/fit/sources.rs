@@ -21,11 +21,14 @@ const ELEMENTS: usize = 160_000;
 /// Longest text of a variable that can be the mark of an injected container.
 const MARK_MAX: usize = 256;
 
+/// Containers of sets by name: several sets may bring one of a name.
+type Pieces<'s> = BTreeMap<&'s str, Vec<(&'s CompiledSet, &'s Piece)>>;
+
 /// Containers of the pod that sets may take something from.
 pub(super) struct Sources<'p, 's> {
     pod: &'p PodView<'p>,
     body: &'p str,
-    pieces: BTreeMap<(&'static str, &'s str), (&'s CompiledSet, &'s Piece)>,
+    selecting: Vec<&'s CompiledSet>,
     own: OnceCell<Vec<Own<'p>>>,
     by_name: OnceCell<BTreeMap<&'p str, usize>>,
 }
@@ -57,21 +60,18 @@ struct Parts<'p> {
 impl<'p, 's> Sources<'p, 's> {
     /// Those of a pod, which was read from `body` and is selected by these sets.
     pub(super) fn new(pod: &'p PodView<'p>, body: &'p str, selecting: &[&'s CompiledSet]) -> Self {
-        let lists = [List::InitContainers, List::Containers];
-        let of_set = |set: &'s CompiledSet| {
-            let of_list = move |list: List| set.pieces_of(list).iter().map(move |piece| (list, piece));
-            lists
-                .into_iter()
-                .flat_map(of_list)
-                .map(move |(list, piece)| ((list.field(), piece.name.as_str()), (set, piece)))
-        };
-        Self {
-            pod,
-            body,
-            pieces: selecting.iter().copied().flat_map(of_set).collect(),
-            own: OnceCell::new(),
-            by_name: OnceCell::new(),
+        Self { pod, body, selecting: selecting.to_vec(), own: OnceCell::new(), by_name: OnceCell::new() }
+    }
+
+    /// The containers that sets bring to a list.
+    fn pieces(&self, list: List) -> Pieces<'s> {
+        let mut pieces = Pieces::new();
+        for set in &self.selecting {
+            for piece in set.pieces_of(list).iter() {
+                pieces.entry(&piece.name).or_default().push((set, piece));
+            }
         }
+        pieces
     }
 
     /// The pod's own containers, then its own native sidecars. For a must those too that are only said to be a set's or
@@ -88,10 +88,11 @@ impl<'p, 's> Sources<'p, 's> {
     fn all(&self) -> &[Own<'p>] {
         self.own.get_or_init(|| {
             let spec = &self.pod.spec;
-            let containers = spec.containers().iter().map(|container| (List::Containers, container));
+            let (mut of_sets, mut sidecars_of_sets) =
+                (self.pieces(List::Containers), self.pieces(List::InitContainers));
             let sidecars = spec.init_containers().iter().filter(|container| container.is_native_sidecar());
-            let all = containers.chain(sidecars.map(|container| (List::InitContainers, container)));
-            all.filter_map(|(list, container)| self.read(list, container)).collect()
+            let containers = spec.containers().iter().filter_map(|container| self.read(container, &mut of_sets));
+            containers.chain(sidecars.filter_map(|sidecar| self.read(sidecar, &mut sidecars_of_sets))).collect()
         })
     }
 
@@ -109,12 +110,12 @@ impl<'p, 's> Sources<'p, 's> {
     }
 
     /// `None` for a container of a set.
-    fn read(&self, list: List, container: &'p Container<'p>) -> Option<Own<'p>> {
+    fn read(&self, container: &'p Container<'p>, of_sets: &mut Pieces<'s>) -> Option<Own<'p>> {
         let raw = container.raw(self.body)?;
         let parts: Parts<'p> = serde_json::from_str(raw.get()).ok()?;
-        if let Some((set, piece)) = self.pieces.get(&(list.field(), container.name.as_str()))
-            && (set.is_must() || runs_the_same(container, &parts, piece))
-        {
+        // Of a name that is there twice, no second one is a set's.
+        let named = of_sets.remove(container.name.as_str()).unwrap_or_default();
+        if named.iter().any(|(set, piece)| set.is_must() || runs_the_same(container, &parts, piece)) {
             return None;
         }
         let is_said_to_be_injected = is_marked(&parts);

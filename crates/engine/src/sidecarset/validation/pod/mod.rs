@@ -28,6 +28,8 @@ use serde_json::Value;
 use super::node::Node;
 use super::shape;
 
+pub use resources::check as check_resources;
+
 /// Volumes by name.
 type Volumes<'a> = HashMap<&'a str, &'a Value>;
 
