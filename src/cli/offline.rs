@@ -30,8 +30,8 @@ pub struct WorldArgs {
     /// warn for pods and what makes them]
     #[arg(long, value_enum, value_name = "HOW")]
     pub validate: Option<Validate>,
-    /// Answer yes to what decisions would ask the cluster: whether somebody may do something, whether an image may run. Without it
-    /// such a decision cannot be told, exit code 2
+    /// Answer yes to what decisions would request from the cluster: whether a user may do something, whether an image may run.
+    /// Without it the outcome of such a decision is unknown, exit code 2
     #[arg(long)]
     pub allow_all_questions: bool,
     /// Version of Kubernetes that the pods are meant for, such as 1.34 [default: the newest]

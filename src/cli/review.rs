@@ -265,6 +265,7 @@ mod tests {
                     manifests: Vec::new(),
                     excluded_namespaces: Vec::new(),
                     validate: None,
+                    kube_version: None,
                     allow_all_questions: questions == Questions::Allowed,
                     kube_version: None,
                     warnings_as_errors: false,

@@ -168,7 +168,9 @@ mod tests {
         ]}});
         let needed = needed("outrider-system", &[serde_json::from_value(pod).unwrap()]);
         let here = needed.into_iter().filter(|right| right.namespace == "outrider-system");
-        let mut names: Vec<String> = here.map(|right| right.name).filter(|name| !name.is_empty()).collect();
+        // Every replica watches the configuration.
+        let is_named = |name: &String| !name.is_empty() && name != "outrider-configuration";
+        let mut names: Vec<String> = here.map(|right| right.name).filter(is_named).collect();
         names.dedup();
         names
     }

@@ -166,6 +166,15 @@ async fn an_unknown_namespace_is_503_and_worth_another_try() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_question_without_an_answer_is_503_and_worth_another_try() {
+    let server = TestServer::start().await;
+    let reply = server.client().await.post(&path("asks"), &any_review()).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    assert!(reply.text().contains("whether kim may "), "{}", reply.text());
+    server.demand_unserved(&["Unanswered"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_panic_is_a_bare_500_and_the_next_review_is_served() {
     let server = TestServer::start().await;
     let mut client = server.client().await;

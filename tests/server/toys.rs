@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use admission::conversion::{Conversion, Hub, Spoke};
 use admission::patch::PatchBuilder;
+use admission::question::{Access, Question};
 use admission::registry::{MatchPolicy, Registry, Resource, Rule};
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 use serde::{Deserialize, Serialize};
@@ -135,6 +136,13 @@ pub fn registry() -> Registry<World> {
         )
         .mutating(rule("patch"), Toy(|request, _| Ok(patch(request))))
         .mutating(rule("panic"), Toy(|request, _| panic!("the toy broke on {}", request.name)))
+        .mutating(
+            rule("asks"),
+            Toy(|request, _| {
+                let access = Access { user: "kim".to_owned(), ..Access::default() };
+                request.ask(Question::Access(access)).map(|_| Verdict::allow(Reason::ALLOWED))
+            }),
+        )
         .mutating(rule("unknown"), Toy(|_, _| Err(Unserved::NamespaceUnknown("shop".to_owned()))))
         .mutating(
             rule("wait"),

@@ -30,7 +30,6 @@ reasons! {
     NAMESPACE_EXCLUDED = Reason::new("NamespaceExcluded") => "The namespace is excluded from injection.",
     NAMESPACE_UNKNOWN = Reason::new("NamespaceUnknown") => "The labels of the namespace are not known yet.",
     NOT_CREATE = Reason::new("NotCreate") => "Pods are changed only when they are created.",
-    SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource, which the endpoint leaves alone.",
     TERMINATING = Reason::TERMINATING => "The object is being deleted.",
     MIRROR_POD = Reason::new("MirrorPod") => "The kubelet owns the pod; its API object mirrors a static pod.",
     WRONG_PLATFORM = Reason::new("WrongPlatform") => "The pod runs on another operating system than the set's containers.",
@@ -43,6 +42,7 @@ reasons! {
     PORT_CLASH = Reason::new("PortClash") => "The host port is already taken in the pod.",
     PORT_SHARED = Reason::new("PortShared") => "Two containers of the pod name the same port.",
     SET_CONFLICT = Reason::new("SetConflict") => "An earlier set already added something of that name.",
+    EVALUATION_FAILED = Reason::new("EvaluationFailed") => "The set could not be evaluated for this pod.",
     RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",
     INVALID = Reason::INVALID => "The object breaks a validation rule.",
     UNDECODABLE = Reason::UNDECODABLE => "The object could not be decoded.",
@@ -53,11 +53,11 @@ reasons! {
 reasons! {
     /// Codes that this build never gives: their names are taken for what is not built yet. Who gives one moves it to [`ALL`].
     RESERVED:
+    SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource, which the endpoint leaves alone.",
     CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
     PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
     JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
     MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",
-    EVALUATION_FAILED = Reason::new("EvaluationFailed") => "The set could not be evaluated for this pod.",
 }
 
 /// Why a request got no verdict: code, HTTP status and meaning. No review is answered with these; they are in the server's log and in
@@ -72,6 +72,7 @@ pub const TRANSPORT: &[(&str, u16, &str)] = &[
     ("Fault", 500, "An internal fault; the log has it, under the uid of the request."),
     ("NotReady", 503, "The server has not seen yet what it needs to decide."),
     ("NamespaceUnknown", 503, "A set needs the labels of a namespace that has not been seen yet."),
+    ("Unanswered", 503, "The API server did not answer what the decision needs to know."),
     ("OutOfTime", 504, "The review could not be answered in time."),
 ];
 

@@ -145,6 +145,17 @@ mod tests {
     }
 
     #[test]
+    fn entries_that_exist_on_demand_name_only_what_the_policy_allows() {
+        let registry = crate::registry::registry(&crate::kinds::Kinds::all());
+        let rules: Vec<_> = registry.entries().iter().map(|entry| entry.rule).filter(|rule| rule.on_demand).collect();
+        assert!(!rules.is_empty());
+        for served in rules.iter().flat_map(|rule| rule.resources) {
+            assert!(validations::GROUPS.contains(&served.group), "{served:?}");
+            assert!(validations::RESOURCES.contains(&served.resource), "{served:?}");
+        }
+    }
+
+    #[test]
     fn every_variable_is_used_and_every_used_one_is_there() {
         for Guard { spec, .. } in Guard::all("mine", "n", "a") {
             let text = serde_json::to_string(&spec).unwrap();

@@ -93,14 +93,14 @@ fn busy<'s>(
 }
 
 /// The whole pod as it came, or why it cannot be decoded.
-fn whole(request: &PodRequest<'_>) -> Result<Value, (Reason, Denial)> {
-    let undecodable = |message: String| (Reason::UNDECODABLE, Denial::bad_request(message));
+fn whole(request: &PodRequest<'_>) -> Result<Value, Box<(Reason, Denial)>> {
+    let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
     // A body that is not UTF-8 as a whole is kept nowhere.
     let review = Review::<&RawValue>::parse(request.body.as_bytes())
         .map_err(|_| undecodable("the review is not UTF-8 as a whole".to_owned()))?;
     let raw = review.request.object.map_or("null", RawValue::get);
     if let Some(Err(message)) = review.request.object.map(|object| ObjectLimit::STORABLE.check(object)) {
-        return Err((Reason::TOO_LARGE, Denial::too_large(&request.name, message)));
+        return Err(Box::new((Reason::TOO_LARGE, Denial::too_large(&request.name, message))));
     }
     serde_json::from_str(raw).map_err(|error| undecodable(error.to_string()))
 }
@@ -118,7 +118,7 @@ pub(super) fn mutate(
     }
     let mut document = match whole(request) {
         Ok(document) => document,
-        Err(refusal) => return Ok(refused(verdict, refusal)),
+        Err(refusal) => return Ok(refused(verdict, *refusal)),
     };
     let mut patch = match std::mem::take(&mut verdict.outcome) {
         Outcome::Patched(patch) => patch,
@@ -156,7 +156,7 @@ pub(super) fn validate(
     let pod = match whole(request) {
         Ok(pod) => pod,
         Err(refusal) => {
-            findings.denial = Some(refusal);
+            findings.denial = Some(*refusal);
             return Ok(());
         }
     };
