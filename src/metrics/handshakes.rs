@@ -57,7 +57,7 @@ impl Default for HandshakeFailures {
     fn default() -> Self {
         let failures = Family::default();
         for cause in HandshakeFailure::ALL {
-            failures.get_or_create(&Labels { cause });
+            drop(failures.get_or_create(&Labels { cause }));
         }
         Self(failures)
     }
