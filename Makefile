@@ -100,6 +100,10 @@ lint: ## Check format and lints; both must be clean.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
+.PHONY: lint-workflows
+lint-workflows: ## Check the workflow files of .github with actionlint, which Go builds.
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+
 .PHONY: build
 build: ## Build the release binary.
 	$(CARGO) build --release --locked

@@ -3,17 +3,18 @@
 pub use crate::validate::Validate;
 pub use engine::offline::model::{Error, FoundNamespaces, Unusable};
 
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use admission::Registry;
 use engine::offline::model::{self, Reading};
-use engine::sidecarset::api::API_VERSION;
+use engine::sidecarset::api::{API_VERSION, GROUP, KIND};
 use engine::snapshot::{Exclusion, Snapshot};
 
 use crate::kind::Kind;
 use crate::kinds::workshop;
-use crate::manifest::{self, Fingerprint, Manifest};
+use crate::manifest::{self, Fingerprint, Manifest, identity};
 
 /// Every `apiVersion` and `kind` of the workshop, with a space in between.
 static WORKSHOP_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| workshop().flat_map(Kind::types).collect());
@@ -43,12 +44,50 @@ pub fn load(
     validate: Validate,
     minor_version: Option<u32>,
 ) -> Result<Loaded, Unusable> {
-    let manifests = manifest::load(paths)
-        .map_err(|errors| Unusable { errors: errors.into_iter().map(Error::from).collect(), warnings: Vec::new() })?;
-    let validate = validate.into();
-    let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate, minor_version };
-    let model::Loaded { snapshot, warnings, has_sets } = model::load(&manifests, reading)?;
+    let manifests = manifest::load(paths).map_err(unreadable)?;
+    of(&manifests, paths, exclusion, registry, validate, minor_version)
+}
+
+/// The same of files of which `-` is stdin.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_or_stdin(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    exclusion: &Arc<Exclusion>,
+    registry: &Registry<Snapshot>,
+    validate: Validate,
+    minor_version: Option<u32>,
+) -> Result<Loaded, Unusable> {
+    let manifests = manifest::load_or_stdin(paths, stdin).map_err(unreadable)?;
+    of(&manifests, paths, exclusion, registry, validate, minor_version)
+}
+
+fn unreadable(errors: Vec<manifest::Error>) -> Unusable {
+    Unusable { errors: errors.into_iter().map(Error::from).collect(), warnings: Vec::new() }
+}
+
+/// The same of objects that were read from these paths.
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn of(
+    manifests: &[Manifest],
+    paths: &[PathBuf],
+    exclusion: &Arc<Exclusion>,
+    registry: &Registry<Snapshot>,
+    validate: Validate,
+    minor_version: Option<u32>,
+) -> Result<Loaded, Unusable> {
+    let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate: validate.into(), minor_version };
+    let model::Loaded { snapshot, warnings, has_sets } = model::load(manifests, reading)?;
     Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
+}
+
+/// Whether an object is meant as a set, in whatever version.
+pub fn is_set(manifest: &Manifest) -> bool {
+    identity(&manifest.value).is_ok_and(|identity| identity.kind == KIND && identity.group() == GROUP)
 }
 
 /// The namespaces among objects, with their labels; objects of other kinds are left out.
@@ -59,7 +98,8 @@ pub fn namespaces(manifests: &[Manifest], validate: Validate) -> Result<FoundNam
     model::namespaces(manifests, &WORKSHOP_TYPES, validate.into())
 }
 
-fn no_set(paths: &[PathBuf]) -> String {
+/// Says that there is no set in these paths.
+pub fn no_set(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
         format!("no {API_VERSION} SidecarSet: name files or folders that hold some with --manifests")
     } else {

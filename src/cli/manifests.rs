@@ -16,6 +16,7 @@ use crate::cli::streams::{Outcome, Streams, with_process_streams};
 use crate::manifests::chart;
 use crate::manifests::guard::Guard;
 use crate::manifests::rbac::Rbac;
+use crate::manifests::schemas;
 use crate::manifests::user_roles::user_roles;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, on_demand, validating};
 use crate::names::APP;
@@ -58,6 +59,8 @@ pub enum What {
     Policies,
     /// Webhook configurations, without caBundle
     Webhooks,
+    /// JSON schemas of every kind and version, for editors
+    Schemas,
     /// What the templates of the Helm chart read, of all kinds and for any namespace
     Chart,
 }
@@ -68,6 +71,7 @@ Examples:
   outrider manifests rbac --namespace outrider-system
   outrider manifests policies | kubectl apply --server-side -f -
   outrider manifests crds --enable-kinds welcome
+  outrider manifests schemas --output-dir .
   outrider manifests --enable-kinds '*' --output-dir config
   outrider manifests chart --output-dir charts/outrider";
 
@@ -89,6 +93,12 @@ pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<Outcom
         }
     };
     let Some(dir) = &args.output_dir else {
+        if args.what == Some(What::Schemas) {
+            let schemas: serde_json::Map<String, Value> =
+                files.into_iter().map(|(file, all)| (file, all.into_iter().next().unwrap_or_default())).collect();
+            writeln!(streams.stdout, "{:#}", Value::from(schemas))?;
+            return Ok(Outcome::Fine);
+        }
         let objects: Vec<Value> = files.into_iter().flat_map(|(_, objects)| objects).collect();
         streams.stdout.write_all(yaml::write_documents(&objects).as_bytes())?;
         return Ok(Outcome::Fine);
@@ -109,7 +119,11 @@ fn write(path: &Path, objects: &[Value]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
-    fs::write(path, yaml::write_documents(objects))
+    let text = match (objects, path.extension()) {
+        ([object], Some(extension)) if extension == "json" => format!("{object:#}\n"),
+        _ => yaml::write_documents(objects),
+    };
+    fs::write(path, text)
 }
 
 /// Lists the definitions; cert-manager is to write the caBundle of those that are converted.
@@ -150,6 +164,14 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         for crd in kinds.iter().map(|kind| (kind.crd)(&converter)) {
             let file = format!("crd/bases/{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
             files.push((file, vec![object(&crd)?]));
+        }
+    }
+    // Where everything is printed, schemas would be in the way: they are no objects of a cluster.
+    if args.what == Some(What::Schemas) || (args.what.is_none() && args.output_dir.is_some()) {
+        let converter = settings.converter();
+        let crds = iter::once(crd::sidecarset()).chain(kinds.iter().map(|kind| (kind.crd)(&converter)));
+        for crd in crds {
+            files.extend(schemas::of(&crd)?.into_iter().map(|(file, schema)| (file, vec![schema])));
         }
     }
     if wanted(What::Rbac) {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use admission::Registry;
 use clap::Args;
 
-use super::streams::Outcome;
+use super::findings::Severity;
+use super::report::{Report, ReportArgs};
+use super::streams::{Outcome, Streams};
 use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
@@ -19,7 +21,7 @@ use engine::snapshot::Snapshot;
 /// What decides instead of a cluster.
 #[derive(Debug, Clone, Args)]
 pub struct WorldArgs {
-    /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json); may be repeated
+    /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(long, value_name = "PATH", required = true)]
     pub manifests: Vec<PathBuf>,
     /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
@@ -99,33 +101,36 @@ impl World {
 }
 
 /// The namespace of Outrider in a cluster, where nothing else is said.
-const OWN_NAMESPACE: &str = "outrider-system";
+pub const OWN_NAMESPACE: &str = "outrider-system";
 
 impl World {
-    /// Loads the manifests and tells on `stderr` what is wrong or noteworthy; `None` when they cannot be used.
+    /// Loads the manifests and tells on stderr what is wrong or noteworthy; `None` when they cannot be used.
     ///
     /// # Errors
-    /// When `stderr` cannot be written.
-    pub fn load(args: &WorldArgs, stderr: &mut dyn Write) -> io::Result<Option<Self>> {
+    /// When a stream cannot be written.
+    pub fn load(args: &WorldArgs, report: &ReportArgs, streams: &mut Streams<'_>) -> io::Result<Option<Self>> {
         // Whoever has a review at hand names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-        match standalone::load(&args.manifests, &exclusion, &registry, args.of_sets(), args.kube_version) {
+        let (validate, stdin) = (args.of_sets(), &mut *streams.stdin);
+        let loaded = standalone::load_or_stdin(&args.manifests, stdin, &exclusion, &registry, validate, args.kube_version);
+        let mut told = Report::new(report);
+        let world = match loaded {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
-                    writeln!(stderr, "warning: {warning}")?;
+                    told.read(Severity::Warning, warning);
                 }
                 let (snapshot, no_set, has_warned) = (loaded.snapshot, loaded.no_set, !loaded.warnings.is_empty());
                 let questions = if args.allow_all_questions { Questions::Allowed } else { Questions::Open };
-                Ok(Some(Self { registry, snapshot, no_set, has_warned, questions }))
+                Some(Self { registry, snapshot, no_set, has_warned, questions })
             }
             Err(unusable) => {
-                for line in unusable.lines() {
-                    writeln!(stderr, "{line}")?;
-                }
-                Ok(None)
+                told.unusable(&unusable);
+                None
             }
-        }
+        };
+        told.tell(streams.stderr)?;
+        Ok(world)
     }
 }
 

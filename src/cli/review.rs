@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::offline::{World, WorldArgs};
+use super::report::ReportArgs;
 use super::streams::{Outcome, Streams, with_process_streams};
 use engine::offline::admit::{self, Reply, find};
 use engine::pod::PODS;
@@ -35,6 +36,9 @@ pub struct ReviewArgs {
     /// What decides
     #[command(flatten)]
     pub world: WorldArgs,
+    /// How to report
+    #[command(flatten)]
+    pub report: ReportArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -58,13 +62,15 @@ pub fn execute(args: &ReviewArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let Some(world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
+    let Some(world) = World::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
     match answer(args, &world, streams.stdin) {
         Ok((path, answer)) => {
             streams.stdout.write_all(&answer.body)?;
             streams.stdout.write_all(b"\n")?;
             let reply = Reply::read(&answer.body).ok();
-            streams.stderr.write_all(summary(&path, &answer, reply.as_ref()).as_bytes())?;
+            if !args.report.quiet || answer.decision == Decision::Denied {
+                streams.stderr.write_all(summary(&path, &answer, reply.as_ref()).as_bytes())?;
+            }
             let has_warned = world.has_warned || reply.is_some_and(|reply| !reply.warnings.is_empty());
             let outcome = if answer.decision == Decision::Denied { Outcome::Refused } else { Outcome::Fine };
             if has_warned { args.world.warned(outcome, streams.stderr) } else { Ok(outcome) }

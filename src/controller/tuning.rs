@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::scope::{Scoped, within};
 
 /// Objects of a kind that are reconciled at one time, unless something else is asked for.
-const WORKERS: usize = 3;
+pub const WORKERS: usize = 3;
 
 /// controller-runtime's default.
 const SYNC_PERIOD: Duration = Duration::from_secs(10 * 60 * 60);
@@ -37,7 +37,12 @@ impl Default for Tuning {
 impl Tuning {
     /// How many objects of a kind are reconciled at one time.
     pub fn workers(&self, kind: &str, group: &str) -> usize {
-        self.workers.get(&group_kind(kind, group)).copied().unwrap_or(WORKERS)
+        self.workers_or(kind, group, WORKERS)
+    }
+
+    /// The same for a kind that has another number where none is asked for.
+    pub fn workers_or(&self, kind: &str, group: &str, default: usize) -> usize {
+        self.workers.get(&group_kind(kind, group)).copied().unwrap_or(default)
     }
 
     /// Kinds with a number of workers that none of these is, each a kind and its group.
@@ -112,6 +117,7 @@ mod tests {
         assert_eq!(tuning.workers("SidecarSet", "apps.example.com"), 5);
         assert_eq!(tuning.workers("Pod", ""), 2);
         assert_eq!(tuning.workers("SidecarSet", "example.com"), WORKERS);
+        assert_eq!((tuning.workers_or("Pod", "", 9), tuning.workers_or("Job", "batch", 9)), (2, 9));
         assert_eq!(tuning.unknown_kinds(&[("SidecarSet", "apps.example.com")]), ["Pod"]);
     }
 

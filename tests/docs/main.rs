@@ -4,6 +4,7 @@
 
 mod book;
 mod chart;
+mod packaging;
 mod readme;
 mod reasons;
 mod schemas;
@@ -64,7 +65,9 @@ fn list_of_configuration_fields_is_up_to_date() {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sample = fs::read_to_string(root.join("config/samples/config_v2_projectconfig.yaml")).unwrap();
-    let page = include_str!("configuration.md").replace("{rows}\n", &rows).replace("{sample}\n", &sample);
+    // The path in the first line is one of this repository.
+    let (_, sample) = sample.split_once('\n').unwrap();
+    let page = include_str!("configuration.md").replace("{rows}\n", &rows).replace("{sample}\n", sample);
     hold("docs/configuration.md", &page);
 }
 

@@ -15,6 +15,7 @@ mod cronjob;
 mod cronjob_hostile;
 mod cronjob_process;
 mod evasions;
+mod gitops;
 mod guard;
 mod injection;
 mod left_alone;

@@ -45,13 +45,11 @@ pub async fn judge(api_server: &ApiServer, pair: &Pair) -> Vec<Outcome> {
 
 /// Judges a set that may be of any form, by the pod that it is for.
 pub async fn judge_freely(api_server: &ApiServer, pair: &Pair) -> Vec<Outcome> {
-    match refusal_of_set(&pair.sets[0]) {
-        Some(refusal) => vec![refused(api_server, format!("Invalid: {refusal}"), sets::forced(pair)).await],
-        None => {
-            let outrider = Outrider::with(&pair.sets);
-            judge_pod(api_server, &outrider, &pair.pod, true, false).await.into_iter().collect()
-        }
+    if let Some(refusal) = refusal_of_set(&pair.sets[0]) {
+        return vec![refused(api_server, format!("Invalid: {refusal}"), sets::forced(pair)).await];
     }
+    let outrider = Outrider::with(&pair.sets);
+    judge_pod(api_server, &outrider, &pair.pod, true, false).await.into_iter().collect()
 }
 
 /// A set that we refuse must not fit the pod either.

@@ -83,7 +83,7 @@ const FREE: &[&str] =
 pub fn free_set(seed: u64) -> (String, Pair) {
     let mut random = Random::new(seed ^ 0x5e7);
     let of_volume = random.once_in(2);
-    let mut part = random.pick(if of_volume { &**VOLUME_EXAMPLES } else { &**CONTAINER_EXAMPLES });
+    let mut part = random.pick(if of_volume { &VOLUME_EXAMPLES } else { &CONTAINER_EXAMPLES });
     let mut words = vec![if of_volume { "volume" } else { "container" }.to_owned()];
     loop {
         let place = random.pick(&places(&part));

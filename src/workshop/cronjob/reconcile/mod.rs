@@ -156,8 +156,9 @@ pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
         plan.steps.push(Step::SetFinalizers(finalizers));
     }
     let starts = matches!(plan.decision, Decision::Start(_));
-    // While a Job cannot be created the time of its run stays told: each further one would be a write of its own.
-    let remembered = cronjob.status.as_ref().filter(|status| starts && creation_failed_since(status).is_some());
+    // The Job brings the CronJob back here, and then the next time is written with what the Job says, in one. While a Job cannot be
+    // created the time of its run stays told: each further one would be a write of its own.
+    let remembered = cronjob.status.as_ref().filter(|status| starts && status.next_schedule_time.is_some());
     let next = remembered.map_or(next, |status| status.next_schedule_time.as_ref().map(|time| time.0));
     let status = world.status(next, world.conditions(problem.as_ref(), starts));
     if let Some(event) = problem.as_ref().and_then(|problem| world.news(problem)) {
