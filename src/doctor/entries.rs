@@ -9,6 +9,7 @@ use crate::doctor::definition::Definition;
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity};
 use crate::names::{MUTATING, VALIDATING};
+use crate::workshop::{KINDS, Kind};
 
 /// The API server's default.
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
@@ -78,6 +79,11 @@ impl<'a> Entry<'a> {
         facts.definitions.iter().filter_map(conversion).collect()
     }
 
+    /// That of one definition.
+    pub fn converter(definition: &'a Definition) -> Option<Self> {
+        conversion(definition)
+    }
+
     /// Whether it converts objects of a definition.
     pub fn converts(&self) -> bool {
         self.resource == DEFINITION
@@ -99,6 +105,12 @@ impl<'a> Entry<'a> {
             (self.resource, self.configuration),
             ("mutatingwebhookconfiguration", MUTATING) | ("validatingwebhookconfiguration", VALIDATING)
         ) || (self.converts() && self.configuration.ends_with(OUR_DEFINITIONS))
+    }
+
+    /// The kind that it converts, if that is one of ours, as `--enable-kinds` takes it.
+    pub fn own_kind(&self) -> Option<&'static str> {
+        let has_name = |kind: &&Kind| kind.definition().metadata.name.as_deref() == Some(self.configuration);
+        KINDS.iter().find(has_name).filter(|_| self.converts()).map(|kind| kind.name)
     }
 
     /// A finding about it.

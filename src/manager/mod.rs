@@ -5,6 +5,7 @@ pub mod break_glass;
 mod certificates;
 pub mod client;
 pub mod conversion;
+pub mod credentials;
 pub mod fail_open;
 pub mod hook_job;
 pub mod lease;
@@ -14,6 +15,7 @@ pub mod options;
 pub mod registration;
 pub mod retire;
 pub mod scrapers;
+mod turned_off;
 pub mod uninstall;
 pub mod verify;
 
@@ -29,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::certs::Resolver;
+use crate::certs::lives::signed;
 use crate::controller::Context;
 use crate::controller::term::Term;
 use crate::manager::background::Background;
@@ -52,6 +55,9 @@ use engine::snapshot::builder::Feed;
 
 /// How often the age of the read model is told.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// From when on a watch that fails is told of: an API server that starts again takes some time.
+const FAILING_FOR_LONG: Duration = Duration::from_secs(60);
 
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
@@ -93,6 +99,12 @@ struct ModelGates {
     sidecarsets: Gate,
     namespaces: Gate,
     snapshot: Gate,
+}
+
+impl ModelGates {
+    fn watches(&self) -> [Gate; 2] {
+        [self.sidecarsets.clone(), self.namespaces.clone()]
+    }
 }
 
 impl Manager {
@@ -152,6 +164,8 @@ impl Manager {
         let tasks = TaskTracker::new();
         tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(confirm(world.clone(), shared.freshness.clone())));
+        let failures = tell_failures(world.clone(), gates.model.watches(), shared.metrics.clone());
+        tasks.spawn(stopping.clone().run_until_cancelled_owned(failures));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(open_gates(world.clone(), gates.model)));
         let leading = watch::Sender::new(false);
         if let Some(gate) = gates.certificate {
@@ -214,6 +228,26 @@ async fn confirm(world: World, freshness: Freshness) {
     }
 }
 
+/// Says of watches that have failed for long why, where people look: what was known stays in use, and gets old.
+async fn tell_failures(world: World, gates: [Gate; 2], metrics: Metrics) {
+    let watches = [("sidecarsets", &world.sidecarsets), ("namespaces", &world.namespaces)];
+    let mut told = [false; 2];
+    loop {
+        for (((name, model), gate), told) in watches.into_iter().zip(&gates).zip(&mut told) {
+            let failing = model.failing();
+            metrics.watch_failing(name, failing.as_ref().map_or(0, |(since, _)| since.as_secs()));
+            let failing = failing.filter(|(since, _)| *since >= FAILING_FOR_LONG);
+            let was_told = std::mem::replace(told, failing.is_some());
+            if let Some((since, why)) = failing {
+                gate.note(format!("the watch has failed for {} s: {why}", since.as_secs()));
+            } else if was_told && model.is_synced() {
+                gate.note("");
+            }
+        }
+        sleep(HEARTBEAT).await;
+    }
+}
+
 /// What one replica does for all.
 struct Leader {
     options: Options,
@@ -270,6 +304,13 @@ impl Leader {
                 tasks.spawn_on(start(Context { client: client(), metrics, tuning, term }), background);
             }
         }
+        let (off, on) = (client(), self.options.kinds.clone());
+        let work = async move {
+            turned_off::let_go(&off, &on).await;
+            // A part of the work that ends by itself is a defect.
+            std::future::pending::<()>().await;
+        };
+        tasks.spawn_on(until_ending(term.clone(), work), background);
         self.keep_registrations(&term, &mut tasks);
         if let Some(deployment) = &self.options.fail_open {
             let fail_open = FailOpen::new(&self.background_client, &self.options.namespace, deployment);
@@ -320,9 +361,11 @@ impl Leader {
         Some(SelfRegistration {
             hooks: self.hooks.clone(),
             converted: self.options.kinds.converted(),
+            converted_off: self.options.kinds.off().converted(),
             namespace: self.options.namespace.clone(),
             url,
             exclusion: self.options.exclusion(),
+            overlap: signed(self.options.supply_lives().overlap),
         })
     }
 }

@@ -5,16 +5,16 @@
 //! longer, and is decided in a thread apart.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use admission::registry::Entry;
-use admission::{Answer, Registry, Unserved};
+use admission::{Answer, Patience, Registry, Unserved};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::Body;
 use prometheus_client::metrics::counter::Counter;
@@ -49,7 +49,10 @@ pub struct Webhooks<W> {
 struct Route {
     path: String,
     target: Target,
-    metrics: PathMetrics,
+    /// Bytes above which a body is decided apart from the others.
+    large: usize,
+    /// Of conversions not before the first: there may be nothing to convert.
+    counted: OnceLock<PathMetrics>,
 }
 
 #[derive(Clone, Copy)]
@@ -92,15 +95,13 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             .map(|(index, entry)| Route {
                 path: entry.path.clone(),
                 target: Target::Endpoint(index),
-                metrics: metrics.path(&entry.path),
+                large: if entry.endpoint.decodes_objects() { limits.large_object } else { limits.large },
+                counted: metrics.path(&entry.path).into(),
             })
             .collect();
         if !registry.conversions().is_empty() {
-            routes.push(Route {
-                path: CONVERT_PATH.to_owned(),
-                target: Target::Conversion,
-                metrics: metrics.path(CONVERT_PATH),
-            });
+            let (path, target) = (CONVERT_PATH.to_owned(), Target::Conversion);
+            routes.push(Route { path, target, large: limits.large, counted: OnceLock::new() });
         }
         Self {
             registry,
@@ -126,37 +127,59 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         let path = parts.uri.path();
         let Some(route) = self.routes.iter().find(|route| route.path == path) else {
             self.metrics.not_found();
-            return reply::not_found(path, self.routes.iter().map(|route| route.path.as_str()));
+            return self.not_found(path, parts.version);
         };
+        let counted = route.counted.get_or_init(|| self.metrics.path(path));
         if parts.method != Method::POST {
-            route.metrics.wrong_method();
+            counted.wrong_method();
             return reply::method_not_allowed();
         }
         let _counted = Counted::up(&self.metrics.in_flight);
         let budget = budget(parts.uri.query(), self.limits.default_deadline);
         let outcome = self.serve(route, &parts, body, started + budget).await;
         let took = started.elapsed();
-        route.metrics.took(took);
+        counted.took(took);
         match outcome {
-            Ok(answered) => Self::answered(route, answered, took, budget),
+            Ok(answered) => Self::answered(path, counted, answered, took, budget),
             Err(refusal) => {
-                route.metrics.unserved(&refusal.unserved);
+                counted.unserved(&refusal.unserved);
                 record::unserved(path, refusal.uid.as_deref(), &refusal.unserved, took);
                 reply::unserved(&refusal.unserved)
             }
         }
     }
 
-    fn answered(route: &Route, answered: Answered, took: Duration, budget: Duration) -> Response<Full<Bytes>> {
+    /// While a rollout is on, the API server may be told of an endpoint before this replica has it, or ask this one which ends.
+    /// Its next try goes to another replica.
+    fn not_found(&self, path: &str, version: Version) -> Response<Full<Bytes>> {
+        let is_endpoint = || ["/mutate-", "/validate-"].iter().any(|verb| path.starts_with(verb));
+        let is_elsewhere = self.registry.is_elsewhere(path) || (self.readiness.is_draining() && is_endpoint());
+        if !is_elsewhere {
+            return reply::not_found(path, self.routes.iter().map(|route| route.path.as_str()));
+        }
+        let mut response = reply::unserved(&Unserved::Elsewhere(reply::shortened(path)));
+        if version < Version::HTTP_2 {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    fn answered(
+        path: &str,
+        counted: &PathMetrics,
+        answered: Answered,
+        took: Duration,
+        budget: Duration,
+    ) -> Response<Full<Bytes>> {
         match answered {
             Answered::Review(answer) => {
-                route.metrics.decided(answer.decision, answer.reason, answer.summary.dry_run);
-                record::decided(&route.path, &answer, took, budget);
+                counted.decided(answer.decision, answer.reason, answer.summary.dry_run);
+                record::decided(path, &answer, took, budget);
                 reply::json(answer.body)
             }
             Answered::Conversion(body) => {
-                route.metrics.converted();
-                tracing::debug!(path = route.path, duration = took.as_secs_f64(), "Conversion answered");
+                counted.converted();
+                tracing::debug!(path, duration = took.as_secs_f64(), "Conversion answered");
                 reply::json(body)
             }
         }
@@ -180,11 +203,11 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             }
             Err(_) => return Err(Unserved::OutOfTime.into()),
         };
-        if body.bytes.len() > self.limits.large {
+        if body.bytes.len() > route.large {
             return self.decide_apart(route, body, deadline).await;
         }
         let _turn = self.turn(deadline).await?;
-        let answered = self.decision(route).decide(&body.bytes)?;
+        let answered = self.decision(route).decide(&body.bytes, deadline)?;
         // Nobody listens any more, and a verdict in the log would say otherwise.
         if Instant::now() > deadline {
             return Err(Refusal { unserved: Unserved::OutOfTime, uid: record::uid_of(&body.bytes) });
@@ -234,7 +257,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             let _turn = turn;
             // The body and its share of the memory go when the decision has ended, not when the client has gone.
             let body = body;
-            decision.decide(&body.bytes)
+            decision.decide(&body.bytes, deadline)
         });
         match timeout_at(deadline.into(), deciding).await {
             Ok(Ok(decided)) => decided,
@@ -253,13 +276,15 @@ struct Decision<W> {
 }
 
 impl<W: Send + Sync + 'static> Decision<W> {
-    fn decide(&self, body: &[u8]) -> Result<Answered, Refusal> {
+    fn decide(&self, body: &[u8], deadline: Instant) -> Result<Answered, Refusal> {
+        let is_over = || Instant::now() > deadline;
+        let patience = Patience::until(&is_over);
         // Nothing that the closure leaves behind is looked at again: the snapshot is immutable, the body is dropped.
         let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
             Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
             Target::Endpoint(index) => {
                 let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
-                entry.endpoint.answer(body, &self.world.load()).map(Answered::Review)
+                entry.endpoint.answer_within(body, &self.world.load(), patience).map(Answered::Review)
             }
         }));
         let unserved = match caught {
