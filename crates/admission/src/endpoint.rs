@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use crate::field::ErrorList;
 use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
+use crate::patience::Patience;
 use crate::raw;
 use crate::reason::Reason;
 use crate::reply::{Denial, Outcome, Verdict};
@@ -346,19 +347,37 @@ fn told(outcome: Outcome) -> (Decision, String) {
 
 /// One webhook path: the whole body in, the whole reply out.
 pub trait Endpoint<W>: Send + Sync {
+    /// Answers a review, unless nobody waits for it any more.
+    ///
+    /// # Errors
+    /// [`Unserved`] when there is no verdict to give.
+    fn answer_within<'a>(&self, body: &'a [u8], world: &W, patience: Patience<'a>) -> Result<Answer, Unserved>;
+
     /// Answers a review.
     ///
     /// # Errors
     /// [`Unserved`] when there is no verdict to give.
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved>;
+    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+        self.answer_within(body, world, Patience::default())
+    }
+
+    /// Whether objects are decoded as a whole: what is decided on one takes many times as long as to read its text.
+    fn decodes_objects(&self) -> bool;
 }
 
 pub(crate) struct MutatingEndpoint<M>(pub M);
 
 impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
-        match Review::<M::Object<'_>>::parse(body) {
-            Ok(review) => Ok(Answer::to(&review, self.0.mutate(&review.request, world)?)),
+    fn decodes_objects(&self) -> bool {
+        false
+    }
+
+    fn answer_within<'a>(&self, body: &'a [u8], world: &W, patience: Patience<'a>) -> Result<Answer, Unserved> {
+        match Review::<M::Object<'a>>::parse(body) {
+            Ok(mut review) => {
+                review.request.patience = patience;
+                Ok(Answer::to(&review, self.0.mutate(&review.request, world)?))
+            }
             Err(error) => Answer::undecodable(body, error),
         }
     }
@@ -367,11 +386,16 @@ impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
 pub(crate) struct DefaultingEndpoint<D>(pub D);
 
 impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+    fn decodes_objects(&self) -> bool {
+        true
+    }
+
+    fn answer_within<'a>(&self, body: &'a [u8], world: &W, patience: Patience<'a>) -> Result<Answer, Unserved> {
         let mut review = match Review::<Value>::parse_within(body, ObjectLimit::STORABLE) {
             Ok(review) => review,
             Err(error) => return Answer::undecodable(body, error),
         };
+        review.request.patience = patience;
         // Decoded, it may be the largest thing in the process: there is one of it.
         let object = review.request.object.take();
         let request = &review.request;
@@ -401,13 +425,18 @@ fn defaulted(patch: crate::patch::PatchWriter) -> Verdict {
 pub(crate) struct ValidatingEndpoint<V>(pub V);
 
 impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+    fn decodes_objects(&self) -> bool {
+        V::LIMIT.is_some()
+    }
+
+    fn answer_within<'a>(&self, body: &'a [u8], world: &W, patience: Patience<'a>) -> Result<Answer, Unserved> {
         let review = match V::LIMIT {
-            Some(limit) => Review::<V::Object<'_>>::parse_within(body, limit),
+            Some(limit) => Review::<V::Object<'a>>::parse_within(body, limit),
             None => Review::parse(body),
         };
         match review {
-            Ok(review) => {
+            Ok(mut review) => {
+                review.request.patience = patience;
                 let mut findings = Findings::default();
                 let request = &review.request;
                 match (&request.object, request.operation) {

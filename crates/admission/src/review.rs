@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::limit::ObjectLimit;
+use crate::patience::Patience;
 use crate::reason::Reason;
 use crate::reply::{self, Denial, Verdict};
 use crate::unserved::Unserved;
@@ -246,6 +247,9 @@ pub struct Request<'a, O = &'a RawValue> {
     /// An object that borrows from it can find in it what its type leaves out.
     #[serde(skip)]
     pub body: &'a str,
+    /// Whether anybody still waits for the answer.
+    #[serde(skip)]
+    pub patience: Patience<'a>,
 }
 
 // `#[serde(default)]` would ask for `O: Default`.
@@ -286,6 +290,7 @@ impl<'a, O> Request<'a, O> {
             dry_run: self.dry_run,
             options: self.options,
             body: self.body,
+            patience: self.patience,
         }
     }
 }

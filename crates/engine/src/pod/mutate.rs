@@ -37,6 +37,8 @@ impl Mutating<Snapshot> for PodMutation {
         let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
         let mut report = Report { mistyped, ..Report::default() };
         for (set, selection) in selected {
+            // Every set that the pod matches costs, and nobody says how many there may be.
+            request.patience.check()?;
             if !set.may_opt_out && skip.asks_for(set) {
                 report.ignored_opt_outs.push(&set.name);
             }

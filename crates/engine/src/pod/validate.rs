@@ -53,6 +53,7 @@ impl Validating<Snapshot> for PodValidation {
         let mut injection = Injection::new(pod, request.body, sets);
         let mut report = Report::default();
         for (set, selection) in selected {
+            request.patience.check()?;
             match selection {
                 Selection::Skipped(reason, _) => report.note(reason),
                 Selection::Unbound => {
