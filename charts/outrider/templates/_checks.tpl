@@ -35,6 +35,8 @@
 {{- if not .enabled }}
 {{- else if or (lt $lease 1.0) (le $retry 0.0) }}
 {{- fail (printf "leaderElection.leaseDuration is %s and retryPeriod is %s: they must be 1s at least, and more than nothing" .leaseDuration .retryPeriod) }}
+{{- else if gt $lease 600.0 }}
+{{- fail (printf "leaderElection.leaseDuration is %s and must be at most 10m: nobody would lead for so long after a leader was killed" .leaseDuration) }}
 {{- else if le $lease $renew }}
 {{- fail (printf "leaderElection.leaseDuration is %s and must be longer than renewDeadline, which is %s" .leaseDuration .renewDeadline) }}
 {{- else if le $renew (mulf 1.2 $retry) }}
