@@ -131,8 +131,8 @@ fn the_definition_gets_the_ca_bundle_and_a_killed_process_starts_no_run_twice() 
     });
     assert_eq!(jobs(), 1);
     second.end();
-    a_killed_process_leaves_nothing_that_the_next_does_not_put_right(&cluster);
     a_kind_that_is_turned_off_locks_nothing(&cluster);
+    a_killed_process_leaves_nothing_that_the_next_does_not_put_right(&cluster);
     uninstall_frees_cronjobs_while_the_controller_runs(&cluster);
 }
 
@@ -143,7 +143,7 @@ fn a_kind_that_is_turned_off_locks_nothing(cluster: &Cluster) {
     let mut held = cronjob("held", &json!({"suspend": true}));
     held["metadata"]["finalizers"] = json!(["batch.outrider.dev/finalizer"]);
     namespace.apply(&held.to_string()).unwrap();
-    let process = Outrider::registered_as(cluster, &cluster.kubeconfig(), &[]);
+    let process = Outrider::registered_as(cluster, &cluster.kubeconfig(), &["--namespace=outrider-system"]);
     process.ready();
     let url = json!(format!("https://{}/convert", process.webhooks));
     eventually("it is asked for conversions", || {
@@ -160,7 +160,7 @@ fn a_kind_that_is_turned_off_locks_nothing(cluster: &Cluster) {
 
     namespace.apply(&held.to_string()).unwrap();
     let freed = outrider_on(&cluster.kubeconfig(), &["uninstall", "--kind=cronjob", "--dry-run"]);
-    assert!(freed.stdout.contains("object would be freed of Outrider's finalizer (dry run)"), "{}", freed.stdout);
+    assert!(freed.stdout.contains(" would be freed of Outrider's finalizer (dry run)"), "{}", freed.stdout);
     assert!(!freed.stdout.contains("outrider-mutating"), "{}", freed.stdout);
     let none = outrider_on(&cluster.kubeconfig(), &["uninstall", "--kind=welcome", "--dry-run"]);
     assert_eq!(none.stdout, "welcome: Outrider holds no objects of this kind, nothing to do\n", "{}", none.stderr);
