@@ -7,6 +7,7 @@ pub mod client;
 pub mod conversion;
 pub mod credentials;
 pub mod fail_open;
+mod failing_watches;
 pub mod hook_job;
 pub mod lease;
 pub mod leftovers;
@@ -55,9 +56,6 @@ use engine::snapshot::builder::Feed;
 
 /// How often the age of the read model is told.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-
-/// From when on a watch that fails is told of: an API server that starts again takes some time.
-const FAILING_FOR_LONG: Duration = Duration::from_secs(60);
 
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
@@ -164,7 +162,7 @@ impl Manager {
         let tasks = TaskTracker::new();
         tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(confirm(world.clone(), shared.freshness.clone())));
-        let failures = tell_failures(world.clone(), gates.model.watches(), shared.metrics.clone());
+        let failures = failing_watches::tell(world.clone(), gates.model.watches(), shared.metrics.clone());
         tasks.spawn(stopping.clone().run_until_cancelled_owned(failures));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(open_gates(world.clone(), gates.model)));
         let leading = watch::Sender::new(false);
@@ -223,26 +221,6 @@ async fn confirm(world: World, freshness: Freshness) {
         let generation = world.snapshot.load().generation;
         if let Some(age) = world.age().filter(|_| generation > 0) {
             freshness.confirmed(generation, age);
-        }
-        sleep(HEARTBEAT).await;
-    }
-}
-
-/// Says of watches that have failed for long why, where people look: what was known stays in use, and gets old.
-async fn tell_failures(world: World, gates: [Gate; 2], metrics: Metrics) {
-    let watches = [("sidecarsets", &world.sidecarsets), ("namespaces", &world.namespaces)];
-    let mut told = [false; 2];
-    loop {
-        for (((name, model), gate), told) in watches.into_iter().zip(&gates).zip(&mut told) {
-            let failing = model.failing();
-            metrics.watch_failing(name, failing.as_ref().map_or(0, |(since, _)| since.as_secs()));
-            let failing = failing.filter(|(since, _)| *since >= FAILING_FOR_LONG);
-            let was_told = std::mem::replace(told, failing.is_some());
-            if let Some((since, why)) = failing {
-                gate.note(format!("the watch has failed for {} s: {why}", since.as_secs()));
-            } else if was_told && model.is_synced() {
-                gate.note("");
-            }
         }
         sleep(HEARTBEAT).await;
     }

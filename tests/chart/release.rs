@@ -211,7 +211,9 @@ fn retired(release: &Release) {
     });
     cluster.kubectl_ok(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
     // Not as `Release::upgrade` does it, which has the kind on.
-    let turn_off = || release.helm(&["upgrade", "outrider", CHART, "--dry-run=server"]);
+    let turn_off =
+        || release.helm(&["upgrade", "outrider", CHART, "--dry-run=server", "--set=kinds.cronjob.enabled=false"]);
+    release.upgrade(&["--set=webhook.timeoutSeconds=1"]);
     let stderr = failed(&turn_off());
     assert!(
         stderr.contains("kinds.cronjob.enabled is false, and the kind is on and has 1 objects, such as default/held"),

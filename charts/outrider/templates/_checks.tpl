@@ -59,9 +59,10 @@
 {{- end }}
 {{- end }}
 {{- end }}
-{{- range without $was (include "outrider.kinds" . | splitList ",") }}
-{{- $kind := . }}
-{{- range (printf "files/kinds/%s.yaml" . | $.Files.Get | fromYaml).definitions }}
+{{- $on := include "outrider.kinds" . | splitList "," }}
+{{- range $kind := $was }}
+{{- if not (has $kind $on) }}
+{{- range (printf "files/kinds/%s.yaml" $kind | $.Files.Get | fromYaml).definitions }}
 {{- $stored := "" }}
 {{- range .spec.versions }}
 {{- if .storage }}
@@ -76,6 +77,7 @@
 {{- with (lookup (printf "%s/%s" .spec.group $stored) .spec.names.kind "" "").items }}
 {{- $one := (first .).metadata }}
 {{- fail (printf "kinds.%s.enabled is false, and the kind is on and has %d objects, such as %s/%s, which nobody would see to. Delete them; or let go of them with `outrider uninstall --kind %s`; or leave the kind on" $kind (len .) $one.namespace $one.name $kind) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
