@@ -14,7 +14,7 @@ use super::streams::{Outcome, Streams, with_process_streams};
 use crate::manifest;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
-use crate::workshop::Kinds;
+use crate::kinds::Kinds;
 use engine::snapshot::Exclusion;
 
 /// Arguments of `outrider lint`.
@@ -70,7 +70,7 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
             let registry = registry(&Kinds::all());
             let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
             let sets = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
-            match standalone::of(&manifests, &args.paths, &exclusion, &registry, args.validate) {
+            match standalone::of(&manifests, &args.paths, &exclusion, &registry, args.validate, None) {
                 Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),
                 Err(unusable) => report.unusable(&unusable),
             }

@@ -169,8 +169,7 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
     // Where everything is printed, schemas would be in the way: they are no objects of a cluster.
     if args.what == Some(What::Schemas) || (args.what.is_none() && args.output_dir.is_some()) {
         let converter = settings.converter();
-        let crds = iter::once(crd::sidecarset()).chain(kinds.iter().map(|kind| (kind.crd)(&converter)));
-        for crd in crds {
+        for crd in kinds.iter().map(|kind| (kind.crd)(&converter)) {
             files.extend(schemas::of(&crd)?.into_iter().map(|(file, schema)| (file, vec![schema])));
         }
     }

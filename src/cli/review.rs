@@ -271,11 +271,11 @@ mod tests {
                     manifests: Vec::new(),
                     excluded_namespaces: Vec::new(),
                     validate: None,
-                    kube_version: None,
                     allow_all_questions: questions == Questions::Allowed,
                     kube_version: None,
                     warnings_as_errors: false,
                 },
+                report: ReportArgs { quiet: false },
             };
             answer(&args, &world, &mut review.as_bytes()).map(|(_, answer)| answer.reason)
         };

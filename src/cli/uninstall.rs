@@ -30,6 +30,9 @@ pub struct UninstallArgs {
     /// How long to wait until a configuration is gone, or the objects of a kind are free
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub timeout: Duration,
+    /// Let go of the objects of these kinds alone, as when a kind is turned off, and remove nothing
+    #[arg(long, value_name = "KINDS", value_parser = |list: &str| list.parse::<Kinds>())]
+    pub kind: Option<Kinds>,
     /// Have the API server check the request without removing anything
     #[arg(long)]
     pub dry_run: bool,
@@ -48,7 +51,8 @@ refuses pods. May be run twice; what is not there needs no removing.
 
 CronJobs of batch.outrider.dev are let go of, so that they can be read and deleted when Outrider is gone: v2 is not served any more, \
 nothing is converted, and the finalizer is taken away. A CronJob with deletionPolicy WaitForActiveJobs waits for nothing from then \
-on. To serve v2 again, apply the definitions with --server-side --force-conflicts.
+on. To serve v2 again, apply the definitions with --server-side --force-conflicts. With --kind that alone is done, for a kind that is \
+turned off while Outrider stays.
 
 Policies on the service account (`outrider manifests policies`) stay too: they concern nobody else, and go with the chart.
 
@@ -71,30 +75,46 @@ on them:
 Examples:
   outrider uninstall --dry-run
   outrider uninstall --timeout 30s
+  outrider uninstall --kind cronjob
   outrider uninstall --context production --yes
 
 Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 
 /// Runs the command in the process.
 pub fn execute(args: &UninstallArgs) -> ExitCode {
-    let what = "removing outrider-mutating, outrider-validating and the on-demand configurations, and Outrider's hold on objects";
+    let what = match &args.kind {
+        None => {
+            "removing outrider-mutating, outrider-validating and the on-demand configurations, and Outrider's hold on objects"
+        },
+        Some(_) => "removing Outrider's hold on objects",
+    };
     let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
     run_with_intent(&args.cluster, Some(intent), |client| async move {
         let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
         if !is_uninstalled(&client, args.hook_job.as_ref(), &mut told).await {
             return Ok(told);
         }
-        let removed = remove::<MutatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
-        tell_of_removal(&mut told, MUTATING, &removed, args.dry_run);
-        let removed = remove::<ValidatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
-        tell_of_removal(&mut told, VALIDATING, &removed, args.dry_run);
-        let removed = remove::<OnDemand<MutatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
-        tell_of_removal(&mut told, ON_DEMAND_MUTATING, &removed, args.dry_run);
-        let removed = remove::<OnDemand<ValidatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
-        tell_of_removal(&mut told, ON_DEMAND_VALIDATING, &removed, args.dry_run);
-        for kind in Kinds::all().iter().filter_map(Retirement::of) {
-            let outcome = kind.carry_out(&client, args.timeout, args.dry_run).await;
-            tell_of_retirement(&mut told, &kind.definition, &outcome, args.dry_run);
+        if args.kind.is_none() {
+            let removed = remove::<MutatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
+            tell_of_removal(&mut told, MUTATING, &removed, args.dry_run);
+            let removed = remove::<ValidatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
+            tell_of_removal(&mut told, VALIDATING, &removed, args.dry_run);
+            let removed = remove::<OnDemand<MutatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
+            tell_of_removal(&mut told, ON_DEMAND_MUTATING, &removed, args.dry_run);
+            let removed = remove::<OnDemand<ValidatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
+            tell_of_removal(&mut told, ON_DEMAND_VALIDATING, &removed, args.dry_run);
+        }
+        for kind in args.kind.clone().unwrap_or_else(Kinds::all).iter() {
+            let Some(retirement) = Retirement::of(kind) else {
+                if args.kind.is_some() {
+                    // Writing to a String cannot fail.
+                    let _ =
+                        writeln!(told.result, "{}: Outrider holds no objects of this kind, nothing to do", kind.name);
+                }
+                continue;
+            };
+            let outcome = retirement.carry_out(&client, args.timeout, args.dry_run).await;
+            tell_of_retirement(&mut told, &retirement.definition, &outcome, args);
         }
         Ok::<_, client::Error>(told)
     })
@@ -145,14 +165,18 @@ fn tell_of_retirement(
     told: &mut Told,
     name: &str,
     outcome: &Result<retire::Outcome, registration::Error>,
-    dry_run: bool,
+    args: &UninstallArgs,
 ) {
     let _ = match outcome {
         // Where the kind is off, nobody has rights on it.
-        Ok(retire::Outcome::Unknown(why)) => {
+        Ok(retire::Outcome::Unknown(why)) if args.kind.is_none() => {
             writeln!(told.aside, "outrider: {name}: not looked at, which is right where CronJobs are off: {why}")
         }
-        Ok(outcome) => writeln!(told.result, "{name}: {}", outcome.told(dry_run)),
+        Ok(retire::Outcome::Unknown(why)) => {
+            told.outcome = Outcome::BadInput;
+            writeln!(told.aside, "outrider: {name}: {why}")
+        }
+        Ok(outcome) => writeln!(told.result, "{name}: {}", outcome.told(args.dry_run)),
         Err(error) => stays(told, error),
     };
 }

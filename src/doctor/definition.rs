@@ -27,12 +27,42 @@ pub struct WithoutSchema<K> {
 
 resource_of_kind!(WithoutSchema<K>);
 
-/// Who converts its objects.
+/// Whose objects they are, and who converts them.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct DefinitionSpec {
+    /// The group.
+    pub group: String,
+    /// `Namespaced` or `Cluster`.
+    pub scope: String,
+    /// What its objects are called.
+    pub names: DefinitionNames,
+    /// The versions.
+    pub versions: Vec<DefinitionVersion>,
     /// How objects are converted.
     pub conversion: Option<Conversion>,
+}
+
+/// What its objects are called.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct DefinitionNames {
+    /// The kind.
+    pub kind: String,
+    /// The kind in lower case.
+    pub singular: String,
+}
+
+/// A version.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct DefinitionVersion {
+    /// Its name.
+    pub name: String,
+    /// Whether the API server serves it.
+    pub served: bool,
+    /// Whether objects are stored in it.
+    pub storage: bool,
 }
 
 /// How objects are converted.

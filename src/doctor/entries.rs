@@ -9,6 +9,8 @@ use crate::doctor::definition::Definition;
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity};
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
+use crate::kind::Kind;
+use crate::kinds::KINDS;
 
 /// The API server's default.
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
@@ -78,6 +80,11 @@ impl<'a> Entry<'a> {
         facts.definitions.iter().filter_map(conversion).collect()
     }
 
+    /// That of one definition.
+    pub fn converter(definition: &'a Definition) -> Option<Self> {
+        conversion(definition)
+    }
+
     /// Whether it converts objects of a definition.
     pub fn converts(&self) -> bool {
         self.resource == DEFINITION
@@ -100,6 +107,12 @@ impl<'a> Entry<'a> {
             ("mutatingwebhookconfiguration", MUTATING | ON_DEMAND_MUTATING)
                 | ("validatingwebhookconfiguration", VALIDATING | ON_DEMAND_VALIDATING)
         ) || (self.converts() && self.configuration.ends_with(OUR_DEFINITIONS))
+    }
+
+    /// The kind that it converts, if that is one of ours, as `--enable-kinds` takes it.
+    pub fn own_kind(&self) -> Option<&'static str> {
+        let has_name = |kind: &&Kind| kind.definition().metadata.name.as_deref() == Some(self.configuration);
+        KINDS.iter().find(has_name).filter(|_| self.converts()).map(|kind| kind.name)
     }
 
     /// A finding about it.

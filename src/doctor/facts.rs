@@ -32,6 +32,8 @@ pub struct Facts {
     pub endpoint_slices: Vec<EndpointSlice>,
     /// The namespaces of these Services, kube-system and kube-node-lease.
     pub namespaces: Vec<Namespace>,
+    /// Namespaces that are excluded by a label whose value reads as if they were not.
+    pub excluded_by_no: Vec<Namespace>,
     /// The custom resource definitions of anybody, as far as their conversion goes.
     pub definitions: Vec<Definition>,
     /// Our custom resource definitions, as far as they exist.
@@ -44,6 +46,8 @@ pub struct Facts {
     pub serving_secret: Option<Secret>,
     /// What a TLS handshake with each webhook gave, by [`Entry::key`](crate::doctor::entries::Entry::key).
     pub handshakes: BTreeMap<String, Handshake>,
+    /// What converters that are trusted answered, where it was no conversion, by the same key: the end of a sentence about them.
+    pub unconverted: BTreeMap<String, String>,
     /// What the process may do.
     pub rights: Vec<Right>,
     /// The policies about the service account; absent where that is not known, or they may not be read.

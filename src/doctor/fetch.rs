@@ -25,7 +25,12 @@ use crate::doctor::serving::SERVICE_NAME_LABEL;
 use crate::kinds;
 use crate::names::APP;
 use crate::names::CA_SECRET;
+use engine::snapshot::EXCLUDE_LABEL;
 
+/// Values of a label by which people mean that it does not count.
+const LIKE_NO: [&str; 8] = ["false", "False", "FALSE", "no", "off", "0", "disabled", "n"];
+
+mod converter;
 mod handshake;
 
 /// The API server does not answer.
@@ -47,6 +52,8 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     let definitions = Api::<Definition>::all(client.clone());
     facts.definitions = list(definitions, &ListParams::default(), false, &mut facts.not_checked).await?;
     services(client, &mut facts).await?;
+    let no = ListParams::default().labels(&format!("{EXCLUDE_LABEL} in ({})", LIKE_NO.join(",")));
+    facts.excluded_by_no = list(Api::<Namespace>::all(client.clone()), &no, false, &mut facts.not_checked).await?;
     let missing = &mut facts.not_checked;
     for name in kinds::product().filter_map(|kind| kind.definition().metadata.name) {
         facts.crds.extend(get(Api::<CustomResourceDefinition>::all(client.clone()), &name, false, missing).await?);
@@ -61,6 +68,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     rights(client, account, &mut facts).await?;
     facts.guard = guard(client, account, &ours, &mut facts).await?;
     facts.handshakes = handshake::all(&facts).await;
+    facts.unconverted = converter::all(&facts).await;
     Ok(facts)
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource as _;
@@ -17,13 +18,27 @@ use crate::kinds;
 use crate::manager::break_glass::{ANNOTATION, IGNORE, Record, policies, since};
 use crate::names::CA_SECRET;
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
+use engine::snapshot::EXCLUDE_LABEL;
 
 pub fn examine(facts: &Facts, now: Timestamp) -> Vec<Finding> {
     let mut findings = configurations(facts);
     findings.extend(kinds::product().filter_map(|kind| definition(facts, kind)));
     findings.extend(replicas(facts));
     findings.extend(authority(facts, now));
+    findings.extend(facts.excluded_by_no.iter().map(excluded));
     findings
+}
+
+/// The API server can be told of a label that is there or not, and of values that it may have, not of both in one entry.
+fn excluded(namespace: &Namespace) -> Finding {
+    let name = namespace.metadata.name.as_deref().unwrap_or_default();
+    let value = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(EXCLUDE_LABEL));
+    let found = format!(
+        "its pods are left alone: the label {EXCLUDE_LABEL} excludes a namespace whatever its value, also {:?}",
+        value.map(String::as_str).unwrap_or_default()
+    );
+    let remedy = format!("if its pods are to be injected: kubectl label namespace {name} {EXCLUDE_LABEL}-");
+    finding(Check::ExcludedByNo, format!("namespace/{name}"), found, &remedy)
 }
 
 fn finding(check: Check, object: String, found: String, remedy: &str) -> Finding {

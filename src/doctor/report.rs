@@ -53,6 +53,8 @@ pub enum Check {
     MissingRight,
     /// A service account whose changes no policy limits.
     AccountNotLimited,
+    /// A namespace that is excluded by a label which says no.
+    ExcludedByNo,
 }
 
 /// One thing to see to.

@@ -35,6 +35,22 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
         let found = format!("the certificate that is served {what}");
         findings.push(broken(entry, reach, Check::NotTrusted, &found, "have it issued for that name"));
     }
+    if let Some(what) = facts.unconverted.get(&entry.key()) {
+        let remedy = match entry.own_kind() {
+            Some(kind) => format!(
+                "if the kind was turned off, turn it on again (--enable-kinds {kind}), or let go of its objects: outrider uninstall \
+                 --kind {kind}"
+            ),
+            None => "see the log of what answers there".to_owned(),
+        };
+        findings.push(broken(
+            entry,
+            reach,
+            Check::NobodyAnswers,
+            &format!("what converts its objects {what}"),
+            &remedy,
+        ));
+    }
     match trust(entry, facts, now) {
         Ok(bundle) => findings.extend(ends(entry, &bundle, now)),
         Err(found) => findings.push(broken(entry, reach, Check::NotTrusted, &found, &mend_trust(entry))),

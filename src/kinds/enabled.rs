@@ -32,6 +32,12 @@ impl Kinds {
         self
     }
 
+    /// Every other kind of the table.
+    #[must_use]
+    pub fn off(&self) -> Self {
+        Self(KINDS.iter().filter(|kind| self.iter().all(|on| on.name != kind.name)).collect())
+    }
+
     /// Names of the definitions with several versions, which the API server has this process convert.
     pub fn converted(&self) -> Vec<String> {
         let definitions = self.iter().map(Kind::definition);

@@ -8,6 +8,7 @@ pub mod configuration;
 pub mod conversion;
 pub mod credentials;
 pub mod fail_open;
+mod failing_watches;
 pub mod hook_job;
 pub mod lease;
 pub mod leftovers;
@@ -18,6 +19,7 @@ pub mod questions;
 pub mod registration;
 pub mod retire;
 pub mod scrapers;
+mod turned_off;
 pub mod uninstall;
 pub mod verify;
 
@@ -43,6 +45,7 @@ use crate::manager::background::Background;
 use crate::manager::certificates::Supply;
 use crate::manager::client::Connection;
 use crate::manager::fail_open::FailOpen;
+use crate::manager::failing_watches::Gated;
 use crate::manager::lease::{Elector, KubeStore};
 use crate::manager::leftovers::Leftovers;
 use crate::manager::narrow::Narrowing;
@@ -98,8 +101,8 @@ struct Gates {
 }
 
 struct ModelGates {
-    /// A gate for each collection that decisions read.
-    synced: Vec<(Gate, Model)>,
+    /// Each watch that decisions read from, and its gate.
+    synced: Vec<Gated>,
     snapshot: Gate,
 }
 
@@ -120,8 +123,8 @@ impl Manager {
         let gates = Gates {
             model: ModelGates {
                 synced: read_by_decisions(&options.kinds, &world)
-                    .map(|(plural, model)| (gate(&format!("sync:{plural}")), model.clone()))
-                    .chain([(gate("sync:configuration"), world.configuration.clone())])
+                    .chain([("configuration", &world.configuration)])
+                    .map(|(watch, model)| Gated { watch, gate: gate(&format!("sync:{watch}")), model: model.clone() })
                     .collect(),
                 snapshot: gate("snapshot"),
             },
@@ -162,6 +165,8 @@ impl Manager {
         let tasks = TaskTracker::new();
         tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(confirm(world.clone(), shared.freshness.clone())));
+        let failures = failing_watches::report(gates.model.synced.clone(), shared.metrics.clone());
+        tasks.spawn(stopping.clone().run_until_cancelled_owned(failures));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(open_gates(world.clone(), gates.model)));
         let leading = watch::Sender::new(false);
         if let Some(gate) = gates.certificate {
@@ -198,9 +203,9 @@ impl Manager {
 
 /// Opens the gates of the read model as it gets complete.
 async fn open_gates(world: World, gates: ModelGates) {
-    let synced = join_all(gates.synced.into_iter().map(|(gate, model)| async move {
-        model.synced().await;
-        gate.open();
+    let synced = join_all(gates.synced.into_iter().map(|gated| async move {
+        gated.model.synced().await;
+        gated.gate.open();
     }));
     let snapshot = async {
         world.published().await;
@@ -284,6 +289,13 @@ impl Leader {
             tasks.spawn_on(start(context()), background);
         }
         tasks.spawn_on(until_ending(term.clone(), narrowing.run()), background);
+        let (off, on) = (client(), self.options.kinds.clone());
+        let work = async move {
+            turned_off::let_go(&off, &on).await;
+            // A part of the work that ends by itself is a defect.
+            std::future::pending::<()>().await;
+        };
+        tasks.spawn_on(until_ending(term.clone(), work), background);
         self.keep_registrations(&term, &mut tasks);
         if let Some(deployment) = &self.options.fail_open {
             let fail_open = FailOpen::new(&self.background_client, &self.options.namespace, deployment);
@@ -342,10 +354,11 @@ impl Leader {
         Some(SelfRegistration {
             hooks: self.hooks.clone(),
             converted: self.options.kinds.converted(),
+            converted_off: self.options.kinds.off().converted(),
             namespace: self.options.namespace.clone(),
             url,
             exclusion: self.options.exclusion(),
-            overlap: signed(self.options.lives.overlap),
+            overlap: signed(self.options.supply_lives().overlap),
             kinds: self.options.kinds.clone(),
             world: self.world.clone(),
         })

@@ -76,9 +76,42 @@ impl Retirement {
         timeout(patience, self.let_go(client, dry_run)).await.unwrap_or(Err(Error::Timeout))
     }
 
+    /// Whether there is a definition, and it is not retired. Where we may not look, nobody has given us the kind.
+    ///
+    /// # Errors
+    /// What else the API server says.
+    pub async fn is_in_force(&self, client: &Client) -> Result<bool, Error> {
+        match self.ask(definitions(client).get_opt(&self.definition)).await {
+            Ok(found) => Ok(found.is_some_and(|found| stored_version_alone(&found.data).0.is_some())),
+            Err(Error::Api { source, .. }) if code(&source) == Some(403) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes our finalizers from objects that are being deleted. Tells how many there were.
+    ///
+    /// # Errors
+    /// What the API server says; [`Error::Timeout`].
+    pub async fn free_leaving(&self, client: &Client, patience: Duration) -> Result<usize, Error> {
+        let free = async {
+            let mut freed = 0;
+            for object in self.held(client).await?.iter().filter(|object| object.deletion_timestamp.is_some()) {
+                freed += usize::from(self.free_one(client, object, &patching(UNINSTALL)).await?);
+            }
+            Ok(freed)
+        };
+        timeout(patience, free).await.unwrap_or(Err(Error::Timeout))
+    }
+
+    /// The objects that have a finalizer of ours.
+    async fn held(&self, client: &Client) -> Result<Vec<ObjectMeta>, Error> {
+        let all: Api<DynamicObject> = Api::all_with(client.clone(), &self.objects);
+        let listed = self.ask(all.list_metadata(&ListParams::default())).await?;
+        Ok(listed.items.into_iter().map(|object| object.metadata).filter(|object| self.holds(object)).collect())
+    }
+
     async fn let_go(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {
-        let definitions: Api<DynamicObject> =
-            Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
+        let definitions = definitions(client);
         let found = match self.ask(definitions.get_opt(&self.definition)).await {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(Outcome::Absent),
@@ -98,12 +131,9 @@ impl Retirement {
 
     /// Looks again until none is held: a controller may have been about to hold one.
     async fn free(&self, client: &Client, params: &PatchParams) -> Result<usize, Error> {
-        let all: Api<DynamicObject> = Api::all_with(client.clone(), &self.objects);
         let mut freed = 0;
         loop {
-            let listed = self.ask(all.list_metadata(&ListParams::default())).await?;
-            let held: Vec<ObjectMeta> =
-                listed.items.into_iter().map(|object| object.metadata).filter(|object| self.holds(object)).collect();
+            let held = self.held(client).await?;
             if held.is_empty() {
                 return Ok(freed);
             }
@@ -146,6 +176,10 @@ impl Retirement {
         let failed = |source| Error::Api { name: self.definition.clone(), source: Box::new(source) };
         request.await.map_err(failed)
     }
+}
+
+fn definitions(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()))
 }
 
 /// The merge patch that leaves only the stored version served, if another is, and the names of the others.

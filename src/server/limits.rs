@@ -14,6 +14,9 @@ pub struct Limits {
     pub in_flight: usize,
     /// Bytes above which a body is decided apart from the others.
     pub large: usize,
+    /// The same where the object is decoded as a whole: thousands of containers fit into a few kilobytes, and what is decided on
+    /// them may take a hundred times as long as to read them.
+    pub large_object: usize,
     /// Large bodies that are decided at one time. What is built from one of 7 MiB takes up to 64 MB.
     pub large_at_once: usize,
     /// How long a review waits for its turn before it is shed, within its own deadline.
@@ -44,6 +47,7 @@ impl Default for Limits {
             body_memory: 256 * 1024 * 1024,
             in_flight: 512,
             large: 256 * 1024,
+            large_object: 16 * 1024,
             large_at_once: 2,
             queue: Duration::from_secs(2),
             connections: 4096,

@@ -5,16 +5,16 @@
 //! longer, and is decided in a thread apart.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use admission::registry::Entry;
-use admission::{Answer, Answers, Registry, Unserved};
+use admission::{Answer, Answers, Patience, Registry, Unserved};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::Body;
 use prometheus_client::metrics::counter::Counter;
@@ -51,7 +51,10 @@ pub struct Webhooks<W> {
 struct Route {
     path: String,
     target: Target,
-    metrics: PathMetrics,
+    /// Bytes above which a body is decided apart from the others.
+    large: usize,
+    /// Of conversions not before the first: there may be nothing to convert.
+    counted: OnceLock<PathMetrics>,
 }
 
 #[derive(Clone, Copy)]
@@ -103,15 +106,13 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             .map(|(index, entry)| Route {
                 path: entry.path.clone(),
                 target: Target::Endpoint(index),
-                metrics: metrics.path(&entry.path),
+                large: if entry.endpoint.decodes_objects() { limits.large_object } else { limits.large },
+                counted: metrics.path(&entry.path).into(),
             })
             .collect();
         if !registry.conversions().is_empty() {
-            routes.push(Route {
-                path: CONVERT_PATH.to_owned(),
-                target: Target::Conversion,
-                metrics: metrics.path(CONVERT_PATH),
-            });
+            let (path, target) = (CONVERT_PATH.to_owned(), Target::Conversion);
+            routes.push(Route { path, target, large: limits.large, counted: OnceLock::new() });
         }
         Self {
             registry,
@@ -138,37 +139,59 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         let path = parts.uri.path();
         let Some(route) = self.routes.iter().find(|route| route.path == path) else {
             self.metrics.not_found();
-            return reply::not_found(path, self.routes.iter().map(|route| route.path.as_str()));
+            return self.not_found(path, parts.version);
         };
+        let counted = route.counted.get_or_init(|| self.metrics.path(path));
         if parts.method != Method::POST {
-            route.metrics.wrong_method();
+            counted.wrong_method();
             return reply::method_not_allowed();
         }
         let _counted = Counted::up(&self.metrics.in_flight);
         let budget = budget(parts.uri.query(), self.limits.default_deadline);
         let outcome = self.serve(route, &parts, body, started + budget).await;
         let took = started.elapsed();
-        route.metrics.took(took);
+        counted.took(took);
         match outcome {
-            Ok(answered) => Self::answered(route, answered, took, budget),
+            Ok(answered) => Self::answered(path, counted, answered, took, budget),
             Err(refusal) => {
-                route.metrics.unserved(&refusal.unserved);
+                counted.unserved(&refusal.unserved);
                 record::unserved(path, refusal.uid.as_deref(), &refusal.unserved, took);
                 reply::unserved(&refusal.unserved)
             }
         }
     }
 
-    fn answered(route: &Route, answered: Answered, took: Duration, budget: Duration) -> Response<Full<Bytes>> {
+    /// While a rollout is on, the API server may be told of an endpoint before this replica has it, or ask this one which ends.
+    /// Its next try goes to another replica.
+    fn not_found(&self, path: &str, version: Version) -> Response<Full<Bytes>> {
+        let is_endpoint = || ["/mutate-", "/validate-"].iter().any(|verb| path.starts_with(verb));
+        let is_elsewhere = self.registry.is_elsewhere(path) || (self.readiness.is_draining() && is_endpoint());
+        if !is_elsewhere {
+            return reply::not_found(path, self.routes.iter().map(|route| route.path.as_str()));
+        }
+        let mut response = reply::unserved(&Unserved::Elsewhere(reply::shortened(path)));
+        if version < Version::HTTP_2 {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    fn answered(
+        path: &str,
+        counted: &PathMetrics,
+        answered: Answered,
+        took: Duration,
+        budget: Duration,
+    ) -> Response<Full<Bytes>> {
         match answered {
             Answered::Review(answer) => {
-                route.metrics.decided(answer.decision, answer.reason, answer.summary.dry_run);
-                record::decided(&route.path, &answer, took, budget);
+                counted.decided(answer.decision, answer.reason, answer.summary.dry_run);
+                record::decided(path, &answer, took, budget);
                 reply::json(answer.body)
             }
             Answered::Conversion(body) => {
-                route.metrics.converted();
-                tracing::debug!(path = route.path, duration = took.as_secs_f64(), "Conversion answered");
+                counted.converted();
+                tracing::debug!(path, duration = took.as_secs_f64(), "Conversion answered");
                 reply::json(body)
             }
         }
@@ -192,7 +215,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             }
             Err(_) => return Err(Unserved::OutOfTime.into()),
         };
-        let body = if body.bytes.len() > self.limits.large { Held::Apart(Arc::new(body)) } else { Held::Here(body) };
+        let body = if body.bytes.len() > route.large { Held::Apart(Arc::new(body)) } else { Held::Here(body) };
         let mut answers = Answers::default();
         for _ in 0..ROUNDS {
             let (questions, uid) = match self.decided(route, &body, &answers, deadline).await {
@@ -218,7 +241,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             Held::Apart(body) => return self.decide_apart(route, Arc::clone(body), answers.clone(), deadline).await,
         };
         let _turn = self.turn(deadline).await?;
-        let answered = self.decision(route).decide(&body.bytes, answers)?;
+        let answered = self.decision(route).decide(&body.bytes, answers, deadline)?;
         // Nobody listens any more, and a verdict in the log would say otherwise.
         if Instant::now() > deadline {
             return Err(Refusal { unserved: Unserved::OutOfTime, uid: record::uid_of(&body.bytes) });
@@ -274,7 +297,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             let _turn = turn;
             // The body and its share of the memory go when the decision has ended, not when the client has gone.
             let body = body;
-            decision.decide(&body.bytes, &answers)
+            decision.decide(&body.bytes, &answers, deadline)
         });
         match timeout_at(deadline.into(), deciding).await {
             Ok(Ok(decided)) => decided,
@@ -293,13 +316,16 @@ struct Decision<W> {
 }
 
 impl<W: Send + Sync + 'static> Decision<W> {
-    fn decide(&self, body: &[u8], answers: &Answers) -> Result<Answered, Refusal> {
+    fn decide(&self, body: &[u8], answers: &Answers, deadline: Instant) -> Result<Answered, Refusal> {
+        let is_over = || Instant::now() > deadline;
+        let patience = Patience::until(&is_over);
         // Nothing that the closure leaves behind is looked at again: the snapshot is immutable, the body is dropped.
         let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
             Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
             Target::Endpoint(index) => {
                 let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
-                entry.endpoint.answer_with(body, &self.world.load(), answers).map(Answered::Review)
+                let world = self.world.load();
+                entry.endpoint.answer_with(body, &world, answers, patience).map(Answered::Review)
             }
         }));
         let unserved = match caught {

@@ -80,6 +80,7 @@ fn what_a_replica_or_cert_manager_would_refuse_later_is_refused_with_a_sentence(
         ("drainDelay=30s", "drainDelay is 30s and terminationGracePeriodSeconds is 30: a replica would be killed"),
         ("drainDelay=1m30s", "set terminationGracePeriodSeconds to 105 or more"),
         ("terminationGracePeriodSeconds=0", "drainDelay is 10s and terminationGracePeriodSeconds is 0"),
+        ("leaderElection.leaseDuration=11m", "leaseDuration is 11m and must be at most 10m"),
         (
             "leaderElection.leaseDuration=10s",
             "leaseDuration is 10s and must be longer than renewDeadline, which is 10s",

@@ -210,6 +210,15 @@ fn retired(release: &Release) {
         }}}}},
     });
     cluster.kubectl_ok(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
+    // Not as `Release::upgrade` does it, which has the kind on.
+    let turn_off =
+        || release.helm(&["upgrade", "outrider", CHART, "--dry-run=server", "--set=kinds.cronjob.enabled=false"]);
+    release.upgrade(&["--set=webhook.timeoutSeconds=1"]);
+    let stderr = failed(&turn_off());
+    assert!(
+        stderr.contains("kinds.cronjob.enabled is false, and the kind is on and has 1 objects, such as default/held"),
+        "{stderr}"
+    );
 
     let rendered = objects(&succeeded(&template(&["--set=kinds.cronjob.enabled=true"])));
     let of_hook = |object: &&Value| object["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete";
@@ -236,6 +245,7 @@ fn retired(release: &Release) {
                  cronjobs.batch.outrider.dev: nothing of Outrider holds it\n";
     assert_eq!(run(&account, &args), again);
     let definition = release.get(WATCHED[3]);
+    succeeded(&turn_off());
     assert_eq!(definition["spec"]["conversion"], json!({"strategy": "None"}));
     assert_eq!(definition["spec"]["versions"][1]["served"], false);
     let held: Value = serde_json::from_str(

@@ -89,6 +89,41 @@ fn each_recorded_cluster_is_told_as_before_and_judged_as_it_is() {
 }
 
 #[test]
+fn a_namespace_whose_label_says_that_it_is_not_excluded_is_told() {
+    let mut facts = recorded("healthy");
+    let namespace = json!({"metadata": {"name": "shop", "labels": {"outrider.dev/exclude": "false"}}});
+    facts.excluded_by_no = vec![serde_json::from_value(namespace).unwrap()];
+    let report = examine(&facts, now());
+    assert_eq!(report.verdict(), Verdict::Findings);
+    let text = report.text();
+    assert!(text.contains("excludes a namespace whatever its value, also \"false\""), "{text}");
+    assert!(text.contains("kubectl label namespace shop outrider.dev/exclude-"), "{text}");
+}
+
+/// The process answers on the port and knows nothing of the kind.
+#[test]
+fn a_converter_that_is_trusted_and_does_not_convert_is_critical() {
+    let key = "customresourcedefinition/cronjobs.batch.outrider.dev/conversion";
+    let mut facts = recorded("healthy");
+    let definition = json!({"metadata": {"name": "cronjobs.batch.outrider.dev"}, "spec": {"conversion": {
+        "strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://outside.example.com/convert"}},
+    }}});
+    facts.definitions = vec![serde_json::from_value(definition).unwrap()];
+    assert_eq!(examine(&facts, now()).verdict(), Verdict::Healthy);
+    facts.unconverted.insert(key.to_owned(), "answers 404 Not Found to a ConversionReview".to_owned());
+    let report = examine(&facts, now());
+    assert_eq!(report.verdict(), Verdict::Critical);
+    let text = report.text();
+    for said in [
+        "what converts its objects answers 404 Not Found to a ConversionReview",
+        "deleting a namespace may wait for that",
+        "outrider uninstall --kind cronjob",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+#[test]
 fn the_secret_that_the_pods_mount_is_judged_as_a_replica_does_it() {
     let right = "outrider-webhook.outrider-system.svc";
     let secret = |names: &[&str], ago| {

@@ -131,8 +131,41 @@ fn the_definition_gets_the_ca_bundle_and_a_killed_process_starts_no_run_twice() 
     });
     assert_eq!(jobs(), 1);
     second.end();
+    a_kind_that_is_turned_off_locks_nothing(&cluster);
     a_killed_process_leaves_nothing_that_the_next_does_not_put_right(&cluster);
     uninstall_frees_cronjobs_while_the_controller_runs(&cluster);
+}
+
+/// Its definition and its objects are there still, and hold no namespace.
+fn a_kind_that_is_turned_off_locks_nothing(cluster: &Cluster) {
+    let namespace = cluster.namespace("turned-off").unwrap();
+    let v1 = "cronjobs.v1.batch.outrider.dev";
+    let mut held = cronjob("held", &json!({"suspend": true}));
+    held["metadata"]["finalizers"] = json!(["batch.outrider.dev/finalizer"]);
+    namespace.apply(&held.to_string()).unwrap();
+    let process = Outrider::registered_as(cluster, &cluster.kubeconfig(), &["--namespace=outrider-system"]);
+    process.ready();
+    let url = json!(format!("https://{}/convert", process.webhooks));
+    eventually("it is asked for conversions", || {
+        get(cluster, &["crd", DEFINITION])["spec"]["conversion"]["webhook"]["clientConfig"]["url"] == url
+    });
+    assert!(process.log().contains("The kind is off and its definition is there"), "{}", process.log_tail());
+    eventually("its objects are read in the other version", || {
+        let list = ["get", "cronjobs.v2.batch.outrider.dev", "-o=name"];
+        namespace.kubectl(&list, None).unwrap().stdout.contains("/held")
+    });
+    let found = outrider_on(&cluster.kubeconfig(), &["doctor"]);
+    assert!(!found.stdout.contains("what converts its objects"), "{}", found.stdout);
+    namespace.kubectl_ok(&["delete", v1, "held", "--timeout=60s"], None).unwrap();
+
+    namespace.apply(&held.to_string()).unwrap();
+    let freed = outrider_on(&cluster.kubeconfig(), &["uninstall", "--kind=cronjob", "--dry-run"]);
+    assert!(freed.stdout.contains(" would be freed of Outrider's finalizer (dry run)"), "{}", freed.stdout);
+    assert!(!freed.stdout.contains("outrider-mutating"), "{}", freed.stdout);
+    let none = outrider_on(&cluster.kubeconfig(), &["uninstall", "--kind=welcome", "--dry-run"]);
+    assert_eq!(none.stdout, "welcome: Outrider holds no objects of this kind, nothing to do\n", "{}", none.stderr);
+    namespace.kubectl_ok(&["delete", v1, "held", "--timeout=60s"], None).unwrap();
+    process.end();
 }
 
 /// Killed where it registered itself, a process leaves the API server with an address where nobody answers.

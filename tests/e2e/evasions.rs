@@ -75,5 +75,6 @@ fn nobody_who_may_create_a_pod_evades_a_must() {
     let output = room.kubectl(&apply, Some(&leaving.to_string()));
     assert!(output.success(), "{}", output.stderr);
     let stored: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(stored["metadata"]["deletionTimestamp"], leaving["metadata"]["deletionTimestamp"], "it is handed on");
     assert_eq!(outcome(&stored), Outcome::Carried, "{stored}");
 }

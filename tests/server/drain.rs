@@ -38,6 +38,23 @@ async fn draining_serves_on_but_is_not_ready_and_ends_every_connection() {
     }
 }
 
+/// The API server may have heard of a kind that was turned on before it has heard that this replica goes.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_another_replica_has_is_to_be_tried_again() {
+    let server = TestServer::start().await;
+    let mut client = server.client().await;
+    let reply = client.post(&path("off"), &any_review()).await;
+    let headers = (reply.header("retry-after"), reply.header("connection"));
+    assert_eq!((reply.status, headers), (503, (Some("1"), Some("close"))));
+    assert!(reply.text().contains("may be by another replica"), "{}", reply.text());
+    let mut client = server.client().await;
+    assert_eq!(client.post("/mutate-newer-example-v1-thing", &any_review()).await.status, 404);
+    server.drain().await;
+    let reply = client.post("/mutate-newer-example-v1-thing", &any_review()).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    assert_eq!(server.client().await.post("/other", &any_review()).await.status, 404);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn draining_does_not_touch_idle_connections() {
     let server = TestServer::start().await;

@@ -213,6 +213,20 @@ async fn a_review_waits_for_its_turn_before_it_is_shed() {
     assert_eq!(second.reply().await.unwrap().status, 200);
 }
 
+/// What is decided on an object of many small parts takes long, however few bytes it has. There is one worker.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_object_that_is_decoded_as_a_whole_keeps_nobody_waiting() {
+    let server = TestServer::start().await;
+    let (mut first, mut second) = (server.client().await, server.client().await);
+    let parts = review("parts", &json!({"spec": {"containers": vec![json!({}); 6_000]}}));
+    assert!((16 * 1024..64 * 1024).contains(&parts.len()));
+    first.send("POST", &path("whole"), JSON, parts.as_bytes()).await.unwrap();
+    server.latch.held().await;
+    assert_eq!(second.post(&path("allow"), &any_review()).await.status, 200);
+    server.latch.open();
+    assert_eq!(first.reply().await.unwrap().status, 200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_share_one_memory() {
     let limits = Limits { body_memory: 64 * 1024, ..Limits::default() };

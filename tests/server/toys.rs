@@ -4,10 +4,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use admission::conversion::{Conversion, Hub, Spoke};
-use admission::patch::PatchBuilder;
+use admission::patch::{PatchBuilder, PatchError};
 use admission::question::{Access, Question};
 use admission::registry::{MatchPolicy, Registry, Resource, Rule};
-use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
+use admission::{Defaulting, Denial, Mutating, Reason, Request, Unserved, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -126,6 +126,16 @@ fn patch(request: &Request<'_, Value>) -> Verdict {
     Verdict::patch(Reason::DEFAULTED, patch.finish())
 }
 
+/// Decodes its object as a whole, and holds whatever decides.
+struct Whole;
+
+impl Defaulting<World> for Whole {
+    fn default(&self, _: &Request<'_, Value>, _: &mut PatchBuilder, world: &World) -> Result<(), PatchError> {
+        world.latch.wait();
+        Ok(())
+    }
+}
+
 /// Every toy.
 pub fn registry() -> Registry<World> {
     Registry::default()
@@ -153,5 +163,7 @@ pub fn registry() -> Registry<World> {
             }),
         )
         .mutating(rule("strict"), Decoding)
+        .defaulting(rule("whole"), Whole)
+        .aware_of(Registry::default().mutating(rule("off"), Toy(|_, _| Ok(Verdict::allow(Reason::ALLOWED)))))
         .converting(Conversion::new::<New>("toy.example", "Ruler").spoke::<New, Old>())
 }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use admission::Registry;
 use engine::snapshot::Snapshot;
 use outrider::registry::registry;
-use outrider::workshop::Kinds;
+use outrider::kinds::Kinds;
 use peak_alloc::PeakAlloc;
 
 use crate::bodies::{Body, KINDS, Kind, Sets, harmless};

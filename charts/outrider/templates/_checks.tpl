@@ -2,6 +2,7 @@
 {{- define "outrider.check" -}}
 {{- include "outrider.checkTimes" . }}
 {{- include "outrider.checkWords" . }}
+{{- include "outrider.checkTurnedOff" . }}
 {{- include "outrider.checkPorts" . }}
 {{- include "outrider.checkImage" . }}
 {{- include "outrider.checkReplicas" . }}
@@ -34,10 +35,50 @@
 {{- if not .enabled }}
 {{- else if or (lt $lease 1.0) (le $retry 0.0) }}
 {{- fail (printf "leaderElection.leaseDuration is %s and retryPeriod is %s: they must be 1s at least, and more than nothing" .leaseDuration .retryPeriod) }}
+{{- else if gt $lease 600.0 }}
+{{- fail (printf "leaderElection.leaseDuration is %s and must be at most 10m: nobody would lead for so long after a leader was killed" .leaseDuration) }}
 {{- else if le $lease $renew }}
 {{- fail (printf "leaderElection.leaseDuration is %s and must be longer than renewDeadline, which is %s" .leaseDuration .renewDeadline) }}
 {{- else if le $renew (mulf 1.2 $retry) }}
 {{- fail (printf "leaderElection.renewDeadline is %s and must be longer than 1.2 times retryPeriod, which is %s" .renewDeadline .retryPeriod) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Objects of a kind that is converted could not be listed once nobody converts them, and their namespaces not be deleted. So such a
+       kind is turned off when it has no objects, or `outrider uninstall --kind` has let go of them: then the API server serves the
+       stored version alone. */}}
+{{- define "outrider.checkTurnedOff" -}}
+{{- $running := lookup "apps/v1" "Deployment" .Release.Namespace (include "outrider.fullname" .) }}
+{{- $was := list }}
+{{- range (($running.spec).template.spec).containers }}
+{{- range .args }}
+{{- if hasPrefix "--enable-kinds=" . }}
+{{- $was = trimPrefix "--enable-kinds=" . | splitList "," }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $on := include "outrider.kinds" . | splitList "," }}
+{{- range $kind := $was }}
+{{- if not (has $kind $on) }}
+{{- range (printf "files/kinds/%s.yaml" $kind | $.Files.Get | fromYaml).definitions }}
+{{- $stored := "" }}
+{{- range .spec.versions }}
+{{- if .storage }}
+{{- $stored = .name }}
+{{- end }}
+{{- end }}
+{{- $isServed := true }}
+{{- range ((lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .metadata.name).spec).versions }}
+{{- $isServed = and $isServed .served }}
+{{- end }}
+{{- if and .spec.conversion $isServed ($.Capabilities.APIVersions.Has (printf "%s/%s/%s" .spec.group $stored .spec.names.kind)) }}
+{{- with (lookup (printf "%s/%s" .spec.group $stored) .spec.names.kind "" "").items }}
+{{- $one := (first .).metadata }}
+{{- fail (printf "kinds.%s.enabled is false, and the kind is on and has %d objects, such as %s/%s, which nobody would see to. Delete them; or let go of them with `outrider uninstall --kind %s`; or leave the kind on" $kind (len .) $one.namespace $one.name $kind) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

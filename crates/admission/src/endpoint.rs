@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use crate::field::ErrorList;
 use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
+use crate::patience::Patience;
 use crate::question::Answers;
 use crate::raw;
 use crate::reason::Reason;
@@ -369,29 +370,49 @@ fn told(outcome: Outcome) -> (Decision, String) {
 
 /// One webhook path: the whole body in, the whole reply out.
 pub trait Endpoint<W>: Send + Sync {
+    /// Answers a review with what is known of what the decision may ask, unless nobody waits for it any more.
+    ///
+    /// # Errors
+    /// [`Unserved`] when there is no verdict to give, and [`Unserved::Unanswered`] with further questions.
+    fn answer_with<'a>(
+        &self,
+        body: &'a [u8],
+        world: &W,
+        answers: &'a Answers,
+        patience: Patience<'a>,
+    ) -> Result<Answer, Unserved>;
+
     /// Answers a review.
     ///
     /// # Errors
     /// [`Unserved`] when there is no verdict to give.
     fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
-        self.answer_with(body, world, Answers::NONE)
+        self.answer_with(body, world, Answers::NONE, Patience::default())
     }
 
-    /// Answers a review with what is known of what the decision may ask.
-    ///
-    /// # Errors
-    /// [`Unserved`] when there is no verdict to give, and [`Unserved::Unanswered`] with further questions.
-    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved>;
+    /// Whether objects are decoded as a whole: what is decided on one takes many times as long as to read its text.
+    fn decodes_objects(&self) -> bool;
 }
 
 pub(crate) struct MutatingEndpoint<M>(pub Rule, pub M);
 
 impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
-    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
-        match Review::<M::Object<'_>>::parse(body) {
+    fn decodes_objects(&self) -> bool {
+        false
+    }
+
+    fn answer_with<'a>(
+        &self,
+        body: &'a [u8],
+        world: &W,
+        answers: &'a Answers,
+        patience: Patience<'a>,
+    ) -> Result<Answer, Unserved> {
+        match Review::<M::Object<'a>>::parse(body) {
             Ok(review) if !self.0.serves(&review.request) => Ok(Answer::not_served(&review, &self.0)),
             Ok(mut review) => {
                 review.request.answers = Some(answers);
+                review.request.patience = patience;
                 Ok(Answer::to(&review, self.1.mutate(&review.request, world)?))
             }
             Err(error) => Answer::undecodable(&self.0, body, error),
@@ -402,13 +423,24 @@ impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
 pub(crate) struct DefaultingEndpoint<D>(pub Rule, pub D);
 
 impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
-    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
+    fn decodes_objects(&self) -> bool {
+        true
+    }
+
+    fn answer_with<'a>(
+        &self,
+        body: &'a [u8],
+        world: &W,
+        answers: &'a Answers,
+        patience: Patience<'a>,
+    ) -> Result<Answer, Unserved> {
         let mut review = match Review::<Value>::parse_within(body, ObjectLimit::STORABLE) {
             Ok(review) if !self.0.serves(&review.request) => return Ok(Answer::not_served(&review, &self.0)),
             Ok(review) => review,
             Err(error) => return Answer::undecodable(&self.0, body, error),
         };
         review.request.answers = Some(answers);
+        review.request.patience = patience;
         // Decoded, it may be the largest thing in the process: there is one of it.
         let object = review.request.object.take();
         let request = &review.request;
@@ -437,15 +469,26 @@ fn defaulted(patch: crate::patch::PatchWriter) -> Verdict {
 pub(crate) struct ValidatingEndpoint<V>(pub Rule, pub V);
 
 impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
-    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
+    fn decodes_objects(&self) -> bool {
+        V::LIMIT.is_some()
+    }
+
+    fn answer_with<'a>(
+        &self,
+        body: &'a [u8],
+        world: &W,
+        answers: &'a Answers,
+        patience: Patience<'a>,
+    ) -> Result<Answer, Unserved> {
         let review = match V::LIMIT {
-            Some(limit) => Review::<V::Object<'_>>::parse_within(body, limit),
+            Some(limit) => Review::<V::Object<'a>>::parse_within(body, limit),
             None => Review::parse(body),
         };
         match review {
             Ok(review) if !self.0.serves(&review.request) => Ok(Answer::not_served(&review, &self.0)),
             Ok(mut review) => {
                 review.request.answers = Some(answers);
+                review.request.patience = patience;
                 let mut findings = Findings::default();
                 let request = &review.request;
                 match (&request.object, request.operation) {

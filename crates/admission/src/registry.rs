@@ -1,6 +1,6 @@
 //! The one list that both the router and the manifests are made from.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::conversion::Conversion;
 use crate::endpoint::{
@@ -60,11 +60,12 @@ pub struct Registry<W> {
     entries: Vec<Entry<W>>,
     by_path: HashMap<String, usize>,
     conversions: Vec<Conversion>,
+    elsewhere: HashSet<String>,
 }
 
 impl<W> Default for Registry<W> {
     fn default() -> Self {
-        Self { entries: Vec::new(), by_path: HashMap::new(), conversions: Vec::new() }
+        Self { entries: Vec::new(), by_path: HashMap::new(), conversions: Vec::new(), elsewhere: HashSet::new() }
     }
 }
 
@@ -93,6 +94,19 @@ impl<W: 'static> Registry<W> {
         self.conversions.retain(|earlier| (earlier.group(), earlier.kind()) != (conversion.group(), conversion.kind()));
         self.conversions.push(conversion);
         self
+    }
+
+    /// Adds what is served of kinds that are off: their conversions, in place of earlier ones of the same kinds. Their paths are
+    /// known as those of endpoints that another server has.
+    #[must_use]
+    pub fn aware_of(mut self, off: Self) -> Self {
+        self.elsewhere.extend(off.by_path.into_keys());
+        off.conversions.into_iter().fold(self, Self::converting)
+    }
+
+    /// Whether the path is that of an endpoint which another server has.
+    pub fn is_elsewhere(&self, path: &str) -> bool {
+        self.elsewhere.contains(path)
     }
 
     /// A later entry of the same path replaces the earlier one.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::limit::ObjectLimit;
+use crate::patience::Patience;
 use crate::question::{Answers, Known, Question};
 use crate::reason::Reason;
 use crate::reply::{self, Denial, Verdict};
@@ -250,6 +251,9 @@ pub struct Request<'a, O = &'a RawValue> {
     /// What is known of what the decision may ask.
     #[serde(skip)]
     pub answers: Option<&'a Answers>,
+    /// Whether anybody still waits for the answer.
+    #[serde(skip)]
+    pub patience: Patience<'a>,
 }
 
 // `#[serde(default)]` would ask for `O: Default`.
@@ -310,6 +314,7 @@ impl<'a, O> Request<'a, O> {
             options: self.options,
             body: self.body,
             answers: self.answers,
+            patience: self.patience,
         }
     }
 }

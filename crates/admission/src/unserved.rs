@@ -28,6 +28,9 @@ pub enum Unserved {
     /// The server has not yet seen what it needs to decide.
     #[error("not ready: {0}")]
     NotReady(String),
+    /// Another server has the endpoint of this path, or this one will soon.
+    #[error("{0} is not served here, and may be by another replica, as while a rollout is on; try again")]
+    Elsewhere(String),
     /// A selector needs the labels of a namespace that has not been seen yet.
     #[error("namespace {0:?} is not known yet; try again")]
     NamespaceUnknown(String),
@@ -51,7 +54,7 @@ impl Unserved {
             Self::ContentType(_) => 415,
             Self::TooLarge(_) => 413,
             Self::Overloaded => 429,
-            Self::NotReady(_) | Self::NamespaceUnknown(_) | Self::Unanswered(_) => 503,
+            Self::NotReady(_) | Self::NamespaceUnknown(_) | Self::Elsewhere(_) | Self::Unanswered(_) => 503,
             Self::OutOfTime => 504,
             Self::Fault => 500,
         }
@@ -62,7 +65,11 @@ impl Unserved {
     /// client-go (`rest/with_retry.go`) repeats a 429 or 5xx within the same time-out only when the header holds an integer.
     pub const fn retry_after(&self) -> Option<u32> {
         match self {
-            Self::Overloaded | Self::NotReady(_) | Self::NamespaceUnknown(_) | Self::Unanswered(_) => Some(1),
+            Self::Overloaded
+            | Self::NotReady(_)
+            | Self::NamespaceUnknown(_)
+            | Self::Elsewhere(_)
+            | Self::Unanswered(_) => Some(1),
             _ => None,
         }
     }
@@ -75,6 +82,7 @@ impl Unserved {
             Self::TooLarge(_) => "TooLarge",
             Self::Overloaded => "Overloaded",
             Self::NotReady(_) => "NotReady",
+            Self::Elsewhere(_) => "NotFound",
             Self::NamespaceUnknown(_) => "NamespaceUnknown",
             Self::Unanswered(_) => "Unanswered",
             Self::OutOfTime => "OutOfTime",

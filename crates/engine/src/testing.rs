@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use admission::{Answer, Decision, Reason, Registry, Unserved};
+use admission::{Answer, Decision, Patience, Reason, Registry, Unserved};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -99,6 +99,11 @@ impl World {
     /// The answer of an endpoint as the server gets it.
     pub fn answer(&self, path: &str, body: &[u8]) -> Result<Answer, Unserved> {
         self.registry.find(path).unwrap().endpoint.answer(body, &self.snapshot)
+    }
+
+    /// The same while somebody waits for it.
+    pub fn answer_within<'a>(&self, path: &str, body: &'a [u8], patience: Patience<'a>) -> Result<Answer, Unserved> {
+        self.registry.find(path).unwrap().endpoint.answer_with(body, &self.snapshot, admission::Answers::NONE, patience)
     }
 
     /// What an endpoint says to a body.

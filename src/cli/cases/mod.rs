@@ -19,7 +19,8 @@ use super::streams::{Outcome, Streams, with_process_streams};
 use crate::manifest::{self, Manifest, identity};
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
-use crate::workshop::Kinds;
+use crate::kinds::Kinds;
+use engine::offline::admit::Questions;
 use engine::snapshot::Exclusion;
 use engine::yaml::steps;
 
@@ -137,12 +138,12 @@ fn of_file(path: &Path, file: &TestFile) -> Result<Vec<Case>, Vec<String>> {
     let sets = beside(&file.sets);
     let registry = registry(&Kinds::all());
     let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, file.excluded_namespaces.iter().cloned()));
-    let loaded = standalone::load(&sets, &exclusion, &registry, Validate::Strict)
+    let loaded = standalone::load(&sets, &exclusion, &registry, Validate::Strict, None)
         .map_err(|unusable| unusable.errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     if let Some(no_set) = loaded.no_set {
         return Err(vec![format!("{}:1: {no_set}", path.display())]);
     }
-    let world = World { registry, snapshot: loaded.snapshot, no_set: None, has_warned: false };
+    let world = World { registry, snapshot: loaded.snapshot, no_set: None, has_warned: false, questions: Questions::Open };
     let resources = manifest::load(&beside(&file.resources))
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let rules = Rules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };

@@ -10,6 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::certs::files::listed;
 use crate::certs::pair::is_same_name;
@@ -34,7 +35,7 @@ pub async fn all(facts: &Facts) -> BTreeMap<String, Handshake> {
     answers.buffer_unordered(AT_ONCE).filter_map(|answer| async move { answer }).collect().await
 }
 
-struct Question {
+pub(super) struct Question {
     address: (String, u16),
     name: ServerName<'static>,
     ca_bundle: Vec<u8>,
@@ -42,7 +43,7 @@ struct Question {
     by_url: bool,
 }
 
-fn question(entry: &Entry<'_>, facts: &Facts) -> Option<Question> {
+pub(super) fn question(entry: &Entry<'_>, facts: &Facts) -> Option<Question> {
     let ca_bundle = entry.client.ca_bundle.clone().map(|ByteString(pem)| pem).unwrap_or_default();
     if let Some(url) = &entry.client.url {
         let uri: http::Uri = url.parse().ok()?;
@@ -73,17 +74,40 @@ fn endpoint(namespace: &str, service: &str, facts: &Facts) -> Option<(String, u1
 impl Question {
     /// The answer; nothing where there is none, or none that says anything about trust.
     async fn ask(self) -> Option<Handshake> {
+        match self.connect().await {
+            Ok(stream) => {
+                let leaf = stream.get_ref().1.peer_certificates()?.first()?;
+                Some(Handshake::Trusted { not_after: read(leaf).ok()?.not_after })
+            }
+            Err(answer) => answer,
+        }
+    }
+
+    /// The host, as a request names it.
+    pub(super) fn host(&self) -> String {
+        self.name.to_str().into_owned()
+    }
+
+    /// A connection that the API server would trust; else the answer.
+    pub(super) async fn connect(&self) -> Result<TlsStream<TcpStream>, Option<Handshake>> {
         let (host, port) = &self.address;
         let connect = TcpStream::connect((host.as_str(), *port));
         let stream = match tokio::time::timeout(PATIENCE, connect).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) if self.by_url => return Some(Handshake::Unreachable(error.to_string())),
+            Ok(Err(error)) if self.by_url => return Err(Some(Handshake::Unreachable(error.to_string()))),
             Err(_) if self.by_url => {
-                return Some(Handshake::Unreachable(format!("no connection within {} s", PATIENCE.as_secs())));
+                let why = format!("no connection within {} s", PATIENCE.as_secs());
+                return Err(Some(Handshake::Unreachable(why)));
             }
-            Ok(Err(_)) | Err(_) => return None,
+            Ok(Err(_)) | Err(_) => return Err(None),
         };
         // The API server goes by the certificates of its own system, which are not ours.
+        let config = self.config().ok_or(None)?;
+        let connecting = TlsConnector::from(Arc::new(config)).connect(self.name.clone(), stream);
+        connecting.await.map_err(|error| refused(error.get_ref()?.downcast_ref::<rustls::Error>()?))
+    }
+
+    fn config(&self) -> Option<ClientConfig> {
         if self.ca_bundle.is_empty() {
             return None;
         }
@@ -93,14 +117,7 @@ impl Question {
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
-        match TlsConnector::from(Arc::new(config)).connect(self.name, stream).await {
-            Ok(stream) => {
-                let leaf = stream.get_ref().1.peer_certificates()?.first()?;
-                Some(Handshake::Trusted { not_after: read(leaf).ok()?.not_after })
-            }
-            Err(error) => refused(error.get_ref()?.downcast_ref::<rustls::Error>()?),
-        }
+        Some(config.with_root_certificates(roots).with_no_client_auth())
     }
 }
 

@@ -70,6 +70,12 @@ pub enum Error {
     Json(#[from] serde_json::Error),
 }
 
+impl Error {
+    fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if status.code == 403))
+    }
+}
+
 /// The host in a URL, without the brackets of an IPv6 address.
 pub fn host(url: &str) -> Option<String> {
     let uri: http::Uri = url.parse().ok()?;
@@ -83,6 +89,8 @@ pub struct SelfRegistration {
     pub hooks: Vec<Hook>,
     /// Names of the definitions whose objects this process converts.
     pub converted: Vec<String>,
+    /// The same of kinds that are off, whose objects are converted all the same as long as there are definitions.
+    pub converted_off: Vec<String>,
     /// Our own namespace.
     pub namespace: String,
     /// Scheme, host and port under which the API server reaches this process.
@@ -146,8 +154,9 @@ impl SelfRegistration {
     /// Does not end.
     async fn keep(&self, client: &Client, mut bundle: watch::Receiver<Option<String>>) {
         let definitions = self.definitions();
+        let all = definitions.iter().chain(&self.converted_off).cloned().collect();
         let mut changes = Changes::of(client, &definitions);
-        let (mut missing, mut trouble) = (BTreeSet::new(), Trouble::default());
+        let (mut told, mut trouble) = (BTreeSet::new(), Trouble::default());
         let mut publications = self.world.publications();
         loop {
             let demands = on_demand::demands(&self.kinds, &self.world);
@@ -157,7 +166,8 @@ impl SelfRegistration {
             if let Some(wanted) = wanted {
                 let trusted = Trusted { wanted, overlap: self.overlap };
                 let brought = Box::pin(async {
-                    tell(&mut missing, definitions::missing(client, &definitions).await?);
+                    let missing = definitions::missing(client, &all).await?;
+                    tell(&mut told, missing.intersection(&definitions).cloned().collect());
                     self.apply(client, &trusted, &missing, &demands, &mut changes).await
                 });
                 if let Err(error) = by(Instant::now() + REQUEST_TIMEOUT, brought).await {
@@ -191,6 +201,13 @@ impl SelfRegistration {
         // First of all: the webhooks of a kind see v2 objects only as v1.
         for definition in self.converted.iter().filter(|name| !missing.contains(*name)) {
             has_written |= conversion::point_at_process(client, definition, &self.target(), trusted).await?;
+        }
+        for definition in self.converted_off.iter().filter(|name| !missing.contains(*name)) {
+            match conversion::point_at_process(client, definition, &self.target(), trusted).await {
+                Ok(wrote) => has_written |= wrote,
+                Err(error) if error.is_forbidden() => {}
+                Err(error) => return Err(error),
+            }
         }
         let hooks: Vec<Hook> = self.hooks.iter().filter(|hook| hook.is_wanted(missing)).cloned().collect();
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
@@ -227,9 +244,10 @@ impl SelfRegistration {
 
     async fn point_back(&self, client: &Client) -> Result<(), Error> {
         let printed = Target::Service { namespace: self.namespace.clone() }.converter(None);
-        for definition in &self.converted {
+        for definition in self.converted.iter().chain(&self.converted_off) {
             match conversion::point(client, definition, &printed).await {
                 Ok(_) | Err(Error::NoDefinition(_)) => {}
+                Err(error) if error.is_forbidden() && self.converted_off.contains(definition) => {}
                 Err(error) => return Err(error),
             }
         }

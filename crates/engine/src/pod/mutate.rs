@@ -48,6 +48,8 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     let (sets, selections) = fitted(pod, request.body, selected, snapshot);
     let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
     for (set, selection) in sets.iter().zip(selections) {
+        // Every set that the pod matches costs, and their number has no limit.
+        request.patience.check()?;
         if !set.may_opt_out && skip.asks_for(set) {
             report.ignored_opt_outs.push(&set.name);
         }

@@ -1,6 +1,8 @@
 //! Input that nobody sends by mistake, and some that people do.
 
-use admission::{Decision, Reason, Unserved};
+use std::cell::Cell;
+
+use admission::{Decision, Patience, Reason, Unserved};
 use serde_json::{Value, json};
 
 use crate::reasons;
@@ -16,6 +18,26 @@ fn world() -> World {
         "imagePullSecrets": [{"name": "p"}],
     });
     World::from_objects(&[set("log", spec)])
+}
+
+/// The work grows with the sets that the pod matches, of which there may be any number.
+#[test]
+fn a_decision_ends_when_nobody_waits_for_it_any_more() {
+    let sets: Vec<Value> = (0..20)
+        .map(|at| set(&format!("s{at:02}"), json!({"containers": [{"name": format!("c{at}"), "image": "i:1"}]})))
+        .collect();
+    let world = World::from_objects(&sets);
+    let body = serde_json::to_vec(&review("shop", &pod(json!({})))).unwrap();
+    for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
+        let asked = Cell::new(0);
+        let is_over = || {
+            asked.set(asked.get() + 1);
+            asked.get() > 5
+        };
+        let answer = world.answer_within(path, &body, Patience::until(&is_over));
+        assert_eq!((answer.err(), asked.get()), (Some(Unserved::OutOfTime), 6), "{path}");
+        assert!(world.answer(path, &body).is_ok(), "{path}");
+    }
 }
 
 fn with_record(record: &str) -> Value {

@@ -1,0 +1,43 @@
+//! Whether anybody still waits for an answer.
+
+use std::fmt;
+
+use crate::unserved::Unserved;
+
+/// Whether anybody still waits for an answer: a question that the server hands in, so that a decision knows no clock. A decision
+/// whose work grows with what is in the cluster asks it as it goes on.
+///
+/// ```
+/// use admission::Patience;
+/// let is_over = || true;
+/// assert!(Patience::until(&is_over).check().is_err());
+/// assert!(Patience::default().check().is_ok());
+/// ```
+#[derive(Clone, Copy, Default)]
+pub struct Patience<'a>(Option<&'a dyn Fn() -> bool>);
+
+impl<'a> Patience<'a> {
+    /// Until this says that it is over.
+    pub const fn until(is_over: &'a dyn Fn() -> bool) -> Self {
+        Self(Some(is_over))
+    }
+
+    /// Whether it is over.
+    pub fn is_over(self) -> bool {
+        self.0.is_some_and(|is_over| is_over())
+    }
+
+    /// Goes on while it is not over.
+    ///
+    /// # Errors
+    /// [`Unserved::OutOfTime`].
+    pub fn check(self) -> Result<(), Unserved> {
+        if self.is_over() { Err(Unserved::OutOfTime) } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for Patience<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Patience(limited)" } else { "Patience" })
+    }
+}

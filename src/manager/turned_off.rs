@@ -1,0 +1,77 @@
+//! Kinds that are off while their definitions are there: somebody turned them off, and their objects stay.
+
+use std::time::Duration;
+
+use kube::Client;
+use tokio::time::sleep;
+
+use super::registration::{Error, REQUEST_TIMEOUT};
+use super::retire::Retirement;
+use crate::logging::trouble::Trouble;
+use crate::kinds::Kinds;
+
+/// How often it is looked for objects that are to go, where there is a definition.
+const CHECK: Duration = Duration::from_secs(30);
+
+/// How often it is looked for a definition. Most accounts may not, and each try is in the audit log.
+const SELDOM: Duration = Duration::from_secs(600);
+
+/// A kind that is off.
+struct Off {
+    name: &'static str,
+    retirement: Retirement,
+    is_told: bool,
+    trouble: Trouble,
+}
+
+/// Sees to objects of kinds that are off, as far as that is allowed: those that are deleted are let go of, or they and their
+/// namespaces would stay. Nothing else is done for them, and the log says so. Ends where no such kind is.
+pub async fn let_go(client: &Client, on: &Kinds) {
+    let off = on.off();
+    let mut off: Vec<Off> = off
+        .iter()
+        .filter_map(|kind| {
+            let retirement = Retirement::of(kind)?;
+            Some(Off { name: kind.name, retirement, is_told: false, trouble: Trouble::default() })
+        })
+        .collect();
+    while !off.is_empty() {
+        for kind in &mut off {
+            match kind.look(client).await {
+                Ok(()) => kind.trouble.over(),
+                Err(error) if kind.trouble.is_news(&error) => tracing::warn!(
+                    kind = kind.name,
+                    %error,
+                    "Objects of a kind that is off cannot be let go of; `outrider uninstall --kind {}` does that",
+                    kind.name
+                ),
+                Err(_) => {}
+            }
+        }
+        sleep(if off.iter().any(|kind| kind.is_told) { CHECK } else { SELDOM }).await;
+    }
+}
+
+impl Off {
+    async fn look(&mut self, client: &Client) -> Result<(), Error> {
+        if !self.retirement.is_in_force(client).await? {
+            self.is_told = false;
+            return Ok(());
+        }
+        if !self.is_told {
+            self.is_told = true;
+            tracing::warn!(
+                kind = self.name,
+                definition = self.retirement.definition,
+                "The kind is off and its definition is there: its objects are converted, and let go of when they are deleted, and \
+                 nothing else is done for them. Turn it on with --enable-kinds, or run `outrider uninstall --kind {}`",
+                self.name
+            );
+        }
+        let freed = self.retirement.free_leaving(client, REQUEST_TIMEOUT).await?;
+        if freed > 0 {
+            tracing::info!(kind = self.name, objects = freed, "Let go of objects of a kind that is off");
+        }
+        Ok(())
+    }
+}
