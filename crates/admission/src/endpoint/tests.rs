@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Answer, Decision, Defaulting, Findings, Mutating, Summary, Validating};
 use crate::field::{Error, Path};
 use crate::patch::{PatchBuilder, PatchError, PatchWriter, apply};
+use crate::patience::Patience;
 use crate::question::{Access, Answers, Known, Object, Question};
 use crate::reason::Reason;
 use crate::registry::{Phase, Registry, Resource, Rule};
