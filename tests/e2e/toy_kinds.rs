@@ -51,6 +51,8 @@ fn set_up() -> Cluster {
     let account = cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider", &groups).unwrap();
     let health = serve_in_a_thread(&account, kinds);
     eventually("the process is ready", || is_ready(health));
+    // It logs panics; those of tests are for who reads the tests.
+    drop(std::panic::take_hook());
     let registered = ["get", "mutatingwebhookconfigurations", "-o", "name"];
     eventually("the webhooks are registered", || {
         cluster.kubectl_ok(&registered, None).unwrap().contains("outrider-mutating")

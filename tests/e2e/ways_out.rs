@@ -74,7 +74,7 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     found(
         &doctor(&cluster),
         0,
-        &["certificate  served for", "Nothing found; looked at 4 webhooks in 2 webhook configurations."],
+        &["certificate  served for", "Nothing found; looked at 4 webhooks in 4 webhook configurations."],
     );
 
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&another(process.webhooks))).unwrap();
@@ -195,7 +195,11 @@ metadata: {name: uninstalling}
 rules:
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
-  resourceNames: [outrider-mutating, outrider-validating]
+  resourceNames:
+  - outrider-mutating
+  - outrider-validating
+  - outrider-on-demand-mutating
+  - outrider-on-demand-validating
   verbs: [get, delete]
 ---
 apiVersion: rbac.authorization.k8s.io/v1

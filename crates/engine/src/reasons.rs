@@ -42,6 +42,7 @@ reasons! {
     PORT_CLASH = Reason::new("PortClash") => "The host port is already taken in the pod.",
     PORT_SHARED = Reason::new("PortShared") => "Two containers of the pod name the same port.",
     SET_CONFLICT = Reason::new("SetConflict") => "An earlier set already added something of that name.",
+    JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
     EVALUATION_FAILED = Reason::new("EvaluationFailed") => "The set could not be evaluated for this pod.",
     RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",
     INVALID = Reason::INVALID => "The object breaks a validation rule.",
@@ -56,7 +57,6 @@ reasons! {
     SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource, which the endpoint leaves alone.",
     CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
     PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
-    JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
     MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",
 }
 
