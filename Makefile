@@ -100,9 +100,18 @@ lint: ## Check format and lints; both must be clean.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
+.PHONY: lint-workflows
+lint-workflows: ## Check the workflow files of .github with actionlint, which Go builds.
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+
 .PHONY: build
 build: ## Build the release binary.
 	$(CARGO) build --release --locked
+
+.PHONY: book
+book: ## Build docs/ as a book with search, in target/book; needs mdbook.
+	@command -v mdbook >/dev/null || { echo "mdbook is not installed: cargo install mdbook --locked" >&2; exit 1; }
+	mdbook build --dest-dir $(TARGET_DIR)/book
 
 ##@ Image
 
@@ -173,7 +182,7 @@ test: ## All tests: the quick ones first, then those on a real API server, which
 test-cluster: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 test-cluster: ## Tests on a real API server.
 	$(CARGO) test --locked -p cluster
-	$(CARGO) test --locked --workspace --exclude cluster --exclude node -- --ignored --skip version_skew::
+	$(CARGO) test --locked --workspace --exclude cluster --exclude node -- --ignored --skip version_skew:: --skip bench::
 
 # Each commit has a folder of its own: what cargo built of one is never taken for another.
 .PHONY: test-skew
@@ -214,6 +223,11 @@ node: image ## A real node to play with, until Ctrl-C; prints how to run command
 collector-experiment: ## Count the events of a Deployment that is scaled, switched and loses pods; starts its own cluster.
 	$(CARGO) test --quiet --locked -p outrider --test e2e -- --ignored --exact --nocapture \
 	  collector_experiment::a_collector_counts_what_an_independent_watch_counts
+
+.PHONY: bench-cronjob
+bench-cronjob: ## Time until the Jobs of 300 CronJobs of one minute exist, ours and the built-in controller's; starts its own cluster.
+	$(CARGO) test --release --locked -p outrider --test e2e -- --ignored --exact --nocapture \
+	  bench::three_hundred_cronjobs_of_one_minute_have_their_jobs_as_soon_as_with_the_built_in_controller
 
 .PHONY: bench-memory
 bench-memory: ## What one stored object of each watched kind costs in memory, into docs/operations.md.

@@ -9,6 +9,13 @@ pub const MUTATING: &str = "outrider-mutating";
 /// Name of the `ValidatingWebhookConfiguration`.
 pub const VALIDATING: &str = "outrider-validating";
 
+/// Name of the `MutatingWebhookConfiguration` whose entries exist only while an object needs them. Configurations are called in the order
+/// of their names, so it follows [`MUTATING`].
+pub const ON_DEMAND_MUTATING: &str = "outrider-on-demand-mutating";
+
+/// Name of the `ValidatingWebhookConfiguration` whose entries exist only while an object needs them.
+pub const ON_DEMAND_VALIDATING: &str = "outrider-on-demand-validating";
+
 /// Name of the webhook's Service.
 pub const SERVICE: &str = "outrider-webhook";
 

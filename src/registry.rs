@@ -2,19 +2,14 @@
 
 use admission::Registry;
 
-use crate::workshop::Kinds;
+use crate::kinds::Kinds;
 use engine::pod;
-use engine::sidecarset::defaults::SidecarSetDefaults;
-use engine::sidecarset::validation::SidecarSetValidation;
-use engine::sidecarset::{mutating_rule, validating_rule};
 use engine::snapshot::Snapshot;
 
-/// The endpoints of the product and of the kinds of the workshop that are on.
+/// The endpoints of the kinds that are on.
 pub fn registry(kinds: &Kinds) -> Registry<Snapshot> {
-    let product = pod::register(Registry::default())
-        .defaulting(mutating_rule(), SidecarSetDefaults)
-        .validating(validating_rule(), SidecarSetValidation);
-    kinds.iter().fold(product, |registry, kind| (kind.webhooks)(registry))
+    let pods = pod::register(Registry::default(), kinds.stages());
+    kinds.iter().fold(pods, |registry, kind| (kind.webhooks)(registry))
 }
 
 #[cfg(test)]

@@ -3,26 +3,21 @@
 pub use crate::validate::Validate;
 pub use engine::offline::model::{Error, FoundNamespaces, Unusable};
 
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use admission::Registry;
 use engine::offline::model::{self, Reading};
-use engine::sidecarset::api::API_VERSION;
+use engine::sidecarset::api::{API_VERSION, GROUP, KIND};
 use engine::snapshot::{Exclusion, Snapshot};
 
-use crate::manifest::{self, Fingerprint, Manifest};
-use crate::workshop::KINDS;
+use crate::kind::Kind;
+use crate::kinds::workshop;
+use crate::manifest::{self, Fingerprint, Manifest, identity};
 
 /// Every `apiVersion` and `kind` of the workshop, with a space in between.
-static WORKSHOP_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let mut types = Vec::new();
-    for spec in KINDS.iter().map(|kind| kind.definition().spec) {
-        let versions = spec.versions.iter().filter(|version| version.served);
-        types.extend(versions.map(|version| format!("{}/{} {}", spec.group, version.name, spec.names.kind)));
-    }
-    types
-});
+static WORKSHOP_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| workshop().flat_map(Kind::types).collect());
 
 /// A read model from files.
 #[derive(Debug)]
@@ -37,7 +32,8 @@ pub struct Loaded {
 
 /// Reads the files once.
 ///
-/// Every set goes through the defaulting and the validating webhook first, as in a cluster. Objects of other kinds are left out.
+/// Every set goes through the defaulting and the validating webhook first, as in a cluster with an API server of `minor_version`; the
+/// newest where it is not known. Objects of other kinds are left out.
 ///
 /// # Errors
 /// All that is wrong in all files.
@@ -46,12 +42,52 @@ pub fn load(
     exclusion: &Arc<Exclusion>,
     registry: &Registry<Snapshot>,
     validate: Validate,
+    minor_version: Option<u32>,
 ) -> Result<Loaded, Unusable> {
-    let manifests = manifest::load(paths)
-        .map_err(|errors| Unusable { errors: errors.into_iter().map(Error::from).collect(), warnings: Vec::new() })?;
-    let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate: validate.into() };
-    let model::Loaded { snapshot, warnings, has_sets } = model::load(&manifests, reading)?;
+    let manifests = manifest::load(paths).map_err(unreadable)?;
+    of(&manifests, paths, exclusion, registry, validate, minor_version)
+}
+
+/// The same of files of which `-` is stdin.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_or_stdin(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    exclusion: &Arc<Exclusion>,
+    registry: &Registry<Snapshot>,
+    validate: Validate,
+    minor_version: Option<u32>,
+) -> Result<Loaded, Unusable> {
+    let manifests = manifest::load_or_stdin(paths, stdin).map_err(unreadable)?;
+    of(&manifests, paths, exclusion, registry, validate, minor_version)
+}
+
+fn unreadable(errors: Vec<manifest::Error>) -> Unusable {
+    Unusable { errors: errors.into_iter().map(Error::from).collect(), warnings: Vec::new() }
+}
+
+/// The same of objects that were read from these paths.
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn of(
+    manifests: &[Manifest],
+    paths: &[PathBuf],
+    exclusion: &Arc<Exclusion>,
+    registry: &Registry<Snapshot>,
+    validate: Validate,
+    minor_version: Option<u32>,
+) -> Result<Loaded, Unusable> {
+    let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate: validate.into(), minor_version };
+    let model::Loaded { snapshot, warnings, has_sets } = model::load(manifests, reading)?;
     Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
+}
+
+/// Whether an object is meant as a set, in whatever version.
+pub fn is_set(manifest: &Manifest) -> bool {
+    identity(&manifest.value).is_ok_and(|identity| identity.kind == KIND && identity.group() == GROUP)
 }
 
 /// The namespaces among objects, with their labels; objects of other kinds are left out.
@@ -62,7 +98,8 @@ pub fn namespaces(manifests: &[Manifest], validate: Validate) -> Result<FoundNam
     model::namespaces(manifests, &WORKSHOP_TYPES, validate.into())
 }
 
-fn no_set(paths: &[PathBuf]) -> String {
+/// Says that there is no set in these paths.
+pub fn no_set(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
         format!("no {API_VERSION} SidecarSet: name files or folders that hold some with --manifests")
     } else {
@@ -99,7 +136,7 @@ impl Standalone {
             return None;
         }
         self.fingerprint = Some(fingerprint);
-        Some(load(&self.paths, &self.exclusion, &self.registry, self.validate).map(|mut loaded| {
+        Some(load(&self.paths, &self.exclusion, &self.registry, self.validate, None).map(|mut loaded| {
             self.generation += 1;
             loaded.snapshot.generation = self.generation;
             loaded

@@ -18,6 +18,11 @@ impl<W: Write> Visible<W> {
         Self { out, begun: Vec::new() }
     }
 
+    /// What is behind, for what is to be carried out: the colours of a line.
+    pub const fn unseen(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     fn text(&mut self, text: &str) -> io::Result<()> {
         let mut shown = 0;
         for (at, character) in text.char_indices().filter(|(_, character)| is_hidden(*character)) {

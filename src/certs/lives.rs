@@ -13,7 +13,7 @@ const LONGEST_CHECK: Duration = Duration::from_secs(15);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// For sums with timestamps; what does not fit is as good as for ever.
-pub(super) fn signed(duration: Duration) -> SignedDuration {
+pub fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 

@@ -11,7 +11,8 @@ use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
 use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, since, who, whole_seconds};
 use crate::manager::client;
-use crate::names::{MUTATING, VALIDATING};
+use crate::manager::configuration::OnDemand;
+use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
 /// Arguments of `outrider break-glass`.
 #[derive(Debug, Args)]
@@ -39,10 +40,11 @@ leaves failurePolicy alone. Helm, kustomize and GitOps tools do not know of it: 
 
 Both ways may be gone twice; the second time changes nothing.
 
-It needs get and patch on the two configurations:
+It needs get and patch on the four configurations:
   kubectl create clusterrole break-glass --verb=get,patch \\
     --resource=mutatingwebhookconfigurations,validatingwebhookconfigurations \\
-    --resource-name=outrider-mutating --resource-name=outrider-validating
+    --resource-name=outrider-mutating --resource-name=outrider-validating \\
+    --resource-name=outrider-on-demand-mutating --resource-name=outrider-on-demand-validating
 
 Examples:
   outrider break-glass --dry-run
@@ -55,9 +57,9 @@ Exit codes: 0 done, or nothing to do, 2 not done.";
 /// Runs the command in the process.
 pub fn execute(args: &BreakGlassArgs) -> ExitCode {
     let what = if args.undo {
-        "putting failurePolicy of outrider-mutating and outrider-validating back as it was"
+        "putting failurePolicy of outrider-mutating, outrider-validating and the on-demand configurations back as it was"
     } else {
-        "turning failurePolicy of outrider-mutating and outrider-validating to Ignore"
+        "turning failurePolicy of outrider-mutating, outrider-validating and the on-demand configurations to Ignore"
     };
     let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
     run_with_intent(&args.cluster, Some(intent), |client| async move {
@@ -71,6 +73,14 @@ pub fn execute(args: &BreakGlassArgs) -> ExitCode {
         let steps = [
             (MUTATING, carry_out::<MutatingWebhookConfiguration>(&client, &order, args.dry_run).await),
             (VALIDATING, carry_out::<ValidatingWebhookConfiguration>(&client, &order, args.dry_run).await),
+            (
+                ON_DEMAND_MUTATING,
+                carry_out::<OnDemand<MutatingWebhookConfiguration>>(&client, &order, args.dry_run).await,
+            ),
+            (
+                ON_DEMAND_VALIDATING,
+                carry_out::<OnDemand<ValidatingWebhookConfiguration>>(&client, &order, args.dry_run).await,
+            ),
         ];
         Ok::<_, client::Error>(told(&steps, args))
     })

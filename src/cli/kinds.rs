@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::workshop::Kinds;
+use crate::kinds::Kinds;
 
 /// Kinds beside the product's own.
 #[derive(Debug, Clone, Default, Args)]

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,11 +16,11 @@ use crate::cli::streams::{Outcome, Streams, with_process_streams};
 use crate::manifests::chart;
 use crate::manifests::guard::Guard;
 use crate::manifests::rbac::Rbac;
+use crate::manifests::schemas;
 use crate::manifests::user_roles::user_roles;
-use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
+use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, on_demand, validating};
 use crate::names::APP;
 use crate::registry::registry;
-use crate::sidecarset::crd;
 use engine::snapshot::Exclusion;
 use engine::yaml;
 
@@ -60,6 +59,8 @@ pub enum What {
     Policies,
     /// Webhook configurations, without caBundle
     Webhooks,
+    /// JSON schemas of every kind and version, for editors
+    Schemas,
     /// What the templates of the Helm chart read, of all kinds and for any namespace
     Chart,
 }
@@ -70,6 +71,7 @@ Examples:
   outrider manifests rbac --namespace outrider-system
   outrider manifests policies | kubectl apply --server-side -f -
   outrider manifests crds --enable-kinds welcome
+  outrider manifests schemas --output-dir .
   outrider manifests --enable-kinds '*' --output-dir config
   outrider manifests chart --output-dir charts/outrider";
 
@@ -91,6 +93,12 @@ pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<Outcom
         }
     };
     let Some(dir) = &args.output_dir else {
+        if args.what == Some(What::Schemas) {
+            let schemas: serde_json::Map<String, Value> =
+                files.into_iter().map(|(file, all)| (file, all.into_iter().next().unwrap_or_default())).collect();
+            writeln!(streams.stdout, "{:#}", Value::from(schemas))?;
+            return Ok(Outcome::Fine);
+        }
         let objects: Vec<Value> = files.into_iter().flat_map(|(_, objects)| objects).collect();
         streams.stdout.write_all(yaml::write_documents(&objects).as_bytes())?;
         return Ok(Outcome::Fine);
@@ -111,7 +119,11 @@ fn write(path: &Path, objects: &[Value]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
-    fs::write(path, yaml::write_documents(objects))
+    let text = match (objects, path.extension()) {
+        ([object], Some(extension)) if extension == "json" => format!("{object:#}\n"),
+        _ => yaml::write_documents(objects),
+    };
+    fs::write(path, text)
 }
 
 /// Lists the definitions; cert-manager is to write the caBundle of those that are converted.
@@ -149,9 +161,17 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
     let mut files = Vec::new();
     if wanted(What::Crds) {
         let converter = settings.converter();
-        for crd in iter::once(crd::sidecarset()).chain(kinds.iter().map(|kind| (kind.crd)(&converter))) {
+        for crd in kinds.iter().map(|kind| (kind.crd)(&converter)) {
             let file = format!("crd/bases/{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
             files.push((file, vec![object(&crd)?]));
+        }
+    }
+    // Where everything is printed, schemas would be in the way: they are no objects of a cluster.
+    if args.what == Some(What::Schemas) || (args.what.is_none() && args.output_dir.is_some()) {
+        let converter = settings.converter();
+        let crds = iter::once(crd::sidecarset()).chain(kinds.iter().map(|kind| (kind.crd)(&converter)));
+        for crd in crds {
+            files.extend(schemas::of(&crd)?.into_iter().map(|(file, schema)| (file, vec![schema])));
         }
     }
     if wanted(What::Rbac) {
@@ -172,7 +192,13 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
     }
     if wanted(What::Webhooks) {
         let hooks = Hook::all(&registry(kinds));
-        let webhooks = vec![object(&mutating(&hooks, &settings))?, object(&validating(&hooks, &settings))?];
+        let (mutating_on_demand, validating_on_demand) = on_demand();
+        let webhooks = vec![
+            object(&mutating(&hooks, &settings))?,
+            object(&validating(&hooks, &settings))?,
+            object(&mutating_on_demand)?,
+            object(&validating_on_demand)?,
+        ];
         files.push(("webhook/manifests.yaml".to_owned(), webhooks));
     }
     Ok(files)
@@ -186,7 +212,7 @@ fn object(object: &impl Serialize) -> Result<Value, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workshop::{KINDS, Kinds};
+    use crate::kinds::{Kinds, workshop};
 
     fn printed(what: Option<What>) -> Vec<Value> {
         printed_with(what, &Kinds::default())
@@ -216,14 +242,14 @@ mod tests {
     fn each_group_is_complete_and_every_object_says_what_it_is() {
         let of_the_process = ["ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"];
         let rbac = [&of_the_process[..], &["ClusterRole"; 2]].concat();
-        let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+        let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].repeat(2);
         assert_eq!(kinds(&printed(Some(What::Crds))), ["CustomResourceDefinition"]);
         assert_eq!(kinds(&printed(Some(What::Rbac))), rbac);
         let policies = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].repeat(2);
         assert_eq!(kinds(&printed(Some(What::Policies))), policies);
         assert_eq!(kinds(&printed(Some(What::Webhooks))), webhooks);
         let all = printed(None);
-        assert_eq!(all.len(), 14);
+        assert_eq!(all.len(), 16);
         assert!(all.iter().all(|object| object["apiVersion"].is_string() && object["metadata"]["name"].is_string()));
     }
 
@@ -232,7 +258,7 @@ mod tests {
         for kinds in [Kinds::default(), Kinds::all()] {
             let webhooks = printed_with(Some(What::Webhooks), &kinds);
             let text = serde_json::to_string(&webhooks).unwrap();
-            for entry in registry(&kinds).entries() {
+            for entry in registry(&kinds).entries().iter().filter(|entry| !entry.rule.on_demand) {
                 assert!(text.contains(&format!("\"path\":\"{}\"", entry.path)), "{}", entry.path);
             }
             assert!(!text.contains("caBundle"));
@@ -242,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_off_leaves_nothing_and_one_that_is_on_is_everywhere() {
-        for kind in KINDS {
+        for kind in workshop() {
             let crd = kind.definition();
             let (group, plural) = (crd.spec.group, crd.spec.names.plural);
             let mentioned = |kinds: &Kinds| -> Vec<String> {

@@ -4,28 +4,37 @@
 //! function that returns an [`ExitCode`].
 
 pub mod break_glass;
+pub mod cases;
 mod cluster;
+pub mod color;
 pub mod completion;
+pub mod credential_plugin;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod fail_open;
+mod findings;
 pub mod kinds;
+pub mod lint;
 pub mod manifests;
 mod namespace;
 pub mod offline;
 pub mod render;
+pub mod report;
 pub mod review;
 pub mod serve;
 pub mod streams;
 pub mod uninstall;
 pub mod verify;
+pub mod version;
 
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::manager::credentials::RUN_PLUGIN;
 use crate::visible::{Visible, is_hidden};
 
 /// Exit code of bad input, and of anything that kept the command from doing its work. clap uses the same for wrong arguments.
@@ -38,6 +47,9 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("OUTRIDER_COMMIT_N
 #[derive(Debug, Parser)]
 #[command(name = "outrider", version = VERSION, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
+    /// When the word that says how bad a line is has a colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = color::Color::Auto)]
+    pub color: color::Color,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -54,6 +66,10 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Print manifests with what the server would add to their pods
     Render(render::RenderArgs),
+    /// Check sets as an API server would, without a workload
+    Lint(lint::LintArgs),
+    /// Run cases: objects in, and what is expected to become of them
+    Test(cases::TestArgs),
     /// Print what to apply to a cluster: CRDs, RBAC, webhook configurations
     Manifests(manifests::ManifestsArgs),
     /// Find what can lock a live cluster: webhooks that nobody answers, certificates, missing rights
@@ -64,8 +80,13 @@ pub enum Command {
     BreakGlass(break_glass::BreakGlassArgs),
     /// Remove the webhook configurations, before what answers them goes
     Uninstall(uninstall::UninstallArgs),
+    /// Run a program that fetches credentials
+    #[command(name = RUN_PLUGIN, hide = true)]
+    RunCredentialPlugin(credential_plugin::PluginArgs),
     /// Print a script that completes commands and flags in a shell
     Completion(completion::CompletionArgs),
+    /// Print the version, and what the binary was built from
+    Version(version::VersionArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -76,28 +97,43 @@ Examples:
   outrider review --manifests sidecarsets/ review.json   what the server would answer
   outrider render --manifests sidecarsets/ -f app.yaml   what the pods of a manifest would become
   outrider manifests crds | kubectl apply --server-side -f -
+  outrider lint sidecarsets/                             what is wrong with sets
+  outrider test tests/                                   cases, and what is expected of them
   outrider doctor                                        what can lock the current cluster
   outrider completion bash > /etc/bash_completion.d/outrider";
 
 /// Reads the command line of the process and does what it says.
 pub fn run() -> ExitCode {
-    let matches = match Cli::command().try_get_matches() {
+    let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return refuse(&error),
     };
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut Cli::command()).exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command()).exit());
+    color::choose(cli.color);
     match cli.command {
         Command::Serve(args) => serve::execute(*args, matches.subcommand_matches("serve").unwrap_or(&matches)),
         Command::Demo(args) => demo::execute(&args),
         Command::Review(args) => review::execute(&args),
         Command::Render(args) => render::execute(&args),
+        Command::Lint(args) => lint::execute(&args),
+        Command::Test(args) => cases::execute(&args),
         Command::Manifests(args) => manifests::execute(&args),
         Command::Doctor(args) => doctor::execute(&args),
         Command::Verify(args) => verify::execute(&args),
         Command::BreakGlass(args) => break_glass::execute(&args),
         Command::Uninstall(args) => uninstall::execute(&args),
+        Command::RunCredentialPlugin(args) => credential_plugin::execute(&args),
         Command::Completion(args) => completion::execute(&args),
+        Command::Version(args) => version::execute(&args),
     }
+}
+
+/// The command line, under the name by which the process was called: kubectl runs a plugin as `kubectl-outrider`.
+fn command() -> clap::Command {
+    let called = std::env::args_os().next().map(PathBuf::from);
+    let is_plugin = called.as_deref().and_then(Path::file_stem).is_some_and(|name| name == "kubectl-outrider");
+    let command = Cli::command();
+    if is_plugin { command.bin_name("kubectl outrider") } else { command }
 }
 
 /// Tells on stderr why a command could not do its work.

@@ -8,17 +8,20 @@ use std::sync::Arc;
 use admission::Registry;
 use clap::Args;
 
-use super::streams::Outcome;
+use super::findings::Severity;
+use super::report::{Report, ReportArgs};
+use super::streams::{Outcome, Streams};
+use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
-use crate::workshop::Kinds;
+use engine::offline::admit::Questions;
 use engine::snapshot::Exclusion;
 use engine::snapshot::Snapshot;
 
 /// What decides instead of a cluster.
 #[derive(Debug, Clone, Args)]
 pub struct WorldArgs {
-    /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json); may be repeated
+    /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(long, value_name = "PATH", required = true)]
     pub manifests: Vec<PathBuf>,
     /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
@@ -29,9 +32,27 @@ pub struct WorldArgs {
     /// warn for pods and what makes them]
     #[arg(long, value_enum, value_name = "HOW")]
     pub validate: Option<Validate>,
+    /// Answer yes to what decisions would request from the cluster: whether a user may do something, whether an image may run.
+    /// Without it the outcome of such a decision is unknown, exit code 2
+    #[arg(long)]
+    pub allow_all_questions: bool,
+    /// Version of Kubernetes that the pods are meant for, such as 1.34 [default: the newest]
+    #[arg(long, value_name = "VERSION", value_parser = minor_version)]
+    pub kube_version: Option<u32>,
     /// Treat warnings as errors: exit code 1 in place of 0
     #[arg(long)]
     pub warnings_as_errors: bool,
+}
+
+/// The minor version of `1.34`, `v1.34.2` or `1.34.2+k3s1`.
+fn minor_version(text: &str) -> Result<u32, String> {
+    let version = text.strip_prefix('v').unwrap_or(text);
+    let minor = version.strip_prefix("1.").and_then(|rest| {
+        let (minor, patch) = rest.split_once('.').unwrap_or((rest, "0"));
+        let is_patch = patch.starts_with(|first: char| first.is_ascii_digit());
+        minor.parse().ok().filter(|_| is_patch)
+    });
+    minor.ok_or_else(|| "write a version of Kubernetes such as 1.34 or v1.34.2".to_owned())
 }
 
 impl WorldArgs {
@@ -68,6 +89,8 @@ pub struct World {
     pub no_set: Option<String>,
     /// Whether there was a warning.
     pub has_warned: bool,
+    /// What is answered to questions of decisions.
+    pub questions: Questions,
 }
 
 impl World {
@@ -78,31 +101,59 @@ impl World {
 }
 
 /// The namespace of Outrider in a cluster, where nothing else is said.
-const OWN_NAMESPACE: &str = "outrider-system";
+pub const OWN_NAMESPACE: &str = "outrider-system";
 
 impl World {
-    /// Loads the manifests and tells on `stderr` what is wrong or noteworthy; `None` when they cannot be used.
+    /// Loads the manifests and tells on stderr what is wrong or noteworthy; `None` when they cannot be used.
     ///
     /// # Errors
-    /// When `stderr` cannot be written.
-    pub fn load(args: &WorldArgs, stderr: &mut dyn Write) -> io::Result<Option<Self>> {
+    /// When a stream cannot be written.
+    pub fn load(args: &WorldArgs, report: &ReportArgs, streams: &mut Streams<'_>) -> io::Result<Option<Self>> {
         // Whoever has a review at hand names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-        match standalone::load(&args.manifests, &exclusion, &registry, args.of_sets()) {
+        let (validate, stdin) = (args.of_sets(), &mut *streams.stdin);
+        let loaded = standalone::load_or_stdin(&args.manifests, stdin, &exclusion, &registry, validate, args.kube_version);
+        let mut told = Report::new(report);
+        let world = match loaded {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
-                    writeln!(stderr, "warning: {warning}")?;
+                    told.read(Severity::Warning, warning);
                 }
                 let (snapshot, no_set, has_warned) = (loaded.snapshot, loaded.no_set, !loaded.warnings.is_empty());
-                Ok(Some(Self { registry, snapshot, no_set, has_warned }))
+                let questions = if args.allow_all_questions { Questions::Allowed } else { Questions::Open };
+                Some(Self { registry, snapshot, no_set, has_warned, questions })
             }
             Err(unusable) => {
-                for line in unusable.lines() {
-                    writeln!(stderr, "{line}")?;
-                }
-                Ok(None)
+                told.unusable(&unusable);
+                None
             }
+        };
+        told.tell(streams.stderr)?;
+        Ok(world)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::minor_version;
+
+    #[test]
+    fn versions_are_read_as_people_and_kubernetes_write_them() {
+        for (text, expected) in [
+            ("1.34", Some(34)),
+            ("v1.28", Some(28)),
+            ("1.34.2", Some(34)),
+            ("v1.30.4+k3s1", Some(30)),
+            ("1.33.1-gke.100", Some(33)),
+            ("34", None),
+            ("2.0", None),
+            ("1.", None),
+            ("1.x", None),
+            ("1.30.", None),
+            ("", None),
+        ] {
+            assert_eq!(minor_version(text).ok(), expected, "{text}");
         }
     }
 }

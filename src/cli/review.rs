@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use admission::registry::{Entry, Phase};
-use admission::{Answer, Decision, Registry};
+use admission::{Answer, Decision, Registry, Unserved};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::offline::{World, WorldArgs};
+use super::report::ReportArgs;
 use super::streams::{Outcome, Streams, with_process_streams};
-use engine::offline::admit::{Reply, find};
+use engine::offline::admit::{self, Reply, find};
+use engine::pod::PODS;
 use engine::snapshot::Snapshot;
 use engine::yaml;
 
@@ -34,6 +36,9 @@ pub struct ReviewArgs {
     /// What decides
     #[command(flatten)]
     pub world: WorldArgs,
+    /// How to report
+    #[command(flatten)]
+    pub report: ReportArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -57,13 +62,15 @@ pub fn execute(args: &ReviewArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let Some(world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
+    let Some(world) = World::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
     match answer(args, &world, streams.stdin) {
         Ok((path, answer)) => {
             streams.stdout.write_all(&answer.body)?;
             streams.stdout.write_all(b"\n")?;
             let reply = Reply::read(&answer.body).ok();
-            streams.stderr.write_all(summary(&path, &answer, reply.as_ref()).as_bytes())?;
+            if !args.report.quiet || answer.decision == Decision::Denied {
+                streams.stderr.write_all(summary(&path, &answer, reply.as_ref()).as_bytes())?;
+            }
             let has_warned = world.has_warned || reply.is_some_and(|reply| !reply.warnings.is_empty());
             let outcome = if answer.decision == Decision::Denied { Outcome::Refused } else { Outcome::Fine };
             if has_warned { args.world.warned(outcome, streams.stderr) } else { Ok(outcome) }
@@ -88,11 +95,14 @@ fn answer(args: &ReviewArgs, world: &World, stdin: &mut dyn Read) -> Result<(Str
         None => default_entry(&world.registry, &name, &body)?,
     };
     // Any other kind can be judged without a set.
-    if let (Some(no_set), "Pod") = (&world.no_set, entry.rule.kind) {
+    if let Some(no_set) = world.no_set.as_ref().filter(|_| entry.rule.resources == PODS) {
         return Err(no_set.clone());
     }
-    match entry.endpoint.answer(&body, &world.snapshot) {
+    match admit::answer(&*entry.endpoint, &body, &world.snapshot, world.questions) {
         Ok(answer) => Ok((entry.path.clone(), answer)),
+        Err(unserved @ Unserved::Unanswered(_)) => {
+            Err(format!("{name}: cannot tell: {unserved}; --allow-all-questions answers yes"))
+        }
         Err(unserved) => Err(format!("{name}: the server would answer HTTP {}: {unserved}", unserved.status())),
     }
 }
@@ -215,4 +225,65 @@ fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
 
 fn indented(text: &str) -> String {
     text.split_inclusive('\n').flat_map(|line| ["  ", line]).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use admission::question::{Access, Question};
+    use admission::registry::{Resource, Rule};
+    use admission::{Mutating, Operation, Reason, Request, Unserved, Verdict};
+    use engine::offline::admit::Questions;
+
+    use super::*;
+
+    struct Asks;
+
+    impl Mutating<Snapshot> for Asks {
+        type Object<'a> = serde::de::IgnoredAny;
+
+        fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, _: &Snapshot) -> Result<Verdict, Unserved> {
+            let access = Access { user: "kim".to_owned(), verb: "run".to_owned(), ..Access::default() };
+            let allowed = request.ask(Question::Access(access))?.is_yes();
+            Ok(Verdict::allow(if allowed { Reason::ALLOWED } else { Reason::INVALID }))
+        }
+    }
+
+    #[test]
+    fn a_decision_that_asks_cannot_be_told_unless_all_questions_are_allowed() {
+        const TOYS: &[Resource] =
+            &[Resource { group: "toy.example.com", version: "v1", resource: "toys", kind: "Toy" }];
+        let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",
+            "kind":{"group":"toy.example.com","version":"v1","kind":"Toy"}}}"#;
+        let told = |questions| {
+            let world = World {
+                registry: Registry::default().mutating(Rule::new("toy.example.com", TOYS, &[Operation::Create]), Asks),
+                snapshot: Snapshot::default(),
+                no_set: None,
+                has_warned: false,
+                questions,
+            };
+            let args = ReviewArgs {
+                file: Some("-".into()),
+                filename: None,
+                path: None,
+                world: WorldArgs {
+                    manifests: Vec::new(),
+                    excluded_namespaces: Vec::new(),
+                    validate: None,
+                    kube_version: None,
+                    allow_all_questions: questions == Questions::Allowed,
+                    kube_version: None,
+                    warnings_as_errors: false,
+                },
+            };
+            answer(&args, &world, &mut review.as_bytes()).map(|(_, answer)| answer.reason)
+        };
+        let error = told(Questions::Open).unwrap_err();
+        assert_eq!(
+            error,
+            "stdin: cannot tell: nobody answered whether kim may run ; --allow-all-questions answers yes"
+        );
+        assert_eq!(told(Questions::Allowed), Ok(Reason::ALLOWED));
+    }
 }

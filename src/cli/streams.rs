@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
+use super::color;
 use crate::visible::Visible;
 
 /// How a command ended.
@@ -43,10 +44,11 @@ pub struct Streams<'a> {
 /// Runs a command with the streams of the process.
 pub fn with_process_streams(command: impl FnOnce(&mut Streams<'_>) -> io::Result<Outcome>) -> ExitCode {
     let mut stdin = io::stdin().lock();
-    let (mut stdout, mut stderr) = (Visible::new(io::stdout().lock()), Visible::new(io::stderr().lock()));
+    let (mut stdout, mut stderr) = (Visible::new(io::stdout().lock()), color::stderr());
     let mut streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr };
     let ended = command(&mut streams).and_then(|outcome| {
         stdout.flush()?;
+        stderr.flush()?;
         Ok(outcome)
     });
     match ended {

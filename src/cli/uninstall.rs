@@ -10,14 +10,15 @@ use kube::Client;
 
 use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
+use crate::kinds::Kinds;
 use crate::manager::client;
+use crate::manager::configuration::OnDemand;
 use crate::manager::hook_job::{self, HookJob, Maker};
 use crate::manager::registration;
 use crate::manager::retire::{self, Retirement};
 use crate::manager::uninstall::{self, remove};
-use crate::names::{MUTATING, VALIDATING};
+use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 use crate::server::deadline::duration;
-use crate::workshop::Kinds;
 
 /// Arguments of `outrider uninstall`.
 #[derive(Debug, Args)]
@@ -41,8 +42,8 @@ pub struct UninstallArgs {
 }
 
 const EXAMPLES: &str = "\
-Removes the webhook configurations outrider-mutating and outrider-validating and waits until they are gone. Run it before the pods \
-of Outrider are removed: the chart does, as its pre-delete hook. While a configuration is there and nobody answers, the API server \
+Removes the webhook configurations outrider-mutating and outrider-validating, and the on-demand ones, and waits until they are gone. \
+Run it before the pods of Outrider are removed: the chart does, as its pre-delete hook. While a configuration is there and nobody answers, the API server \
 refuses pods. May be run twice; what is not there needs no removing.
 
 CronJobs of batch.outrider.dev are let go of, so that they can be read and deleted when Outrider is gone: v2 is not served any more, \
@@ -57,11 +58,12 @@ remove then. Who made the Job is in its managedFields, so the Job needs get on i
 Custom resource definitions and their objects stay. To remove them too:
   kubectl delete crd sidecarsets.apps.outrider.dev
 
-It needs get and delete on the two configurations, and where CronJobs are on, get and patch on their definition and list and patch \
+It needs get and delete on the four configurations, and where CronJobs are on, get and patch on their definition and list and patch \
 on them:
   kubectl create clusterrole uninstall --verb=get,delete \\
     --resource=mutatingwebhookconfigurations,validatingwebhookconfigurations \\
-    --resource-name=outrider-mutating --resource-name=outrider-validating
+    --resource-name=outrider-mutating --resource-name=outrider-validating \\
+    --resource-name=outrider-on-demand-mutating --resource-name=outrider-on-demand-validating
   kubectl create clusterrole uninstall-definitions --verb=get,patch \\
     --resource=customresourcedefinitions --resource-name=cronjobs.batch.outrider.dev
   kubectl create clusterrole uninstall-cronjobs --verb=list,patch --resource=cronjobs.batch.outrider.dev
@@ -75,7 +77,7 @@ Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 
 /// Runs the command in the process.
 pub fn execute(args: &UninstallArgs) -> ExitCode {
-    let what = "removing outrider-mutating and outrider-validating, and Outrider's hold on objects";
+    let what = "removing outrider-mutating, outrider-validating and the on-demand configurations, and Outrider's hold on objects";
     let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
     run_with_intent(&args.cluster, Some(intent), |client| async move {
         let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
@@ -86,6 +88,10 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
         tell_of_removal(&mut told, MUTATING, &removed, args.dry_run);
         let removed = remove::<ValidatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
         tell_of_removal(&mut told, VALIDATING, &removed, args.dry_run);
+        let removed = remove::<OnDemand<MutatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
+        tell_of_removal(&mut told, ON_DEMAND_MUTATING, &removed, args.dry_run);
+        let removed = remove::<OnDemand<ValidatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
+        tell_of_removal(&mut told, ON_DEMAND_VALIDATING, &removed, args.dry_run);
         for kind in Kinds::all().iter().filter_map(Retirement::of) {
             let outcome = kind.carry_out(&client, args.timeout, args.dry_run).await;
             tell_of_retirement(&mut told, &kind.definition, &outcome, args.dry_run);

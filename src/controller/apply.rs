@@ -4,15 +4,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Patch, PatchParams};
 use kube::core::Status;
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::owned::Owned;
 use super::owner::is_controlled_by;
+use super::scope::{Scoped, within};
 use super::{Again, Key, REQUEST_TIMEOUT, Store};
 use crate::answers::said;
 
@@ -129,7 +129,7 @@ impl Applier {
     /// Sees to it that the object is as wanted, and gives it as it is. Fields that `wanted` does not have are left to others;
     /// those that it has are taken by force. Writes nothing when all of `wanted` is there.
     ///
-    /// `wanted` needs a namespace, a name and an owner reference with `controller`. `store` is what the watch told of such
+    /// `wanted` needs a name, a namespace if its kind has such, and an owner reference with `controller`. `store` is what the watch told of such
     /// objects: what is not in there is asked for. An object that somebody creates between the question and the write is taken over
     /// unless it has a controller, as server-side apply cannot be told to create only.
     ///
@@ -137,10 +137,10 @@ impl Applier {
     /// [`Error::Foreign`] when an object of this name has another controller or none; else what the API server says.
     pub async fn apply<C>(&self, wanted: &C, store: &Store<Owned<C>>) -> Result<Arc<Owned<C>>, Error>
     where
-        C: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize,
+        C: Resource<DynamicType = (), Scope: Scoped> + Serialize,
     {
         let (key, kind) = (Key::of(wanted), C::kind(&()));
-        let api = Api::<Owned<C>>::namespaced(self.client.clone(), &key.namespace);
+        let api = within::<Owned<C>>(self.client.clone(), &key.namespace);
         let owner = wanted.owner_references().iter().find(|owner| owner.controller == Some(true));
         let owner = owner.ok_or_else(|| Error::NoOwner { kind: kind.clone(), name: key.name.clone() })?;
         let live = match store.get(&key) {

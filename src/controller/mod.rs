@@ -10,6 +10,7 @@ pub mod owner;
 pub mod queue;
 mod retired;
 pub mod schedule;
+pub mod scope;
 pub mod status;
 mod store;
 pub mod term;
@@ -21,20 +22,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 pub use self::retired::is_retired;
 pub use self::store::{Key, Store};
 use crate::controller::queue::{Queue, add_all};
+use crate::controller::scope::Scoped;
 use crate::controller::term::Term;
-use crate::controller::tuning::Tuning;
+use crate::controller::tuning::{Tuning, WORKERS};
 use crate::metrics::Metrics;
 use crate::names::APP;
+use crate::watch::coverage::Coverage;
+use crate::watch::read_model::World;
 
 /// One object is reconciled at most once in this time: a burst of events is one run.
 const PACE: Duration = Duration::from_millis(100);
@@ -56,22 +60,20 @@ pub struct Context {
     pub tuning: Tuning,
     /// How long the controller works.
     pub term: Term,
+    /// What decisions are taken from, and what changes in it.
+    pub world: World,
+    /// Which pods the API server is known to ask about.
+    pub coverage: Receiver<Coverage>,
 }
 
 /// What can be watched.
 pub trait Watchable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+    Resource<DynamicType = (), Scope: Scoped> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
 {
 }
 
 impl<K> Watchable for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + DeserializeOwned
-        + Clone
-        + Debug
-        + Send
-        + Sync
-        + 'static
+    K: Resource<DynamicType = (), Scope: Scoped> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
 {
 }
 
@@ -81,6 +83,7 @@ pub struct Operator<K> {
     context: Context,
     queue: Queue<Key>,
     objects: Store<K>,
+    workers: usize,
     watches: Vec<BoxFuture<'static, ()>>,
     listed: Vec<CancellationToken>,
 }
@@ -89,11 +92,23 @@ impl<K: Watchable> Operator<K> {
     /// A controller of every `K` in the cluster, or in the namespace that the tuning names. `name` is what `--controllers`, logs and metrics call it.
     pub fn new(name: &'static str, context: Context) -> Self {
         let queue = Queue::new(name, K::kind(&()), PACE, &context.metrics);
-        let mut operator =
-            Self { name, context, queue, objects: Store::default(), watches: Vec::new(), listed: Vec::new() };
+        let mut operator = Self {
+            name,
+            context,
+            queue,
+            objects: Store::default(),
+            workers: WORKERS,
+            watches: Vec::new(),
+            listed: Vec::new(),
+        };
         operator.objects =
             operator.watching(None, |old: Option<&K>, new| new.or(old).map(Key::of).into_iter().collect::<Vec<_>>());
         operator
+    }
+
+    /// Reconciles so many objects at one time, unless the tuning has another number.
+    pub const fn reconciling_at_once(&mut self, workers: usize) {
+        self.workers = workers;
     }
 
     /// Every `K`, as far as the watch has told.
@@ -140,7 +155,7 @@ impl<K: Watchable> Operator<K> {
         F: Future<Output = Result<Again, E>> + Send,
         R: Fn(Arc<K>) -> F + Clone + Send + Sync + 'static,
     {
-        let Self { name, context, queue, objects, watches, listed } = self;
+        let Self { name, context, queue, objects, workers, watches, listed } = self;
         let Context { tuning, term, .. } = context;
         let resync = tuning.resync(|| add_all(&queue, objects.all().iter().map(|object| Key::of(&**object))));
         let objects = objects.clone();
@@ -160,7 +175,8 @@ impl<K: Watchable> Operator<K> {
                 }
             };
             if term.until_ending(tuning.told_in_time(name, told)).await == Some(true) {
-                queue.run(tuning.workers(&K::kind(&()), &K::group(&())), see_to, term).await;
+                let workers = tuning.workers_or(&K::kind(&()), &K::group(&()), workers);
+                queue.run(workers, see_to, term).await;
             }
         };
         tokio::select! {

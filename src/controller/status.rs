@@ -1,12 +1,12 @@
 //! Writing the status of an object that a controller sees to.
 
-use k8s_openapi::NamespaceResourceScope;
 use kube::api::Patch;
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Client, ResourceExt as _};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::apply::{Error, request};
+use super::scope::within;
 use super::{Key, Watchable};
 use crate::field_managers::patching;
 
@@ -16,7 +16,7 @@ use crate::field_managers::patching;
 /// What the API server says.
 pub async fn write<K, S>(client: Client, object: &K, old: Option<&S>, new: &S) -> Result<(), Error>
 where
-    K: Watchable + Resource<Scope = NamespaceResourceScope>,
+    K: Watchable,
     S: Serialize,
 {
     let new = serde_json::to_value(new)?;
@@ -28,7 +28,7 @@ where
     tracing::debug!(kind = %K::kind(&()), object = ?key, status = %new, "Writing status");
     // The uid keeps the status of a deleted object from a new one of the same name.
     let patch = json!({"metadata": {"uid": object.uid()}, "status": merge(old.as_ref(), new)});
-    let api = Api::<K>::namespaced(client, &key.namespace);
+    let api = within::<K>(client, &key.namespace);
     let manager = format!("outrider-{}", K::kind(&()).to_lowercase());
     let (params, patch) = (patching(&manager), Patch::Merge(&patch));
     match request::<K, _>(&key, api.patch_status(&key.name, &params, &patch)).await {

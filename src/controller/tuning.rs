@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use tokio::time::{sleep, timeout};
 
+use super::scope::{Scoped, within};
+
 /// Objects of a kind that are reconciled at one time, unless something else is asked for.
-const WORKERS: usize = 3;
+pub const WORKERS: usize = 3;
 
 /// controller-runtime's default.
 const SYNC_PERIOD: Duration = Duration::from_secs(10 * 60 * 60);
@@ -36,7 +37,12 @@ impl Default for Tuning {
 impl Tuning {
     /// How many objects of a kind are reconciled at one time.
     pub fn workers(&self, kind: &str, group: &str) -> usize {
-        self.workers.get(&group_kind(kind, group)).copied().unwrap_or(WORKERS)
+        self.workers_or(kind, group, WORKERS)
+    }
+
+    /// The same for a kind that has another number where none is asked for.
+    pub fn workers_or(&self, kind: &str, group: &str, default: usize) -> usize {
+        self.workers.get(&group_kind(kind, group)).copied().unwrap_or(default)
     }
 
     /// Kinds with a number of workers that none of these is, each a kind and its group.
@@ -45,13 +51,13 @@ impl Tuning {
         self.workers.keys().map(String::as_str).filter(|name| !known.iter().any(|known| known == name)).collect()
     }
 
-    /// Where objects with a namespace are watched.
+    /// Where objects of the kind are watched; those without a namespace are watched all.
     pub fn api<K>(&self, client: Client) -> Api<K>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Resource<DynamicType = (), Scope: Scoped>,
     {
         match &self.namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
+            Some(namespace) => within(client, namespace),
             None => Api::all(client),
         }
     }
@@ -111,6 +117,7 @@ mod tests {
         assert_eq!(tuning.workers("SidecarSet", "apps.example.com"), 5);
         assert_eq!(tuning.workers("Pod", ""), 2);
         assert_eq!(tuning.workers("SidecarSet", "example.com"), WORKERS);
+        assert_eq!((tuning.workers_or("Pod", "", 9), tuning.workers_or("Job", "batch", 9)), (2, 9));
         assert_eq!(tuning.unknown_kinds(&[("SidecarSet", "apps.example.com")]), ["Pod"]);
     }
 

@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use crate::doctor::replica::{ReplicaContainer, ReplicaPod, flag};
 use crate::doctor::report::{Check, Finding, Severity};
+use crate::kinds::Kinds;
 use crate::manager::lease;
 use crate::manifests::rbac::Rbac;
-use crate::workshop::Kinds;
 
 /// Something to do with a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -168,7 +168,9 @@ mod tests {
         ]}});
         let needed = needed("outrider-system", &[serde_json::from_value(pod).unwrap()]);
         let here = needed.into_iter().filter(|right| right.namespace == "outrider-system");
-        let mut names: Vec<String> = here.map(|right| right.name).filter(|name| !name.is_empty()).collect();
+        // Every replica watches the configuration.
+        let is_named = |name: &String| !name.is_empty() && name != "outrider-configuration";
+        let mut names: Vec<String> = here.map(|right| right.name).filter(is_named).collect();
         names.dedup();
         names
     }

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use crate::doctor::definition::Definition;
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity};
-use crate::names::{MUTATING, VALIDATING};
+use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
 /// The API server's default.
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
@@ -97,7 +97,8 @@ impl<'a> Entry<'a> {
     pub fn is_ours(&self) -> bool {
         matches!(
             (self.resource, self.configuration),
-            ("mutatingwebhookconfiguration", MUTATING) | ("validatingwebhookconfiguration", VALIDATING)
+            ("mutatingwebhookconfiguration", MUTATING | ON_DEMAND_MUTATING)
+                | ("validatingwebhookconfiguration", VALIDATING | ON_DEMAND_VALIDATING)
         ) || (self.converts() && self.configuration.ends_with(OUR_DEFINITIONS))
     }
 

@@ -22,9 +22,9 @@ use crate::doctor::guard::GuardFacts;
 use crate::doctor::mounted;
 use crate::doctor::replica::ReplicaPod;
 use crate::doctor::serving::SERVICE_NAME_LABEL;
+use crate::kinds;
 use crate::names::APP;
 use crate::names::CA_SECRET;
-use crate::sidecarset::crd;
 
 mod handshake;
 
@@ -48,8 +48,9 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     facts.definitions = list(definitions, &ListParams::default(), false, &mut facts.not_checked).await?;
     services(client, &mut facts).await?;
     let missing = &mut facts.not_checked;
-    let definition = crd::sidecarset().metadata.name.unwrap_or_default();
-    facts.crds.extend(get(Api::<CustomResourceDefinition>::all(client.clone()), &definition, false, missing).await?);
+    for name in kinds::product().filter_map(|kind| kind.definition().metadata.name) {
+        facts.crds.extend(get(Api::<CustomResourceDefinition>::all(client.clone()), &name, false, missing).await?);
+    }
     let ours = ListParams::default().labels(&format!("app.kubernetes.io/name={APP}"));
     facts.pods = list(Api::<ReplicaPod>::namespaced(client.clone(), namespace), &ours, false, missing).await?;
     facts.ca_secret = get(Api::<Secret>::namespaced(client.clone(), namespace), CA_SECRET, false, missing).await?;

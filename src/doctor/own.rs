@@ -12,14 +12,15 @@ use serde::Serialize;
 use crate::doctor::certificates::{days_until, read_bundle, soon};
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity, counted};
+use crate::kind::Kind;
+use crate::kinds;
 use crate::manager::break_glass::{ANNOTATION, IGNORE, Record, policies, since};
 use crate::names::CA_SECRET;
-use crate::names::{MUTATING, VALIDATING};
-use crate::sidecarset::crd;
+use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
 pub fn examine(facts: &Facts, now: Timestamp) -> Vec<Finding> {
     let mut findings = configurations(facts);
-    findings.extend(definition(facts));
+    findings.extend(kinds::product().filter_map(|kind| definition(facts, kind)));
     findings.extend(replicas(facts));
     findings.extend(authority(facts, now));
     findings
@@ -36,15 +37,23 @@ fn configurations(facts: &Facts) -> Vec<Finding> {
         (
             format!("mutatingwebhookconfiguration/{MUTATING}"),
             "mutatingwebhookconfigurations",
-            named(mutating, MUTATING),
+            named(mutating.clone(), MUTATING),
         ),
         (
             format!("validatingwebhookconfiguration/{VALIDATING}"),
             "validatingwebhookconfigurations",
-            named(validating, VALIDATING),
+            named(validating.clone(), VALIDATING),
         ),
     ];
+    // Without entries nothing is asked by them, so they may be missing.
+    let on_demand = [
+        (format!("mutatingwebhookconfiguration/{ON_DEMAND_MUTATING}"), named(mutating, ON_DEMAND_MUTATING)),
+        (format!("validatingwebhookconfiguration/{ON_DEMAND_VALIDATING}"), named(validating, ON_DEMAND_VALIDATING)),
+    ];
     let mut findings = Vec::new();
+    for (object, found) in on_demand {
+        findings.extend(found.and_then(|(metadata, refusing)| break_glass(object, metadata, &refusing)));
+    }
     for (object, resource, found) in ours {
         match found {
             Some((metadata, refusing)) => findings.extend(break_glass(object, metadata, &refusing)),
@@ -102,8 +111,8 @@ fn break_glass(object: String, metadata: &ObjectMeta, refusing: &[String]) -> Op
     Some(finding(Check::BreakGlass, object, found, remedy))
 }
 
-fn definition(facts: &Facts) -> Option<Finding> {
-    let shipped = crd::sidecarset();
+fn definition(facts: &Facts, kind: &Kind) -> Option<Finding> {
+    let shipped = kind.definition();
     let name = shipped.metadata.name.clone().unwrap_or_default();
     let object = format!("customresourcedefinition/{name}");
     let remedy = "outrider manifests crds | kubectl apply --server-side -f -";

@@ -35,7 +35,7 @@ impl Supply<'_> {
         let (metrics, resolver) = (self.shared.metrics.clone(), Arc::clone(&self.shared.resolver));
         let warnings = Warnings::new(self.client.clone());
         let alarm = Alarm::new(Some(warnings.clone()));
-        let lives = self.options.lives;
+        let lives = self.options.supply_lives();
         match &self.options.certificates {
             Certificates::Off => futures::future::ready(()).boxed(),
             Certificates::Files { dir, write_ca_bundle } => {
@@ -47,7 +47,6 @@ impl Supply<'_> {
                 FollowFiles::new(files, resolver, told, publisher).run().boxed()
             }
             Certificates::Own => {
-                let lives = lives.with_leaves();
                 let names = self.all_names();
                 let storage =
                     if self.options.webhook_url.is_some() { Storage::SecretOrMemory } else { Storage::Secret };

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use kube::client::ClientBuilder;
+use kube::client::{Body, ClientBuilder};
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::BoxError;
-use tower::util::{MapErrLayer, MapFutureLayer, MapResponseLayer};
+use tower::util::{MapErrLayer, MapFutureLayer, MapRequestLayer, MapResponseLayer};
 
+use super::credentials::{TokenFile, limit_plugin};
 use crate::watch::contact::{Contact, Heard};
 use crate::watch::read_model::{Clients, World};
 
@@ -47,6 +48,14 @@ pub enum Error {
         /// Why KUBECONFIG or the default kubeconfig cannot be used.
         kubeconfig: KubeconfigError,
     },
+    /// The token's file, as the configuration names it.
+    #[error("the token in {path} cannot be used: {source}", path = path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
     /// The configuration was read and makes no client.
     #[error("the API server's address or credentials cannot be used: {0}")]
     Client(#[from] kube::Error),
@@ -65,6 +74,7 @@ fn in_words(error: &KubeconfigError) -> String {
 pub struct Connection {
     config: Config,
     origin: String,
+    token: Option<TokenFile>,
     /// The longest that a request may take, if that was said.
     patience: Option<Duration>,
 }
@@ -105,6 +115,15 @@ impl Connection {
     /// [`Error::Kubeconfig`] or [`Error::NoCluster`].
     pub async fn find(kubeconfig: Option<&Path>) -> Result<Self, Error> {
         Self::select(&Selection { kubeconfig: kubeconfig.map(Path::to_owned), ..Selection::default() }).await
+    }
+
+    /// Gives up programs that fetch credentials and do not end. Not for commands: their users may have to log in, and can stop
+    /// them.
+    pub fn limit_plugins(&mut self) {
+        // Without its path there is no such limit.
+        if let Ok(ours) = std::env::current_exe() {
+            limit_plugin(&mut self.config, &ours);
+        }
     }
 
     /// As [`Connection::find`], of the context that is named, as the user who is named.
@@ -151,7 +170,9 @@ impl Connection {
         config.connect_timeout =
             Some(selection.patience.map_or(CONNECT_TIMEOUT, |patience| patience.min(CONNECT_TIMEOUT)));
         config.read_timeout = selection.patience.or(config.read_timeout);
-        Ok(Self { config, origin, patience: selection.patience })
+        let path = config.auth_info.token_file.clone().unwrap_or_default().into();
+        let token = TokenFile::take(&mut config).map_err(|source| Error::Token { path, source })?;
+        Ok(Self { config, origin, token, patience: selection.patience })
     }
 
     /// The API server's address.
@@ -169,12 +190,23 @@ impl Connection {
     /// # Errors
     /// [`Error::Client`] for credentials that cannot be used.
     pub fn client(&self) -> Result<Client, Error> {
-        let builder = ClientBuilder::try_from(self.config.clone())?.with_layer(&MapErrLayer::new(with_causes));
+        let builder = ClientBuilder::try_from(self.config.clone())?
+            .with_layer(&self.authorizing())
+            .with_layer(&MapErrLayer::new(with_causes));
         let Some(patience) = self.patience else { return Ok(builder.build()) };
         let patient = MapFutureLayer::new(move |answer| async move {
             tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| Err(NoAnswer(patience).into()))
         });
         Ok(builder.with_layer(&patient).build())
+    }
+
+    /// Puts the token of the file into each request.
+    fn authorizing(&self) -> MapRequestLayer<impl Fn(http::Request<Body>) -> http::Request<Body> + Clone + use<>> {
+        let token = self.token.clone();
+        MapRequestLayer::new(move |request| match &token {
+            Some(token) => token.authorize(request),
+            None => request,
+        })
     }
 
     /// The clients of a world's watches. `namespace` is our own.
@@ -197,7 +229,8 @@ impl Connection {
         config.default_retry = false;
         let contact = contact.clone();
         let listen = MapResponseLayer::new(move |response| Heard::response(response, &contact));
-        Ok(ClientBuilder::try_from(config)?.with_layer(&listen).with_layer(&MapErrLayer::new(with_causes)).build())
+        let builder = ClientBuilder::try_from(config)?.with_layer(&self.authorizing());
+        Ok(builder.with_layer(&listen).with_layer(&MapErrLayer::new(with_causes)).build())
     }
 }
 
@@ -220,7 +253,7 @@ mod tests {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut config = Config::new(format!("http://{nobody}").parse().unwrap());
         config.default_retry = false;
-        let connection = Connection { config, origin: "a test".to_owned(), patience: None };
+        let connection = Connection { config, origin: "a test".to_owned(), token: None, patience: None };
         let contact = Contact::default();
         for client in [connection.client(), connection.listening(&contact)] {
             let error = client.unwrap().apiserver_version().await.unwrap_err().to_string();
@@ -234,7 +267,8 @@ mod tests {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut config = Config::new(format!("http://{}", silent.local_addr().unwrap()).parse().unwrap());
         config.default_retry = false;
-        let connection = Connection { config, origin: "a test".to_owned(), patience: Some(Duration::from_millis(50)) };
+        let patience = Some(Duration::from_millis(50));
+        let connection = Connection { config, origin: "a test".to_owned(), token: None, patience };
         let error = connection.client().unwrap().apiserver_version().await.unwrap_err();
         assert_eq!(crate::answers::said(&error), "no answer within 50ms");
     }

@@ -1,5 +1,7 @@
 //! Where the API server has objects of several versions converted: `spec.conversion` of their definitions.
 
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };
@@ -7,7 +9,10 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
-use super::registration::{Error, FIELD_MANAGER};
+use super::registration::{Error, FIELD_MANAGER, Trusted, trust};
+use crate::certs::anchor;
+use crate::certs::ca_bundle::object::{Place, RETIRING};
+use crate::manifests::webhooks::Target;
 
 /// Has the definition named converted there. Tells whether that had to be written.
 ///
@@ -15,21 +20,51 @@ use super::registration::{Error, FIELD_MANAGER};
 /// What the API server says, and that there is no such definition.
 pub async fn point(client: &Client, name: &str, there: &WebhookClientConfig) -> Result<bool, Error> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
-    if converter(&definition(&api, name).await?) == Some(there) {
+    let found = definition(&api, name).await?;
+    write(&api, name, &found, there, &Value::Null).await
+}
+
+/// The same for a process outside the cluster: what the API server trusted there before it trusts for a while.
+///
+/// # Errors
+/// What the API server says, and that there is no such definition.
+pub async fn point_at_process(client: &Client, name: &str, process: &Target, trusted: &Trusted) -> Result<bool, Error> {
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    let found = definition(&api, name).await?;
+    let mut there = process.converter(None);
+    let asks_us = converter(&found).is_some_and(|converter| converter.url == there.url);
+    let stored = asks_us.then(|| json!(found));
+    let bundle = trusted.bundle(stored.as_ref(), Place::Conversion, Timestamp::now());
+    there.ca_bundle = Some(ByteString(anchor::bundle(&bundle.anchors).into_bytes()));
+    write(&api, name, &found, &there, &trust::retiring(&bundle)).await
+}
+
+async fn write(
+    api: &Api<CustomResourceDefinition>,
+    name: &str,
+    found: &CustomResourceDefinition,
+    there: &WebhookClientConfig,
+    retiring: &Value,
+) -> Result<bool, Error> {
+    let noted = found.metadata.annotations.as_ref().and_then(|all| all.get(RETIRING)).map(String::as_str);
+    if converter(found) == Some(there) && noted == retiring.as_str() {
         return Ok(false);
     }
     let (params, patch) =
-        (PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..<_>::default() }, pointing(there));
+        (PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..<_>::default() }, pointing(there, retiring));
     api.patch(name, &params, &Patch::Merge(&patch)).await.map_err(|source| failed(name, source))?;
     tracing::info!(definition = name, url = there.url, "Wrote where objects are converted");
     Ok(true)
 }
 
 /// By merge and not by apply: a Service and a URL may not stand side by side, whoever wrote the other.
-fn pointing(there: &WebhookClientConfig) -> Value {
+fn pointing(there: &WebhookClientConfig, retiring: &Value) -> Value {
     let client_config = json!({"url": there.url, "service": there.service, "caBundle": there.ca_bundle});
     let webhook = json!({"clientConfig": client_config, "conversionReviewVersions": ["v1"]});
-    json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}})
+    json!({
+        "metadata": {"annotations": {RETIRING: retiring}},
+        "spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}},
+    })
 }
 
 /// Whether a process outside the cluster has the definition named converted at its URL.
@@ -66,8 +101,6 @@ fn failed(name: &str, source: kube::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::ByteString;
-
     use super::*;
 
     #[test]
@@ -78,13 +111,14 @@ mod tests {
             service: None,
         };
         assert_eq!(
-            pointing(&url),
-            json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {
+            pointing(&url, &"{}".into()),
+            json!({"metadata": {"annotations": {RETIRING: "{}"}}, "spec": {"conversion": {"strategy": "Webhook", "webhook": {
                 "conversionReviewVersions": ["v1"],
                 "clientConfig": {"url": "https://127.0.0.1:9443/convert", "caBundle": "cGVt", "service": null},
             }}}})
         );
-        let client_config = &pointing(&WebhookClientConfig::default())["spec"]["conversion"]["webhook"]["clientConfig"];
+        let client_config =
+            &pointing(&WebhookClientConfig::default(), &Value::Null)["spec"]["conversion"]["webhook"]["clientConfig"];
         assert_eq!(*client_config, json!({"url": null, "service": null, "caBundle": null}));
     }
 }

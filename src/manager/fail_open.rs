@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answers::said;
 use crate::logging::trouble::Trouble;
 use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
-use crate::manager::registration::Configuration;
+use crate::manager::configuration::{Configuration, OnDemand};
 use crate::watch::deployment::SlimDeployment;
 
 /// Annotation of a webhook configuration that was turned to Ignore: when, and what each entry was before, as JSON.
@@ -115,7 +115,9 @@ impl FailOpen {
         }
         let now = Timestamp::now();
         self.carry_out::<MutatingWebhookConfiguration>(|found| open(found, now)).await?;
-        self.carry_out::<ValidatingWebhookConfiguration>(|found| open(found, now)).await
+        self.carry_out::<ValidatingWebhookConfiguration>(|found| open(found, now)).await?;
+        self.carry_out::<OnDemand<MutatingWebhookConfiguration>>(|found| open(found, now)).await?;
+        self.carry_out::<OnDemand<ValidatingWebhookConfiguration>>(|found| open(found, now)).await
     }
 
     /// Puts back what was, once a replica can answer. Leader only; works until it is dropped.
@@ -143,8 +145,10 @@ impl FailOpen {
         let open = [
             self.is_open::<MutatingWebhookConfiguration>().await?,
             self.is_open::<ValidatingWebhookConfiguration>().await?,
+            self.is_open::<OnDemand<MutatingWebhookConfiguration>>().await?,
+            self.is_open::<OnDemand<ValidatingWebhookConfiguration>>().await?,
         ];
-        if open == [false; 2] {
+        if open == [false; 4] {
             return Ok(true);
         }
         for pause in [ROUTED_AFTER, Duration::ZERO] {
@@ -155,6 +159,8 @@ impl FailOpen {
         }
         self.carry_out::<MutatingWebhookConfiguration>(close).await?;
         self.carry_out::<ValidatingWebhookConfiguration>(close).await?;
+        self.carry_out::<OnDemand<MutatingWebhookConfiguration>>(close).await?;
+        self.carry_out::<OnDemand<ValidatingWebhookConfiguration>>(close).await?;
         Ok(true)
     }
 

@@ -5,8 +5,9 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use kube::Client;
 use tokio::time::{sleep, timeout};
 
+use super::configuration::{Configuration, OnDemand};
 use super::conversion::{is_at_a_process, is_written_by_us, point};
-use super::registration::{Configuration, Error, REQUEST_TIMEOUT, RETRY, remove};
+use super::registration::{Error, REQUEST_TIMEOUT, RETRY, remove};
 use crate::logging::trouble::Trouble;
 use crate::manifests::webhooks::Target;
 use crate::names::{MUTATING, VALIDATING};
@@ -52,6 +53,8 @@ impl Leftovers {
                 Err(error) => return Err(error),
             }
         }
+        remove(client, is_of_a_process::<OnDemand<MutatingWebhookConfiguration>>).await?;
+        remove(client, is_of_a_process::<OnDemand<ValidatingWebhookConfiguration>>).await?;
         remove(client, is_of_a_process::<MutatingWebhookConfiguration>).await?;
         remove(client, is_of_a_process::<ValidatingWebhookConfiguration>).await
     }

@@ -4,13 +4,17 @@ pub mod background;
 pub mod break_glass;
 mod certificates;
 pub mod client;
+pub mod configuration;
 pub mod conversion;
+pub mod credentials;
 pub mod fail_open;
 pub mod hook_job;
 pub mod lease;
 pub mod leftovers;
 pub mod narrow;
+pub mod on_demand;
 pub mod options;
+pub mod questions;
 pub mod registration;
 pub mod retire;
 pub mod scrapers;
@@ -21,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures::future::join_all;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -29,8 +34,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::certs::Resolver;
+use crate::certs::lives::signed;
 use crate::controller::Context;
 use crate::controller::term::Term;
+use crate::kind::{Reader, Watched};
+use crate::kinds::Kinds;
 use crate::manager::background::Background;
 use crate::manager::certificates::Supply;
 use crate::manager::client::Connection;
@@ -38,15 +46,15 @@ use crate::manager::fail_open::FailOpen;
 use crate::manager::lease::{Elector, KubeStore};
 use crate::manager::leftovers::Leftovers;
 use crate::manager::narrow::Narrowing;
+use crate::manager::on_demand::OnDemandEntries;
 use crate::manager::options::{Certificates, Election, Options};
 use crate::manager::registration::SelfRegistration;
-use crate::manifests::webhooks::Hook;
+use crate::manifests::webhooks::{Hook, Target};
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::{Gate, Readiness};
 use crate::server::Shutdown;
-use crate::sidecarset::controller;
 use crate::watch::read_model as world_watch;
-use crate::watch::read_model::{Clients, World};
+use crate::watch::read_model::{Clients, Model, World};
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::Feed;
 
@@ -90,9 +98,8 @@ struct Gates {
 }
 
 struct ModelGates {
-    sidecarsets: Gate,
-    namespaces: Gate,
-    configuration: Gate,
+    /// A gate for each collection that decisions read.
+    synced: Vec<(Gate, Model)>,
     snapshot: Gate,
 }
 
@@ -112,9 +119,10 @@ impl Manager {
         let gate = |name: &str| shared.readiness.gate(name);
         let gates = Gates {
             model: ModelGates {
-                sidecarsets: gate("sync:sidecarsets"),
-                namespaces: gate("sync:namespaces"),
-                configuration: gate("sync:configuration"),
+                synced: read_by_decisions(&options.kinds, &world)
+                    .map(|(plural, model)| (gate(&format!("sync:{plural}")), model.clone()))
+                    .chain([(gate("sync:configuration"), world.configuration.clone())])
+                    .collect(),
                 snapshot: gate("snapshot"),
             },
             certificate: (options.certificates != Certificates::Off).then(|| gate("certificate")),
@@ -190,23 +198,22 @@ impl Manager {
 
 /// Opens the gates of the read model as it gets complete.
 async fn open_gates(world: World, gates: ModelGates) {
-    let sidecarsets = async {
-        world.sidecarsets.synced().await;
-        gates.sidecarsets.open();
-    };
-    let namespaces = async {
-        world.namespaces.synced().await;
-        gates.namespaces.open();
-    };
-    let configuration = async {
-        world.configuration.synced().await;
-        gates.configuration.open();
-    };
+    let synced = join_all(gates.synced.into_iter().map(|(gate, model)| async move {
+        model.synced().await;
+        gate.open();
+    }));
     let snapshot = async {
         world.published().await;
         gates.snapshot.open();
     };
-    tokio::join!(sidecarsets, namespaces, configuration, snapshot);
+    tokio::join!(synced, snapshot);
+}
+
+/// The watches of what decisions about these kinds read, each once.
+fn read_by_decisions<'w>(kinds: &Kinds, world: &'w World) -> impl Iterator<Item = (&'static str, &'w Model)> {
+    let read: Vec<&Watched> =
+        kinds.iter().flat_map(|kind| kind.watches).filter(|watched| watched.reader == Reader::Decisions).collect();
+    world.models().into_iter().filter(move |(plural, _)| read.iter().any(|watched| watched.plural == *plural))
 }
 
 /// Tells the generation of the snapshot, and when the API server last confirmed it.
@@ -261,21 +268,22 @@ impl Leader {
     async fn work(&self, term: Term) {
         let mut tasks = JoinSet::new();
         let (background, client) = (self.background.handle(), || self.background_client.clone());
-        let narrowing = Narrowing::new(client(), self.world.clone(), &self.hooks, self.options.narrow_webhooks);
-        if self.options.controllers.run(controller::NAME) {
-            let (metrics, coverage) = (self.shared.metrics.clone(), narrowing.coverage());
-            let tuning = self.options.tuning.clone();
-            let sets = controller::run(client(), self.world.clone(), coverage, metrics, tuning, term.clone());
-            tasks.spawn_on(sets, background);
+        let stages = self.options.kinds.stages();
+        let enabled = self.options.narrow_webhooks;
+        let narrowing = Narrowing::new(client(), self.world.clone(), &self.hooks, stages, enabled);
+        let context = || Context {
+            client: client(),
+            metrics: self.shared.metrics.clone(),
+            tuning: self.options.tuning.clone(),
+            term: term.clone(),
+            world: self.world.clone(),
+            coverage: narrowing.coverage(),
+        };
+        let kinds = self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name));
+        for start in kinds.filter_map(|kind| kind.controller) {
+            tasks.spawn_on(start(context()), background);
         }
         tasks.spawn_on(until_ending(term.clone(), narrowing.run()), background);
-        for kind in self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name)) {
-            let (metrics, term) = (self.shared.metrics.clone(), term.clone());
-            if let Some(start) = kind.controller {
-                let tuning = self.options.tuning.clone();
-                tasks.spawn_on(start(Context { client: client(), metrics, tuning, term }), background);
-            }
-        }
         self.keep_registrations(&term, &mut tasks);
         if let Some(deployment) = &self.options.fail_open {
             let fail_open = FailOpen::new(&self.background_client, &self.options.namespace, deployment);
@@ -319,6 +327,14 @@ impl Leader {
             std::future::pending::<()>().await;
         };
         tasks.spawn_on(until_ending(term.clone(), work), background);
+        let on_demand = OnDemandEntries {
+            client: self.background_client.clone(),
+            world: self.world.clone(),
+            kinds: self.options.kinds.clone(),
+            target: Target::Service { namespace: self.options.namespace.clone() },
+            exclusion: self.options.exclusion(),
+        };
+        tasks.spawn_on(until_ending(term.clone(), on_demand.run()), background);
     }
 
     fn registration(&self) -> Option<SelfRegistration> {
@@ -329,6 +345,9 @@ impl Leader {
             namespace: self.options.namespace.clone(),
             url,
             exclusion: self.options.exclusion(),
+            overlap: signed(self.options.lives.overlap),
+            kinds: self.options.kinds.clone(),
+            world: self.world.clone(),
         })
     }
 }

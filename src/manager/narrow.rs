@@ -15,8 +15,10 @@ use crate::answers::said;
 use crate::logging::trouble::Trouble;
 use crate::manager::registration::Configuration;
 use crate::manifests::webhooks::Hook;
-use crate::sidecarset::controller::programmed::Coverage;
+use crate::watch::coverage::Coverage;
 use crate::watch::read_model::{Change, World};
+use engine::pod::PODS;
+use engine::pod::stages::{Stages, narrowing};
 use engine::sidecarset::narrowing::{ALWAYS, Rule, step};
 
 /// Name of the condition.
@@ -48,17 +50,19 @@ pub struct Narrowing {
     world: World,
     /// Names of the entries for pods.
     entries: Vec<String>,
+    /// What decides about pods beside the sets.
+    stages: Stages,
     enabled: bool,
     coverage: watch::Sender<Coverage>,
 }
 
 impl Narrowing {
     /// With `enabled` false, a condition that was left behind is lifted: it would keep new sets from every pod.
-    pub fn new(client: Client, world: World, hooks: &[Hook], enabled: bool) -> Self {
-        let of_pods = |hook: &&Hook| hook.rule.group.is_empty() && hook.rule.resource == "pods";
+    pub fn new(client: Client, world: World, hooks: &[Hook], stages: Stages, enabled: bool) -> Self {
+        let of_pods = |hook: &&Hook| hook.rule.resources == PODS;
         let entries = hooks.iter().filter(of_pods).map(|hook| hook.rule.name.to_owned()).collect();
         let coverage = watch::Sender::new(if enabled { Coverage::Unknown } else { Coverage::Off });
-        Self { client, world, entries, enabled, coverage }
+        Self { client, world, entries, stages, enabled, coverage }
     }
 
     /// Tells which pods the API server is known to ask about.
@@ -71,6 +75,7 @@ impl Narrowing {
         // By a part of the sets, pods of the others would be left out.
         self.world.published().await;
         let (mut changes, mut trouble) = (self.world.changes(), Trouble::default());
+        let mut publications = self.world.publications();
         let (mut wanted, mut since) = (self.wanted(), Instant::now());
         loop {
             let now = self.wanted();
@@ -100,6 +105,7 @@ impl Narrowing {
             };
             tokio::select! {
                 () = sleep(pause) => {}
+                () = self.others(&mut publications, &wanted) => {}
                 () = set_changes(&mut changes) => {
                     sleep(GATHER).await;
                     changes = changes.resubscribe();
@@ -128,7 +134,21 @@ impl Narrowing {
             return Rule::Wide;
         }
         let records = self.world.sets.all();
-        Rule::of(records.iter().filter_map(|record| record.compiled.as_deref()))
+        let sets = Rule::of(records.iter().filter_map(|record| record.compiled.as_deref()));
+        narrowing(sets, &self.stages, &self.world.snapshot.load())
+    }
+
+    /// Waits until something else is wanted for another reason than a set.
+    async fn others(&self, publications: &mut watch::Receiver<u64>, known: &Rule) {
+        if self.stages.is_empty() {
+            return std::future::pending().await;
+        }
+        while self.wanted() == *known {
+            if publications.changed().await.is_err() {
+                // The world is gone with the process.
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Brings both configurations a step further; what both ask about afterwards, or nothing where one is not there.

@@ -6,9 +6,8 @@ use std::time::Duration;
 use crate::certs::lives::Lives;
 use crate::choice::{Unknown, choose};
 use crate::controller::tuning::Tuning;
+use crate::kinds::Kinds;
 use crate::manager::lease::Times;
-use crate::sidecarset::controller;
-use crate::workshop::Kinds;
 use engine::snapshot::Exclusion;
 
 /// What the manager is asked to do.
@@ -18,7 +17,7 @@ pub struct Options {
     pub namespace: String,
     /// Further excluded namespaces.
     pub excluded_namespaces: Vec<String>,
-    /// Kinds of the workshop that are on.
+    /// Kinds that are on.
     pub kinds: Kinds,
     /// Controllers to run.
     pub controllers: Controllers,
@@ -46,6 +45,11 @@ impl Options {
     /// Where pods are left alone.
     pub fn exclusion(&self) -> Exclusion {
         Exclusion::new(&self.namespace, self.excluded_namespaces.iter().cloned())
+    }
+
+    /// How long what serves lives, and an authority that was replaced stays trusted.
+    pub fn supply_lives(&self) -> Lives {
+        if self.certificates == Certificates::Own { self.lives.with_leaves() } else { self.lives }
     }
 }
 
@@ -81,14 +85,14 @@ pub enum Certificates {
 pub struct Controllers(Vec<&'static str>);
 
 impl Controllers {
-    /// Reads the words of `--controllers`: `*`, `name`, `-name`, wherever they stand. There are those of the product, and those
-    /// of the kinds that are on.
+    /// Reads the words of `--controllers`: `*`, `name`, `-name`, in any order. There are those of the kinds
+    /// that are on.
     ///
     /// # Errors
     /// A word that names no controller.
     pub fn parse(words: &[impl AsRef<str>], kinds: &Kinds) -> Result<Self, Unknown> {
         let with_controller = kinds.iter().filter(|kind| kind.controller.is_some());
-        let known: Vec<&str> = [controller::NAME].into_iter().chain(with_controller.map(|kind| kind.name)).collect();
+        let known: Vec<&str> = with_controller.map(|kind| kind.name).collect();
         choose("controller", words, &known).map(Self)
     }
 

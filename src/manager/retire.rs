@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use super::registration::Error;
 use crate::answers::to_user;
 use crate::field_managers::{UNINSTALL, patching};
-use crate::workshop::Kind;
+use crate::kind::Kind;
 
 const POLL: Duration = Duration::from_millis(500);
 
@@ -118,8 +118,11 @@ impl Retirement {
     }
 
     async fn free_one(&self, client: &Client, object: &ObjectMeta, params: &PatchParams) -> Result<bool, Error> {
-        let (Some(namespace), Some(name)) = (&object.namespace, &object.name) else { return Ok(false) };
-        let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &self.objects);
+        let Some(name) = &object.name else { return Ok(false) };
+        let objects: Api<DynamicObject> = match &object.namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.objects),
+            None => Api::all_with(client.clone(), &self.objects),
+        };
         let others: Vec<&String> =
             object.finalizers.iter().flatten().filter(|finalizer| !self.is_ours(finalizer)).collect();
         let patch = json!({"metadata": {"finalizers": others, "resourceVersion": object.resource_version}});
@@ -190,7 +193,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workshop::Kinds;
+    use crate::kinds::Kinds;
 
     #[test]
     fn cronjobs_alone_are_converted_and_held_and_every_other_kind_needs_nothing() {

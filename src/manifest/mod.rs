@@ -1,6 +1,7 @@
 //! Manifests from files. What is in them is read by [`engine::offline::manifest`].
 
 mod files;
+mod kustomize;
 mod load;
 
 #[cfg(test)]
@@ -8,4 +9,5 @@ mod load_tests;
 
 pub use engine::offline::manifest::{Error, Identity, IdentityError, Manifest, group, identity, parse, pod_template};
 pub use files::{Fingerprint, fingerprint};
+pub use kustomize::kustomize;
 pub use load::{load, load_or_stdin};

@@ -6,14 +6,14 @@ use std::iter;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
 
+use crate::kind::Kind;
+use crate::kinds::{Kinds, product, workshop};
 use crate::manifests::guard::{ACTIONS, Guard};
 use crate::manifests::rbac::Rbac;
 use crate::manifests::user_roles::user_roles;
 use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
 use crate::names::APP;
 use crate::registry::registry;
-use crate::sidecarset::crd;
-use crate::workshop::{KINDS, Kinds};
 use engine::snapshot::Exclusion;
 
 /// The templates put the namespace of the release in its place.
@@ -29,11 +29,13 @@ pub fn files() -> Vec<(String, Value)> {
         pod_failure_policy: FailurePolicy::Fail,
     };
     let none = Part::of(&Kinds::default());
-    let kinds = KINDS.iter().map(|kind| {
-        let own = Part::of(&Kinds::only(kind)).without(&none);
-        (format!("files/kinds/{}.yaml", kind.name), own.file(&json!((kind.crd)(&settings.converter())), &settings))
+    let definition = |kind: &Kind| json!((kind.crd)(&settings.converter()));
+    let kinds = workshop().map(|kind| {
+        let own = Part::of(&Kinds::default().with(kind)).without(&none);
+        (format!("files/kinds/{}.yaml", kind.name), own.file(&[definition(kind)], &settings))
     });
-    let mut always = none.file(&json!(crd::sidecarset()), &settings);
+    let definitions: Vec<Value> = product().map(definition).collect();
+    let mut always = none.file(&definitions, &settings);
     always["policies"] = Guard::all(APP, NAMESPACE, APP).iter().map(policy).collect();
     iter::once(("files/always.yaml".to_owned(), always)).chain(kinds).collect()
 }
@@ -71,9 +73,9 @@ impl Part {
         self
     }
 
-    fn file(&self, definition: &Value, settings: &Settings<'_>) -> Value {
+    fn file(&self, definitions: &[Value], settings: &Settings<'_>) -> Value {
         json!({
-            "definitions": [definition],
+            "definitions": definitions,
             "rules": self.rules,
             "userRoles": self.roles.iter().map(user_role).collect::<Vec<_>>(),
             "mutating": mutating(&self.hooks, settings).webhooks,

@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod guard;
 pub mod rbac;
+pub mod schemas;
 pub mod user_roles;
 pub mod webhooks;
 

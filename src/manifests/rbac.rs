@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 
+use crate::kind::Family;
+use crate::kinds::Kinds;
 use crate::manifests::{metadata, namespaced};
-use crate::names::{APP, CA_SECRET, LEASE, MUTATING, VALIDATING};
+use crate::names::{APP, CA_SECRET, LEASE, MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 use crate::permissions::{READ, rule};
-use crate::workshop::Kinds;
-use engine::sidecarset::api::{GROUP, PLURAL};
 use engine::snapshot::configuration::CONFIG_MAP;
 
 /// The objects of a deployment in `namespace`.
@@ -63,19 +63,29 @@ impl Rbac {
 }
 
 fn cluster_rules(kinds: &Kinds) -> Vec<PolicyRule> {
-    let mut rules = vec![
-        rule(GROUP, &[PLURAL], &[], READ),
-        rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
-        rule("", &["namespaces", "pods"], &[], READ),
-        rule("admissionregistration.k8s.io", &["mutatingwebhookconfigurations"], &[MUTATING], &["get", "patch"]),
-        rule("admissionregistration.k8s.io", &["validatingwebhookconfigurations"], &[VALIDATING], &["get", "patch"]),
+    let of_family = |family| kinds.iter().filter(move |kind| kind.family == family).flat_map(|kind| (kind.rules)());
+    let process = [
+        rule(
+            "admissionregistration.k8s.io",
+            &["mutatingwebhookconfigurations"],
+            &[MUTATING, ON_DEMAND_MUTATING],
+            &["get", "patch"],
+        ),
+        rule(
+            "admissionregistration.k8s.io",
+            &["validatingwebhookconfigurations"],
+            &[VALIDATING, ON_DEMAND_VALIDATING],
+            &["get", "patch"],
+        ),
         rule("events.k8s.io", &["events"], &[], &["create", "patch"]),
     ];
     let definitions = kinds
         .converted()
         .into_iter()
         .map(|name| rule("apiextensions.k8s.io", &["customresourcedefinitions"], &[name.as_str()], &["get", "patch"]));
-    for rule in definitions.chain(kinds.iter().flat_map(|kind| (kind.rules)())) {
+    let mut rules = Vec::new();
+    let product = of_family(Family::Product).chain(process);
+    for rule in product.chain(definitions).chain(of_family(Family::Workshop)) {
         // Two kinds may keep the same resource.
         if !rules.contains(&rule) {
             rules.push(rule);

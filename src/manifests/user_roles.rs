@@ -3,11 +3,11 @@
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+use crate::kind::{Editors, Kind};
+use crate::kinds::Kinds;
 use crate::manifests::metadata;
 use crate::names::APP;
 use crate::permissions::rule;
-use crate::sidecarset::crd;
-use crate::workshop::{Kind, Kinds};
 
 const LOOK: &[&str] = &["get", "list", "watch"];
 const EDIT: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
@@ -17,16 +17,15 @@ const TO_VIEW: &str = "rbac.authorization.k8s.io/aggregate-to-view";
 /// Adds a role to `edit`, and so to `admin`.
 const TO_EDIT: &str = "rbac.authorization.k8s.io/aggregate-to-edit";
 
-/// Two roles for SidecarSets and for each of these kinds.
-///
-/// The roles of the workshop's kinds are part of `view` and `edit`: who may edit one of them gets no more than who may make the
-/// objects that it keeps. The editor of a set runs code in every pod that it selects, in all namespaces, so that role is given to
-/// somebody by name or not at all.
+/// Two roles for each of these kinds. All viewers are part of `view`; editors are part of `edit` where the kind's row says so.
 pub fn user_roles(kinds: &Kinds) -> Vec<ClusterRole> {
-    let workshop = kinds.iter().map(Kind::definition);
-    let workshop = workshop.flat_map(|crd| [viewer(&crd), editor(&crd, Some(TO_EDIT))]);
-    let sets = crd::sidecarset();
-    [viewer(&sets), editor(&sets, None)].into_iter().chain(workshop).collect()
+    kinds.iter().flat_map(of_kind).collect()
+}
+
+fn of_kind(kind: &Kind) -> [ClusterRole; 2] {
+    let crd = kind.definition();
+    let aggregated = (kind.editors == Editors::OfNamespaces).then_some(TO_EDIT);
+    [viewer(&crd), editor(&crd, aggregated)]
 }
 
 fn viewer(crd: &CustomResourceDefinition) -> ClusterRole {
@@ -74,7 +73,7 @@ mod tests {
     #[test]
     fn every_role_but_that_of_editors_of_sets_is_aggregated() {
         let roles = user_roles(&Kinds::all());
-        assert_eq!(roles.len(), 2 + 2 * Kinds::all().iter().count());
+        assert_eq!(roles.len(), 2 * Kinds::all().iter().count());
         for role in &roles {
             let name = role.metadata.name.clone().unwrap();
             let expected: &[&str] = match name.as_str() {

@@ -1,25 +1,30 @@
 //! The webhook configurations, from the registry.
 
+use std::collections::BTreeSet;
+
 use admission::Registry;
-use admission::registry::{MatchPolicy, Phase, Rule, Scope};
+use admission::registry::{self, MatchPolicy, Namespaces, Phase, Rule, Scope};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference, ValidatingWebhook,
-    ValidatingWebhookConfiguration, WebhookClientConfig,
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
+    ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as conversion;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use serde_json::{Value, json};
 
 use crate::manifests::metadata;
-use crate::names::{MUTATING, SERVICE, VALIDATING};
+use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, SERVICE, VALIDATING};
 use crate::server::webhooks::CONVERT_PATH;
-use engine::sidecarset::api::{GROUP, PLURAL};
+use engine::demand::Demand;
 use engine::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use engine::snapshot::EXCLUDE_LABEL;
 use engine::snapshot::Exclusion;
 
-/// The longest that anybody should wait for us; the API server's own default.
-const TIMEOUT_SECONDS: i32 = 10;
+/// Whether resources of the group have definitions: Kubernetes' own groups have no dot, or end in `.k8s.io`.
+fn is_defined(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
+}
 
 /// An entry of the registry as far as the API server is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,16 +42,23 @@ impl Hook {
     pub fn all<W: 'static>(registry: &Registry<W>) -> Vec<Self> {
         let hook = |entry: &admission::registry::Entry<W>| Self {
             phase: entry.phase,
-            rule: entry.rule.clone(),
+            rule: entry.rule,
             path: entry.path.clone(),
         };
         registry.entries().iter().map(hook).collect()
     }
 
-    /// Name of the definition without which there is nothing to ask about: its kind's own, and for pods that of the sets.
-    pub fn definition(&self) -> String {
-        let Rule { group, resource, .. } = &self.rule;
-        if is_core(&self.rule) { format!("{PLURAL}.{GROUP}") } else { format!("{resource}.{group}") }
+    /// Names of the definitions of which one must be there for there to be something to ask about; none where nothing must.
+    pub fn definitions(&self) -> Vec<String> {
+        let named = self.rule.definitions.iter().map(|&name| name.to_owned());
+        let own = self.rule.resources.iter().filter(|served| is_defined(served.group));
+        named.chain(own.map(|served| format!("{}.{}", served.parts().0, served.group))).collect()
+    }
+
+    /// Whether it is to be registered, with these definitions missing.
+    pub fn is_wanted(&self, missing: &BTreeSet<String>) -> bool {
+        let definitions = self.definitions();
+        definitions.is_empty() || definitions.iter().any(|name| !missing.contains(name))
     }
 }
 
@@ -139,13 +151,16 @@ impl Settings<'_> {
     }
 
     fn failure_policy(&self, rule: &Rule) -> String {
-        let policy = if is_core(rule) { self.pod_failure_policy } else { FailurePolicy::Fail };
+        let policy = match rule.failure_policy {
+            registry::FailurePolicy::Chosen => self.pod_failure_policy,
+            registry::FailurePolicy::Fail => FailurePolicy::Fail,
+            registry::FailurePolicy::Ignore => FailurePolicy::Ignore,
+        };
         policy.as_str().to_owned()
     }
 
-    /// Only for objects of the core group: they are what keeps a cluster alive.
     fn namespace_selector(&self, rule: &Rule) -> Option<LabelSelector> {
-        is_core(rule).then(|| {
+        (rule.namespaces == Namespaces::NotExcluded).then(|| {
             let names = self.exclusion.namespaces.iter().cloned().collect();
             let by_name = requirement(NAMESPACE_NAME_LABEL, "NotIn", Some(names));
             let by_label = requirement(EXCLUDE_LABEL, "DoesNotExist", None);
@@ -154,17 +169,58 @@ impl Settings<'_> {
     }
 }
 
-fn is_core(rule: &Rule) -> bool {
-    rule.group.is_empty()
-}
-
 fn requirement(key: &str, operator: &str, values: Option<Vec<String>>) -> LabelSelectorRequirement {
     LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
 }
 
-/// The `MutatingWebhookConfiguration`.
+/// The `MutatingWebhookConfiguration`. Entries that exist on demand are not in it.
 pub fn mutating(hooks: &[Hook], settings: &Settings<'_>) -> MutatingWebhookConfiguration {
-    let webhook = |hook: &Hook| MutatingWebhook {
+    let webhooks = always(hooks, Phase::Mutating).map(|hook| mutating_entry(hook, settings)).collect();
+    MutatingWebhookConfiguration { metadata: metadata(MUTATING), webhooks: Some(webhooks) }
+}
+
+/// The `ValidatingWebhookConfiguration`. Entries that exist on demand are not in it.
+pub fn validating(hooks: &[Hook], settings: &Settings<'_>) -> ValidatingWebhookConfiguration {
+    let webhooks = always(hooks, Phase::Validating).map(|hook| validating_entry(hook, settings)).collect();
+    ValidatingWebhookConfiguration { metadata: metadata(VALIDATING), webhooks: Some(webhooks) }
+}
+
+/// The on-demand configurations without entries, which are the leader's.
+pub fn on_demand() -> (MutatingWebhookConfiguration, ValidatingWebhookConfiguration) {
+    (
+        MutatingWebhookConfiguration { metadata: metadata(ON_DEMAND_MUTATING), webhooks: None },
+        ValidatingWebhookConfiguration { metadata: metadata(ON_DEMAND_VALIDATING), webhooks: None },
+    )
+}
+
+/// The entry of an on-demand configuration.
+pub fn demanded(demand: &Demand, settings: &Settings<'_>) -> Value {
+    let Demand { phase, rule, .. } = demand;
+    let rule = Rule { failure_policy: demand.failure_policy, timeout_seconds: demand.timeout_seconds, ..*rule };
+    let hook = Hook { phase: *phase, path: rule.path(*phase), rule };
+    let mut exclusion = settings.exclusion.clone();
+    exclusion.namespaces.extend(demand.excluded_namespaces.iter().cloned());
+    let settings = Settings { exclusion: &exclusion, ..settings.clone() };
+    let mut entry = match phase {
+        Phase::Mutating => json!(mutating_entry(&hook, &settings)),
+        Phase::Validating => json!(validating_entry(&hook, &settings)),
+    };
+    entry["name"] = demand.name.as_str().into();
+    let own = demand.match_conditions.iter().map(|(name, expression)| json!({"name": name, "expression": expression}));
+    let conditions: Vec<Value> =
+        match_conditions(&hook.rule).iter().flatten().map(|one| json!(one)).chain(own).collect();
+    if !conditions.is_empty() {
+        entry["matchConditions"] = conditions.into();
+    }
+    entry
+}
+
+fn always(hooks: &[Hook], phase: Phase) -> impl Iterator<Item = &Hook> {
+    hooks.iter().filter(move |hook| hook.phase == phase && !hook.rule.on_demand)
+}
+
+fn mutating_entry(hook: &Hook, settings: &Settings<'_>) -> MutatingWebhook {
+    MutatingWebhook {
         name: hook.rule.name.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
         client_config: settings.client_config(&hook.path),
@@ -172,31 +228,28 @@ pub fn mutating(hooks: &[Hook], settings: &Settings<'_>) -> MutatingWebhookConfi
         match_policy: Some(match_policy(&hook.rule)),
         namespace_selector: settings.namespace_selector(&hook.rule),
         reinvocation_policy: Some("IfNeeded".to_owned()),
-        rules: Some(vec![rule(&hook.rule)]),
+        match_conditions: match_conditions(&hook.rule),
+        rules: Some(rules(&hook.rule)),
         side_effects: "None".to_owned(),
-        timeout_seconds: Some(TIMEOUT_SECONDS),
+        timeout_seconds: Some(i32::from(hook.rule.timeout_seconds)),
         ..MutatingWebhook::default()
-    };
-    let webhooks = hooks.iter().filter(|hook| hook.phase == Phase::Mutating).map(webhook).collect();
-    MutatingWebhookConfiguration { metadata: metadata(MUTATING), webhooks: Some(webhooks) }
+    }
 }
 
-/// The `ValidatingWebhookConfiguration`.
-pub fn validating(hooks: &[Hook], settings: &Settings<'_>) -> ValidatingWebhookConfiguration {
-    let webhook = |hook: &Hook| ValidatingWebhook {
+fn validating_entry(hook: &Hook, settings: &Settings<'_>) -> ValidatingWebhook {
+    ValidatingWebhook {
         name: hook.rule.name.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
         client_config: settings.client_config(&hook.path),
         failure_policy: Some(settings.failure_policy(&hook.rule)),
         match_policy: Some(match_policy(&hook.rule)),
         namespace_selector: settings.namespace_selector(&hook.rule),
-        rules: Some(vec![rule(&hook.rule)]),
+        match_conditions: match_conditions(&hook.rule),
+        rules: Some(rules(&hook.rule)),
         side_effects: "None".to_owned(),
-        timeout_seconds: Some(TIMEOUT_SECONDS),
+        timeout_seconds: Some(i32::from(hook.rule.timeout_seconds)),
         ..ValidatingWebhook::default()
-    };
-    let webhooks = hooks.iter().filter(|hook| hook.phase == Phase::Validating).map(webhook).collect();
-    ValidatingWebhookConfiguration { metadata: metadata(VALIDATING), webhooks: Some(webhooks) }
+    }
 }
 
 fn match_policy(rule: &Rule) -> String {
@@ -207,38 +260,52 @@ fn match_policy(rule: &Rule) -> String {
     .to_owned()
 }
 
-fn rule(rule: &Rule) -> RuleWithOperations {
+/// The rules of an entry: resources of one group and version share one.
+fn rules(rule: &Rule) -> Vec<RuleWithOperations> {
     let scope = match rule.scope {
         Scope::Cluster => "Cluster",
         Scope::Namespaced => "Namespaced",
+        Scope::Any => "*",
     };
-    RuleWithOperations {
-        api_groups: Some(vec![rule.group.to_owned()]),
-        api_versions: Some(vec![rule.version.to_owned()]),
-        operations: Some(rule.operations.iter().map(|operation| operation.as_str().to_owned()).collect()),
-        resources: Some(vec![rule.resource.to_owned()]),
-        scope: Some(scope.to_owned()),
+    let mut rules: Vec<((&str, &str), Vec<String>)> = Vec::new();
+    for served in rule.resources {
+        let (place, name) = ((served.group, served.version), served.resource.to_owned());
+        match rules.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, resources)) => resources.push(name),
+            None => rules.push((place, vec![name])),
+        }
     }
+    let of_group = |((group, version), resources): ((&str, &str), Vec<String>)| RuleWithOperations {
+        api_groups: Some(vec![group.to_owned()]),
+        api_versions: Some(vec![version.to_owned()]),
+        operations: Some(rule.operations.iter().map(|operation| operation.as_str().to_owned()).collect()),
+        resources: Some(resources),
+        scope: Some(scope.to_owned()),
+    };
+    rules.into_iter().map(of_group).collect()
+}
+
+fn match_conditions(rule: &Rule) -> Option<Vec<MatchCondition>> {
+    let condition = |condition: &registry::MatchCondition| MatchCondition {
+        name: condition.name.to_owned(),
+        expression: condition.expression.to_owned(),
+    };
+    Some(rule.match_conditions.iter().map(condition).collect()).filter(|conditions: &Vec<_>| !conditions.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use admission::Operation;
-    use serde_json::json;
+    use admission::registry::Resource;
 
     use super::*;
 
     fn hook(phase: Phase, group: &'static str) -> Hook {
-        let rule = Rule {
-            group,
-            version: "v1",
-            kind: "Thing",
-            resource: "things",
-            scope: Scope::Namespaced,
-            operations: &[Operation::Create, Operation::Update],
-            match_policy: MatchPolicy::Exact,
-            name: "thing.example.com",
-        };
+        let resources = vec![Resource { group, version: "v1", resource: "things", kind: "Thing" }].leak();
+        let rule = Rule::new("thing.example.com", resources, &[Operation::Create, Operation::Update]);
+        let ours =
+            Rule { failure_policy: registry::FailurePolicy::Chosen, namespaces: Namespaces::NotExcluded, ..rule };
+        let rule = if group.is_empty() { ours } else { rule };
         Hook { phase, path: rule.path(phase), rule }
     }
 
@@ -280,8 +347,59 @@ mod tests {
 
     #[test]
     fn there_is_nothing_to_ask_about_without_the_definition_of_the_kind_and_for_pods_that_of_the_sets() {
-        let named = ["", "example.com"].map(|group| hook(Phase::Mutating, group).definition());
-        assert_eq!(named, ["sidecarsets.apps.outrider.dev", "things.example.com"]);
+        let all = Hook::all(&crate::registry::registry(&crate::kinds::Kinds::default()));
+        let of_pods = all.iter().find(|hook| hook.rule.name == "pod.outrider.dev").unwrap();
+        assert_eq!(of_pods.definitions(), ["sidecarsets.apps.outrider.dev"]);
+        let ours = hook(Phase::Mutating, "example.com");
+        assert_eq!(ours.definitions(), ["things.example.com"]);
+        let missing = BTreeSet::from(["sidecarsets.apps.outrider.dev".to_owned()]);
+        assert_eq!((of_pods.is_wanted(&missing), ours.is_wanted(&missing)), (false, true));
+        // Kubernetes' own resources have no definition.
+        assert!(hook(Phase::Mutating, "").is_wanted(&missing));
+    }
+
+    #[test]
+    fn an_entry_says_all_that_its_rule_says() {
+        const SEVERAL: &[Resource] = &[
+            Resource { group: "", version: "v1", resource: "services", kind: "Service" },
+            Resource { group: "events.k8s.io", version: "v1", resource: "events", kind: "Event" },
+            Resource { group: "", version: "v1", resource: "pods/ephemeralcontainers", kind: "Pod" },
+        ];
+        let rule = Rule {
+            scope: Scope::Any,
+            match_policy: MatchPolicy::Exact,
+            failure_policy: registry::FailurePolicy::Ignore,
+            timeout_seconds: 3,
+            match_conditions: &[registry::MatchCondition { name: "a", expression: "true" }],
+            ..Rule::new("several.example.com", SEVERAL, &[Operation::Update, Operation::Delete])
+        };
+        let hook = Hook { phase: Phase::Validating, path: rule.path(Phase::Validating), rule };
+        let exclusion = exclusion();
+        let settings = Settings {
+            target: Target::Url { base: String::new() },
+            ca_bundle: None,
+            exclusion: &exclusion,
+            pod_failure_policy: FailurePolicy::Fail,
+        };
+        let entry = json!(validating(&[hook], &settings))["webhooks"][0].clone();
+        let operations = json!(["UPDATE", "DELETE"]);
+        assert_eq!(
+            entry["rules"],
+            json!([
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": operations, "scope": "*",
+                    "resources": ["services", "pods/ephemeralcontainers"]},
+                {"apiGroups": ["events.k8s.io"], "apiVersions": ["v1"], "operations": operations, "scope": "*",
+                    "resources": ["events"]},
+            ])
+        );
+        assert_eq!(
+            json!([entry["failurePolicy"], entry["timeoutSeconds"], entry["matchConditions"], entry["matchPolicy"]]),
+            json!(["Ignore", 3, [{"name": "a", "expression": "true"}], "Exact"])
+        );
+        assert_eq!(
+            (&entry["clientConfig"]["url"], entry.get("namespaceSelector")),
+            (&json!("/validate--v1-service"), None)
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Every metric of the process. The names are an interface; no label holds a name, a namespace or a uid.
 
 pub mod freshness;
+mod handshakes;
 
 pub use freshness::Freshness;
+pub use handshakes::{HandshakeFailure, HandshakeFailures};
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -53,6 +55,11 @@ struct ReconcileLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    watch: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabels {
     state: &'static str,
 }
@@ -68,6 +75,29 @@ pub enum ReconcileResult {
     error,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QuestionLabels {
+    kind: &'static str,
+    result: QuestionResult,
+}
+
+/// What became of a question of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum QuestionResult {
+    /// It was asked and answered.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    answered,
+    /// The answer was remembered.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    cached,
+    /// The deadline of the review passed.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    timeout,
+    /// It was not answered.
+    #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]
+    error,
+}
+
 /// Handles of all metrics; clones share the same values.
 #[derive(Debug, Clone)]
 pub struct Metrics {
@@ -75,15 +105,19 @@ pub struct Metrics {
     freshness: Freshness,
     reviews: Family<ReviewLabels, Counter>,
     review_duration: Family<PathLabels, Histogram, fn() -> Histogram>,
+    questions: Family<QuestionLabels, Counter>,
     reconciles: Family<ReconcileLabels, Counter>,
     reconcile_duration: Family<ControllerLabels, Histogram, fn() -> Histogram>,
     queue_depth: Family<ControllerLabels, Gauge>,
     sidecarset_pods: Family<StateLabels, Gauge>,
     sidecarset_pods_clipped: Gauge,
+    watch_failing: Family<WatchLabels, Gauge>,
     snapshot_generation: Gauge,
     snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
     /// Reviews between the head of the request and the reply.
     pub in_flight: Gauge,
+    /// TLS handshakes that failed.
+    pub handshake_failures: HandshakeFailures,
     /// Panics that were caught.
     pub panics: Counter,
     /// Certificates that were offered and refused.
@@ -112,14 +146,17 @@ impl Metrics {
             freshness,
             reviews: Family::default(),
             review_duration: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
+            questions: Family::default(),
             reconciles: Family::default(),
             reconcile_duration: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
             queue_depth: Family::default(),
             sidecarset_pods: Family::default(),
             sidecarset_pods_clipped: Gauge::default(),
+            watch_failing: Family::default(),
             snapshot_generation: Gauge::default(),
             snapshot_age: Gauge::default(),
             in_flight: Gauge::default(),
+            handshake_failures: HandshakeFailures::default(),
             panics: Counter::default(),
             certificate_errors: Counter::default(),
             certificate_not_after: Gauge::default(),
@@ -137,6 +174,7 @@ impl Metrics {
     /// Counters get their `_total`, and what has a unit its `_seconds`, from the encoder.
     fn register(&self) -> Registry {
         let mut all = Registry::with_prefix("outrider");
+        self.handshake_failures.register(&mut all);
         all.register("reviews", "Reviews answered, by path, verdict and reason", self.reviews.clone());
         all.register_with_unit(
             "review_duration",
@@ -151,6 +189,11 @@ impl Metrics {
         );
         all.register("panics", "Panics that were caught", self.panics.clone());
         all.register(
+            "questions",
+            "Questions of decisions about what the read model does not say, by kind and result",
+            self.questions.clone(),
+        );
+        all.register(
             "snapshot_generation",
             "Generation of the read model that decisions are taken from",
             self.snapshot_generation.clone(),
@@ -160,6 +203,12 @@ impl Metrics {
             "Time since the API server last confirmed the read model",
             Unit::Seconds,
             self.snapshot_age.clone(),
+        );
+        all.register_with_unit(
+            "watch_failing",
+            "Since when a watch has got errors and nothing else, by what is watched; 0 while it works",
+            Unit::Seconds,
+            self.watch_failing.clone(),
         );
         self.register_certificates(&mut all);
         all.register("reconcile", "Reconciliations, by controller and result", self.reconciles.clone());
@@ -243,6 +292,17 @@ impl Metrics {
         self.reviews.get_or_create(&labels).inc();
     }
 
+    /// Counts a question of a review.
+    pub fn question(&self, kind: &'static str, result: QuestionResult) {
+        self.questions.get_or_create(&QuestionLabels { kind, result }).inc();
+    }
+
+    /// Tells for how many seconds a watch has failed.
+    pub fn watch_failing(&self, watch: &'static str, seconds: u64) {
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        self.watch_failing.get_or_create(&WatchLabels { watch }).set(seconds);
+    }
+
     /// The handles of one controller, resolved once.
     pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
         let labels = ControllerLabels { controller };
@@ -292,8 +352,7 @@ const PODS: &str = "/mutate--v1-pod";
 
 /// Whether a pod was refused or went without a set because the two do not fit together: an alert is about each increase.
 fn is_misfit(reason: Reason) -> bool {
-    reason.as_str().ends_with("Clash")
-        || [reasons::SET_CONFLICT, reasons::EVALUATION_FAILED, reasons::RESULT_ILLEGAL].contains(&reason)
+    reason.as_str().ends_with("Clash") || [reasons::SET_CONFLICT, reasons::RESULT_ILLEGAL].contains(&reason)
 }
 
 /// The metrics of one webhook path. Counting a decision takes no lock, no hash and no allocation after the first of its kind.

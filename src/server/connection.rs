@@ -18,10 +18,12 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::crowd::Place;
+use super::handshake;
 use super::limits::Limits;
 use super::shutdown::Shutdown;
 use super::tls::Acceptor;
 use super::webhooks::Webhooks;
+use crate::metrics::{HandshakeFailure, HandshakeFailures};
 
 /// HTTP/2 requests of one connection at one time, as Go's server has it.
 const HTTP2_STREAMS: u32 = 250;
@@ -43,6 +45,8 @@ pub struct Front<W> {
     pub webhooks: Webhooks<W>,
     /// How connections are secured.
     pub acceptor: Acceptor,
+    /// Counts handshakes that fail.
+    pub handshake_failures: HandshakeFailures,
     /// Bounds.
     pub limits: Limits,
     /// The end of the process.
@@ -62,10 +66,17 @@ impl<W: Send + Sync + 'static> Front<W> {
         // Replies are one write each; waiting for more only delays them.
         let _ = stream.set_nodelay(true);
         let tls = tokio::select! {
-            handshake = timeout(self.limits.handshake, self.acceptor.accept(stream)) => match handshake {
+            made = timeout(self.limits.handshake, self.acceptor.accept(stream)) => match made {
                 Ok(Ok(tls)) => tls,
-                Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-                Err(_) => return tracing::debug!("TLS handshake took too long"),
+                // Debug: whoever reaches the port can fail as often as they like.
+                Ok(Err(error)) => {
+                    self.handshake_failures.count(handshake::cause(&error));
+                    return tracing::debug!(%error, "TLS handshake failed");
+                }
+                Err(_) => {
+                    self.handshake_failures.count(HandshakeFailure::timeout);
+                    return tracing::debug!("TLS handshake took too long");
+                }
             },
             () = self.too_late() => return,
             () = place.activity.given_up() => return,

@@ -10,11 +10,13 @@ mod client_ca;
 mod connection;
 mod crowd;
 pub mod deadline;
-pub mod limits;
+mod handshake;
+mod limits;
 mod listener;
 pub mod memory;
 pub mod open_files;
 mod plain;
+pub mod questions;
 mod record;
 mod reply;
 mod scrapers;
@@ -39,6 +41,7 @@ use crate::readiness::{Gate, Readiness};
 pub use address::BindAddress;
 pub use limits::Limits;
 pub use plain::ProbePaths;
+pub use questions::Asker;
 pub use scrapers::{Bearer, Scrapers};
 pub use shutdown::Shutdown;
 pub use webhooks::Webhooks;
@@ -83,6 +86,8 @@ pub struct Feeds<W> {
     pub metrics: Metrics,
     /// Who may read the metrics, over TLS; everybody, over plain HTTP, when absent.
     pub scrapers: Option<Arc<dyn Scrapers>>,
+    /// Who answers questions of decisions; nobody, without a cluster.
+    pub asker: Option<Arc<dyn Asker>>,
 }
 
 /// Why the server cannot start.
@@ -180,7 +185,15 @@ impl<W: Send + Sync + 'static> Server<W> {
         let reviews = async {
             let Some(listener) = webhook else { return shutdown.stopping().await };
             let front = Arc::new(Front {
-                webhooks: Webhooks::new(feeds.registry, feeds.world, feeds.readiness, feeds.metrics, limits.clone()),
+                handshake_failures: feeds.metrics.handshake_failures.clone(),
+                webhooks: Webhooks::new(
+                    feeds.registry,
+                    feeds.world,
+                    feeds.readiness,
+                    feeds.metrics,
+                    limits.clone(),
+                    feeds.asker,
+                ),
                 acceptor,
                 shutdown: shutdown.clone(),
                 limits: limits.clone(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use admission::registry::Entry;
-use admission::{Answer, Registry, Unserved};
+use admission::{Answer, Answers, Registry, Unserved};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -25,6 +25,7 @@ use tokio::time::{timeout, timeout_at};
 use super::body::{self, BodyMemory, WholeBody};
 use super::deadline::budget;
 use super::limits::Limits;
+use super::questions::{Asker, Questions, ROUNDS};
 use super::{record, reply};
 use crate::metrics::{Metrics, PathMetrics};
 use crate::readiness::Readiness;
@@ -44,6 +45,7 @@ pub struct Webhooks<W> {
     // Who decides on a large body holds one of these to the end of the decision, also when nobody waits for it any more.
     large: Arc<Semaphore>,
     memory: BodyMemory,
+    questions: Questions,
 }
 
 struct Route {
@@ -57,6 +59,14 @@ enum Target {
     /// The endpoint's place in the registry.
     Endpoint(usize),
     Conversion,
+}
+
+/// Where a body is decided on.
+enum Held {
+    /// Here, at once.
+    Here(WholeBody),
+    /// In a thread apart, which may go on when nobody waits any more.
+    Apart(Arc<WholeBody>),
 }
 
 /// A request that got no verdict, with its uid if that could be read.
@@ -84,6 +94,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         readiness: Readiness,
         metrics: Metrics,
         limits: Limits,
+        asker: Option<Arc<dyn Asker>>,
     ) -> Self {
         let mut routes: Vec<Route> = registry
             .entries()
@@ -110,6 +121,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             turns: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
             large: Arc::new(Semaphore::new(limits.large_at_once.clamp(1, Semaphore::MAX_PERMITS))),
             memory: BodyMemory::new(limits.body_memory),
+            questions: Questions::new(asker, metrics.clone()),
             metrics,
             limits,
         }
@@ -180,11 +192,33 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             }
             Err(_) => return Err(Unserved::OutOfTime.into()),
         };
-        if body.bytes.len() > self.limits.large {
-            return self.decide_apart(route, body, deadline).await;
+        let body = if body.bytes.len() > self.limits.large { Held::Apart(Arc::new(body)) } else { Held::Here(body) };
+        let mut answers = Answers::default();
+        for _ in 0..ROUNDS {
+            let (questions, uid) = match self.decided(route, &body, &answers, deadline).await {
+                Err(Refusal { unserved: Unserved::Unanswered(questions), uid }) => (questions, uid),
+                decided => return decided,
+            };
+            let asked = self.questions.answer(questions, &mut answers, deadline).await;
+            asked.map_err(|unserved| Refusal { unserved, uid })?;
         }
+        self.decided(route, &body, &answers, deadline).await
+    }
+
+    /// Decides with what is known so far.
+    async fn decided(
+        &self,
+        route: &Route,
+        body: &Held,
+        answers: &Answers,
+        deadline: Instant,
+    ) -> Result<Answered, Refusal> {
+        let body = match body {
+            Held::Here(body) => body,
+            Held::Apart(body) => return self.decide_apart(route, Arc::clone(body), answers.clone(), deadline).await,
+        };
         let _turn = self.turn(deadline).await?;
-        let answered = self.decision(route).decide(&body.bytes)?;
+        let answered = self.decision(route).decide(&body.bytes, answers)?;
         // Nobody listens any more, and a verdict in the log would say otherwise.
         if Instant::now() > deadline {
             return Err(Refusal { unserved: Unserved::OutOfTime, uid: record::uid_of(&body.bytes) });
@@ -226,7 +260,13 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
     }
 
     /// Decides on a large body in a thread that answers nobody else, so that it can delay only others of its kind.
-    async fn decide_apart(&self, route: &Route, body: WholeBody, deadline: Instant) -> Result<Answered, Refusal> {
+    async fn decide_apart(
+        &self,
+        route: &Route,
+        body: Arc<WholeBody>,
+        answers: Answers,
+        deadline: Instant,
+    ) -> Result<Answered, Refusal> {
         let waiting = timeout_at(deadline.into(), Arc::clone(&self.large).acquire_owned());
         let Ok(Ok(turn)) = waiting.await else { return Err(Unserved::Overloaded.into()) };
         let decision = self.decision(route);
@@ -234,7 +274,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             let _turn = turn;
             // The body and its share of the memory go when the decision has ended, not when the client has gone.
             let body = body;
-            decision.decide(&body.bytes)
+            decision.decide(&body.bytes, &answers)
         });
         match timeout_at(deadline.into(), deciding).await {
             Ok(Ok(decided)) => decided,
@@ -253,13 +293,13 @@ struct Decision<W> {
 }
 
 impl<W: Send + Sync + 'static> Decision<W> {
-    fn decide(&self, body: &[u8]) -> Result<Answered, Refusal> {
+    fn decide(&self, body: &[u8], answers: &Answers) -> Result<Answered, Refusal> {
         // Nothing that the closure leaves behind is looked at again: the snapshot is immutable, the body is dropped.
         let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
             Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
             Target::Endpoint(index) => {
                 let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
-                entry.endpoint.answer(body, &self.world.load()).map(Answered::Review)
+                entry.endpoint.answer_with(body, &self.world.load(), answers).map(Answered::Review)
             }
         }));
         let unserved = match caught {

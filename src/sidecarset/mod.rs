@@ -3,3 +3,46 @@
 
 pub mod controller;
 pub mod crd;
+
+use admission::Registry;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+use crate::kind::{Editors, Family, Kind, Reader, Watched};
+use crate::permissions::{READ, rule};
+use engine::pod;
+use engine::sidecarset::api::{GROUP, PLURAL};
+use engine::sidecarset::defaults::SidecarSetDefaults;
+use engine::sidecarset::validation::SidecarSetValidation;
+use engine::sidecarset::{mutating_rule, validating_rule};
+use engine::snapshot::Snapshot;
+
+/// The kind. The editor of a set runs code in every pod that it selects, in all namespaces, so that role is given by name.
+pub const SIDECAR_SET: Kind = Kind {
+    name: controller::NAME,
+    family: Family::Product,
+    crd: |_| crd::sidecarset(),
+    rules,
+    webhooks,
+    stages: &[],
+    demands: pod::after_creation::demands,
+    controller: Some(controller::start),
+    watches: &[
+        Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
+        Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
+        Watched { group: "", plural: "pods", reader: Reader::Controller },
+    ],
+    editors: Editors::Named,
+    samples: &["apps_v1alpha1_sidecarset.yaml"],
+};
+
+fn rules() -> Vec<PolicyRule> {
+    vec![
+        rule(GROUP, &[PLURAL], &[], READ),
+        rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
+        rule("", &["namespaces", "pods"], &[], READ),
+    ]
+}
+
+fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {
+    registry.defaulting(mutating_rule(), SidecarSetDefaults).validating(validating_rule(), SidecarSetValidation)
+}

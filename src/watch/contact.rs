@@ -35,12 +35,12 @@ impl Contact {
         self.age_at(Instant::now())
     }
 
-    fn touch_at(&self, now: Instant) {
+    pub(super) fn touch_at(&self, now: Instant) {
         let elapsed = u64::try_from(now.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX);
         self.last.store(elapsed.saturating_add(1), Ordering::Relaxed);
     }
 
-    fn age_at(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn age_at(&self, now: Instant) -> Option<Duration> {
         let last = self.last.load(Ordering::Relaxed).checked_sub(1)?;
         Some(now.saturating_duration_since(self.start).saturating_sub(Duration::from_millis(last)))
     }

@@ -1,7 +1,9 @@
 //! Watching the API server, and the read model that the watches keep: what decisions are taken from.
 
 pub mod contact;
+pub mod coverage;
 pub mod deployment;
+mod failing;
 pub mod follow;
 pub mod guarded;
 mod of_kind;

@@ -18,11 +18,12 @@ use tokio_util::sync::CancellationToken;
 use crate::logging::trouble::Trouble;
 use crate::watch::SidecarSetResource;
 use crate::watch::contact::Contact;
+use crate::watch::failing::Failing;
 use crate::watch::follow::{Follower, Step, events};
 use crate::watch::guarded::Guarded;
 use crate::watch::slim::Slim;
 use crate::watch::version::minor_versions;
-use engine::sidecarset::api::SidecarSet;
+use engine::sidecarset::api::{PLURAL, SidecarSet};
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::Feed;
 use engine::snapshot::collection::Effect;
@@ -60,11 +61,12 @@ pub struct Model {
     synced: watch::Sender<bool>,
     /// When the API server was last heard on this watch.
     pub contact: Contact,
+    failing: Failing,
 }
 
 impl Default for Model {
     fn default() -> Self {
-        Self { synced: watch::Sender::new(false), contact: Contact::default() }
+        Self { synced: watch::Sender::new(false), contact: Contact::default(), failing: Failing::default() }
     }
 }
 
@@ -77,6 +79,17 @@ impl Model {
     /// Waits until the whole collection has been read once.
     pub async fn synced(&self) {
         wait_for(&self.synced, |synced| *synced).await;
+    }
+
+    /// For how long the watch has failed, and why it last did.
+    pub fn failing(&self) -> Option<(Duration, String)> {
+        self.failing.since(&self.contact)
+    }
+
+    fn note<K>(&self, event: &Result<Event<K>, watcher::Error>) {
+        if let Err(error) = event {
+            self.failing.note(error, &self.contact);
+        }
     }
 
     fn mark_synced(&self) {
@@ -118,6 +131,11 @@ impl World {
             changes: broadcast::channel(CHANGES).0,
             generation: watch::Sender::new(0),
         }
+    }
+
+    /// Every watch, by the plural of what it watches.
+    pub const fn models(&self) -> [(&'static str, &Model); 2] {
+        [(PLURAL, &self.sidecarsets), ("namespaces", &self.namespaces)]
     }
 
     /// Every change from now on.
@@ -269,6 +287,7 @@ impl Intake<'_> {
     fn set(&mut self, event: Result<Event<Guarded<SidecarSetResource>>, watcher::Error>, feed: &mut Feed) {
         let (world, unsent) = (self.world, &mut self.unsent);
         let mut tell = |effect, name: String| note(unsent, effect, Change::Set(name.into()));
+        world.sidecarsets.note(&event);
         self.sets.follow(event, Guarded::name_any, |step| match step {
             Step::Is(guarded) => {
                 let name = guarded.name_any();
@@ -290,6 +309,7 @@ impl Intake<'_> {
     fn namespace(&mut self, event: Result<Event<Slim<Namespace>>, watcher::Error>, feed: &mut Feed) {
         let (world, unsent, clipping) = (self.world, &mut self.unsent, &mut self.clipping);
         let mut tell = |effect, name: String| note(unsent, effect, Change::Namespace(name.into()));
+        world.namespaces.note(&event);
         self.namespaces.follow(event, Slim::name_any, |step| match step {
             Step::Is(namespace) => {
                 let name = namespace.name_any();

@@ -29,7 +29,7 @@ fn tell<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
     }
 }
 
-fn status_code(error: &watcher::Error) -> Option<u16> {
+pub(super) fn status_code(error: &watcher::Error) -> Option<u16> {
     match error {
         watcher::Error::WatchError(status)
         | watcher::Error::InitialListFailed(kube::Error::Api(status))

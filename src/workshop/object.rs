@@ -6,14 +6,14 @@ mod metadata;
 use std::fmt::Debug;
 
 use admission::Operation;
-use admission::registry::{MatchPolicy, Rule, Scope};
+use admission::registry::{Resource, Rule, Scope};
 use admission::review::null_as_default;
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use self::list::at_most;
+use crate::controller::scope::Scoped;
 
 /// A part of an object that is decoded with whatever is missing at its default.
 pub trait Part: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned {}
@@ -33,25 +33,19 @@ pub trait Spec: Part {
     /// The plural in URLs.
     const PLURAL: &'static str;
 
+    /// Where objects lie: `NamespaceResourceScope` or `ClusterResourceScope` of k8s-openapi.
+    type Scope: Scoped;
     /// What the controller saw.
     type Status: Part;
 }
 
 /// When the API server calls a webhook of the kind: in these operations, by an entry of this name.
 pub const fn rule<S: Spec>(operations: &'static [Operation], name: &'static str) -> Rule {
-    Rule {
-        group: S::GROUP,
-        version: S::VERSION,
-        kind: S::KIND,
-        resource: S::PLURAL,
-        scope: Scope::Namespaced,
-        operations,
-        match_policy: MatchPolicy::Equivalent,
-        name,
-    }
+    let scope = if S::Scope::NAMESPACED { Scope::Namespaced } else { Scope::Cluster };
+    Rule { scope, ..Rule::new(name, Object::<S>::RESOURCES, operations) }
 }
 
-/// An object of the namespaced kind with this spec.
+/// An object of the kind with this spec.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound = "")]
 pub struct Object<S: Spec> {
@@ -66,13 +60,18 @@ pub struct Object<S: Spec> {
     pub status: Option<S::Status>,
 }
 
+impl<S: Spec> Object<S> {
+    const RESOURCES: &'static [Resource] =
+        &[Resource { group: S::GROUP, version: S::VERSION, resource: S::PLURAL, kind: S::KIND }];
+}
+
 impl<S: Spec> k8s_openapi::Resource for Object<S> {
     const API_VERSION: &'static str = S::API_VERSION;
     const GROUP: &'static str = S::GROUP;
     const KIND: &'static str = S::KIND;
     const VERSION: &'static str = S::VERSION;
     const URL_PATH_SEGMENT: &'static str = S::PLURAL;
-    type Scope = NamespaceResourceScope;
+    type Scope = S::Scope;
 }
 
 impl<S: Spec> k8s_openapi::Metadata for Object<S> {

@@ -165,3 +165,41 @@ fn the_policies_are_about_the_account_and_the_namespace_of_the_release() {
 fn rendered_for(kinds: &[&str]) -> String {
     String::from_utf8(template(kinds).stderr).unwrap()
 }
+
+/// Security contexts of all pods of a manifest.
+fn security_contexts(objects: &[Value]) -> Vec<&Value> {
+    let pods = objects.iter().filter_map(|object| object.pointer("/spec/template/spec").or_else(|| object.get("spec")));
+    let pods = pods.filter(|spec| spec["containers"].is_array());
+    pods.flat_map(|spec| {
+        let of_containers =
+            spec["containers"].as_array().unwrap().iter().map(|container| &container["securityContext"]);
+        std::iter::once(&spec["securityContext"]).chain(of_containers).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn on_openshift_no_pod_names_a_user_or_a_group() {
+    let fixed = |preset: &[&str]| {
+        let objects = objects(&succeeded(&template(preset)));
+        let contexts = security_contexts(&objects);
+        assert!(contexts.len() > 2, "{contexts:?}");
+        let names = ["runAsUser", "runAsGroup", "fsGroup", "supplementalGroups"];
+        contexts.iter().filter(|context| names.iter().any(|name| context.get(name).is_some())).count()
+    };
+    assert!(fixed(&[]) > 0);
+    assert_eq!(fixed(&["--values=charts/outrider/presets/openshift.yaml"]), 0);
+}
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn the_notes_name_every_ca_bundle_of_a_certificate_of_ones_own() {
+    let notes = |cronjob: bool| {
+        let kind = format!("--set=existingSecret=mine,kinds.cronjob.enabled={cronjob}");
+        succeeded(&helm(Path::new(""), &["install", "outrider", CHART, "--namespace=x", "--dry-run=client", &kind]))
+    };
+    let definition = "caBundle of the CustomResourceDefinition cronjobs.batch.outrider.dev";
+    assert!(notes(true).contains("caBundle of every webhook") && notes(true).contains(definition));
+    assert!(notes(false).contains("caBundle of every webhook") && !notes(false).contains(definition));
+}

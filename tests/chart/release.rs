@@ -227,9 +227,12 @@ fn retired(release: &Release) {
     let args = job[0]["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
     let args: Vec<&str> = args.iter().map(|arg| arg.as_str().unwrap()).collect();
     let first = "outrider-mutating: removed\noutrider-validating: removed\n\
+                 outrider-on-demand-mutating: removed\noutrider-on-demand-validating: removed\n\
                  cronjobs.batch.outrider.dev: v2 not served and nothing converted any more; 1 object freed of Outrider's finalizer\n";
     assert_eq!(run(&account, &args), first);
     let again = "outrider-mutating: it is not there, nothing to do\noutrider-validating: it is not there, nothing to do\n\
+                 outrider-on-demand-mutating: it is not there, nothing to do\n\
+                 outrider-on-demand-validating: it is not there, nothing to do\n\
                  cronjobs.batch.outrider.dev: nothing of Outrider holds it\n";
     assert_eq!(run(&account, &args), again);
     let definition = release.get(WATCHED[3]);

@@ -10,7 +10,7 @@ use cluster::{Cluster, Options};
 use engine::snapshot::Exclusion;
 use outrider::cli::diff::unified;
 use outrider::cli::{Cli, Command as Subcommand};
-use outrider::workshop::KINDS;
+use outrider::kinds::workshop;
 use serde_json::{Value, json};
 
 use crate::cluster_objects::{install_cert_manager, install_prometheus_operator};
@@ -22,7 +22,7 @@ const CONFIGURATIONS: [(&str, &str); 2] =
 const OWN: &str = "--set=certManager.enabled=false";
 
 fn every_kind() -> String {
-    let on: Vec<String> = KINDS.iter().map(|kind| format!("kinds.{}.enabled=true", kind.name)).collect();
+    let on: Vec<String> = workshop().map(|kind| format!("kinds.{}.enabled=true", kind.name)).collect();
     format!("--set={}", on.join(","))
 }
 
@@ -94,7 +94,7 @@ fn the_chart_renders_what_the_code_says() {
             assert_eq!(found, comparable(&object), "{kind} {name}");
         }
         let of_kind = |kind| rendered.iter().filter(|object| object["kind"] == kind).count();
-        assert_eq!(of_kind("CustomResourceDefinition"), if kinds.is_empty() { 1 } else { 1 + KINDS.len() });
+        assert_eq!(of_kind("CustomResourceDefinition"), if kinds.is_empty() { 1 } else { 1 + workshop().count() });
     }
 }
 
@@ -238,7 +238,7 @@ fn editing_is_part_of_the_edit_role_only_for_objects_of_a_namespace() {
         assert_eq!(aggregated("edit"), name.ends_with("-editor") && !name.contains("sidecarset"), "{name}");
         roles += usize::from(aggregated("view"));
     }
-    assert_eq!(roles, 1 + KINDS.len());
+    assert_eq!(roles, 1 + workshop().count());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use engine::yaml;
-use outrider::workshop::KINDS;
+use outrider::kinds::workshop;
 use serde_json::{Map, Value, json};
 
 use crate::helm::CHART;
@@ -69,8 +69,8 @@ fn schema_and_values_have_the_same_keys() {
 fn every_kind_of_the_workshop_has_a_value_and_is_off() {
     let values = read("values.yaml");
     let kinds = values["kinds"].as_object().unwrap();
-    assert_eq!(kinds.len(), KINDS.len());
-    for kind in KINDS {
+    assert_eq!(kinds.len(), workshop().count());
+    for kind in workshop() {
         assert_eq!(kinds[kind.name]["enabled"], false, "{}", kind.name);
     }
 }

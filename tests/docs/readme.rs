@@ -59,8 +59,7 @@ fn every_page_has_an_installation_that_fails_taken_away_again() {
     const INSTALL: &str = "helm install outrider charts/outrider ";
     let mut pages = vec!["README.md".to_owned(), "README.zh-CN.md".to_owned(), "tests/node/src/main.rs".to_owned()];
     pages.push("charts/outrider/README.md".to_owned());
-    let docs = fs::read_dir(root().join("docs")).unwrap();
-    pages.extend(docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap())));
+    pages.extend(crate::book::pages());
     let mut found = 0;
     for page in pages {
         for behind in read(&page).split(INSTALL).skip(1) {

@@ -40,7 +40,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// What each webhook of ours trusts.
 fn trusted(cluster: &Cluster) -> Vec<Vec<Anchor>> {
     let list = get(cluster, &[CONFIGURATIONS]);
-    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    let webhooks =
+        list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().into_iter().flatten());
     let bundle = |webhook: &Value| webhook["clientConfig"]["caBundle"].as_str().unwrap_or_default().to_owned();
     webhooks.map(|webhook| Anchor::read_all(&STANDARD.decode(bundle(webhook)).unwrap())).collect()
 }
@@ -188,6 +189,58 @@ fn no_pod_is_refused_while_authorities_and_modes_change() {
         !is_changing && trusted(&cluster).iter().all(|anchors| *anchors == [newest.clone()])
     });
     last.end();
+}
+
+/// A process outside the cluster that registers itself, while the namespace of its authority's Secret appears, and the Secret
+/// and then the namespace go.
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn no_pod_is_refused_while_a_process_outside_the_cluster_gets_another_authority() {
+    let (cluster, _) = small_cluster();
+    let flags =
+        ["--namespace=outside", "--ca-bundle-settle=3s", "--ca-bundle-overlap=15s", "--self-signed-leaf-duration=10s"];
+    let process = Outrider::registered_as(&cluster, &cluster.kubeconfig(), &flags);
+    process.ready();
+    eventually("it is registered", || trusted(&cluster).iter().all(|anchors| anchors.len() == 1));
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
+    let in_memory = trusted(&cluster).remove(0).remove(0);
+
+    let secret = ["secret", "-n", "outside", "outrider-ca"];
+    let stored = || {
+        let found = cluster.kubectl(&[&["get", "-o", "json"], &secret[..]].concat(), None).unwrap();
+        let found: Value = serde_json::from_str(&found.stdout).unwrap_or_default();
+        let certificate = STANDARD.decode(found["data"]["tls.crt"].as_str().unwrap_or_default()).unwrap();
+        Anchor::read_all(&certificate).pop()
+    };
+    let is_trusted = |anchor: &Anchor| trusted(&cluster).iter().all(|anchors| anchors.contains(anchor));
+    let is_served = |anchor: &Anchor| {
+        process.log().lines().any(|line| line.contains("Signed a serving") && line.contains(anchor.fingerprint()))
+    };
+    let ((), created, failed) = creating_pods(&cluster, || {
+        cluster.kubectl_ok(&["create", "namespace", "outside"], None).unwrap();
+        eventually("the Secret holds what was in memory", || stored().as_ref() == Some(&in_memory));
+        cluster.kubectl_ok(&[&["delete"], &secret[..]].concat(), None).unwrap();
+        eventually("there is another authority", || stored().is_some_and(|anchor| anchor != in_memory));
+        let second = stored().unwrap();
+        eventually("both are trusted", || is_trusted(&in_memory) && is_trusted(&second));
+        eventually("the second signs", || is_served(&second));
+        assert!(is_trusted(&in_memory), "the first is trusted for a while");
+        cluster.kubectl_ok(&["delete", "namespace", "outside", "--wait=false"], None).unwrap();
+        // There is nobody who empties a namespace in this cluster.
+        let finalize = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "outside"}}).to_string();
+        cluster.kubectl_ok(&[&["delete"], &secret[..]].concat(), None).unwrap();
+        cluster
+            .kubectl_ok(&["replace", "--raw", "/api/v1/namespaces/outside/finalize", "-f", "-"], Some(&finalize))
+            .unwrap();
+        eventually("the third signs", || process.log().matches("Signed a serving certificate").count() >= 3);
+        assert!(is_trusted(&second), "the second is trusted for a while");
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    assert!(created > 20, "{created} pods were created");
+    eventually("only what is needed is trusted", || trusted(&cluster).iter().all(|anchors| anchors.len() == 1));
+    let configuration = get(&cluster, &["mutatingwebhookconfiguration", "outrider-mutating"]);
+    assert_eq!(configuration["metadata"]["annotations"].get("outrider.dev/ca-retiring"), None, "{configuration}");
+    process.end();
 }
 
 #[test]

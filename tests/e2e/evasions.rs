@@ -67,4 +67,13 @@ fn nobody_who_may_create_a_pod_evades_a_must() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    // The API server takes it from what is posted, and hands it on where server-side apply creates.
+    let mut leaving = plain.clone();
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let apply = ["apply", "--as=mallory", "--server-side", "--dry-run=server", "-o", "json", "-f", "-"];
+    let output = room.kubectl(&apply, Some(&leaving.to_string()));
+    assert!(output.success(), "{}", output.stderr);
+    let stored: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(outcome(&stored), Outcome::Carried, "{stored}");
 }

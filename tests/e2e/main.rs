@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod all_kinds;
+mod bench;
 mod certificates;
 mod collector;
 mod collector_count;
@@ -14,10 +15,12 @@ mod cronjob;
 mod cronjob_hostile;
 mod cronjob_process;
 mod evasions;
+mod gitops;
 mod guard;
 mod injection;
 mod left_alone;
 mod narrowing;
+mod on_demand;
 mod other_webhooks;
 mod process;
 mod project_config;
@@ -28,6 +31,9 @@ mod scaled_to_zero;
 mod scrapers;
 mod sets;
 mod takes;
+mod toy_kind;
+mod toy_kinds;
+mod toy_stages;
 mod toy_webhook;
 mod verify;
 mod version_skew;

@@ -10,7 +10,8 @@ use crate::room::containers;
 /// The condition in each entry for pods; null where there is none.
 fn expressions(cluster: &Cluster) -> Vec<Value> {
     let list = get(cluster, &[CONFIGURATIONS]);
-    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    let webhooks =
+        list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().into_iter().flatten());
     let of_pods = webhooks.filter(|webhook| webhook["name"] == "pod.outrider.dev");
     of_pods
         .map(|webhook| {

@@ -84,7 +84,7 @@ pub fn webhooks_at(address: SocketAddr) -> String {
 pub fn at_address(configurations: &str, address: SocketAddr) -> String {
     let configurations = yaml::read(configurations).unwrap().into_iter().map(|document| {
         let mut configuration = document.value;
-        for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+        for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
             let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
             webhook["clientConfig"] = json!({"url": format!("https://{address}{path}")});
         }
@@ -159,7 +159,8 @@ pub fn own_authority(cluster: &Cluster) -> Vec<u8> {
 
 pub fn has_ca_bundles(cluster: &Cluster) -> bool {
     let list = get(cluster, &[CONFIGURATIONS]);
-    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    let webhooks =
+        list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().into_iter().flatten());
     webhooks.map(|webhook| &webhook["clientConfig"]["caBundle"]).all(Value::is_string)
 }
 

@@ -49,7 +49,8 @@ fn another(address: std::net::SocketAddr) -> String {
 
 pub fn policies(cluster: &Cluster) -> Vec<Value> {
     let list = get(cluster, &[CONFIGURATIONS]);
-    let webhooks = list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().unwrap());
+    let webhooks =
+        list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().into_iter().flatten());
     webhooks.map(|webhook| webhook["failurePolicy"].clone()).collect()
 }
 

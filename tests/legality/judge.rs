@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::api_server::{ApiServer, as_sent_to_webhooks};
 use crate::ours::{Answer, Outrider, is_warned_of, refusal_of_set};
 use crate::pair::Pair;
+use crate::sets;
 
 /// What came of one question to both.
 pub enum Outcome {
@@ -40,6 +41,15 @@ pub async fn judge(api_server: &ApiServer, pair: &Pair) -> Vec<Outcome> {
         outcomes.extend(judge_pod(api_server, &outrider, &pod, pair.sets.len() == 1, warned).await);
     }
     outcomes
+}
+
+/// Judges a set that may be of any form, by the pod that it is for.
+pub async fn judge_freely(api_server: &ApiServer, pair: &Pair) -> Vec<Outcome> {
+    if let Some(refusal) = refusal_of_set(&pair.sets[0]) {
+        return vec![refused(api_server, format!("Invalid: {refusal}"), sets::forced(pair)).await];
+    }
+    let outrider = Outrider::with(&pair.sets);
+    judge_pod(api_server, &outrider, &pair.pod, true, false).await.into_iter().collect()
 }
 
 /// A set that we refuse must not fit the pod either.

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod api_server;
+mod examples;
 mod faults;
 mod judge;
 mod mutations;
@@ -14,6 +15,7 @@ mod pair;
 mod random;
 mod report;
 mod resources;
+mod sets;
 mod versions;
 
 use std::sync::OnceLock;
@@ -23,13 +25,14 @@ use futures::StreamExt as _;
 
 use crate::api_server::ApiServer;
 use crate::faults::pairs_with_faults;
-use crate::judge::judge;
+use crate::judge::{judge, judge_freely};
 use crate::mutations::MUTATIONS;
 use crate::pair::Pair;
 use crate::random::Random;
 use crate::report::{Policy, Report};
 
 const PAIRS: u64 = 500;
+const FREE_SETS: u64 = 1500;
 
 /// What we refuse although the API server would not.
 const POLICIES: &[Policy] = &[
@@ -72,20 +75,34 @@ const RULES: &[&str] = &[
 fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
-        // The gate is off by default, and adds a rule.
-        let knows_gate = Tools::locate(&progress_on_stderr).unwrap().minor_version() >= 33;
-        let feature_gates = knows_gate.then(|| "ContainerStopSignals=true".to_owned()).into_iter().collect();
-        Cluster::start_with(&Options { kwok: false, feature_gates, ..Options::default() }).unwrap()
+        // Gates that are off by default, and add rules.
+        let minor = Tools::locate(&progress_on_stderr).unwrap().minor_version();
+        let gates = [
+            (33, "ContainerStopSignals=true"),
+            (33, "ClusterTrustBundle=true"),
+            (33, "ClusterTrustBundleProjection=true"),
+            (35, "PodCertificateRequest=true"),
+        ];
+        let feature_gates =
+            gates.iter().filter(|(since, _)| minor >= *since).map(|(_, gate)| (*gate).to_owned()).collect();
+        // The API server watches the kinds that the last two need.
+        let certificates = "--runtime-config=certificates.k8s.io/v1beta1=true".to_owned();
+        let extra_apiserver_args = Some(certificates).filter(|_| minor >= 33).into_iter().collect();
+        Cluster::start_with(&Options { kwok: false, feature_gates, extra_apiserver_args, ..Options::default() })
+            .unwrap()
     })
 }
 
 /// Judges all, several at a time.
-async fn report(questions: impl Iterator<Item = (String, Pair)>) -> Report {
+async fn report(questions: impl Iterator<Item = (String, Pair)>, freely: bool) -> Report {
     let namespace = cluster().namespace("legality").unwrap();
     let api_server = ApiServer::connect(cluster(), &namespace).await;
     let judged = futures::stream::iter(questions).map(|(question, pair)| {
         let api_server = &api_server;
-        async move { (question, judge(api_server, &pair).await) }
+        async move {
+            let outcomes = if freely { judge_freely(api_server, &pair).await } else { judge(api_server, &pair).await };
+            (question, outcomes)
+        }
     });
     let mut judged = judged.buffered(8);
     let mut report = Report::new(cluster().minor_version(), POLICIES);
@@ -114,7 +131,7 @@ fn pair_of(seed: u64) -> (String, Pair) {
 #[ignore = "starts a real API server: make test-cluster"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_agrees_on_five_hundred_pairs_of_pod_and_sets() {
-    let report = report((0..PAIRS).map(pair_of)).await;
+    let report = report((0..PAIRS).map(pair_of), false).await;
     report.demand_agreement();
     assert_eq!(report.unheard(RULES), Vec::<&str>::new(), "no pair tries these rules");
     let useless = report.count("pod illegal by itself");
@@ -124,5 +141,18 @@ async fn the_api_server_agrees_on_five_hundred_pairs_of_pod_and_sets() {
 #[ignore = "starts a real API server: make test-cluster"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_agrees_on_faults_of_a_set_alone() {
-    report(pairs_with_faults()).await.demand_agreement();
+    report(pairs_with_faults(), false).await.demand_agreement();
+}
+
+/// Every field of a container and a volume, with any value: what we take is legal, and what we refuse is not.
+#[ignore = "starts a real API server: make test-cluster"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_server_agrees_on_sets_with_any_value_in_any_field() {
+    let examples = report(sets::examples(), true).await;
+    examples.demand_agreement();
+    assert_eq!(examples.count("injected, and legal"), sets::examples().count(), "the examples are not all right");
+    let report = report((0..FREE_SETS).map(sets::free_set), true).await;
+    report.demand_agreement();
+    let legal = report.count("injected, and legal");
+    assert!(legal > 100, "{legal} sets are taken, which proves little");
 }

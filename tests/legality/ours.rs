@@ -12,8 +12,8 @@ use engine::sidecarset::index::SetIndex;
 use engine::sidecarset::injection::INJECTED_ANNOTATION;
 use engine::sidecarset::{mutating_rule, validating_rule};
 use engine::snapshot::Snapshot;
+use outrider::kinds::Kinds;
 use outrider::registry::registry;
-use outrider::workshop::Kinds;
 use serde_json::{Value, json};
 
 use crate::pair::push;

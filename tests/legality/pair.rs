@@ -105,6 +105,8 @@ pub fn set(name: &str) -> Value {
         "spec": {
             "selector": {"matchLabels": {"app": "web"}},
             "containers": [{"name": "sidecar", "image": "registry.example/sidecar:1"}],
+            // What is forced into a pod are the containers as written.
+            "jobPods": "Inject",
         },
     })
 }

@@ -46,8 +46,30 @@ fn the_generated_files_of_the_chart_do_not_lag_behind_the_code() {
     let mut stored = BTreeMap::new();
     let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/outrider/files/kinds");
     files(&kinds, &kinds, &mut stored);
-    assert_eq!(stored.len(), outrider::workshop::KINDS.len(), "a kind that is gone has left its file");
+    assert_eq!(stored.len(), outrider::kinds::workshop().count(), "a kind that is gone has left its file");
     assert_eq!(stored.len() + 1, generated.len());
+}
+
+#[test]
+fn every_kind_has_the_samples_that_its_row_names_and_there_are_no_others() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/samples");
+    let mut stored = BTreeMap::new();
+    files(&folder, &folder, &mut stored);
+    for other in ["kustomization.yaml", "web-deployment.yaml"] {
+        assert!(stored.remove(other).is_some(), "{other}");
+    }
+    for kind in outrider::kinds::KINDS {
+        assert!(!kind.samples.is_empty(), "{}", kind.name);
+        for sample in kind.samples {
+            let text = stored.remove(*sample).unwrap_or_else(|| panic!("{sample} is not there"));
+            let is_of_kind = |kind: &String| {
+                let (api_version, kind) = kind.split_once(' ').unwrap();
+                text.contains(&format!("apiVersion: {api_version}\nkind: {kind}\n"))
+            };
+            assert!(kind.types().iter().any(is_of_kind), "{sample}");
+        }
+    }
+    assert!(stored.is_empty(), "of no kind: {:?}", stored.keys());
 }
 
 #[test]

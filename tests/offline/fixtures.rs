@@ -11,12 +11,12 @@ use engine::reasons;
 use engine::snapshot::Exclusion;
 use http::Request;
 use http_body_util::{BodyExt, Full};
+use outrider::kinds::Kinds;
 use outrider::metrics::{Freshness, Metrics};
 use outrider::readiness::Readiness;
 use outrider::registry::registry;
 use outrider::server::{Limits, Webhooks};
 use outrider::standalone::{self, Validate};
-use outrider::workshop::Kinds;
 
 use crate::golden;
 use crate::run::outrider;
@@ -73,13 +73,15 @@ fn every_recording_has_its_sample() {
 #[tokio::test]
 async fn the_router_answers_every_sample_with_the_bytes_that_review_prints() {
     let exclusion = Arc::new(Exclusion::new("outrider-system", []));
-    let loaded = standalone::load(&[MANIFESTS.into()], &exclusion, &registry(&Kinds::all()), Validate::Strict).unwrap();
+    let loaded =
+        standalone::load(&[MANIFESTS.into()], &exclusion, &registry(&Kinds::all()), Validate::Strict, None).unwrap();
     let webhooks = Webhooks::new(
         Arc::new(registry(&Kinds::all())),
         Arc::new(ArcSwap::from_pointee(loaded.snapshot)),
         Readiness::default(),
         Metrics::new(Freshness::default()),
         Limits::default(),
+        None,
     );
     for Fixture { file, path, .. } in fixtures() {
         let ran = outrider(&["review", "--manifests", MANIFESTS, "--path", &path, file.to_str().unwrap()], "");
@@ -107,16 +109,7 @@ fn the_readme_names_a_sample_that_its_sets_inject() {
 
 /// Reasons of parts that later builds bring, and of what validation keeps from happening here: two sets that bring the same
 /// container to one pod, and sets that break the pods they are added to. A sample that is too large would be megabytes.
-const WITHOUT_SAMPLE: [Reason; 8] = [
-    reasons::CANARY_SHADOWED,
-    reasons::PARTIAL_HELD_BACK,
-    reasons::JOB_SKIPPED,
-    reasons::MOUNT_CLASH,
-    reasons::SET_CONFLICT,
-    reasons::EVALUATION_FAILED,
-    reasons::RESULT_ILLEGAL,
-    Reason::TOO_LARGE,
-];
+const WITHOUT_SAMPLE: [Reason; 3] = [reasons::SET_CONFLICT, reasons::RESULT_ILLEGAL, Reason::TOO_LARGE];
 
 #[test]
 fn every_other_reason_has_a_sample() {

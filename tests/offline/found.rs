@@ -38,7 +38,7 @@ fn namespaces_among_the_rendered_documents_count_in_any_order() {
     let labelled = namespace(", labels: {inject: 'yes'}");
     for stream in [format!("{labelled}---\n{POD}"), format!("{POD}---\n{labelled}")] {
         let ran = render("labelled-set.yaml", &["--warnings-as-errors", "-f", "-"], &stream);
-        assert_eq!((ran.outcome, injected(&ran), ran.stderr.as_str()), (Outcome::Fine, 1, ""), "{stream}");
+        assert_eq!((ran.outcome, injected(&ran), ran.stderr.as_str()), (Outcome::Fine, 1, "1 injected\n"), "{stream}");
     }
     let list =
         format!("{{apiVersion: v1, kind: List, items: {}}}", Value::from(values(&format!("{POD}---\n{labelled}"))));
@@ -65,7 +65,8 @@ fn a_rendered_namespace_counts_more_than_one_among_the_manifests() {
     let arguments = ["--manifests", path.to_str().unwrap(), "-f", "-"];
     let ran = render("labelled-set.yaml", &arguments, &format!("{POD}---\n{}", namespace(", labels: {inject: 'yes'}")));
     assert_eq!(injected(&ran), 1);
-    assert_eq!(ran.stderr, "stdin:6: note: Namespace shop has other labels than among --manifests, and these count\n");
+    let note = "stdin:6: note: Namespace shop has other labels than among --manifests, and these count\n1 injected\n";
+    assert_eq!(ran.stderr, note);
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn right_workloads_and_a_rollout_with_workload_ref_are_no_warning() {
     assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert!(
-        lines.len() == 1 && lines[0].contains("note: Rollout default/elsewhere: its pods are made from"),
+        lines.len() == 2 && lines[0].contains("note: Rollout default/elsewhere: its pods are made from"),
         "{lines:?}"
     );
 }
@@ -195,8 +196,9 @@ fn patches_are_those_of_a_kustomization() {
     );
     let operations = values(of_ray["patch"].as_str().unwrap()).remove(0);
     apply(&mut ray, operations.to_string().as_bytes()).unwrap();
-    assert_eq!(ray["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["name"], "log-agent");
-    assert_eq!(ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["name"], "log-agent");
+    // The pods are to end, so that the container is a native sidecar.
+    assert_eq!(ray["spec"]["headGroupSpec"]["template"]["spec"]["initContainers"][0]["name"], "log-agent");
+    assert_eq!(ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]["initContainers"][0]["name"], "log-agent");
 }
 
 #[test]
@@ -295,7 +297,7 @@ fn a_diff_is_applied_by_patch() {
                 team: a # selected\n    spec:\n      containers:\n      - name: app\n        image: nginx\n";
     std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    let diff = render("set.yaml", &["-f", path, "-o", "diff"], "");
+    let diff = render("set.yaml", &["-f", path, "-o", "diff", "--quiet"], "");
     assert_eq!((diff.outcome, diff.stderr.as_str()), (Outcome::Fine, ""));
     assert!(
         diff.stdout.starts_with(&format!("--- {path}\n+++ {path}\n")) && !diff.stdout.contains("-#"),

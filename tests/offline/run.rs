@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use outrider::cli::streams::{Outcome, Streams};
-use outrider::cli::{Cli, Command, render, review};
+use outrider::cli::{Cli, Command, cases, lint, render, review, version};
 
 /// What a command wrote, and how it ended.
 pub struct Ran {
@@ -20,6 +20,9 @@ pub fn outrider(arguments: &[&str], stdin: &str) -> Ran {
     let outcome = match &cli.command {
         Command::Review(args) => review::run(args, &mut streams),
         Command::Render(args) => render::run(args, &mut streams),
+        Command::Lint(args) => lint::run(args, &mut streams),
+        Command::Test(args) => cases::run(args, &mut streams),
+        Command::Version(args) => version::run(args, &mut streams),
         other => panic!("{other:?} does not run with streams"),
     };
     let text = |bytes| String::from_utf8(bytes).unwrap();

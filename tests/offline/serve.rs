@@ -8,9 +8,9 @@ use arc_swap::ArcSwap;
 use engine::snapshot::Exclusion;
 use engine::snapshot::Snapshot;
 use outrider::cli::serve::{Process, feed};
+use outrider::kinds::Kinds;
 use outrider::registry::registry;
 use outrider::standalone::{Standalone, Validate};
-use outrider::workshop::Kinds;
 
 const SET: &str = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: a}\nspec:\n  \
                    selector: {matchLabels: {app: web}}\n  containers: [{name: a, image: i}]\n";

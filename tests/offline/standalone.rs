@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::snapshot::Exclusion;
+use outrider::kinds::Kinds;
 use outrider::registry::registry;
 use outrider::standalone::{Loaded, Standalone, Validate, load};
-use outrider::workshop::Kinds;
 
 fn set(name: &str, label: &str) -> String {
     format!(
@@ -27,7 +27,7 @@ fn load_text_as(validate: Validate, text: &str) -> Result<Loaded, Vec<String>> {
     fs::write(&file, text).unwrap();
     let place = format!("{}/", folder.path().display());
     let relative = |lines: Vec<String>| -> Vec<String> { lines.iter().map(|line| line.replace(&place, "")).collect() };
-    match load(&[file], &Arc::default(), &registry(&Kinds::default()), validate) {
+    match load(&[file], &Arc::default(), &registry(&Kinds::default()), validate, None) {
         Ok(Loaded { snapshot, warnings, no_set }) => {
             let no_set = no_set.map(|text| text.replace(&place, ""));
             Ok(Loaded { snapshot, warnings: relative(warnings), no_set })

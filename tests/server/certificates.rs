@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::{Timestamp, ToSpan};
 use outrider::certs::expiry::Alarm;
 use outrider::certs::files::{CertificateFiles, Clients, FilesError, FollowFiles, Found, Told};
-use outrider::certs::{Authority, PairError, Resolver, ServingPair, local};
+use outrider::certs::local::Local;
+use outrider::certs::{Authority, PairError, Resolver, ServingPair};
 use outrider::metrics::{Freshness, Metrics};
 use outrider::readiness::Readiness;
 use rustls::pki_types::CertificateDer;
@@ -437,15 +438,16 @@ fn an_authority_read_back_signs_for_the_same_clients() {
 fn a_local_certificate_is_for_this_machine_and_for_the_service() {
     let dir = tempfile::tempdir().unwrap();
     let (resolver, ca_file) = (Resolver::empty(), dir.path().join("ca.crt"));
-    let authority = local::serve(&resolver, "shop", &ca_file).unwrap();
-    assert_eq!(std::fs::read_to_string(&ca_file).unwrap(), authority.certificate_pem());
+    let local = Local::serve(&resolver, "shop", &ca_file, Timestamp::now()).unwrap();
+    assert_eq!(std::fs::read_to_string(&ca_file).unwrap(), local.authority().certificate_pem());
     let names = resolver.current().unwrap().names().to_vec();
     for name in
         ["localhost", "127.0.0.1", "::1", "outrider-webhook.shop.svc", "outrider-webhook.shop.svc.cluster.local"]
     {
         assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
     }
-    let error = local::serve(&resolver, "shop", &dir.path().join("missing/ca.crt")).unwrap_err();
+    let missing = dir.path().join("missing/ca.crt");
+    let error = Local::serve(&resolver, "shop", &missing, Timestamp::now()).err().unwrap();
     assert!(error.to_string().contains("missing/ca.crt"), "{error}");
 }
 

@@ -72,6 +72,7 @@ impl TestServer {
             freshness: freshness.clone(),
             metrics: metrics.clone(),
             scrapers: None,
+            asker: None,
         };
         let options = Options {
             webhook: "127.0.0.1:0".parse().unwrap(),
@@ -109,6 +110,18 @@ impl TestServer {
 
     pub async fn probe(&self, path: &str) -> (u16, String) {
         plain_get(self.health, path).await
+    }
+
+    /// Each of these codes has been counted for a request without a verdict.
+    pub async fn demand_unserved(&self, codes: &[&str]) {
+        let scraped = self.scrape().await;
+        let is_counted = |code: &&str| {
+            let labels = [r#"verdict="unserved""#.to_owned(), format!("reason=\"{code}\"")];
+            let mut lines = scraped.lines().filter(|line| line.starts_with("outrider_reviews_total{"));
+            lines.any(|line| labels.iter().all(|label| line.contains(label)))
+        };
+        let missing: Vec<_> = codes.iter().filter(|code| !is_counted(code)).collect();
+        assert!(missing.is_empty(), "{missing:?} are not counted: {scraped}");
     }
 
     pub async fn scrape(&self) -> String {

@@ -7,6 +7,7 @@ mod client;
 mod configuration;
 mod connections;
 mod drain;
+mod handshakes;
 mod harness;
 #[cfg(target_os = "linux")]
 mod hostile;

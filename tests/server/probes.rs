@@ -106,5 +106,5 @@ async fn no_label_holds_what_a_client_chooses() {
         .flat_map(|labels| labels.split("\","))
         .filter_map(|pair| Some(pair.split_once('=')?.0))
         .collect();
-    assert_eq!(labels, BTreeSet::from(["dry_run", "le", "path", "reason", "verdict", "version"]));
+    assert_eq!(labels, BTreeSet::from(["cause", "dry_run", "le", "path", "reason", "verdict", "version"]));
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::{Client, plain_get};
 
@@ -38,8 +38,19 @@ impl Process {
 
     /// Serves without a cluster; of the ports, only that of the webhooks is of the system's choice.
     pub fn standalone_on(ca_file: &std::path::Path, more: &[&str]) -> Self {
+        Self::spawn(Command::new(OUTRIDER), ca_file, more)
+    }
+
+    /// The same, started by a program that becomes it.
+    fn standalone_by(program: &str, ca_file: &std::path::Path, more: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command.arg(OUTRIDER).stdin(Stdio::null()).stdout(Stdio::null());
+        Self::spawn(command, ca_file, &[&["--health-probe-bind-address=0", "--metrics-bind-address=0"], more].concat())
+    }
+
+    fn spawn(mut command: Command, ca_file: &std::path::Path, more: &[&str]) -> Self {
         let (variable, value) = allocator();
-        let mut child = Command::new(OUTRIDER)
+        let mut child = command
             .env(variable, value)
             .args(["serve", "--standalone", "--log-format", "json", "--webhook-bind-address", "127.0.0.1:0"])
             .arg("--ca-file")
@@ -126,6 +137,34 @@ fn a_second_signal_ends_the_process_at_once() {
     assert_eq!(process.end().code(), Some(1));
 }
 
+/// A closed terminal sends SIGHUP once or twice. What is registered must not stay without anybody who answers.
+#[test]
+fn a_closed_terminal_ends_the_process_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut process = Process::standalone(&dir.path().join("ca.crt"), &["--drain-delay", "100ms"]);
+    process.line("Listening");
+    for ignored in ["USR1", "USR2", "ALRM"] {
+        process.signal(ignored);
+    }
+    process.signal("HUP");
+    let line = process.line("Ending; not ready from now on");
+    assert_eq!((&line["signal"], &line["drain_delay"]), (&json!("SIGHUP"), &json!(0.1)));
+    process.signal("HUP");
+    process.line("Ended in order");
+    assert_eq!(process.end().code(), Some(0));
+}
+
+/// `nohup` has the signal ignored before the process begins.
+#[test]
+fn a_process_that_is_to_outlive_its_terminal_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut process = Process::standalone_by("nohup", &dir.path().join("ca.crt"), &["--drain-delay", "0"]);
+    process.line("Listening");
+    process.signal("HUP");
+    process.signal("TERM");
+    assert_eq!(process.line("Ending; not ready from now on")["signal"], "SIGTERM");
+}
+
 #[test]
 fn nobody_waits_for_a_drain_delay_that_was_not_asked_for_without_a_cluster() {
     let table: [(&str, &[&str], f64); 4] = [
@@ -183,6 +222,24 @@ fn a_process_that_cannot_start_says_why_with_exit_code_2() {
         assert!(output.stdout.is_empty());
         assert!(!ca_file.exists(), "{arguments:?}: the file of another process would be written over");
     }
+}
+
+/// The client library would wait without end for a program that fetches credentials.
+#[test]
+fn a_credential_plugin_that_hangs_is_given_up() {
+    let run = |patience: &str, script: &str| {
+        let arguments = ["run-credential-plugin", patience, "--", "sh", "-c", script];
+        let output = Command::new(OUTRIDER).args(arguments).stdin(Stdio::null()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, credentials, told) = run("--patience=1m", "echo credentials; echo beware >&2");
+    assert_eq!((code, &*credentials, &*told), (Some(0), "credentials\n", "beware\n"));
+    assert_eq!(run("--patience=1m", "exit 3").0, Some(3));
+    // What it started holds its outputs.
+    let (code, credentials, told) = run("--patience=100ms", "sleep 300 & wait");
+    assert_eq!((code, &*credentials), (Some(2), ""));
+    assert!(told.starts_with("outrider: the credential plugin sh gave no answer within 0 s"), "{told}");
 }
 
 #[test]

@@ -81,6 +81,7 @@ async fn what_is_no_review_gets_a_bare_status() {
         assert_eq!(reply.header("retry-after"), None);
         assert_eq!(reply.header("allow"), (status == 405).then_some("POST"));
     }
+    server.demand_unserved(&["Unreadable", "NotFound", "MethodNotAllowed", "ContentType"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,6 +114,7 @@ async fn a_body_beyond_the_limit_is_413_whether_announced_or_not() {
         }
     }
     assert_eq!(chunked.reply().await.unwrap().status, 413);
+    server.demand_unserved(&["TooLarge"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,6 +154,7 @@ async fn not_ready_is_503_and_worth_another_try() {
     assert!(reply.text().contains("sync:toys"), "{}", reply.text());
     server.sync.open();
     assert_eq!(client.post(&path("allow"), &any_review()).await.status, 200);
+    server.demand_unserved(&["NotReady"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,6 +162,16 @@ async fn an_unknown_namespace_is_503_and_worth_another_try() {
     let server = TestServer::start().await;
     let reply = server.client().await.post(&path("unknown"), &any_review()).await;
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    server.demand_unserved(&["NamespaceUnknown"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_without_an_answer_is_503_and_worth_another_try() {
+    let server = TestServer::start().await;
+    let reply = server.client().await.post(&path("asks"), &any_review()).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    assert!(reply.text().contains("whether kim may "), "{}", reply.text());
+    server.demand_unserved(&["Unanswered"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,6 +183,7 @@ async fn a_panic_is_a_bare_500_and_the_next_review_is_served() {
     assert!(!reply.text().contains("the toy broke"), "{}", reply.text());
     assert_eq!(client.post(&path("allow"), &any_review()).await.status, 200);
     assert!(server.scrape().await.contains("\noutrider_panics_total 1\n"));
+    server.demand_unserved(&["Fault"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -184,6 +198,7 @@ async fn overload_is_429_and_worth_another_try() {
     server.latch.open();
     assert_eq!(first.reply().await.unwrap().status, 200);
     assert_eq!(second.post(&path("allow"), &any_review()).await.status, 200);
+    server.demand_unserved(&["Overloaded"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -230,4 +245,5 @@ async fn a_decision_that_comes_too_late_is_504() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     server.latch.open();
     assert_eq!(client.reply().await.unwrap().status, 504);
+    server.demand_unserved(&["OutOfTime"]).await;
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use admission::conversion::{Conversion, Hub, Spoke};
 use admission::patch::PatchBuilder;
-use admission::registry::{MatchPolicy, Registry, Rule, Scope};
+use admission::question::{Access, Question};
+use admission::registry::{MatchPolicy, Registry, Resource, Rule};
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -84,16 +85,8 @@ impl Mutating<World> for Decoding {
 }
 
 fn rule(kind: &'static str) -> Rule {
-    Rule {
-        group: "toy.example",
-        version: "v1",
-        kind,
-        resource: kind,
-        scope: Scope::Namespaced,
-        operations: &[],
-        match_policy: MatchPolicy::Exact,
-        name: kind,
-    }
+    let resource = |kind| Resource { group: "toy.example", version: "v1", resource: "*", kind };
+    Rule { match_policy: MatchPolicy::Exact, ..Rule::new(kind, vec![resource(kind), resource("Toy")].leak(), &[]) }
 }
 
 /// The path of a toy.
@@ -143,6 +136,13 @@ pub fn registry() -> Registry<World> {
         )
         .mutating(rule("patch"), Toy(|request, _| Ok(patch(request))))
         .mutating(rule("panic"), Toy(|request, _| panic!("the toy broke on {}", request.name)))
+        .mutating(
+            rule("asks"),
+            Toy(|request, _| {
+                let access = Access { user: "kim".to_owned(), ..Access::default() };
+                request.ask(Question::Access(access)).map(|_| Verdict::allow(Reason::ALLOWED))
+            }),
+        )
         .mutating(rule("unknown"), Toy(|_, _| Err(Unserved::NamespaceUnknown("shop".to_owned()))))
         .mutating(
             rule("wait"),

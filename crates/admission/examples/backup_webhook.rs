@@ -1,19 +1,11 @@
 //! A whole webhook: `cargo run --example backup_webhook -- /validate-acme-example-v1-backup < review.json`
 use admission::field::{Error, Path};
-use admission::registry::{MatchPolicy, Scope};
+use admission::registry::Resource;
 use admission::{Defaulting, Findings, Operation, PatchBuilder, PatchError, Registry, Request, Rule, Validating};
 use serde_json::{Value, json};
 
-const RULE: Rule = Rule {
-    group: "acme.example",
-    version: "v1",
-    kind: "Backup",
-    resource: "backups",
-    scope: Scope::Namespaced,
-    operations: &[Operation::Create, Operation::Update],
-    match_policy: MatchPolicy::Equivalent,
-    name: "backup.acme.example",
-};
+const BACKUPS: &[Resource] = &[Resource { group: "acme.example", version: "v1", resource: "backups", kind: "Backup" }];
+const RULE: Rule = Rule::new("backup.acme.example", BACKUPS, &[Operation::Create, Operation::Update]);
 
 #[derive(serde::Deserialize)]
 struct Backup {

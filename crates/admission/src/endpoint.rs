@@ -11,10 +11,12 @@ use serde_json::value::RawValue;
 use crate::field::ErrorList;
 use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
+use crate::question::Answers;
 use crate::raw;
 use crate::reason::Reason;
+use crate::registry::Rule;
 use crate::reply::{Denial, Outcome, Verdict};
-use crate::review::{Operation, ParseError, Request, Review};
+use crate::review::{NAME_MAX_BYTES, Operation, ParseError, Request, Review, beginning};
 use crate::unserved::Unserved;
 
 #[cfg(test)]
@@ -64,8 +66,7 @@ pub trait Mutating<W>: Send + Sync + 'static {
     fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, world: &W) -> Result<Verdict, Unserved>;
 }
 
-/// Fills in missing fields. Only new and changed objects are asked about, never sub-resources, and none that is larger than
-/// [`ObjectLimit::STORABLE`].
+/// Fills in missing fields. Only new and changed objects are passed to it, and none that is larger than [`ObjectLimit::STORABLE`].
 ///
 /// ```
 /// use admission::{Defaulting, PatchBuilder, PatchError, Request};
@@ -152,8 +153,8 @@ pub trait Validating<W>: Send + Sync + 'static {
         let _ = (old, request, world, findings);
     }
 
-    /// Decides about the request as a whole. The default goes by the operation, leaves sub-resources and CONNECT alone,
-    /// and refuses a request that lacks the object which its operation is about.
+    /// Decides about the request as a whole, which is about a resource or a sub-resource that the rule names. The default goes by the
+    /// operation, leaves CONNECT alone, and refuses a request that lacks the object which its operation is about.
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.
@@ -163,10 +164,6 @@ pub trait Validating<W>: Send + Sync + 'static {
         world: &W,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
-        if request.is_sub_resource() {
-            findings.reason = Reason::SUB_RESOURCE;
-            return Ok(());
-        }
         match (request.operation, &request.object, &request.old_object) {
             (Operation::Create, Some(object), _) => self.create(object, request, world, findings),
             (Operation::Update, Some(object), Some(old)) => self.update(object, old, request, world, findings),
@@ -307,12 +304,21 @@ impl Answer {
         Self { body, decision, reason: verdict.reason, message, summary: Summary::of(&review.request) }
     }
 
+    /// The path serves other objects: a refusal with code 400.
+    fn not_served<O>(review: &Review<'_, O>, rule: &Rule) -> Self {
+        let message = format!("this path serves {}, and the review is about {}", rule.served(), about(&review.request));
+        Self::to(review, Verdict::deny(Reason::NOT_SERVED, Denial::bad_request(message)))
+    }
+
     /// The object cannot be decoded, the uid can be read: a refusal with code 400.
-    fn undecodable(body: &[u8], error: ParseError) -> Result<Self, Unserved> {
-        if let Ok(review) = Review::<&RawValue>::parse(body)
-            && only_leaves(&review.request)
-        {
-            return Ok(Self::to(&review, Verdict::allow(Reason::TERMINATING)));
+    fn undecodable(rule: &Rule, body: &[u8], error: ParseError) -> Result<Self, Unserved> {
+        if let Ok(review) = Review::<&RawValue>::parse(body) {
+            if !rule.serves(&review.request) {
+                return Ok(Self::not_served(&review, rule));
+            }
+            if only_leaves(&review.request) {
+                return Ok(Self::to(&review, Verdict::allow(Reason::TERMINATING)));
+            }
         }
         let message = error.to_string();
         let reason = if matches!(error, ParseError::TooLarge { .. }) { Reason::TOO_LARGE } else { Reason::UNDECODABLE };
@@ -321,6 +327,23 @@ impl Answer {
             Review::<IgnoredAny>::parse(body).map_or_else(|_| Summary::default(), |r| Summary::of(&r.request));
         Ok(Self { body: reply, decision: Decision::Denied, reason, message, summary })
     }
+}
+
+/// What a request is about, in the words of [`Rule::served`].
+fn about<O>(request: &Request<'_, O>) -> String {
+    let short = |text: &str| beginning(text, NAME_MAX_BYTES).to_owned();
+    let joined = |separator: &str, text: &str| {
+        if text.is_empty() { String::new() } else { format!("{separator}{}", short(text)) }
+    };
+    let (kind, resource) = (&request.kind, &request.resource);
+    format!(
+        "{}{}{} ({} {})",
+        short(&resource.resource),
+        joined(".", if resource.resource.is_empty() { &kind.group } else { &resource.group }),
+        joined("/", &request.sub_resource),
+        short(&kind.version),
+        short(&kind.kind),
+    )
 }
 
 /// Whether an object that is being deleted changes in its metadata or status alone. What cannot be decoded may have been stored
@@ -350,36 +373,49 @@ pub trait Endpoint<W>: Send + Sync {
     ///
     /// # Errors
     /// [`Unserved`] when there is no verdict to give.
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved>;
+    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+        self.answer_with(body, world, Answers::NONE)
+    }
+
+    /// Answers a review with what is known of what the decision may ask.
+    ///
+    /// # Errors
+    /// [`Unserved`] when there is no verdict to give, and [`Unserved::Unanswered`] with further questions.
+    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved>;
 }
 
-pub(crate) struct MutatingEndpoint<M>(pub M);
+pub(crate) struct MutatingEndpoint<M>(pub Rule, pub M);
 
 impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
         match Review::<M::Object<'_>>::parse(body) {
-            Ok(review) => Ok(Answer::to(&review, self.0.mutate(&review.request, world)?)),
-            Err(error) => Answer::undecodable(body, error),
+            Ok(review) if !self.0.serves(&review.request) => Ok(Answer::not_served(&review, &self.0)),
+            Ok(mut review) => {
+                review.request.answers = Some(answers);
+                Ok(Answer::to(&review, self.1.mutate(&review.request, world)?))
+            }
+            Err(error) => Answer::undecodable(&self.0, body, error),
         }
     }
 }
 
-pub(crate) struct DefaultingEndpoint<D>(pub D);
+pub(crate) struct DefaultingEndpoint<D>(pub Rule, pub D);
 
 impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
         let mut review = match Review::<Value>::parse_within(body, ObjectLimit::STORABLE) {
+            Ok(review) if !self.0.serves(&review.request) => return Ok(Answer::not_served(&review, &self.0)),
             Ok(review) => review,
-            Err(error) => return Answer::undecodable(body, error),
+            Err(error) => return Answer::undecodable(&self.0, body, error),
         };
+        review.request.answers = Some(answers);
         // Decoded, it may be the largest thing in the process: there is one of it.
         let object = review.request.object.take();
         let request = &review.request;
         let verdict = match (object, request.operation) {
-            _ if request.is_sub_resource() => Verdict::allow(Reason::SUB_RESOURCE),
             (Some(object), Operation::Create | Operation::Update) => {
                 let mut patch = PatchBuilder::of(object);
-                match self.0.default(request, &mut patch, world) {
+                match self.1.default(request, &mut patch, world) {
                     Ok(()) => defaulted(patch.finish()),
                     Err(error) => Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(error.to_string())),
                 }
@@ -398,30 +434,32 @@ fn defaulted(patch: crate::patch::PatchWriter) -> Verdict {
     Verdict::patch(reason, patch)
 }
 
-pub(crate) struct ValidatingEndpoint<V>(pub V);
+pub(crate) struct ValidatingEndpoint<V>(pub Rule, pub V);
 
 impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+    fn answer_with(&self, body: &[u8], world: &W, answers: &Answers) -> Result<Answer, Unserved> {
         let review = match V::LIMIT {
             Some(limit) => Review::<V::Object<'_>>::parse_within(body, limit),
             None => Review::parse(body),
         };
         match review {
-            Ok(review) => {
+            Ok(review) if !self.0.serves(&review.request) => Ok(Answer::not_served(&review, &self.0)),
+            Ok(mut review) => {
+                review.request.answers = Some(answers);
                 let mut findings = Findings::default();
                 let request = &review.request;
                 match (&request.object, request.operation) {
                     // What cannot be compared is judged as if it were new, and never kept from going.
-                    (Some(object), Operation::Update) if review.lacks_old && !request.is_sub_resource() => {
-                        self.0.create(object, request, world, &mut findings);
+                    (Some(object), Operation::Update) if review.lacks_old => {
+                        self.1.create(object, request, world, &mut findings);
                     }
                     (_, Operation::Delete) if review.lacks_old => {}
-                    _ => self.0.validate(request, world, &mut findings)?,
+                    _ => self.1.validate(request, world, &mut findings)?,
                 }
                 let verdict = findings.into_verdict(&review.request);
                 Ok(Answer::to(&review, verdict))
             }
-            Err(error) => Answer::undecodable(body, error),
+            Err(error) => Answer::undecodable(&self.0, body, error),
         }
     }
 }

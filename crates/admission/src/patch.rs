@@ -74,6 +74,17 @@ impl PatchWriter {
         self.buffer.as_bytes()
     }
 
+    /// Adds the operations of another patch after those of this one.
+    pub fn append(&mut self, other: &Self) {
+        let Some(rest) = other.buffer.strip_prefix('[') else { return };
+        if self.buffer.pop().is_some() {
+            self.buffer.push(',');
+        } else {
+            self.buffer.push('[');
+        }
+        self.buffer.push_str(rest);
+    }
+
     /// `add`: sets a member, or inserts in front of a list's element. `json` is written as it is.
     pub fn add(&mut self, pointer: &str, json: &str) {
         self.operation("add", pointer, Some(json));

@@ -26,6 +26,9 @@ impl Reason {
     /// The object is larger than what is read of one.
     pub const TOO_LARGE: Self = Self("TooLarge");
 
+    /// The path of the webhook serves other kinds of objects.
+    pub const NOT_SERVED: Self = Self("NotServed");
+
     /// A code of an operator's own.
     pub const fn new(code: &'static str) -> Self {
         Self(code)

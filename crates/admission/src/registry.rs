@@ -6,10 +6,12 @@ use crate::conversion::Conversion;
 use crate::endpoint::{
     Defaulting, DefaultingEndpoint, Endpoint, Mutating, MutatingEndpoint, Validating, ValidatingEndpoint,
 };
-use crate::review::Operation;
 
+mod rule;
 #[cfg(test)]
 mod tests;
+
+pub use rule::{FailurePolicy, MatchCondition, MatchPolicy, Namespaces, Resource, Rule, Scope};
 
 /// When the API server calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,66 +20,6 @@ pub enum Phase {
     Mutating,
     /// At the end; the reply never holds a patch.
     Validating,
-}
-
-/// Whether objects live in namespaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scope {
-    /// One for the whole cluster.
-    Cluster,
-    /// In a namespace.
-    Namespaced,
-}
-
-/// `matchPolicy` of a webhook entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum MatchPolicy {
-    /// Only the versions that the rule names.
-    Exact,
-    /// Also other versions, converted to the one that the rule names.
-    #[default]
-    Equivalent,
-}
-
-/// What an endpoint is called for.
-///
-/// ```
-/// use admission::registry::{MatchPolicy, Phase, Rule, Scope};
-/// let rule = Rule {
-///     group: "apps.outrider.dev", version: "v1alpha1", kind: "SidecarSet", resource: "sidecarsets",
-///     scope: Scope::Cluster, operations: &[], match_policy: MatchPolicy::Equivalent, name: "sidecarset.apps.outrider.dev",
-/// };
-/// assert_eq!(rule.path(Phase::Mutating), "/mutate-apps-outrider-dev-v1alpha1-sidecarset");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// API group, empty for the core group.
-    pub group: &'static str,
-    /// API version.
-    pub version: &'static str,
-    /// Kind.
-    pub kind: &'static str,
-    /// Resource: the plural in URLs.
-    pub resource: &'static str,
-    /// Scope of the resource.
-    pub scope: Scope,
-    /// Operations that the endpoint wants to see.
-    pub operations: &'static [Operation],
-    /// How other versions are treated.
-    pub match_policy: MatchPolicy,
-    /// Name of the webhook entry, such as `sidecarset.apps.outrider.dev`.
-    pub name: &'static str,
-}
-
-impl Rule {
-    /// The path: `/mutate-<group with dashes>-<version>-<kind>`, or `/validate-…`.
-    pub fn path(&self, phase: Phase) -> String {
-        let verb = match phase {
-            Phase::Mutating => "mutate",
-            Phase::Validating => "validate",
-        };
-        format!("/{verb}-{}-{}-{}", self.group.replace('.', "-"), self.version, self.kind.to_lowercase())
-    }
 }
 
 /// An endpoint with its rule.
@@ -95,7 +37,7 @@ pub struct Entry<W> {
 /// All endpoints of a server.
 ///
 /// ```
-/// use admission::registry::{MatchPolicy, Rule, Scope};
+/// use admission::registry::{Resource, Rule};
 /// use admission::{Operation, Registry, Validating};
 ///
 /// struct AllGoes;
@@ -104,10 +46,9 @@ pub struct Entry<W> {
 ///     type Object<'a> = serde::de::IgnoredAny;
 /// }
 ///
-/// let rule = Rule {
-///     group: "acme.example", version: "v1", kind: "Backup", resource: "backups", scope: Scope::Namespaced,
-///     operations: &[Operation::Create], match_policy: MatchPolicy::Equivalent, name: "backup.acme.example",
-/// };
+/// const BACKUPS: &[Resource] =
+///     &[Resource { group: "acme.example", version: "v1", resource: "backups", kind: "Backup" }];
+/// let rule = Rule::new("backup.acme.example", BACKUPS, &[Operation::Create]);
 /// let registry = Registry::default().validating(rule, AllGoes);
 /// let entry = registry.find("/validate-acme-example-v1-backup").expect("registered above");
 /// let answer = entry.endpoint.answer(br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",
@@ -131,19 +72,19 @@ impl<W: 'static> Registry<W> {
     /// Adds a mutating endpoint.
     #[must_use]
     pub fn mutating<M: Mutating<W>>(self, rule: Rule, mutating: M) -> Self {
-        self.with(Phase::Mutating, rule, Box::new(MutatingEndpoint(mutating)))
+        self.with(Phase::Mutating, rule, Box::new(MutatingEndpoint(rule, mutating)))
     }
 
     /// Adds a defaulting endpoint.
     #[must_use]
     pub fn defaulting<D: Defaulting<W>>(self, rule: Rule, defaulting: D) -> Self {
-        self.with(Phase::Mutating, rule, Box::new(DefaultingEndpoint(defaulting)))
+        self.with(Phase::Mutating, rule, Box::new(DefaultingEndpoint(rule, defaulting)))
     }
 
     /// Adds a validating endpoint.
     #[must_use]
     pub fn validating<V: Validating<W>>(self, rule: Rule, validating: V) -> Self {
-        self.with(Phase::Validating, rule, Box::new(ValidatingEndpoint(validating)))
+        self.with(Phase::Validating, rule, Box::new(ValidatingEndpoint(rule, validating)))
     }
 
     /// Adds the conversion of a kind, in place of an earlier one of the same kind.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::limit::ObjectLimit;
+use crate::question::{Answers, Known, Question};
 use crate::reason::Reason;
 use crate::reply::{self, Denial, Verdict};
 use crate::unserved::Unserved;
@@ -246,6 +247,9 @@ pub struct Request<'a, O = &'a RawValue> {
     /// An object that borrows from it can find in it what its type leaves out.
     #[serde(skip)]
     pub body: &'a str,
+    /// What is known of what the decision may ask.
+    #[serde(skip)]
+    pub answers: Option<&'a Answers>,
 }
 
 // `#[serde(default)]` would ask for `O: Default`.
@@ -254,9 +258,35 @@ const fn absent<O>() -> Option<O> {
 }
 
 impl<O> Request<'_, O> {
+    /// The answer to a question. One that is not known yet ends the decision, which is taken again with the answer.
+    ///
+    /// # Errors
+    /// [`Unserved::Unanswered`].
+    pub fn ask(&self, question: Question) -> Result<&Known, Unserved> {
+        let known = self.answers.and_then(|answers| answers.get(&question));
+        known.ok_or_else(|| Unserved::Unanswered(vec![question]))
+    }
+
+    /// The answers to several questions, in their order, which are asked at one time.
+    ///
+    /// # Errors
+    /// [`Unserved::Unanswered`] with those that are not known yet.
+    pub fn ask_all(&self, questions: Vec<Question>) -> Result<Vec<&Known>, Unserved> {
+        let known = |question: &Question| self.answers.and_then(|answers| answers.get(question));
+        let found: Option<Vec<&Known>> = questions.iter().map(known).collect();
+        found.ok_or_else(|| Unserved::Unanswered(questions.into_iter().filter(|one| known(one).is_none()).collect()))
+    }
+
     /// Whether the request is for a sub-resource, not for the object itself.
     pub fn is_sub_resource(&self) -> bool {
         !self.sub_resource.is_empty()
+    }
+
+    /// Whether `object` is the new form of one that is being deleted. Only an update says so: what the author of a new object
+    /// writes into `deletionTimestamp` is not what the API server has written.
+    pub fn is_of_leaving(&self, object: &serde_json::Value) -> bool {
+        let is_set = || object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
+        self.operation == Operation::Update && is_set()
     }
 }
 
@@ -279,6 +309,7 @@ impl<'a, O> Request<'a, O> {
             dry_run: self.dry_run,
             options: self.options,
             body: self.body,
+            answers: self.answers,
         }
     }
 }
@@ -443,6 +474,15 @@ fn blame<'a, O: Deserialize<'a>>(body: &'a [u8], error: &serde_json::Error) -> P
 /// What was found in place of a word, for a sentence.
 pub(crate) fn found(word: &Text<'_>) -> String {
     if word.is_empty() { "missing".to_owned() } else { format!("{:?}", word.as_str()) }
+}
+
+/// As much of a name from a review as is said again: the longest that a name can be.
+pub(crate) const NAME_MAX_BYTES: usize = 253;
+
+/// The beginning of a text, of so many bytes at most.
+pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
+    let longest = text.len().min(bytes);
+    (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }
 
 /// What is wrong with a body that is not `expected`, for whoever sent it by hand.

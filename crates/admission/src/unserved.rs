@@ -3,6 +3,12 @@
 //! A review with `allowed: false` is final: no `failurePolicy` softens it. Whatever kept us from deciding must
 //! therefore not look like a verdict; it is a bare HTTP status, so that `failurePolicy` means what it says.
 
+use crate::question::Question;
+
+fn in_words(questions: &[Question]) -> String {
+    questions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// Why no decision was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -25,6 +31,10 @@ pub enum Unserved {
     /// A selector needs the labels of a namespace that has not been seen yet.
     #[error("namespace {0:?} is not known yet; try again")]
     NamespaceUnknown(String),
+    /// The decision must know something that the read model does not say. Whoever calls the endpoint gets the answers, and has it
+    /// decide again.
+    #[error("nobody answered {}", in_words(.0))]
+    Unanswered(Vec<Question>),
     /// The deadline of the request passed.
     #[error("the review could not be answered in time")]
     OutOfTime,
@@ -41,7 +51,7 @@ impl Unserved {
             Self::ContentType(_) => 415,
             Self::TooLarge(_) => 413,
             Self::Overloaded => 429,
-            Self::NotReady(_) | Self::NamespaceUnknown(_) => 503,
+            Self::NotReady(_) | Self::NamespaceUnknown(_) | Self::Unanswered(_) => 503,
             Self::OutOfTime => 504,
             Self::Fault => 500,
         }
@@ -52,7 +62,7 @@ impl Unserved {
     /// client-go (`rest/with_retry.go`) repeats a 429 or 5xx within the same time-out only when the header holds an integer.
     pub const fn retry_after(&self) -> Option<u32> {
         match self {
-            Self::Overloaded | Self::NotReady(_) | Self::NamespaceUnknown(_) => Some(1),
+            Self::Overloaded | Self::NotReady(_) | Self::NamespaceUnknown(_) | Self::Unanswered(_) => Some(1),
             _ => None,
         }
     }
@@ -66,6 +76,7 @@ impl Unserved {
             Self::Overloaded => "Overloaded",
             Self::NotReady(_) => "NotReady",
             Self::NamespaceUnknown(_) => "NamespaceUnknown",
+            Self::Unanswered(_) => "Unanswered",
             Self::OutOfTime => "OutOfTime",
             Self::Fault => "Fault",
         }

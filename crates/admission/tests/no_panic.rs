@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use admission::conversion::{Conversion, Hub, Spoke};
-use admission::registry::{MatchPolicy, Phase, Scope};
+use admission::registry::{Phase, Resource};
 use admission::{
     Defaulting, Findings, Mutating, Operation, PatchBuilder, PatchError, PatchWriter, Reason, Registry, Request,
     Review, Rule, Unserved, Validating, Verdict,
@@ -15,16 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-const RULE: Rule = Rule {
-    group: "acme.example",
-    version: "v1",
-    kind: "Backup",
-    resource: "backups",
-    scope: Scope::Namespaced,
-    operations: &[Operation::Create],
-    match_policy: MatchPolicy::Equivalent,
-    name: "backup.acme.example",
-};
+const BACKUPS: &[Resource] = &[Resource { group: "acme.example", version: "v1", resource: "backups", kind: "Backup" }];
+const RAW: &[Resource] = &[Resource { group: "acme.example", version: "v1", resource: "raws", kind: "Raw" }];
+const RULE: Rule = Rule::new("backup.acme.example", BACKUPS, &[Operation::Create]);
 
 struct Backups;
 
@@ -85,7 +78,7 @@ impl Spoke<V1> for V2 {
 
 fn registry() -> Registry<()> {
     Registry::default()
-        .mutating(Rule { kind: "Raw", ..RULE }, Backups)
+        .mutating(Rule { resources: RAW, ..RULE }, Backups)
         .defaulting(RULE, Backups)
         .validating(RULE, Backups)
         .converting(Conversion::new::<V1>("acme.example", "Backup").spoke::<V1, V2>())

@@ -14,6 +14,7 @@ macro_rules! api_domain {
 /// The domain of every API group, annotation and label of ours.
 pub const API_DOMAIN: &str = api_domain!();
 
+pub mod demand;
 pub mod hidden;
 mod nearest;
 pub mod offline;

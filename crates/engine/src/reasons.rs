@@ -1,6 +1,7 @@
 //! The reason codes: why a review was answered the way it was.
 //!
-//! A closed list. Every skip, change and denial carries exactly one of these, and the page `docs/reasons.md` is made from it.
+//! A closed list. Every skip, change and denial carries exactly one of these, and the page `docs/reasons.md` is made from it. A test
+//! of the workspace sees that each is given by the code and by some test.
 
 use admission::Reason;
 
@@ -8,15 +9,17 @@ use admission::Reason;
 pub type Code = (Reason, &'static str);
 
 macro_rules! reasons {
-    ($( $name:ident = $code:expr => $meaning:literal, )+) => {
+    ($(#[doc = $text:literal])+ $list:ident: $( $name:ident = $code:expr => $meaning:literal, )+) => {
         $( #[doc = $meaning] pub const $name: Reason = $code; )+
 
-        /// Every code with its meaning, in the order of the documentation.
-        pub const ALL: &[Code] = &[ $( ($name, $meaning), )+ ];
+        $(#[doc = $text])+
+        pub const $list: &[Code] = &[ $( ($name, $meaning), )+ ];
     };
 }
 
 reasons! {
+    /// Every code with its meaning, in the order of the documentation.
+    ALL:
     ALLOWED = Reason::ALLOWED => "The object was accepted as it is.",
     DEFAULTED = Reason::DEFAULTED => "Missing fields were filled in.",
     INJECTED = Reason::new("Injected") => "The set's containers were added to the pod.",
@@ -27,20 +30,15 @@ reasons! {
     NAMESPACE_EXCLUDED = Reason::new("NamespaceExcluded") => "The namespace is excluded from injection.",
     NAMESPACE_UNKNOWN = Reason::new("NamespaceUnknown") => "The labels of the namespace are not known yet.",
     NOT_CREATE = Reason::new("NotCreate") => "Pods are changed only when they are created.",
-    SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource.",
     TERMINATING = Reason::TERMINATING => "The object is being deleted.",
     MIRROR_POD = Reason::new("MirrorPod") => "The kubelet owns the pod; its API object mirrors a static pod.",
     WRONG_PLATFORM = Reason::new("WrongPlatform") => "The pod runs on another operating system than the set's containers.",
     PLATFORM_UNKNOWN = Reason::new("PlatformUnknown") => "The pod must carry a set for Windows, and does not say on which operating system it runs.",
     SET_PAUSED = Reason::new("SetPaused") => "Injection by the set is paused.",
-    CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
-    PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
-    JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
     OUTDATED = Reason::new("Outdated") => "The pod carries an older form of the set.",
     UNINJECTED = Reason::new("Uninjected") => "The pod lacks the set when it is about to be stored.",
     CONTAINER_CLASH = Reason::new("ContainerClash") => "The pod has another container of that name.",
     VOLUME_CLASH = Reason::new("VolumeClash") => "The pod has a volume of that name with another source.",
-    MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",
     PORT_CLASH = Reason::new("PortClash") => "The host port is already taken in the pod.",
     PORT_SHARED = Reason::new("PortShared") => "Two containers of the pod name the same port.",
     SET_CONFLICT = Reason::new("SetConflict") => "An earlier set already added something of that name.",
@@ -48,8 +46,35 @@ reasons! {
     RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",
     INVALID = Reason::INVALID => "The object breaks a validation rule.",
     UNDECODABLE = Reason::UNDECODABLE => "The object could not be decoded.",
+    NOT_SERVED = Reason::NOT_SERVED => "The path of the webhook serves other kinds of objects.",
     TOO_LARGE = Reason::TOO_LARGE => "The object is larger than what is read of one.",
 }
+
+reasons! {
+    /// Codes that this build never gives: their names are taken for what is not built yet. Who gives one moves it to [`ALL`].
+    RESERVED:
+    SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource, which the endpoint leaves alone.",
+    CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
+    PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
+    JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
+    MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",
+}
+
+/// Why a request got no verdict: code, HTTP status and meaning. No review is answered with these; they are in the server's log and in
+/// the metric, with the verdict `unserved`.
+pub const TRANSPORT: &[(&str, u16, &str)] = &[
+    ("Unreadable", 400, "The body is no review that can be read."),
+    ("NotFound", 404, "No webhook has that path; the path's label is `other`."),
+    ("MethodNotAllowed", 405, "The method is not POST."),
+    ("TooLarge", 413, "The body is larger than what is read of one."),
+    ("ContentType", 415, "The body is not announced as application/json."),
+    ("Overloaded", 429, "Too many reviews are in flight, or too much of them is in memory."),
+    ("Fault", 500, "An internal fault; the log has it, under the uid of the request."),
+    ("NotReady", 503, "The server has not seen yet what it needs to decide."),
+    ("NamespaceUnknown", 503, "A set needs the labels of a namespace that has not been seen yet."),
+    ("Unanswered", 503, "The API server did not answer what the decision needs to know."),
+    ("OutOfTime", 504, "The review could not be answered in time."),
+];
 
 /// Where a code is in [`ALL`]; none for one of somebody else.
 pub fn position(reason: Reason) -> Option<usize> {

@@ -31,7 +31,9 @@ pub enum Shape {
     Int64,
     /// A number.
     Number,
-    /// A number or a string: a quantity, a port, a percentage.
+    /// A whole number of 32 bits or a string: a port, a percentage.
+    Int32OrText,
+    /// A number or a string: a quantity.
     NumberOrText,
     /// A list of items of one shape.
     List(Box<Self>),
@@ -77,6 +79,9 @@ impl UnknownField<'_> {
     }
 }
 
+/// Fields that are an `IntOrString`. A schema calls quantities, which may be any number, the same; the API has them under other names.
+const INT_OR_STRING: [&str; 6] = ["maxSurge", "maxUnavailable", "minAvailable", "partition", "port", "targetPort"];
+
 impl Shape {
     /// What a structural schema of the API server's says.
     pub fn of(schema: &Value) -> Self {
@@ -95,13 +100,20 @@ impl Shape {
             (Some("array"), _) => Self::List(Box::new(Self::of(&schema["items"]))),
             (Some("object"), _) => match (schema["properties"].as_object(), &schema["additionalProperties"]) {
                 (Some(fields), _) => Self::Object {
-                    fields: fields.iter().map(|(name, field)| (name.clone(), Self::of(field))).collect(),
+                    fields: fields.iter().map(|(name, field)| (name.clone(), Self::of_field(name, field))).collect(),
                     is_open: schema["x-kubernetes-preserve-unknown-fields"] == true,
                 },
                 (None, values @ Value::Object(_)) => Self::Map(Box::new(Self::of(values))),
                 (None, _) => Self::Anything,
             },
             _ => Self::Anything,
+        }
+    }
+
+    fn of_field(name: &str, schema: &Value) -> Self {
+        match Self::of(schema) {
+            Self::NumberOrText if INT_OR_STRING.contains(&name) => Self::Int32OrText,
+            shape => shape,
         }
     }
 
@@ -122,6 +134,19 @@ impl Shape {
                 Self::Object { fields, is_open: true }
             }
             other => other,
+        }
+    }
+
+    /// What the API server's decoder makes of `null` in a list or a map: the empty value of the type.
+    pub fn empty(&self) -> Value {
+        match self {
+            Self::Anything => Value::Null,
+            Self::Text | Self::Word(_) => Value::from(""),
+            Self::Flag => Value::from(false),
+            Self::Int32 | Self::Int64 | Self::Number | Self::Int32OrText => Value::from(0),
+            Self::NumberOrText => Value::from("0"),
+            Self::List(_) => Value::Array(Vec::new()),
+            Self::Map(_) | Self::Object { .. } => Value::Object(serde_json::Map::new()),
         }
     }
 
@@ -164,10 +189,11 @@ impl Shape {
         match (self, value) {
             (Self::Anything, _)
             | (_, Value::Null)
-            | (Self::Text | Self::NumberOrText, Value::String(_))
+            | (Self::Text | Self::Int32OrText | Self::NumberOrText, Value::String(_))
             | (Self::Flag, Value::Bool(_))
             | (Self::Number | Self::NumberOrText, Value::Number(_)) => {}
-            (Self::Int32, Value::Number(number)) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
+            (Self::Int32 | Self::Int32OrText, Value::Number(number))
+                if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
             (Self::Int64, Value::Number(number)) if number.as_i64().is_some() => {}
             (Self::Word(words), Value::String(text)) => {
                 if !words.contains(text) {
@@ -222,6 +248,7 @@ impl Shape {
             (Self::Int32, _) => "must be a whole number of at most 32 bits",
             (Self::Int64, _) => "must be a whole number of at most 64 bits",
             (Self::Number, _) => "must be a number",
+            (Self::Int32OrText, _) => "must be a whole number of at most 32 bits, or a string",
             (Self::NumberOrText, _) => "must be a number or a string",
             (Self::List(_), _) => "must be a list",
             (Self::Map(_) | Self::Object { .. } | Self::Anything, _) => "must be a map",

@@ -23,8 +23,8 @@ pub const NAMESPACE: &str = "shop";
 
 /// Where pods are decided on.
 pub struct World {
-    snapshot: Snapshot,
-    registry: Registry<Snapshot>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) registry: Registry<Snapshot>,
 }
 
 impl World {
@@ -55,12 +55,18 @@ impl World {
             configuration: configuration.view(),
             ..Snapshot::default()
         };
-        Self { snapshot, registry: crate::pod::register(Registry::default()) }
+        Self { snapshot, registry: crate::pod::register(Registry::default(), Vec::new()) }
     }
 
     /// The same with a cluster, in which namespaces may appear.
     pub fn live(mut self) -> Self {
         self.snapshot.namespaces_may_appear = true;
+        self
+    }
+
+    /// The same with an API server of this minor version.
+    pub fn on(mut self, minor: u32) -> Self {
+        self.snapshot.minor_version = Some(minor);
         self
     }
 

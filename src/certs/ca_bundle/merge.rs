@@ -1,5 +1,6 @@
 //! What a caBundle should hold, from what it holds. Pure: the time is an argument.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -30,6 +31,10 @@ pub enum Duty {
     },
 }
 
+/// Certificates that are kept beside those that are wanted. Each is in every entry of a configuration, which the API server stores
+/// up to 1.5 MiB; a process that is killed and started again makes one each time.
+const MAX_KEPT: usize = 16;
+
 /// What is to be written, or nothing where the object is in order.
 ///
 /// A certificate that is not wanted may still be needed: by replicas that have not heard of its successor, or that run in
@@ -48,12 +53,17 @@ pub fn merge(found: &Trust, wanted: &[Anchor], duty: Duty, now: Timestamp) -> Op
             wanted.iter().all(|anchor| found.has(anchor))
         }
         Duty::Keep { overlap } => {
-            for anchor in others.filter(|anchor| anchor.not_after() > now) {
-                let since = found.retiring.get(anchor.fingerprint()).copied().unwrap_or(now);
-                if now.duration_since(since) < overlap {
-                    anchors.push(anchor.clone());
-                    retiring.insert(anchor.fingerprint().to_owned(), since);
-                }
+            let alive = others.filter(|anchor| anchor.not_after() > now);
+            let since = |anchor: &Anchor| found.retiring.get(anchor.fingerprint()).copied().unwrap_or(now);
+            let dated = alive.map(|anchor| (anchor, since(anchor)));
+            let mut kept: Vec<_> = dated.filter(|(_, since)| now.duration_since(*since) < overlap).collect();
+            if kept.len() > MAX_KEPT {
+                kept.sort_by_key(|(_, since)| Reverse(*since));
+                kept.truncate(MAX_KEPT);
+            }
+            for (anchor, since) in kept {
+                anchors.push(anchor.clone());
+                retiring.insert(anchor.fingerprint().to_owned(), since);
             }
             let fingerprints = |anchors: &[Anchor]| -> BTreeSet<String> {
                 anchors.iter().map(|anchor| anchor.fingerprint().to_owned()).collect()
@@ -145,6 +155,20 @@ mod tests {
         let found = Trust { entries: vec![vec![new.clone(), old.clone()]], retiring: BTreeMap::new() };
         let bundle = merge(&found, std::slice::from_ref(&new), KEEP, old.not_after()).unwrap();
         assert_eq!(bundle, Bundle { anchors: vec![new], retiring: BTreeMap::new() });
+    }
+
+    #[test]
+    fn of_many_that_are_kept_the_oldest_go() {
+        let wanted = anchor("wanted");
+        let others: Vec<Anchor> = (0..=MAX_KEPT).map(|at| anchor(&at.to_string())).collect();
+        let retiring =
+            others.iter().zip((1..).map(ago)).map(|(anchor, since)| (anchor.fingerprint().to_owned(), since));
+        let found = Trust { entries: vec![others.clone()], retiring: retiring.collect() };
+        let bundle = merge(&found, std::slice::from_ref(&wanted), KEEP, now()).unwrap();
+        assert_eq!(bundle.anchors.len(), MAX_KEPT + 1);
+        assert!(bundle.anchors.contains(&others[0]) && !bundle.anchors.contains(&others[MAX_KEPT]));
+        let written = Trust { entries: vec![bundle.anchors], retiring: bundle.retiring };
+        assert_eq!(merge(&written, &[wanted], KEEP, now()), None);
     }
 
     #[test]

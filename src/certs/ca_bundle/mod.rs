@@ -22,7 +22,7 @@ use self::merge::{Duty, merge};
 use self::object::{Place, Trust};
 use super::anchor::Anchor;
 use crate::answers::said;
-use crate::names::{MUTATING, VALIDATING};
+use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
 /// Owner of every caBundle in managedFields: another than of our other fields, so that applying it gives up no other field.
 pub const FIELD_MANAGER: &str = "outrider-ca-bundle";
@@ -54,6 +54,8 @@ struct Target {
     object: String,
     place: Place,
     contest: Contest,
+    /// Nothing is lost while it is not there.
+    is_optional: bool,
     /// What a person was last told about it.
     told: Option<Obstacle>,
 }
@@ -77,7 +79,7 @@ pub struct Found {
 }
 
 impl CaBundles {
-    /// Of the two webhook configurations, and of these definitions.
+    /// Of our webhook configurations, and of these definitions.
     pub fn new(client: &Client, definitions: &[String]) -> Self {
         let mutating = ApiResource::erase::<MutatingWebhookConfiguration>(&());
         let validating = ApiResource::erase::<ValidatingWebhookConfiguration>(&());
@@ -88,10 +90,15 @@ impl CaBundles {
             object: format!("{}/{name}", resource.kind.to_lowercase()),
             place,
             contest: Contest::default(),
+            is_optional: false,
             told: None,
         };
         let mut targets =
             vec![target(&mutating, MUTATING, Place::Webhooks), target(&validating, VALIDATING, Place::Webhooks)];
+        // Without entries they hold nothing, and an installation of an earlier version has none.
+        for (resource, name) in [(&mutating, ON_DEMAND_MUTATING), (&validating, ON_DEMAND_VALIDATING)] {
+            targets.push(Target { is_optional: true, ..target(resource, name, Place::Webhooks) });
+        }
         targets.extend(definitions.iter().map(|name| target(&definition, name, Place::Conversion)));
         Self { targets }
     }
@@ -117,7 +124,7 @@ impl CaBundles {
 impl Target {
     async fn pass(&mut self, wanted: &[Anchor], duty: Duty, check: Duration) -> Result<Option<Found>, Error> {
         let Some(found) = self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))? else {
-            self.tell(Some(Obstacle::Missing), duty);
+            self.tell(Some(Obstacle::Missing).filter(|_| !self.is_optional), duty);
             return Ok(None);
         };
         let mut found = json!(found);

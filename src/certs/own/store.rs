@@ -70,7 +70,7 @@ impl Store {
             Err(Error::NoNamespace { namespace }) if self.storage == Storage::SecretOrMemory => {
                 if self.in_memory.is_none() {
                     tracing::warn!(
-                        "No such namespace: the certificate authority stays in memory, and a restart makes another; to keep it, run \
+                        "No such namespace: the certificate authority stays in memory, and a restart makes another; to keep it over a restart, run \
                          `kubectl create namespace {namespace}`, or name one that exists with --namespace"
                     );
                 }
@@ -97,14 +97,21 @@ impl Store {
         Authority::create(COMMON_NAME, self.lifetime, now)
     }
 
-    async fn get_or_make(&self, now: Timestamp) -> Result<Stored, Error> {
+    async fn get_or_make(&mut self, now: Timestamp) -> Result<Stored, Error> {
         let found = self.secrets.get_opt(CA_SECRET).await.map_err(|error| self.failed(error))?;
         let reason = match found.as_ref().map(|secret| read(secret, now)) {
-            Some(Ok(authorities)) => return Ok(Stored { secret: found, authorities }),
+            Some(Ok(authorities)) => {
+                self.in_memory = None;
+                return Ok(Stored { secret: found, authorities });
+            }
             Some(Err(reason)) => Some(reason),
             None => None,
         };
-        let newest = self.create(now)?;
+        // What was in memory while there was no namespace is in use.
+        let newest = match &self.in_memory {
+            Some((certificate, key)) => Authority::from_pem(certificate, key)?,
+            None => self.create(now)?,
+        };
         // Whoever still trusts the one before is served by it until the new one is known.
         let previous = found.as_ref().and_then(|secret| previous(secret, now));
         let secret = written(&newest, previous.as_ref(), found.as_ref());
@@ -114,6 +121,7 @@ impl Store {
         };
         match answer {
             Ok(secret) => {
+                self.in_memory = None;
                 self.tell_made(reason.as_deref()).await;
                 Ok(Stored { secret: Some(secret), authorities: Authorities { newest, previous } })
             }
@@ -122,6 +130,7 @@ impl Store {
                 let secret = self.secrets.get(CA_SECRET).await.map_err(|error| self.failed(error))?;
                 let namespace = self.namespace.clone();
                 let authorities = read(&secret, now).map_err(|reason| Error::Unusable { namespace, reason })?;
+                self.in_memory = None;
                 Ok(Stored { secret: Some(secret), authorities })
             }
             Err(error) => Err(self.failed(error)),

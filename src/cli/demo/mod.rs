@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use admission::registry::Phase;
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -20,13 +21,14 @@ use self::folder::Folder;
 use self::story::Story;
 use super::serve::{Process, ServeError, feed};
 use super::streams::Outcome;
-use crate::certs::local;
+use crate::certs::local::{self, Local};
+use crate::kinds::Kinds;
 use crate::logging;
 use crate::registry::registry;
 use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, ProbePaths, Server, ServerError};
 use crate::standalone::{Standalone, Validate};
-use crate::workshop::Kinds;
 use engine::offline::admit::{self, Reply, ReplyError};
+use engine::pod::PODS;
 use engine::snapshot::Exclusion;
 use engine::yaml;
 
@@ -158,7 +160,8 @@ impl Demo {
         let registry = registry(&Kinds::default());
         let entry = admit::find(&registry, Phase::Mutating, "", "v1", "Pod")
             .ok_or(DemoError::Missing("the webhook of pods"))?;
-        let body = admit::review(&entry.rule, NAMESPACE, &pod);
+        let pods = PODS.first().copied().ok_or(DemoError::Missing("the resource of pods"))?;
+        let body = admit::review(pods, NAMESPACE, &pod);
         let folder = Folder::create()?;
         Ok(Self {
             sets: folder.write("sidecarsets.yaml", SETS)?,
@@ -171,7 +174,8 @@ impl Demo {
     }
 
     async fn server(&self, process: &Process) -> Result<Server<engine::snapshot::Snapshot>, DemoError> {
-        local::serve(&process.resolver, NAMESPACE, &self.ca_file())?;
+        let local = Local::serve(&process.resolver, NAMESPACE, &self.ca_file(), Timestamp::now())?;
+        tokio::spawn(local.run());
         let world = Arc::default();
         let exclusion = Exclusion::new("outrider-system", []);
         let paths = vec![self.sets.clone()];
@@ -184,6 +188,7 @@ impl Demo {
             freshness: process.freshness.clone(),
             metrics: process.metrics.clone(),
             scrapers: None,
+            asker: None,
         };
         let free_port = BindAddress::One(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let options = Options {

@@ -31,6 +31,8 @@ pub struct Rendered {
     pub warnings: Vec<String>,
     /// Whether it has pods, or is one, or may have some.
     pub has_pods: bool,
+    /// Why its pods were answered as they were.
+    pub reasons: Vec<Reason>,
     /// What else there is to say, as why pods stay as they are where no warning says so: what follows the title in a line.
     pub notes: Vec<String>,
 }
@@ -45,6 +47,8 @@ pub struct Failure {
     pub message: String,
     /// Warnings up to here.
     pub warnings: Vec<String>,
+    /// Why its pods were answered as they were.
+    pub reasons: Vec<Reason>,
     /// Refused, or not readable.
     pub outcome: Outcome,
 }
@@ -59,11 +63,11 @@ pub struct Rules<'a> {
 }
 
 /// Renders an object; without a pod template it stays as it is.
-pub fn render(manifest: Manifest, rules: Rules<'_>, world: &World) -> Result<Rendered, Failure> {
+pub fn render(manifest: Manifest, rules: Rules<'_>, world: &World) -> Result<Rendered, Box<Failure>> {
     let Manifest { source, value } = manifest;
     let identity = match identity(&value) {
         Ok(identity) => identity,
-        Err(error) => return Err(bad_input(source, "object".to_owned(), error.to_string())),
+        Err(error) => return Err(Box::new(bad_input(source, "object".to_owned(), error.to_string()))),
     };
     let found = Found::of(&identity, &value);
     let namespace = identity.namespace.clone().unwrap_or_else(|| rules.namespace.to_owned());
@@ -92,12 +96,12 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &World) -> Result<Ren
         // What else is wrong with an object that is not understood may only follow from it, and kubectl says no more either.
         said.failures = vec![(Outcome::BadInput, unknown.join(", "))];
     }
-    let Said { patch, warnings, notes, failures, .. } = said;
+    let Said { patch, warnings, notes, failures, reasons, .. } = said;
     if let Some(outcome) = failures.iter().map(|(outcome, _)| *outcome).max() {
         let message = failures.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ");
-        return Err(Failure { source, title, message, warnings, outcome });
+        return Err(Box::new(Failure { source, title, message, warnings, reasons, outcome }));
     }
-    Ok(Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, notes })
+    Ok(Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, reasons, notes })
 }
 
 /// What came of the pods of an object.
@@ -107,6 +111,7 @@ struct Said {
     warnings: Vec<String>,
     notes: Vec<String>,
     failures: Vec<(Outcome, String)>,
+    reasons: Vec<Reason>,
     /// In front of what is said, where there are several templates.
     prefix: Option<String>,
 }
@@ -145,9 +150,10 @@ impl Injected<'_> {
             Err(message) => return said.fail(Outcome::BadInput, said.text(&message)),
         };
         said.warnings.extend(taken_out.left.iter().map(|sentence| said.text(sentence)).collect::<Vec<_>>());
-        let creation = Creation { namespace: self.namespace, object: &stripped };
+        let creation = Creation { namespace: self.namespace, object: &stripped, questions: world.questions };
         match admit::create(&world.registry, &creation, &world.snapshot) {
             Ok(Admitted::Allowed(allowed)) => {
+                said.reasons.extend(allowed.reason);
                 let patch = in_object([taken_out.patch, allowed.patch].concat(), at, self.value);
                 said.notes.extend(
                     taken_out.replaced.iter().map(|sentence| format!(": {}", said.text(sentence))).collect::<Vec<_>>(),
@@ -162,7 +168,8 @@ impl Injected<'_> {
                 said.warnings.extend(allowed.warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
             }
             Ok(Admitted::Refused { reason: Reason::UNDECODABLE, status, .. }) => self.unreadable(&status.message, said),
-            Ok(Admitted::Refused { status, warnings, .. }) => {
+            Ok(Admitted::Refused { reason, status, warnings }) => {
+                said.reasons.push(reason);
                 said.warnings.extend(warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
                 said.fail(Outcome::Refused, said.text(&status.message));
             }
@@ -186,7 +193,7 @@ fn field(pointer: &str) -> String {
 }
 
 fn bad_input(source: String, title: String, message: String) -> Failure {
-    Failure { source, title, message, warnings: Vec::new(), outcome: Outcome::BadInput }
+    Failure { source, title, message, warnings: Vec::new(), reasons: Vec::new(), outcome: Outcome::BadInput }
 }
 
 fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String {

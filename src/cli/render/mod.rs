@@ -1,22 +1,24 @@
 //! `outrider render`: manifests in, the same manifests with injected pods out.
 
 mod file_diff;
-mod inject;
+pub(super) mod inject;
 mod namespaces;
 mod output;
 mod templates;
 mod typing;
 mod unchanged;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
 use self::inject::{Rendered, Rules, render};
+use super::findings::{Finding, Severity, Summary, sarif};
 use super::namespace::namespace;
 use super::offline::{World, WorldArgs};
+use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::manifest::{self, Manifest};
 
@@ -25,8 +27,11 @@ use crate::manifest::{self, Manifest};
 #[command(after_help = EXAMPLES)]
 pub struct RenderArgs {
     /// File or folder with manifests to inject (.yaml, .yml, .json), - for stdin; may be repeated
-    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "kustomize", num_args = 1..)]
     pub files: Vec<PathBuf>,
+    /// Folder with a kustomization, whose objects to inject, as kubectl builds them; may be repeated
+    #[arg(short, long, value_name = "DIR")]
+    pub kustomize: Vec<PathBuf>,
     /// Namespace of objects that name none
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
     pub namespace: String,
@@ -36,6 +41,9 @@ pub struct RenderArgs {
     /// What decides
     #[command(flatten)]
     pub world: WorldArgs,
+    /// How to report
+    #[command(flatten)]
+    pub report: ReportArgs,
 }
 
 /// What is printed.
@@ -49,6 +57,8 @@ pub enum Format {
     Diff,
     /// What changes, as `patches` of a kustomization: a JSON patch for each changed object
     Patch,
+    /// What is found, as a SARIF 2.1.0 log, in place of the objects
+    Sarif,
 }
 
 const EXAMPLES: &str = "\
@@ -84,91 +94,125 @@ pub fn execute(args: &RenderArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let Some(mut world) = World::load(&args.world, streams.stderr)? else { return Ok(Outcome::BadInput) };
+    if [&args.world.manifests, &args.files].iter().all(|paths| paths.iter().any(|path| path.as_os_str() == "-")) {
+        writeln!(streams.stderr, "error: --manifests and -f cannot both be stdin")?;
+        return Ok(Outcome::BadInput);
+    }
+    let Some(mut world) = World::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
+    let mut report = Report::new(&args.report);
     if let Some(no_set) = &world.no_set {
         writeln!(streams.stderr, "error: {no_set}")?;
         return Ok(Outcome::BadInput);
     }
-    let Some(manifests) = load(&args.files, streams)? else { return Ok(Outcome::BadInput) };
-    let Some(warned) = namespaces::learn(&mut world, &manifests, args.world.of_sets(), streams.stderr)? else {
+    let Some(manifests) = load(args, streams)? else { return Ok(Outcome::BadInput) };
+    let validate = args.world.of_sets();
+    let Some(warned) = namespaces::learn(&mut world, &manifests, validate, &mut report, streams.stderr)? else {
         return Ok(Outcome::BadInput);
     };
-    let (mut outcome, mut has_warned) = (Outcome::Fine, world.has_warned || warned);
-    let mut all = Vec::new();
     let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
-    for manifest in manifests {
-        match render(manifest, rules, &world) {
-            Ok(rendered) => {
-                tell(&rendered, streams.stderr)?;
-                has_warned |= !rendered.warnings.is_empty();
-                all.push(rendered);
-            }
-            Err(failure) => {
-                for warning in &failure.warnings {
-                    writeln!(streams.stderr, "{}: warning: {}: {warning}", failure.source, failure.title)?;
-                }
-                let verdict = if failure.outcome == Outcome::Refused { "refused" } else { "error" };
-                writeln!(streams.stderr, "{}: {verdict}: {}: {}", failure.source, failure.title, failure.message)?;
-                outcome = outcome.max(failure.outcome);
-            }
-        }
+    let (all, mut outcome, refused) = render_all(manifests, rules, &world, &mut report);
+    if outcome == Outcome::Fine {
+        note_what_is_odd(&all, args.output, &mut report);
     }
-    if outcome == Outcome::Fine && !all.iter().any(|rendered| rendered.has_pods) {
-        writeln!(streams.stderr, "note: nothing is a pod or has a pod template, so everything stays as it is")?;
-    }
-    if args.output == Format::Diff && outcome == Outcome::Fine {
-        for file in output::laid_out_otherwise(&all) {
-            writeln!(
-                streams.stderr,
-                "note: {file} is laid out otherwise than what is printed, so that patch does not apply this diff to it"
-            )?;
-        }
-    }
-    if args.output == Format::Patch {
-        for rendered in all.iter().filter(|rendered| !output::has_target(rendered)) {
-            let (source, title) = (&rendered.source, &rendered.title);
-            writeln!(
-                streams.stderr,
-                "{source}: warning: {title}: kustomize finds no object without a name, so that it cannot take this patch"
-            )?;
-            has_warned = true;
-        }
+    let has_warned = world.has_warned || warned || report.count(Severity::Warning) > 0;
+    let is_sarif = args.output == Format::Sarif;
+    if !is_sarif {
+        report.tell(streams.stderr)?;
     }
     if has_warned {
         outcome = args.world.warned(outcome, streams.stderr)?;
     }
-    if outcome == Outcome::Fine {
+    let with_pods = || all.iter().filter(|rendered| rendered.has_pods);
+    let injected = with_pods().filter(|rendered| !rendered.patch.is_empty()).count();
+    let unchanged = with_pods().count() - injected;
+    let summary = Summary(vec![("injected", injected), ("unchanged", unchanged), ("refused", refused)]);
+    report.sum_up(&summary, streams.stderr)?;
+    if is_sarif {
+        streams.stdout.write_all(sarif(report.findings(), "render").as_bytes())?;
+    } else if outcome == Outcome::Fine {
         streams.stdout.write_all(output::print(&all, args.output).as_bytes())?;
     }
     Ok(outcome)
 }
 
-/// Loads what is to be rendered, or tells why that cannot be; kubectl has no objects for an error too.
-fn load(files: &[PathBuf], streams: &mut Streams<'_>) -> io::Result<Option<Vec<Manifest>>> {
-    match manifest::load_or_stdin(files, streams.stdin) {
-        Ok(manifests) if manifests.is_empty() => {
-            let name =
-                |file: &PathBuf| if file.as_os_str() == "-" { "stdin".to_owned() } else { file.display().to_string() };
-            let named: Vec<String> = files.iter().map(name).collect();
-            writeln!(streams.stderr, "error: no object in {}: there is nothing to render", named.join(", "))?;
-            Ok(None)
-        }
-        Ok(manifests) => Ok(Some(manifests)),
-        Err(errors) => {
-            for error in errors {
-                writeln!(streams.stderr, "error: {error}")?;
+/// Every object, how the command ends with them, and how many are refused.
+fn render_all(
+    manifests: Vec<Manifest>,
+    rules: Rules<'_>,
+    world: &World,
+    report: &mut Report<'_>,
+) -> (Vec<Rendered>, Outcome, usize) {
+    let (mut all, mut outcome, mut refused) = (Vec::new(), Outcome::Fine, 0);
+    for manifest in manifests {
+        match render(manifest, rules, world) {
+            Ok(rendered) => {
+                let Rendered { source, title, warnings, notes, .. } = &rendered;
+                warn(source, title, warnings, report);
+                for note in notes {
+                    report.add(Finding::of(Severity::Note, source, format!("{title}{note}")));
+                }
+                all.push(rendered);
             }
-            Ok(None)
+            Err(failure) => {
+                warn(&failure.source, &failure.title, &failure.warnings, report);
+                let is_refused = failure.outcome == Outcome::Refused;
+                refused += usize::from(is_refused);
+                let severity = if is_refused { Severity::Refused } else { Severity::Error };
+                let text = format!("{}: {}", failure.title, failure.message);
+                report.add(Finding::of(severity, &failure.source, text));
+                outcome = outcome.max(failure.outcome);
+            }
+        }
+    }
+    (all, outcome, refused)
+}
+
+fn warn(source: &str, title: &str, warnings: &[String], report: &mut Report<'_>) {
+    for warning in warnings {
+        report.add(Finding::of(Severity::Warning, source, format!("{title}: {warning}")));
+    }
+}
+
+/// What the output does not say for itself.
+fn note_what_is_odd(all: &[Rendered], format: Format, report: &mut Report<'_>) {
+    if !all.iter().any(|rendered| rendered.has_pods) {
+        let text = "nothing is a pod or has a pod template, so everything stays as it is";
+        report.add(Finding::bare(Severity::Note, text));
+    }
+    if format == Format::Diff {
+        for file in output::laid_out_otherwise(all) {
+            let text = format!(
+                "{file} is laid out otherwise than what is printed, so that patch does not apply this diff to it"
+            );
+            report.add(Finding::bare(Severity::Note, text));
+        }
+    }
+    if format == Format::Patch {
+        for rendered in all.iter().filter(|rendered| !output::has_target(rendered)) {
+            let warning = "kustomize finds no object without a name, so that it cannot take this patch".to_owned();
+            warn(&rendered.source, &rendered.title, &[warning], report);
         }
     }
 }
 
-fn tell(rendered: &Rendered, stderr: &mut dyn Write) -> io::Result<()> {
-    for warning in &rendered.warnings {
-        writeln!(stderr, "{}: warning: {}: {warning}", rendered.source, rendered.title)?;
+/// Loads what is to be rendered, or tells why that cannot be; kubectl has no objects for an error too.
+fn load(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Option<Vec<Manifest>>> {
+    let of_files = manifest::load_or_stdin(&args.files, streams.stdin);
+    let of_folders = args.kustomize.iter().map(|folder| manifest::kustomize(folder));
+    let (mut manifests, mut report) = (Vec::new(), Report::new(&args.report));
+    for loaded in std::iter::once(of_files).chain(of_folders) {
+        match loaded {
+            Ok(loaded) => manifests.extend(loaded),
+            Err(errors) => errors.iter().for_each(|error| report.read(Severity::Error, &error.to_string())),
+        }
     }
-    for note in &rendered.notes {
-        writeln!(stderr, "{}: note: {}{note}", rendered.source, rendered.title)?;
+    if manifests.is_empty() && report.findings().is_empty() {
+        let name =
+            |file: &PathBuf| if file.as_os_str() == "-" { "stdin".to_owned() } else { file.display().to_string() };
+        let named: Vec<String> = args.files.iter().chain(&args.kustomize).map(name).collect();
+        let text = format!("no object in {}: there is nothing to render", named.join(", "));
+        report.add(Finding::bare(Severity::Error, text));
     }
-    Ok(())
+    report.tell(streams.stderr)?;
+    Ok(report.findings().is_empty().then_some(manifests))
 }

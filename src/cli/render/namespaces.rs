@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
+use super::super::findings::{Finding, Severity};
 use super::super::offline::World;
+use super::super::report::Report;
 use crate::manifest::{Identity, Manifest, identity};
 use crate::standalone::{Validate, namespaces};
 
@@ -14,6 +16,7 @@ pub fn learn(
     world: &mut World,
     manifests: &[Manifest],
     validate: Validate,
+    report: &mut Report<'_>,
     stderr: &mut dyn Write,
 ) -> io::Result<Option<bool>> {
     let mut own: Vec<Manifest> = Vec::new();
@@ -26,23 +29,20 @@ pub fn learn(
     match namespaces(&own, validate) {
         Ok(found) => {
             for warning in &found.warnings {
-                writeln!(stderr, "warning: {warning}")?;
+                report.read(Severity::Warning, warning);
             }
             for (name, (origin, labels)) in found.namespaces {
                 if world.snapshot.namespaces.labels(&name).is_some_and(|known| *known != labels) {
-                    writeln!(
-                        stderr,
-                        "{origin}: note: Namespace {name} has other labels than among --manifests, and these count"
-                    )?;
+                    let text = format!("Namespace {name} has other labels than among --manifests, and these count");
+                    report.add(Finding::of(Severity::Note, &origin, text));
                 }
                 world.learn(name, labels);
             }
             Ok(Some(!found.warnings.is_empty()))
         }
         Err(unusable) => {
-            for line in unusable.lines() {
-                writeln!(stderr, "{line}")?;
-            }
+            report.unusable(&unusable);
+            report.tell(stderr)?;
             Ok(None)
         }
     }

@@ -17,6 +17,8 @@ pub fn print(all: &[Rendered], format: Format) -> String {
             files(all).map(|(_, objects)| diff_of_file(&objects).unwrap_or_else(|| diffs(&objects))).collect()
         }
         Format::Patch => patches(all),
+        // Findings, and no objects.
+        Format::Sarif => String::new(),
     }
 }
 

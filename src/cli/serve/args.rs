@@ -211,6 +211,10 @@ pub struct StandaloneArgs {
     /// Where the certificate of the authority is written, for curl --cacert [default: outrider-ca.crt in the temporary folder]
     #[arg(long, value_name = "FILE", requires = "standalone")]
     pub ca_file: Option<PathBuf>,
+    /// Answer yes to what decisions would request from the cluster: whether a user may do something, whether an image may run. Without
+    /// it such a review gets HTTP 503
+    #[arg(long, requires = "standalone")]
+    pub allow_all_questions: bool,
 }
 
 /// Logging.

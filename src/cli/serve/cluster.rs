@@ -11,16 +11,17 @@ use super::{CertificateSource, Given, Process, ServeArgs, ServeError, run};
 use crate::certs::lives::LivesError;
 use crate::certs::local;
 use crate::choice::Unknown;
+use crate::kind::Kind;
 use crate::manager::background::Background;
 use crate::manager::client::{self, Connection};
 use crate::manager::lease::TimesError;
 use crate::manager::options::{Certificates, Controllers, Election, Options};
+use crate::manager::questions::ApiServer;
 use crate::manager::scrapers::TokenReviews;
 use crate::manager::{Manager, Shared, registration};
 use crate::manifests::webhooks::Hook;
 use crate::registry::registry;
 use crate::server::Shutdown;
-use engine::sidecarset::api as sidecarset;
 
 /// Why a cluster cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +54,8 @@ pub enum ClusterError {
 
 /// Serves the cluster until a signal ends the process.
 pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Process) -> Result<(), ServeError> {
-    let connection = Connection::find(args.kubeconfig.as_deref()).await.map_err(ClusterError::from)?;
+    let mut connection = Connection::find(args.kubeconfig.as_deref()).await.map_err(ClusterError::from)?;
+    connection.limit_plugins();
     let shared = Shared {
         readiness: process.readiness.clone(),
         freshness: process.freshness.clone(),
@@ -64,12 +66,13 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
         let client = connection.client().map_err(ClusterError::from)?;
         process.scrapers = Some(Arc::new(TokenReviews::new(client)));
     }
+    process.asker = Some(Arc::new(ApiServer::new(connection.client().map_err(ClusterError::from)?)));
     warn_of_kinds_without_controller(args);
     let (options, background) = (options(args, given)?, Background::start()?);
     let manager = Manager::new(&connection, options, shared, background).map_err(ClusterError::from)?;
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = Hook::all(&registry);
-    let kinds: Vec<&str> = args.kinds.enable_kinds.iter().map(|kind| kind.name).collect();
+    let kinds = args.kinds.enable_kinds.optional();
     tracing::info!(api_server = connection.url(), namespace = args.namespace, ?kinds, "Serving a cluster");
     let managing = tokio::spawn(manager.run(hooks, process.shutdown.clone()));
     let ended = tokio::spawn(end_in_time(managing, process.shutdown.clone(), args.ending().finish));
@@ -91,11 +94,9 @@ async fn end_in_time(managing: JoinHandle<()>, shutdown: Shutdown, finish: Durat
 
 /// A number of workers for a kind that is mistyped, or off, would have no effect without a word.
 fn warn_of_kinds_without_controller(args: &ServeArgs) {
-    let crds =
-        args.kinds.enable_kinds.iter().filter(|kind| kind.controller.is_some()).map(crate::workshop::Kind::definition);
+    let crds = args.kinds.enable_kinds.iter().filter(|kind| kind.controller.is_some()).map(Kind::definition);
     let specs: Vec<_> = crds.map(|crd| crd.spec).collect();
-    let mut known = vec![(sidecarset::KIND, sidecarset::GROUP)];
-    known.extend(specs.iter().map(|spec| (spec.names.kind.as_str(), spec.group.as_str())));
+    let known: Vec<_> = specs.iter().map(|spec| (spec.names.kind.as_str(), spec.group.as_str())).collect();
     for kind in args.tuning().unknown_kinds(&known) {
         tracing::warn!(kind, "groupKindConcurrency has no effect: no controller of this kind runs here");
     }

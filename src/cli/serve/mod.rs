@@ -12,6 +12,7 @@ use std::sync::Arc;
 use admission::Registry;
 use arc_swap::ArcSwap;
 use clap::ArgMatches;
+use jiff::Timestamp;
 
 pub use config::{Ending, Given};
 pub use standalone::feed;
@@ -21,14 +22,15 @@ pub use args::{
     StandaloneArgs,
 };
 
+use crate::certs::Resolver;
 use crate::certs::expiry::Alarm;
 use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
-use crate::certs::{Resolver, local};
+use crate::certs::local::{self, Local};
 use crate::config::ConfigError;
 use crate::logging;
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::Readiness;
-use crate::server::{Addresses, Feeds, Scrapers, Server, ServerError, Shutdown, open_files};
+use crate::server::{Addresses, Asker, Feeds, Scrapers, Server, ServerError, Shutdown, open_files};
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +78,8 @@ pub struct Process {
     pub resolver: Arc<Resolver>,
     /// Who may read the metrics.
     pub scrapers: Option<Arc<dyn Scrapers>>,
+    /// Who answers questions of decisions.
+    pub asker: Option<Arc<dyn Asker>>,
 }
 
 impl Default for Process {
@@ -86,6 +90,7 @@ impl Default for Process {
             shutdown: Shutdown::new(readiness.clone()),
             resolver: Resolver::empty(),
             scrapers: None,
+            asker: None,
             readiness,
             freshness,
         }
@@ -162,6 +167,7 @@ async fn run_and_tell<W: Send + Sync + 'static>(
         freshness: process.freshness.clone(),
         metrics: process.metrics.clone(),
         scrapers: process.scrapers.clone(),
+        asker: process.asker.clone(),
     };
     let server = Server::bind(args.server_options(), feeds).await?;
     // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.
@@ -198,7 +204,8 @@ fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
         }
         CertificateSource::Own => {
             let ca_file = args.ca_file();
-            local::serve(&process.resolver, &args.namespace, &ca_file)?;
+            let local = Local::serve(&process.resolver, &args.namespace, &ca_file, Timestamp::now())?;
+            tokio::spawn(local.run());
             gate.open();
             tracing::info!(ca_file = %ca_file.display(), "Certificate made; clients trust it with this file");
         }

@@ -11,6 +11,7 @@ use crate::doctor::report::counted;
 use crate::metrics::Freshness;
 use crate::readiness::Gate;
 use crate::registry::registry;
+use crate::server::questions::AllowAll;
 use crate::standalone::{Loaded, Standalone, Unusable};
 use engine::snapshot::Exclusion;
 use engine::snapshot::Snapshot;
@@ -19,7 +20,10 @@ use engine::snapshot::Snapshot;
 const POLL: Duration = Duration::from_secs(1);
 
 /// Serves from the manifests, and tells in the log how to ask.
-pub async fn serve(args: &ServeArgs, process: Process) -> Result<(), ServeError> {
+pub async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), ServeError> {
+    if args.standalone.allow_all_questions {
+        process.asker = Some(Arc::new(AllowAll));
+    }
     let world = Arc::default();
     let registry = || registry(&args.kinds.enable_kinds);
     let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());

@@ -3,6 +3,10 @@
 //! Clocks of other machines are never trusted: a lease has run out when its record has not changed for its duration *as
 //! watched from here*. A leader stops its work when it could not renew for the renew deadline, which is shorter than the
 //! duration, so it has stopped before another can begin.
+//!
+//! A lease that somebody deletes or empties makes no second leader among those that have seen it held: they wait for as long,
+//! and the leader has it back by then. Who writes another holder into it takes it from a leader that learns of it after a retry
+//! period at most; and so does a candidate that starts within that period after a deletion, as for it there never was a lease.
 
 mod campaign;
 mod record;
@@ -15,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::term::Term;
 use crate::logging::trouble::Trouble;
-use crate::manager::lease::campaign::{Campaign, Step};
+use crate::manager::lease::campaign::{Campaign, LONGEST, Step};
 pub use crate::manager::lease::record::{Record, identity};
 pub use crate::manager::lease::store::{Error, KubeStore, Store};
 use crate::metrics::Metrics;
@@ -68,6 +72,9 @@ pub enum TimesError {
     /// The Lease counts in seconds, and not fewer than one.
     #[error("the lease duration must be at least 1s, and the retry period more than nothing")]
     TooShort,
+    /// Nobody would lead for so long after a leader was killed; and the others do not wait longer.
+    #[error("the lease duration ({0:?}) must be at most {LONGEST:?}")]
+    TooLong(Duration),
 }
 
 impl Times {
@@ -80,10 +87,13 @@ impl Times {
         if duration < Duration::from_secs(1) || retry_period.is_zero() {
             return Err(TimesError::TooShort);
         }
+        if duration > LONGEST {
+            return Err(TimesError::TooLong(duration));
+        }
         if duration <= renew_deadline {
             return Err(TimesError::Duration { duration, renew_deadline });
         }
-        if renew_deadline <= retry_period * 6 / 5 {
+        if renew_deadline <= retry_period.saturating_mul(6) / 5 {
             return Err(TimesError::RenewDeadline { renew_deadline, retry_period });
         }
         Ok(self)
@@ -134,7 +144,7 @@ impl<S: Store> Elector<S> {
         let mut trouble = Trouble::default();
         loop {
             let start = Instant::now();
-            match timeout_at(start + self.times.renew_deadline, self.step(campaign)).await {
+            match timeout_at(start + self.times.renew_deadline, self.step(campaign, false)).await {
                 Ok(Ok(true)) => return start,
                 Ok(Ok(false) | Err(Error::Conflict)) => trouble.over(),
                 Ok(Err(error)) if trouble.is_news(&error) => {
@@ -158,7 +168,7 @@ impl<S: Store> Elector<S> {
                 () = tokio::time::sleep_until(deadline) => return,
             }
             let start = Instant::now();
-            match timeout_at(deadline, self.step(campaign)).await {
+            match timeout_at(deadline, self.step(campaign, true)).await {
                 Ok(Ok(true)) => deadline = start + self.times.renew_deadline,
                 // Somebody else holds it, or the deadline has passed.
                 Ok(Ok(false)) | Err(_) => return,
@@ -168,9 +178,18 @@ impl<S: Store> Elector<S> {
     }
 
     /// One look at the lease and what follows. True if it is ours afterwards.
-    async fn step(&self, campaign: &mut Campaign) -> Result<bool, Error> {
+    async fn step(&self, campaign: &mut Campaign, leads: bool) -> Result<bool, Error> {
         let found = self.store.get().await?;
-        match campaign.step(found.as_ref(), Instant::now().into_std(), jiff::Timestamp::now()) {
+        if let Some(absurd) = campaign.is_news(found.as_ref()) {
+            let (holder, seconds) = (&absurd.holder, absurd.duration.as_secs());
+            tracing::warn!(
+                holder,
+                seconds,
+                "The lease is to last absurdly long; its holder is waited for {} s at most",
+                LONGEST.as_secs()
+            );
+        }
+        match campaign.step(found.as_ref(), leads, Instant::now().into_std(), jiff::Timestamp::now()) {
             Step::Wait => return Ok(false),
             Step::Create(record) => self.store.create(record).await?,
             Step::Replace(record) => self.store.replace(record).await?,

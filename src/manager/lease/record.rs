@@ -8,6 +8,9 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+/// The duration of a lease that was given back.
+const GIVEN_BACK: Duration = Duration::from_secs(1);
+
 /// The content of a Lease.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
@@ -43,8 +46,14 @@ impl Record {
     /// The record that gives the lease back.
     #[must_use]
     pub fn given_back(self, wall: Timestamp) -> Self {
-        // One second, as client-go does: a candidate that does not know what an empty holder means waits no longer.
-        Self { holder: String::new(), duration: Duration::from_secs(1), renewed: Some(wall), ..self }
+        // As client-go does: a candidate that does not know what an empty holder means waits no longer.
+        Self { holder: String::new(), duration: GIVEN_BACK, renewed: Some(wall), ..self }
+    }
+
+    /// Whether nobody works by it: it was given back, or nobody ever held it. One that somebody emptied by hand keeps its
+    /// duration, and its holder knows nothing yet.
+    pub fn is_given_back(&self) -> bool {
+        self.holder.is_empty() && self.duration <= GIVEN_BACK
     }
 
     /// The Lease of this content.

@@ -183,6 +183,34 @@ async fn a_leader_that_is_cut_off_stops_before_another_begins_and_campaigns_agai
     first.task.await.unwrap();
 }
 
+/// That two never lead at once is asserted by their work.
+#[tokio::test]
+async fn a_lease_that_is_deleted_or_emptied_makes_no_second_leader() {
+    let (shared, leading): (Arc<Shared>, _) = (Arc::default(), Arc::default());
+    let first = candidate(&shared, &leading, "first");
+    until("leading", || leads(&first)).await;
+    let second = candidate(&shared, &leading, "second");
+    sleep(TIMES.retry_period * 5).await;
+    for round in 0..20 {
+        let emptied = |record: Record| Record {
+            holder: String::new(),
+            // That of one which was given back is a second.
+            duration: TIMES.duration * 2,
+            version: Some(format!("emptied {round}")),
+            ..record
+        };
+        let change = |lease: &mut Option<Record>| *lease = lease.take().filter(|_| round % 2 == 0).map(emptied);
+        change(&mut shared.lease.lock().unwrap());
+        let holder = || shared.lease.lock().unwrap().as_ref().map(|record| record.holder.clone());
+        until("having it again", || holder().as_deref() == Some("first")).await;
+        assert!(leads(&first) && !leads(&second));
+    }
+    for candidate in [first, second] {
+        candidate.cancel.cancel();
+        candidate.task.await.unwrap();
+    }
+}
+
 #[test]
 fn times_that_cannot_work_are_refused() {
     let seconds = Duration::from_secs;
@@ -190,5 +218,7 @@ fn times_that_cannot_work_are_refused() {
     assert!(Times::default().check().is_ok());
     assert!(matches!(times(seconds(10), seconds(10), seconds(2)).check(), Err(TimesError::Duration { .. })));
     assert!(matches!(times(seconds(15), seconds(2), seconds(2)).check(), Err(TimesError::RenewDeadline { .. })));
+    assert_eq!(times(seconds(601), seconds(10), seconds(2)).check(), Err(TimesError::TooLong(seconds(601))));
+    assert!(times(seconds(10), seconds(9), Duration::MAX).check().is_err());
     assert_eq!(times(Duration::from_millis(900), seconds(0), seconds(0)).check(), Err(TimesError::TooShort));
 }

@@ -2,30 +2,37 @@
 
 mod changes;
 mod definitions;
+pub(super) mod trust;
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::{Api, Client, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::changes::Changes;
+pub(super) use self::trust::Trusted;
+pub use super::configuration::{Configuration, OnDemand};
 use crate::answers::said;
+use crate::certs::anchor::Anchor;
+use crate::certs::ca_bundle::merge::Bundle;
+use crate::certs::ca_bundle::object::{Place, RETIRING};
 use crate::controller::term::Term;
+use crate::kinds::Kinds;
 use crate::logging::trouble::Trouble;
-use crate::manager::{break_glass, conversion};
+use crate::manager::{break_glass, conversion, on_demand};
 use crate::manifests::webhooks::{self, FailurePolicy, Hook, Settings, Target};
 use crate::names::{MUTATING, VALIDATING};
+use crate::watch::read_model::World;
+use engine::demand::Demand;
 use engine::snapshot::Exclusion;
 
 /// Owner of the fields that are applied, in managedFields.
@@ -58,40 +65,9 @@ pub enum Error {
     /// No answer in time.
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
-}
-
-/// A webhook configuration: two types with one shape.
-pub trait Configuration:
-    Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
-    + Clone
-    + Debug
-    + Serialize
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
-{
-    /// Name of ours.
-    const NAME: &'static str;
-
-    /// Name and address of each entry.
-    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)>;
-}
-
-impl Configuration for MutatingWebhookConfiguration {
-    const NAME: &'static str = MUTATING;
-
-    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)> {
-        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
-    }
-}
-
-impl Configuration for ValidatingWebhookConfiguration {
-    const NAME: &'static str = VALIDATING;
-
-    fn entries(&self) -> Vec<(&str, &WebhookClientConfig)> {
-        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
-    }
+    /// An entry cannot be written as JSON: a defect.
+    #[error("an entry cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// The host in a URL, without the brackets of an IPv6 address.
@@ -113,13 +89,24 @@ pub struct SelfRegistration {
     pub url: String,
     /// Namespaces whose pods are left alone.
     pub exclusion: Exclusion,
+    /// How long an authority that was replaced stays trusted.
+    pub overlap: SignedDuration,
+    /// What accepted objects need on-demand entries for.
+    pub kinds: Kinds,
+    /// The accepted objects.
+    pub world: World,
 }
 
 impl SelfRegistration {
-    fn settings<'a>(&'a self, ca_bundle: &'a str) -> Settings<'a> {
+    fn target(&self) -> Target {
+        Target::Url { base: self.url.clone() }
+    }
+
+    /// Without a caBundle: what that holds depends on what is stored.
+    fn settings(&self) -> Settings<'_> {
         Settings {
-            target: Target::Url { base: self.url.clone() },
-            ca_bundle: Some(ca_bundle),
+            target: self.target(),
+            ca_bundle: None,
             exclusion: &self.exclusion,
             pod_failure_policy: FailurePolicy::Fail,
         }
@@ -161,13 +148,17 @@ impl SelfRegistration {
         let definitions = self.definitions();
         let mut changes = Changes::of(client, &definitions);
         let (mut missing, mut trouble) = (BTreeSet::new(), Trouble::default());
+        let mut publications = self.world.publications();
         loop {
+            let demands = on_demand::demands(&self.kinds, &self.world);
             let wanted = bundle.borrow_and_update().clone();
             let mut pause = CHECK;
+            let wanted = wanted.map(|pem| Anchor::read_all(pem.as_bytes())).filter(|wanted| !wanted.is_empty());
             if let Some(wanted) = wanted {
+                let trusted = Trusted { wanted, overlap: self.overlap };
                 let brought = Box::pin(async {
                     tell(&mut missing, definitions::missing(client, &definitions).await?);
-                    self.apply(client, &wanted, &missing, &mut changes).await
+                    self.apply(client, &trusted, &missing, &demands, &mut changes).await
                 });
                 if let Err(error) = by(Instant::now() + REQUEST_TIMEOUT, brought).await {
                     if trouble.is_news(&error) {
@@ -182,6 +173,7 @@ impl SelfRegistration {
                 () = sleep(pause) => changes.quiet(),
                 Ok(()) = bundle.changed() => {}
                 () = changes.next(CHECK) => {}
+                () = on_demand::others(&mut publications, &self.kinds, &self.world, &demands) => {}
             }
         }
     }
@@ -189,21 +181,28 @@ impl SelfRegistration {
     async fn apply(
         &self,
         client: &Client,
-        ca_bundle: &str,
+        trusted: &Trusted,
         missing: &BTreeSet<String>,
+        demands: &[Demand],
         changes: &mut Changes,
     ) -> Result<(), Error> {
-        let settings = self.settings(ca_bundle);
+        let settings = self.settings();
         let mut has_written = false;
         // First of all: the webhooks of a kind see v2 objects only as v1.
         for definition in self.converted.iter().filter(|name| !missing.contains(*name)) {
-            has_written |= conversion::point(client, definition, &settings.converter()).await?;
+            has_written |= conversion::point_at_process(client, definition, &self.target(), trusted).await?;
         }
-        let hooks: Vec<Hook> =
-            self.hooks.iter().filter(|hook| !missing.contains(&hook.definition())).cloned().collect();
+        let hooks: Vec<Hook> = self.hooks.iter().filter(|hook| hook.is_wanted(missing)).cloned().collect();
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
-        has_written |= self.register(client, &webhooks::validating(&hooks, &settings)).await?;
-        has_written |= self.register(client, &webhooks::mutating(&hooks, &settings)).await?;
+        has_written |= self.register(client, &webhooks::validating(&hooks, &settings), trusted).await?;
+        has_written |= self.register(client, &webhooks::mutating(&hooks, &settings), trusted).await?;
+        // By a part of the objects, entries that others need would be withdrawn.
+        if self.world.is_published() {
+            let on_demand = OnDemand::<ValidatingWebhookConfiguration>::of(demands, &settings)?;
+            has_written |= self.register(client, &on_demand, trusted).await?;
+            let on_demand = OnDemand::<MutatingWebhookConfiguration>::of(demands, &settings)?;
+            has_written |= self.register(client, &on_demand, trusted).await?;
+        }
         if has_written {
             changes.wrote();
         }
@@ -211,14 +210,17 @@ impl SelfRegistration {
     }
 
     /// Whether anything had to be written.
-    async fn register<C: Configuration>(&self, client: &Client, wanted: &C) -> Result<bool, Error> {
+    async fn register<C: Configuration>(&self, client: &Client, wanted: &C, trusted: &Trusted) -> Result<bool, Error> {
+        let is_here = |found: &C| self.is_here(found);
         if wanted.entries().is_empty() {
-            return remove(client, |found: &C| self.is_here(found)).await.map(|()| false);
+            return remove(client, is_here).await.map(|()| false);
         }
-        apply(client, wanted).await
+        apply(client, wanted, trusted, is_here).await
     }
 
     async fn unregister(&self, client: &Client) -> Result<(), Error> {
+        remove(client, |found: &OnDemand<MutatingWebhookConfiguration>| self.is_here(found)).await?;
+        remove(client, |found: &OnDemand<ValidatingWebhookConfiguration>| self.is_here(found)).await?;
         remove(client, |found: &MutatingWebhookConfiguration| self.is_here(found)).await?;
         remove(client, |found: &ValidatingWebhookConfiguration| self.is_here(found)).await
     }
@@ -236,7 +238,7 @@ impl SelfRegistration {
 
     /// Names of those without which there is nothing to ask about.
     fn definitions(&self) -> BTreeSet<String> {
-        self.hooks.iter().map(Hook::definition).chain(self.converted.iter().cloned()).collect()
+        self.hooks.iter().flat_map(Hook::definitions).chain(self.converted.iter().cloned()).collect()
     }
 
     /// Whether the API server is told to ask this process.
@@ -287,14 +289,23 @@ pub(super) async fn remove<C: Configuration>(client: &Client, is_such: impl Fn(&
 }
 
 /// Whether anything had to be written.
-async fn apply<C: Configuration>(client: &Client, wanted: &C) -> Result<bool, Error> {
+async fn apply<C: Configuration>(
+    client: &Client,
+    wanted: &C,
+    trusted: &Trusted,
+    is_here: impl Fn(&C) -> bool,
+) -> Result<bool, Error> {
     let api = Api::<C>::all(client.clone());
     let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
     let mut object = json!(wanted);
-    if let Some(stored) = api.get_opt(C::NAME).await.map_err(failed)? {
-        let stored = json!(stored);
-        break_glass::keep_policies(&mut object, &stored);
-        if says(&stored, &object) {
+    let found = api.get_opt(C::NAME).await.map_err(failed)?;
+    let asks_us = found.as_ref().is_some_and(is_here);
+    let stored = found.map(|found| json!(found));
+    let bundle = trusted.bundle(stored.as_ref().filter(|_| asks_us), Place::Webhooks, Timestamp::now());
+    put_bundle(&mut object, &bundle);
+    if let Some(stored) = &stored {
+        break_glass::keep_policies(&mut object, stored);
+        if says(stored, &object) && trust::says_retiring(stored, &trust::retiring(&bundle)) {
             return Ok(false);
         }
     }
@@ -306,9 +317,21 @@ async fn apply<C: Configuration>(client: &Client, wanted: &C) -> Result<bool, Er
     Ok(true)
 }
 
+/// Gives every entry the caBundle.
+fn put_bundle(object: &mut Value, bundle: &Bundle) {
+    let encoded = trust::encoded(bundle);
+    for entry in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        entry["clientConfig"]["caBundle"] = encoded.clone().into();
+    }
+    let retiring = trust::retiring(bundle);
+    if !retiring.is_null() {
+        object["metadata"]["annotations"][RETIRING] = retiring;
+    }
+}
+
 /// Whether `stored` says all that `wanted` says. It may have further fields, such as those that others own; but not further
 /// entries in a list, as an entry of ours that is not wanted any more must go.
-fn says(stored: &Value, wanted: &Value) -> bool {
+pub(super) fn says(stored: &Value, wanted: &Value) -> bool {
     match (stored, wanted) {
         (Value::Object(stored), Value::Object(wanted)) => {
             wanted.iter().all(|(key, wanted)| stored.get(key).is_some_and(|stored| says(stored, wanted)))

@@ -13,6 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use self::cel::text;
 use crate::manifests::metadata;
+use crate::names::{ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING};
 use crate::permissions::texts;
 
 /// End of the name of the policy on webhook configurations.
@@ -21,7 +22,7 @@ pub const WEBHOOKS: &str = "guard-webhooks";
 pub const DEFINITIONS: &str = "guard-definitions";
 
 /// Configurations whose entries the leader writes, as objects need them.
-pub const ON_DEMAND: [&str; 2] = ["outrider-on-demand-mutating", "outrider-on-demand-validating"];
+pub const ON_DEMAND: [&str; 2] = [ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING];
 
 /// The variable that holds the namespace of our Service. The chart puts that of the release into it. `namespace` is reserved in CEL.
 const NAMESPACE_VARIABLE: &str = "ownNamespace";
@@ -140,6 +141,17 @@ mod tests {
             assert_eq!(of_namespace[0].expression, "'NAMESPACE'");
             let rest = serde_json::to_string(&spec).unwrap();
             assert!(!rest.contains("NAMESPACE") && !rest.contains("ACCOUNT"), "{rest}");
+        }
+    }
+
+    #[test]
+    fn entries_that_exist_on_demand_name_only_what_the_policy_allows() {
+        let registry = crate::registry::registry(&crate::kinds::Kinds::all());
+        let rules: Vec<_> = registry.entries().iter().map(|entry| entry.rule).filter(|rule| rule.on_demand).collect();
+        assert!(!rules.is_empty());
+        for served in rules.iter().flat_map(|rule| rule.resources) {
+            assert!(validations::GROUPS.contains(&served.group), "{served:?}");
+            assert!(validations::RESOURCES.contains(&served.resource), "{served:?}");
         }
     }
 

@@ -5,15 +5,15 @@ use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 use super::cel::{field, list, same_but, text};
 use super::{CHOSEN, ON_DEMAND};
 use crate::certs::ca_bundle::object::RETIRING;
+use crate::kinds::Kinds;
 use crate::names::{BREAK_GLASS, FAIL_OPEN, NARROW, SERVICE};
 use crate::server::webhooks::CONVERT_PATH;
-use crate::workshop::Kinds;
 
 /// Fields of metadata that the API server keeps, and annotations, which have a rule of their own.
 const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
 
 /// What an entry of an on-demand configuration may be about. Nothing here holds a secret of others.
-const RESOURCES: [&str; 8] = [
+pub const RESOURCES: [&str; 8] = [
     "events",
     "namespaces",
     "persistentvolumeclaims",
@@ -24,7 +24,7 @@ const RESOURCES: [&str; 8] = [
     "services",
 ];
 /// Events are served in two groups.
-const GROUPS: [&str; 2] = ["", "events.k8s.io"];
+pub const GROUPS: [&str; 2] = ["", "events.k8s.io"];
 
 /// Expressions of a policy.
 pub struct Rules {

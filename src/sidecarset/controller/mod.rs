@@ -14,24 +14,24 @@ mod watch;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
+use kube::Api;
 use kube::api::Patch;
-use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::answers::said;
+use crate::controller::Context;
 use crate::controller::queue::{Queue, add_all};
-use crate::controller::term::Term;
-use crate::controller::tuning::Tuning;
 use crate::field_managers::{SIDECARSET, patching};
-use crate::metrics::Metrics;
 use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::pods::PodIndex;
-use crate::sidecarset::controller::programmed::Coverage;
 use crate::watch::SidecarSetResource;
+use crate::watch::coverage::Coverage;
 use crate::watch::read_model::World;
 use engine::sidecarset::api::{GROUP, KIND};
 use engine::sidecarset::compiled::CompiledSet;
@@ -56,15 +56,13 @@ pub enum Error {
     Timeout,
 }
 
-/// Runs the controller until the term ends. It ends by itself when it was not told of every object in time.
-pub async fn run(
-    client: Client,
-    world: World,
-    coverage: Receiver<Coverage>,
-    metrics: Metrics,
-    tuning: Tuning,
-    term: Term,
-) {
+/// Runs the controller until the term of its context ends. It ends by itself when it was not told of every object in time.
+pub fn start(context: Context) -> BoxFuture<'static, ()> {
+    run(context).boxed()
+}
+
+async fn run(context: Context) {
+    let Context { client, metrics, tuning, term, world, coverage } = context;
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();

@@ -2,23 +2,13 @@
 
 use jiff::Timestamp;
 
+use crate::watch::coverage::Coverage;
 use engine::sidecarset::api::{Condition, SidecarSetStatus};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::narrowing::Rule;
 
 /// Type of the condition.
 pub const PROGRAMMED: &str = "Programmed";
-
-/// Which pods the API server is known to ask about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Coverage {
-    /// It is not narrowed: sets have no such condition.
-    Off,
-    /// Not looked yet, or there is no configuration.
-    Unknown,
-    /// By this rule.
-    Known(Rule),
-}
 
 /// The conditions of a set where they have to change; nothing where they are as they should be. Conditions of other types are
 /// kept.

@@ -109,13 +109,18 @@ fn resources_policy() -> JSONSchemaProps {
         object(
             &format!("Expressions for the {which}."),
             [
-                ("cpu", text("Expression in the variable cpu, such as max(cpu*50%, 50m).")),
-                ("memory", text("Expression in the variable memory, such as 200Mi.")),
+                ("cpu", text("Expression in the variable cpu, such as max(cpu*50%, 50m). Empty: none.")),
+                (
+                    "memory",
+                    text("Expression in the variable memory, such as memory*20% + 100Mi, or 200Mi. Empty: none."),
+                ),
             ],
         )
     };
     object(
-        "Compute resources taken from those of the pod's own containers.",
+        "Requests and limits computed from those of the pod's own containers and native sidecars when the pod is created. Not together \
+         with resources.limits or resources.requests. Operators: + - * / ( ), max(a, b), min(a, b); numbers, percentages and \
+         quantities. A limit whose expression has the variable is left out where one of the containers has no limit.",
         [
             (
                 "targetContainersMode",
@@ -123,7 +128,7 @@ fn resources_policy() -> JSONSchemaProps {
             ),
             (
                 "targetContainersNameRegex",
-                text("Regular expression of the names of the containers that count. Default: .*"),
+                text("Regular expression that the names of the containers that count match somewhere. Default: .*"),
             ),
             (
                 "resourcesExpr",

@@ -1,5 +1,6 @@
 //! The `CustomResourceDefinition`, written from code so that it cannot lag behind the types.
 
+mod additions;
 mod container;
 mod strategy;
 #[cfg(test)]
@@ -114,7 +115,9 @@ fn spec_schema() -> JSONSchemaProps {
                 ),
             ),
             ("allowedChanges", allowed_changes()),
-        ],
+        ]
+        .into_iter()
+        .chain(additions::fields()),
     )
 }
 

@@ -101,6 +101,7 @@ fn schema_and_types_know_the_same_fields() {
         "injectionStrategy": {"paused": true, "revision": {"customVersion": "", "revisionName": "", "policy": ""}},
         "patchPodMetadata": [{"annotations": {}, "patchPolicy": ""}], "customVersion": "", "order": 1, "clashPolicy": "",
         "optOut": "", "allowedChanges": {"env": [""], "mountPaths": [""], "volumes": [""], "fields": [""]},
+        "resourceDefaults": {"limits": {"cpu": 1}, "requests": {"cpu": 1}}, "jobPods": "", "platform": "", "podSecurity": "",
     }))
     .unwrap();
     let status = SidecarSetStatus {

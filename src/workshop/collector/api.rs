@@ -2,6 +2,7 @@
 
 use admission::format::LabelSelector;
 use admission::review::null_as_default;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -35,6 +36,7 @@ impl Spec for CollectorSpec {
     const API_VERSION: &'static str = concat!("collector.ip.", api_domain!(), "/v1");
     const KIND: &'static str = KIND;
     const PLURAL: &'static str = PLURAL;
+    type Scope = NamespaceResourceScope;
     type Status = CollectorStatus;
 }
 

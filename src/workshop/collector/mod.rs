@@ -12,16 +12,30 @@ pub mod watched;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
+use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands};
 use crate::permissions::{own_kind, rule};
-use crate::workshop::kind::Kind;
 use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.
 const NAME: &str = "collector";
 
 /// The kind.
-pub const COLLECTOR: Kind =
-    Kind { name: NAME, crd: crd::collector, rules, webhooks, controller: Some(controller::start) };
+pub const COLLECTOR: Kind = Kind {
+    name: NAME,
+    family: Family::Workshop,
+    crd: crd::collector,
+    rules,
+    webhooks,
+    stages: &[],
+    demands: no_demands,
+    controller: Some(controller::start),
+    watches: &[
+        Watched { group: api::GROUP, plural: api::PLURAL, reader: Reader::Controller },
+        Watched { group: "apps", plural: "deployments", reader: Reader::Controller },
+    ],
+    editors: Editors::OfNamespaces,
+    samples: &["collector.ip_v1_collector.yaml"],
+};
 
 /// It only looks at what it reports on. Pods may be read by every Outrider.
 fn rules() -> Vec<PolicyRule> {

@@ -46,7 +46,7 @@ impl Validating<Snapshot> for CollectorValidation {
 
     /// An object that was let through while no webhook ran must still be relabelled and let go.
     fn update(&self, new: &Written, old: &Written, _: &Request<'_, Written>, _: &Snapshot, findings: &mut Findings) {
-        if new.metadata.deletion_timestamp.is_some() {
+        if old.metadata.deletion_timestamp.is_some() {
             findings.reason = Reason::TERMINATING;
         } else if new.spec != old.spec {
             findings.errors.extend(faults(&new.spec));
@@ -190,7 +190,8 @@ mod tests {
         assert_eq!(answer("UPDATE", &with(&json!({"maxIPs": 1})), &wrong)["allowed"], false);
         let mut terminating = with(&json!({"maxIPs": 1}));
         terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        assert_eq!(answer("UPDATE", &terminating, &wrong)["allowed"], true);
+        assert_eq!(answer("UPDATE", &with(&json!({"maxIPs": 0})), &terminating)["allowed"], true);
+        assert_eq!(answer("UPDATE", &terminating, &with(&json!({})))["allowed"], false);
         assert_eq!(answer("DELETE", &Value::Null, &wrong)["allowed"], true);
     }
 }

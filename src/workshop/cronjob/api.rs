@@ -4,6 +4,7 @@
 //! vocabularies stay strings, so that one object written by a newer build does not break the watch.
 
 use admission::review::null_as_default;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,7 @@ impl Spec for CronJobSpec {
     const API_VERSION: &'static str = API_VERSION;
     const KIND: &'static str = KIND;
     const PLURAL: &'static str = PLURAL;
+    type Scope = NamespaceResourceScope;
     type Status = CronJobStatus;
 }
 

@@ -13,23 +13,22 @@ use engine::snapshot::Snapshot;
 pub struct CronJobDefaults;
 
 impl Defaulting<Snapshot> for CronJobDefaults {
-    fn default(&self, _: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
-        fill(patch)
+    fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
+        // An object that is being deleted is left alone, so that nothing stands in the way of its finalizers.
+        if request.is_of_leaving(patch.document()) { Ok(()) } else { fill(patch) }
     }
 }
 
 /// Fields of `spec` that are filled in.
 pub const FIELDS: [&str; 4] = ["concurrencyPolicy", "suspend", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
 
-/// Fills in what the document of `patch` leaves out. An object that is being deleted is left alone, so that nothing stands in
-/// the way of its finalizers.
+/// Fills in what the document of `patch` leaves out.
 ///
 /// # Errors
 /// Never in practice: where the shape is wrong nothing is filled, and validation says what is wrong.
 pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
     let document = patch.document();
-    let terminating = document.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
-    if terminating || !document.get("spec").is_some_and(Value::is_object) {
+    if !document.get("spec").is_some_and(Value::is_object) {
         return Ok(());
     }
     let policy = "/spec/concurrencyPolicy";
@@ -110,8 +109,7 @@ mod tests {
 
     #[test]
     fn objects_without_a_place_for_defaults_are_left_alone() {
-        let terminating = json!({"metadata": {"deletionTimestamp": "2024-01-01T00:00:00Z"}, "spec": {}});
-        for object in [json!({}), json!({"spec": null}), json!({"spec": 1}), json!([]), json!(null), terminating] {
+        for object in [json!({}), json!({"spec": null}), json!({"spec": 1}), json!([]), json!(null)] {
             assert_eq!(operations(&object), json!([]), "{object}");
         }
     }

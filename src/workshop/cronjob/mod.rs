@@ -20,15 +20,30 @@ use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 pub use self::rules::{mutating_rule, validating_rule};
+use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands};
 use crate::permissions::{own_kind, rule};
-use crate::workshop::kind::Kind;
 use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.
 const NAME: &str = "cronjob";
 
 /// The kind.
-pub const CRON_JOB: Kind = Kind { name: NAME, crd: crd::cronjob, rules, webhooks, controller: Some(controller::start) };
+pub const CRON_JOB: Kind = Kind {
+    name: NAME,
+    family: Family::Workshop,
+    crd: crd::cronjob,
+    rules,
+    webhooks,
+    stages: &[],
+    demands: no_demands,
+    controller: Some(controller::start),
+    watches: &[
+        Watched { group: api::GROUP, plural: api::PLURAL, reader: Reader::Controller },
+        Watched { group: "batch", plural: "jobs", reader: Reader::Controller },
+    ],
+    editors: Editors::OfNamespaces,
+    samples: &["batch_v1_cronjob.yaml", "batch_v2_cronjob.yaml"],
+};
 
 /// The finalizer is written to the object itself; no `update`, as nothing else of it is ours to write.
 fn rules() -> Vec<PolicyRule> {

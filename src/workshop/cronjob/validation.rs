@@ -34,7 +34,12 @@ impl Validating<Snapshot> for CronJobValidation {
     type Object<'a> = Value;
 
     fn create(&self, object: &Value, request: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
-        create(object, Version::of(request), findings);
+        // An old object that cannot be decoded: see `Validating`.
+        if request.is_of_leaving(object) {
+            findings.reason = Reason::TERMINATING;
+        } else {
+            create(object, Version::of(request), findings);
+        }
     }
 
     fn update(&self, new: &Value, old: &Value, request: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
@@ -45,12 +50,8 @@ impl Validating<Snapshot> for CronJobValidation {
 /// Faults that are told one by one: a reply must not be many times as long as what was asked.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new object, which was sent in `version`.
+/// Judges a new object, which was sent in `version`. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
 pub fn create(object: &Value, version: Version, findings: &mut Findings) {
-    if is_terminating(object) {
-        findings.reason = Reason::TERMINATING;
-        return;
-    }
     let metadata = Fields::new(object.get("metadata"), Path::new("metadata"));
     let mut errors = ErrorList::new();
     check_name(&metadata, &mut errors);
@@ -66,9 +67,11 @@ pub fn create(object: &Value, version: Version, findings: &mut Findings) {
 /// Judges a change. Where `spec` stays as it is nothing is judged: else the controller could not put a finalizer on an object
 /// that was stored while the webhook was off. Such an object gets its defaults with its first change; they are no change.
 pub fn update(new: &Value, old: &Value, version: Version, findings: &mut Findings) {
-    if new.get("spec") != old.get("spec") && !is_filled_in(new.get("spec"), old.get("spec")) {
+    if is_terminating(old) {
+        findings.reason = Reason::TERMINATING;
+    } else if new.get("spec") != old.get("spec") && !is_filled_in(new.get("spec"), old.get("spec")) {
         create(new, version, findings);
-    } else if !is_terminating(new) && lacks_room(old).is_none() {
+    } else if lacks_room(old).is_none() {
         check_room(new, &mut findings.errors);
     }
 }
@@ -159,6 +162,11 @@ fn check_zone(spec: &Fields<'_>, errors: &mut ErrorList) {
 }
 
 fn warn(object: &Value, version: Version, warnings: &mut Vec<String>) {
+    if object.pointer("/spec/startingDeadlineSeconds").and_then(Value::as_i64) == Some(0) {
+        warnings.push(
+            "spec.startingDeadlineSeconds: 0 leaves no run any time to start, so no Job will ever start".to_owned(),
+        );
+    }
     let Some(text) = object.pointer("/spec/schedule").and_then(Value::as_str) else { return };
     if text.len() > words::SCHEDULE_MAX_BYTES {
         return;

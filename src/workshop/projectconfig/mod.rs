@@ -6,12 +6,23 @@ pub mod validation;
 
 use admission::Registry;
 
-use crate::workshop::kind::Kind;
+use crate::kind::{Editors, Family, Kind, no_demands};
 use engine::snapshot::Snapshot;
 
 /// The kind.
-pub const PROJECT_CONFIG: Kind =
-    Kind { name: "projectconfig", crd: crd::projectconfig, rules: Vec::new, webhooks, controller: None };
+pub const PROJECT_CONFIG: Kind = Kind {
+    name: "projectconfig",
+    family: Family::Workshop,
+    crd: crd::projectconfig,
+    rules: Vec::new,
+    webhooks,
+    stages: &[],
+    demands: no_demands,
+    controller: None,
+    watches: &[],
+    editors: Editors::OfNamespaces,
+    samples: &["config_v2_projectconfig.yaml"],
+};
 
 fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {
     registry.validating(validation::validating_rule(), validation::ProjectConfigValidation)

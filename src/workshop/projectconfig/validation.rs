@@ -1,6 +1,6 @@
 //! What no `ProjectConfig` may be: what the file may not be.
 
-use admission::registry::{MatchPolicy, Rule, Scope};
+use admission::registry::{Resource, Rule};
 use admission::{Findings, Operation, Request, Validating};
 use serde_json::Value;
 
@@ -9,16 +9,8 @@ use engine::snapshot::Snapshot;
 
 /// New objects and changes.
 pub const fn validating_rule() -> Rule {
-    Rule {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        resource: PLURAL,
-        scope: Scope::Namespaced,
-        operations: &[Operation::Create, Operation::Update],
-        match_policy: MatchPolicy::Equivalent,
-        name: concat!("projectconfig.config.", api_domain!()),
-    }
+    const CONFIGS: &[Resource] = &[Resource { group: GROUP, version: VERSION, resource: PLURAL, kind: KIND }];
+    Rule::new(concat!("projectconfig.config.", api_domain!()), CONFIGS, &[Operation::Create, Operation::Update])
 }
 
 /// Refuses what a process could not be configured with.

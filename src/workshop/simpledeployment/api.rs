@@ -1,6 +1,7 @@
 //! The `SimpleDeployment` type, `apps.outrider.dev/v1`.
 
 use admission::review::null_as_default;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,7 @@ impl Spec for SimpleDeploymentSpec {
     const API_VERSION: &'static str = concat!("apps.", api_domain!(), "/v1");
     const KIND: &'static str = KIND;
     const PLURAL: &'static str = PLURAL;
+    type Scope = NamespaceResourceScope;
     type Status = SimpleDeploymentStatus;
 }
 

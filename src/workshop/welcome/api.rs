@@ -1,6 +1,7 @@
 //! The `Welcome` type, `webapp.outrider.dev/v1`.
 
 use admission::review::null_as_default;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,7 @@ impl Spec for WelcomeSpec {
     const API_VERSION: &'static str = concat!("webapp.", api_domain!(), "/v1");
     const KIND: &'static str = KIND;
     const PLURAL: &'static str = PLURAL;
+    type Scope = NamespaceResourceScope;
     type Status = WelcomeStatus;
 }
 

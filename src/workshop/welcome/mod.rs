@@ -9,15 +9,31 @@ pub mod validation;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
+use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands};
 use crate::permissions::{applied, own_kind};
-use crate::workshop::kind::Kind;
 use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.
 const NAME: &str = "welcome";
 
 /// The kind.
-pub const WELCOME: Kind = Kind { name: NAME, crd: crd::welcome, rules, webhooks, controller: Some(controller::start) };
+pub const WELCOME: Kind = Kind {
+    name: NAME,
+    family: Family::Workshop,
+    crd: crd::welcome,
+    rules,
+    webhooks,
+    stages: &[],
+    demands: no_demands,
+    controller: Some(controller::start),
+    watches: &[
+        Watched { group: api::GROUP, plural: api::PLURAL, reader: Reader::Controller },
+        Watched { group: "apps", plural: "deployments", reader: Reader::Controller },
+        Watched { group: "", plural: "services", reader: Reader::Controller },
+    ],
+    editors: Editors::OfNamespaces,
+    samples: &["webapp_v1_welcome.yaml"],
+};
 
 fn rules() -> Vec<PolicyRule> {
     let mut rules = own_kind(api::GROUP, api::PLURAL);

@@ -7,11 +7,8 @@ use super::Conversion;
 use crate::patch::quoted;
 use crate::raw;
 use crate::registry::Registry;
-use crate::review::{Text, found, unreadable};
+use crate::review::{NAME_MAX_BYTES, Text, beginning, found, unreadable};
 use crate::unserved::Unserved;
-
-/// Bytes of a name or a version from the review that are said again: as many as a name of Kubernetes may have.
-const NAME_MAX_BYTES: usize = 253;
 
 /// Bytes of a failure's message. Types say what they found in an object, and that may be all of it.
 const MESSAGE_MAX_BYTES: usize = 4096;
@@ -128,9 +125,4 @@ fn subject(object: &RawValue) -> String {
 /// As much of a name from the review as is said again.
 pub(super) fn shortened(name: &str) -> &str {
     beginning(name, NAME_MAX_BYTES)
-}
-
-fn beginning(text: &str, bytes: usize) -> &str {
-    let longest = text.len().min(bytes);
-    (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }

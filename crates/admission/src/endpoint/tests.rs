@@ -6,22 +6,15 @@ use serde_json::{Value, json};
 use super::{Answer, Decision, Defaulting, Findings, Mutating, Summary, Validating};
 use crate::field::{Error, Path};
 use crate::patch::{PatchBuilder, PatchError, PatchWriter, apply};
+use crate::question::{Access, Answers, Known, Object, Question};
 use crate::reason::Reason;
-use crate::registry::{MatchPolicy, Phase, Registry, Rule, Scope};
+use crate::registry::{Phase, Registry, Resource, Rule};
 use crate::reply::{Denial, Verdict};
 use crate::review::{Operation, Request};
 use crate::unserved::Unserved;
 
-const RULE: Rule = Rule {
-    group: "acme.example",
-    version: "v1",
-    kind: "Backup",
-    resource: "backups",
-    scope: Scope::Namespaced,
-    operations: &[Operation::Create, Operation::Update],
-    match_policy: MatchPolicy::Equivalent,
-    name: "backup.acme.example",
-};
+const BACKUPS: &[Resource] = &[Resource { group: "acme.example", version: "v1", resource: "backups", kind: "Backup" }];
+const RULE: Rule = Rule::new("backup.acme.example", BACKUPS, &[Operation::Create, Operation::Update]);
 
 /// The read model of these tests: the most copies that anyone may keep.
 type World = i64;
@@ -96,7 +89,9 @@ fn ask(phase: Phase, registry: &Registry<World>, request: Value) -> Result<(Answ
         ("name", json!("nightly")),
         ("namespace", json!("shop")),
     ] {
-        request[field] = value;
+        if request.get(field).is_none() {
+            request[field] = value;
+        }
     }
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
     let endpoint = &registry.find(&RULE.path(phase)).unwrap().endpoint;
@@ -136,17 +131,49 @@ fn defaults_are_patched_in_and_are_a_fixed_point() {
 }
 
 #[test]
-fn sub_resources_deletions_and_connections_are_not_defaulted() {
+fn deletions_and_connections_are_not_defaulted() {
     let cases = [
-        (json!({"operation": "UPDATE", "subResource": "status", "object": {}, "oldObject": {}}), Reason::SUB_RESOURCE),
-        (json!({"operation": "DELETE", "oldObject": {}}), Reason::ALLOWED),
-        (json!({"operation": "CONNECT", "object": {"command": ["sh"]}}), Reason::ALLOWED),
+        json!({"operation": "DELETE", "oldObject": {}}),
+        json!({"operation": "CONNECT", "object": {"command": ["sh"]}}),
     ];
-    for (request, reason) in cases {
+    for request in cases {
         let (answer, response) = default(request);
-        assert_eq!((answer.decision, answer.reason), (Decision::Allowed, reason));
+        assert_eq!((answer.decision, answer.reason), (Decision::Allowed, Reason::ALLOWED));
         assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
     }
+}
+
+#[test]
+fn an_endpoint_answers_only_for_what_its_rule_names() {
+    let deployment = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
+    for (more, about) in [
+        (
+            json!({"kind": deployment, "resource": {"group": "apps", "version": "v1", "resource": "deployments"}}),
+            "deployments.apps (v1 Deployment)",
+        ),
+        (
+            json!({"kind": {"group": "acme.example", "version": "v9", "kind": "Backup"}}),
+            "backups.acme.example (v9 Backup)",
+        ),
+        (json!({"subResource": "status"}), "backups.acme.example/status (v1 Backup)"),
+    ] {
+        // What cannot be decoded is of no interest where it should not have been sent.
+        for object in [json!({"keep": 2, "spec": {}}), json!({"keep": "text", "spec": "text"}), json!([])] {
+            let mut request = json!({"operation": "CREATE", "object": object,
+                "resource": {"group": "acme.example", "version": "v1", "resource": "backups"}});
+            request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            for (answer, response) in [default(request.clone()), validate(request)] {
+                assert_eq!((answer.decision, answer.reason), (Decision::Denied, Reason::NOT_SERVED));
+                let wanted =
+                    format!("this path serves backups.acme.example (v1 Backup), and the review is about {about}");
+                assert_eq!(answer.message, wanted);
+                assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(400)));
+            }
+        }
+    }
+    let long = "x".repeat(100_000);
+    let (answer, _) = default(json!({"operation": "CREATE", "kind": {"version": long, "kind": long}, "object": {}}));
+    assert!(answer.message.len() < 1_000, "what is said again has a limit");
 }
 
 #[test]
@@ -196,7 +223,6 @@ fn each_operation_reaches_its_own_check() {
             "nightly still has copies",
         ),
         (json!({"operation": "CONNECT", "object": {"keep": 99}}), Reason::ALLOWED, ""),
-        (json!({"operation": "UPDATE", "subResource": "status", "object": {"keep": 99}}), Reason::SUB_RESOURCE, ""),
     ];
     for (request, reason, message) in cases {
         let (answer, response) = validate(request.clone());
@@ -298,4 +324,49 @@ fn what_cannot_be_decoded_may_go_but_not_change() {
             }
         }
     }
+}
+
+/// Allows whom somebody else allows, and asks for what that one says then.
+struct Asks;
+
+impl Mutating<World> for Asks {
+    type Object<'a> = serde::de::IgnoredAny;
+
+    fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, _: &World) -> Result<Verdict, Unserved> {
+        let [kim, lee] = ["kim", "lee"].map(|user| Access { user: user.to_owned(), ..Access::default() });
+        if request.ask(Question::Access(kim))?.is_yes() {
+            return Ok(Verdict::allow(Reason::ALLOWED));
+        }
+        let answers = request.ask_all(vec![Question::Access(lee), Question::Object(Object::default())])?;
+        let yes = answers.iter().filter(|answer| answer.is_yes()).count();
+        Ok(Verdict::allow(Reason::new(if yes == 2 { "Both" } else { "NotBoth" })))
+    }
+}
+
+#[test]
+fn a_decision_that_must_know_more_returns_questions_and_is_taken_again_with_the_answers() {
+    let registry = Registry::default().mutating(RULE, Asks);
+    let endpoint = &registry.find(&RULE.path(Phase::Mutating)).unwrap().endpoint;
+    let body =
+        br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE"}}"#;
+    let asked = |answers: &Answers| match endpoint.answer_with(body, &4, answers) {
+        Err(Unserved::Unanswered(questions)) => questions,
+        other => panic!("{other:?}"),
+    };
+    let mut answers = Answers::default();
+    let first = asked(&answers);
+    assert_eq!(first.iter().map(Question::kind).collect::<Vec<_>>(), ["access"]);
+    assert!(endpoint.answer(body, &4).unwrap_err().to_string().starts_with("nobody answered whether kim may "));
+
+    let mut allowed = answers.clone();
+    allowed.insert(first[0].clone(), Known::Allowed(true, String::new()));
+    assert_eq!(endpoint.answer_with(body, &4, &allowed).unwrap().reason, Reason::ALLOWED);
+
+    answers.insert(first[0].clone(), Known::Allowed(false, String::new()));
+    let second = asked(&answers);
+    assert_eq!(second.iter().map(Question::kind).collect::<Vec<_>>(), ["access", "object"]);
+    answers.insert(second[0].clone(), Known::Allowed(true, String::new()));
+    assert_eq!(asked(&answers), second[1..], "what is known is not asked again");
+    answers.insert(second[1].clone(), Known::Object(None));
+    assert_eq!(endpoint.answer_with(body, &4, &answers).unwrap().reason.as_str(), "NotBoth");
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything here is pure: bytes and a snapshot in, bytes out. No client, no clock, no lock, no await.
 
+pub mod after_creation;
 pub mod limits;
 pub mod mutate;
 pub mod older;
@@ -9,6 +10,7 @@ pub mod pairs;
 pub mod positions;
 pub mod select;
 pub mod skip;
+pub mod stages;
 pub mod validate;
 pub mod view;
 pub mod volumes;
@@ -17,23 +19,28 @@ pub mod volumes;
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests;
 
-use admission::registry::{MatchPolicy, Rule, Scope};
+use admission::registry::{FailurePolicy, Namespaces, Resource, Rule};
 use admission::{Operation, Registry};
 
+use self::stages::Stages;
 use crate::snapshot::Snapshot;
 
+/// The resource of pods.
+pub const PODS: &[Resource] = &[Resource { group: "", version: "v1", resource: "pods", kind: "Pod" }];
+
+/// They are what keeps a cluster alive, so namespaces are excluded, and whoever installs Outrider chooses what happens to them when
+/// nobody answers.
 const RULE: Rule = Rule {
-    group: "",
-    version: "v1",
-    kind: "Pod",
-    resource: "pods",
-    scope: Scope::Namespaced,
-    operations: &[Operation::Create],
-    match_policy: MatchPolicy::Equivalent,
-    name: "pod.outrider.dev",
+    failure_policy: FailurePolicy::Chosen,
+    namespaces: Namespaces::NotExcluded,
+    definitions: &[concat!("sidecarsets.apps.", api_domain!())],
+    ..Rule::new("pod.outrider.dev", PODS, &[Operation::Create])
 };
 
-/// Adds the endpoints `/mutate--v1-pod` and `/validate--v1-pod`.
-pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
-    registry.mutating(RULE, mutate::PodMutation).validating(RULE, validate::PodValidation)
+/// Adds the endpoints `/mutate--v1-pod` and `/validate--v1-pod`: sets, and then these stages.
+pub fn register(registry: Registry<Snapshot>, stages: Stages) -> Registry<Snapshot> {
+    registry
+        .mutating(RULE, mutate::PodMutation { stages: stages.clone() })
+        .validating(RULE, validate::PodValidation { stages })
+        .validating(after_creation::RULE, after_creation::PodUpdateValidation)
 }

@@ -8,64 +8,73 @@ use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 use crate::pod::limits::too_large;
 use crate::pod::select::{SKIP_ANNOTATION, Selection, Skip, fitted, opts_out_of_nothing, selected};
 use crate::pod::skip::skip;
+use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, OnClash};
 use crate::sidecarset::injection::{Clash, Injection};
 use crate::snapshot::Snapshot;
 
-/// The endpoint.
-pub struct PodMutation;
+/// The endpoint: sets, and then further stages.
+pub struct PodMutation {
+    /// The further stages, in their order.
+    pub stages: Stages,
+}
 
 impl Mutating<Snapshot> for PodMutation {
     type Object<'a> = PodView<'a>;
 
     fn mutate<'a>(&self, request: &Request<'a, PodView<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
-        if let Some(reason) = skip(request, snapshot) {
-            return Ok(Verdict::allow(reason).audit("reason", reason.as_str()));
-        }
-        let Some(pod) = &request.object else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
-        let selected = match selected(pod, &request.namespace, snapshot)? {
-            Ok(selected) => selected,
-            Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(request, exceeded))),
-        };
-        if selected.is_empty() {
-            return Ok(Verdict::allow(reasons::NO_MATCH));
-        }
-        let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
-        let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
-        let mut report = Report { mistyped, ..Report::default() };
-        let (sets, selections) = fitted(pod, request.body, selected);
-        let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
-        for (set, selection) in sets.iter().zip(selections) {
-            if !set.may_opt_out && skip.asks_for(set) {
-                report.ignored_opt_outs.push(&set.name);
-            }
-            let added = match selection {
-                Selection::Selected => injection.add(set),
-                Selection::Unfit(clash) => Err(clash),
-                Selection::Skipped(reason, why) => {
-                    report.skipped(&set.name, reason, why);
-                    continue;
-                }
-                Selection::Unbound => {
-                    report.clashes.push((set.name.clone(), Clash::unbound(set)));
-                    continue;
-                }
-            };
-            match added {
-                Ok(reason) => report.carried(&set.name, reason),
-                // Between sets the earlier wins, and no pod is refused for it, unless it would evade a must.
-                Err(clash)
-                    if set.on_clash == OnClash::Skip || (clash.reason == reasons::SET_CONFLICT && !set.is_must()) =>
-                {
-                    report.skipped(&set.name, clash.reason, clash.text);
-                }
-                Err(clash) => report.clashes.push((set.name.clone(), clash)),
-            }
-        }
-        Ok(report.into_verdict(request, injection))
+        stages::mutate(sets(request, snapshot)?, &self.stages, request, snapshot)
     }
+}
+
+/// What sets decide.
+fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+    if let Some(reason) = skip(request, snapshot) {
+        return Ok(Verdict::allow(reason).audit("reason", reason.as_str()));
+    }
+    let Some(pod) = &request.object else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
+    let selected = match selected(pod, &request.namespace, snapshot)? {
+        Ok(selected) => selected,
+        Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(request, exceeded))),
+    };
+    if selected.is_empty() {
+        return Ok(Verdict::allow(reasons::NO_MATCH));
+    }
+    let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
+    let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
+    let mut report = Report { mistyped, ..Report::default() };
+    let (sets, selections) = fitted(pod, request.body, selected, snapshot);
+    let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
+    for (set, selection) in sets.iter().zip(selections) {
+        if !set.may_opt_out && skip.asks_for(set) {
+            report.ignored_opt_outs.push(&set.name);
+        }
+        let added = match selection {
+            Selection::Selected => injection.add(set),
+            Selection::Unfit(clash) => Err(clash),
+            Selection::Skipped(reason, why) => {
+                report.skipped(&set.name, reason, why);
+                continue;
+            }
+            Selection::Unbound => {
+                report.clashes.push((set.name.clone(), Clash::unbound(set)));
+                continue;
+            }
+        };
+        match added {
+            Ok(reason) => report.carried(&set.name, reason),
+            // Between sets the earlier wins, and no pod is refused for it, unless it would evade a must.
+            Err(clash)
+                if set.on_clash == OnClash::Skip || (clash.reason == reasons::SET_CONFLICT && !set.is_must()) =>
+            {
+                report.skipped(&set.name, clash.reason, clash.text);
+            }
+            Err(clash) => report.clashes.push((set.name.clone(), clash)),
+        }
+    }
+    Ok(report.into_verdict(request, injection))
 }
 
 /// What became of each set.

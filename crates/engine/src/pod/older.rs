@@ -37,7 +37,7 @@ pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<Tak
     let text = pod.to_string();
     let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else { return Ok(TakenOut::default()) };
     let Ok(selected) = selected(&view, namespace, snapshot)? else { return Ok(TakenOut::default()) };
-    let (sets, selections) = fitted(&view, &text, selected);
+    let (sets, selections) = fitted(&view, &text, selected, snapshot);
     let mut injection = Injection::new(&view, &text, sets.iter().map(|set| -> &CompiledSet { set }));
     let mut older = Older::default();
     for (set, selection) in sets.iter().zip(selections) {

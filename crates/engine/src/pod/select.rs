@@ -13,7 +13,7 @@ use crate::reasons;
 use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
-use crate::sidecarset::injection::{Clash, Fitting};
+use crate::sidecarset::injection::{Clash, Fit, Fitting, Tailor};
 use crate::snapshot::Snapshot;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -41,20 +41,42 @@ pub fn fitted<'s>(
     pod: &PodView<'_>,
     body: &str,
     selected: Selected<'s>,
+    snapshot: &Snapshot,
 ) -> (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) {
     let sets: Vec<&'s CompiledSet> = selected.iter().map(|(set, _)| -> &CompiledSet { set }).collect();
-    let mut fitting = Fitting::new(pod, body, &sets);
-    let fit = |(set, selection): (&'s Arc<CompiledSet>, Selection)| {
-        let set: &'s CompiledSet = set;
+    let tailor = Tailor::new(pod, sets, snapshot.minor_version);
+    let tailored = |(set, selection): (&'s Arc<CompiledSet>, Selection)| match selection {
+        Selection::Selected => match tailor.fit(set) {
+            Ok(Fit::Carried(tailored)) => (tailored, Selection::Selected),
+            Ok(Fit::Skipped(reason, why)) => (Cow::Borrowed(&**set), Selection::Skipped(reason, why)),
+            Err(clash) => (Cow::Borrowed(&**set), Selection::Unfit(clash)),
+        },
+        other => (Cow::Borrowed(&**set), other),
+    };
+    let (mut sets, mut selections): (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) =
+        selected.into_iter().map(tailored).unzip();
+    // Once the containers of all sets are in the lists that they go to.
+    let mut fitting = Fitting::new(pod, body, &sets.iter().map(|set| -> &CompiledSet { set }).collect::<Vec<_>>());
+    let mut fit = |(set, selection): (&Cow<'s, CompiledSet>, &mut Selection)| {
         if !matches!(selection, Selection::Selected) {
-            return (Cow::Borrowed(set), selection);
+            return None;
         }
-        match fitting.fit(Cow::Borrowed(set)) {
-            Ok(fitted) => (fitted, selection),
-            Err(clash) => (Cow::Borrowed(set), Selection::Unfit(clash)),
+        match fitting.fit(Cow::Borrowed(&**set)) {
+            Ok(Cow::Owned(fitted)) => Some(fitted),
+            Ok(Cow::Borrowed(_)) => None,
+            Err(clash) => {
+                *selection = Selection::Unfit(clash);
+                None
+            }
         }
     };
-    selected.into_iter().map(fit).unzip()
+    let fitted: Vec<Option<CompiledSet>> = sets.iter().zip(&mut selections).map(|both| fit(both)).collect();
+    for (set, fitted) in sets.iter_mut().zip(fitted) {
+        if let Some(fitted) = fitted {
+            *set = Cow::Owned(fitted);
+        }
+    }
+    (sets, selections)
 }
 
 /// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns nobody is left

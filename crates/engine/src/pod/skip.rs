@@ -10,10 +10,10 @@ use crate::snapshot::Snapshot;
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// Why the request is answered without looking at the sets, if it is.
+///
+/// A `deletionTimestamp` is no reason: nothing that is being created is being deleted. The API server wipes it from what is
+/// posted (`WipeObjectMetaSystemFields` in `k8s.io/apiserver/pkg/registry/rest`), but not from what server-side apply creates.
 pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<Reason> {
-    if request.is_sub_resource() {
-        return Some(Reason::SUB_RESOURCE);
-    }
     if request.operation != Operation::Create {
         return Some(reasons::NOT_CREATE);
     }
@@ -22,9 +22,6 @@ pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<R
         return Some(reasons::NAMESPACE_EXCLUDED);
     }
     let pod = request.object.as_ref()?;
-    if pod.metadata.deletion_timestamp.is_some() {
-        return Some(Reason::TERMINATING);
-    }
     if pod.metadata.annotation(MIRROR_ANNOTATION).is_some() {
         return Some(reasons::MIRROR_POD);
     }

@@ -7,14 +7,18 @@ use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Valida
 use crate::pod::limits::too_large;
 use crate::pod::select::{Selection, fitted, selected};
 use crate::pod::skip::skip;
+use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::{Clash, Injection, Missing, outdated};
 use crate::snapshot::Snapshot;
 
-/// The endpoint.
-pub struct PodValidation;
+/// The endpoint: sets, and then further stages.
+pub struct PodValidation {
+    /// The further stages, in their order.
+    pub stages: Stages,
+}
 
 impl Validating<Snapshot> for PodValidation {
     type Object<'a> = PodView<'a>;
@@ -28,46 +32,52 @@ impl Validating<Snapshot> for PodValidation {
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
-        if let Some(reason) = skip(request, snapshot) {
-            findings.reason = reason;
-            findings.audit.push(("reason", reason.as_str().to_owned()));
-            return Ok(());
-        }
-        let Some(pod) = &request.object else {
-            findings.lacks("object", request);
-            return Ok(());
-        };
-        findings.reason = reasons::NO_MATCH;
-        let selected = match selected(pod, &request.namespace, snapshot)? {
-            Ok(selected) => selected,
-            Err(exceeded) => {
-                findings.audit.push(("reason", Reason::TOO_LARGE.as_str().to_owned()));
-                findings.denial = Some((Reason::TOO_LARGE, too_large(request, exceeded)));
-                return Ok(());
-            }
-        };
-        if selected.is_empty() {
-            return Ok(());
-        }
-        let (sets, selections) = fitted(pod, request.body, selected);
-        let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
-        let mut report = Report::default();
-        for (set, selection) in sets.iter().zip(selections) {
-            match selection {
-                Selection::Skipped(reason, _) => report.note(reason),
-                Selection::Unbound => {
-                    report.refusals.push(format!("{}: {}", must(set), Clash::unbound(set).text));
-                }
-                Selection::Unfit(clash) => report.clash(set, &clash),
-                Selection::Selected => report.judge(&mut injection, set),
-            }
-        }
-        for (set, key) in injection.lacking_annotations() {
-            report.refusals.push(format!("{} and lacks its annotation {key:?}, or has another value", must(set)));
-        }
-        report.tell(request, findings);
-        Ok(())
+        sets(request, snapshot, findings)?;
+        stages::validate(&self.stages, request, snapshot, findings)
     }
+}
+
+/// What sets find.
+fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut Findings) -> Result<(), Unserved> {
+    if let Some(reason) = skip(request, snapshot) {
+        findings.reason = reason;
+        findings.audit.push(("reason", reason.as_str().to_owned()));
+        return Ok(());
+    }
+    let Some(pod) = &request.object else {
+        findings.lacks("object", request);
+        return Ok(());
+    };
+    findings.reason = reasons::NO_MATCH;
+    let selected = match selected(pod, &request.namespace, snapshot)? {
+        Ok(selected) => selected,
+        Err(exceeded) => {
+            findings.audit.push(("reason", Reason::TOO_LARGE.as_str().to_owned()));
+            findings.denial = Some((Reason::TOO_LARGE, too_large(request, exceeded)));
+            return Ok(());
+        }
+    };
+    if selected.is_empty() {
+        return Ok(());
+    }
+    let (sets, selections) = fitted(pod, request.body, selected, snapshot);
+    let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
+    let mut report = Report::default();
+    for (set, selection) in sets.iter().zip(selections) {
+        match selection {
+            Selection::Skipped(reason, _) => report.note(reason),
+            Selection::Unbound => {
+                report.refusals.push(format!("{}: {}", must(set), Clash::unbound(set).text));
+            }
+            Selection::Unfit(clash) => report.clash(set, &clash),
+            Selection::Selected => report.judge(&mut injection, set),
+        }
+    }
+    for (set, key) in injection.lacking_annotations() {
+        report.refusals.push(format!("{} and lacks its annotation {key:?}, or has another value", must(set)));
+    }
+    report.tell(request, findings);
+    Ok(())
 }
 
 /// What was found about the sets that select the pod.

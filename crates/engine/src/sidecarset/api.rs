@@ -12,6 +12,10 @@ use admission::review::null_as_default;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+mod additions;
+
+pub use additions::{AppContainers, PodOverrides, ResourceBounds, ResourceDefaults};
+
 /// A container, init container or volume as written, whatever fields it has.
 pub type RawObject = Map<String, Value>;
 
@@ -117,6 +121,24 @@ pub struct SidecarSetSpec {
     /// What of the set's containers and volumes may be another in the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_changes: Option<AllowedChanges>,
+    /// Requests and limits for the added containers that lack them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_defaults: Option<ResourceDefaults>,
+    /// `NativeSidecar` (default), `Skip` or `Inject`: what pods get that are to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_pods: Option<String>,
+    /// What is added to the pod's own containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_containers: Option<Vec<AppContainers>>,
+    /// What a pod may change for itself, by the annotation `outrider.dev/overrides`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_overrides: Option<PodOverrides>,
+    /// `linux` (default) or `windows`: the operating system of the containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform: Option<String>,
+    /// `AsWritten` (default) or `Complete`: whether security contexts are completed to the level restricted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_security: Option<String>,
 }
 
 /// Differences between a pod's container and the set's that are allowed.

@@ -15,8 +15,12 @@ use crate::sidecarset::injection::{List, Plan};
 use crate::sidecarset::mark;
 use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::{Needs, volume_names};
+use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
+use crate::sidecarset::pod_security;
+use crate::sidecarset::resources::{ResourceDefaults, ResourcesPolicy};
 use crate::sidecarset::sameness::{AllowedChanges, Form};
+use crate::sidecarset::vocabulary::{JOB_INJECT, JOB_SKIP, PLATFORM_WINDOWS, SECURITY_COMPLETE};
 
 /// The label that every namespace carries with its own name.
 pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -68,6 +72,10 @@ pub struct CompiledSet {
     pub secrets: Vec<SecretPiece>,
     /// Annotations that pods get.
     pub metadata: Vec<AnnotationPiece>,
+    /// What pods that end get.
+    pub job_pods: JobPods,
+    /// For containers that lack requests or limits.
+    pub resource_defaults: ResourceDefaults,
     /// Sentences that whoever creates a pod with the set should see: what became of the set for this pod.
     pub notes: Vec<String>,
     /// Identifies what is injected, over restarts and versions.
@@ -99,6 +107,27 @@ pub enum OnClash {
     Refuse,
     /// The pod goes without the set.
     Skip,
+}
+
+/// `spec.jobPods`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobPods {
+    /// The containers as native sidecars, which end with the pod's own.
+    NativeSidecar,
+    /// Nothing.
+    Skip,
+    /// What other pods get.
+    Inject,
+}
+
+impl JobPods {
+    fn of(word: Option<&str>) -> Self {
+        match word {
+            Some(JOB_SKIP) => Self::Skip,
+            Some(JOB_INJECT) => Self::Inject,
+            _ => Self::NativeSidecar,
+        }
+    }
 }
 
 /// Containers by the side of the pod's own that they go to.
@@ -134,13 +163,15 @@ pub struct Piece {
     pub form: Form,
     /// What it asks of the pod.
     pub needs: Needs,
+    /// How its resources follow from those of the pod's own containers.
+    pub policy: Option<Arc<ResourcesPolicy>>,
     /// What it takes from the pod, if anything. The others are then without it.
     pub plan: Option<Box<Plan>>,
 }
 
 impl Piece {
     /// A container as it goes into the pod.
-    pub fn of(object: &RawObject, plan: Option<Plan>) -> Self {
+    pub fn of(object: &RawObject) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
             name: text("name"),
@@ -148,8 +179,15 @@ impl Piece {
             form: Form::of(object),
             needs: Needs::of(object),
             json: Value::Object(object.clone()).to_string(),
-            plan: plan.map(Box::new),
+            policy: None,
+            plan: None,
         }
+    }
+
+    /// The same piece with another container.
+    #[must_use]
+    pub fn with(&self, object: &RawObject) -> Self {
+        Self { policy: self.policy.clone(), plan: self.plan.clone(), ..Self::of(object) }
     }
 
     /// The container as it goes into the pod.
@@ -209,6 +247,19 @@ impl CompiledSet {
         let scope = scope(spec, &mut errors);
         require_names(spec, &path, &mut errors);
         check_reach(spec, &path, &mut errors);
+        let fillings = Fillings {
+            defaults: ResourceDefaults::of(spec.resource_defaults.as_ref()),
+            security: (spec.pod_security.as_deref() == Some(SECURITY_COMPLETE)).then(|| platform(spec)),
+        };
+        let mut compile = |list, side| {
+            let list_path = path.child(match side {
+                Side::Before => "containers",
+                Side::After => "initContainers",
+            });
+            pieces(list, side, &fillings, &list_path, &mut errors)
+        };
+        let init_containers = compile(spec.init_containers.as_deref(), Side::After);
+        let containers = compile(spec.containers.as_deref(), Side::Before);
         if name.is_empty() {
             errors.push(Error::required(&Path::new("metadata").child("name"), ""));
         }
@@ -217,8 +268,6 @@ impl CompiledSet {
         }
         let used = used_volumes(spec);
         let hash = canonical::hash(spec, &used);
-        let init_containers = pieces(spec.init_containers.as_deref(), Side::After);
-        let containers = pieces(spec.containers.as_deref(), Side::Before);
         Ok(Self {
             generation: set.metadata.generation.unwrap_or_default(),
             annotations: set.metadata.annotations.clone().unwrap_or_default(),
@@ -235,12 +284,19 @@ impl CompiledSet {
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
             containers,
+            job_pods: JobPods::of(spec.job_pods.as_deref()),
+            resource_defaults: fillings.defaults,
             metadata: metadata::annotations(spec).into_iter().chain(hot_upgrade::annotations(spec)).collect(),
             notes: Vec::new(),
             hash,
             spec: Arc::new(spec.clone()),
             name,
         })
+    }
+
+    /// Writes the entry for the pod's annotation anew, once containers are in other lists.
+    pub(crate) fn renew_entry(&mut self) {
+        self.entry = entry(&self.name, &self.hash, &self.containers, &self.init_containers);
     }
 
     /// Containers that run at the same time as the pod's own: all but plain init containers.
@@ -332,16 +388,11 @@ fn require_names(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Containers with `windowsOptions` run on Windows; everything else is taken for Linux, which the pod API has no field for.
+/// The operating system that the set says, which defaulting has filled in; else that of its containers.
 fn platform(spec: &SidecarSetSpec) -> Platform {
-    let windows = all_containers(spec).any(|container| {
-        container
-            .0
-            .get("securityContext")
-            .and_then(|context| context.get("windowsOptions"))
-            .is_some_and(Value::is_object)
-    });
-    if windows { Platform::Windows } else { Platform::Linux }
+    let word = spec.platform.as_deref().filter(|word| !word.is_empty());
+    let is_windows = || all_containers(spec).any(|container| platform::is_for_windows(&container.0));
+    if word.map_or_else(is_windows, |word| word == PLATFORM_WINDOWS) { Platform::Windows } else { Platform::Linux }
 }
 
 fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContainer> {
@@ -369,9 +420,15 @@ enum Side {
     After,
 }
 
-fn pieces(list: Option<&[SidecarContainer]>, default: Side) -> Pieces {
+fn pieces(
+    list: Option<&[SidecarContainer]>,
+    default: Side,
+    fillings: &Fillings,
+    path: &Path,
+    errors: &mut ErrorList,
+) -> Pieces {
     let mut pieces = Pieces::default();
-    for container in list.unwrap_or_default() {
+    for (index, container) in list.unwrap_or_default().iter().enumerate() {
         let side = match container.text("podInjectPolicy") {
             "BeforeAppContainer" => Side::Before,
             "AfterAppContainer" => Side::After,
@@ -381,24 +438,42 @@ fn pieces(list: Option<&[SidecarContainer]>, default: Side) -> Pieces {
             Side::Before => &mut pieces.before,
             Side::After => &mut pieces.after,
         };
-        of_side.extend(pieces_of(container));
+        of_side.extend(pieces_of(container, fillings, &path.index(index), errors));
     }
     pieces
 }
 
+/// What is filled into every container of a set.
+struct Fillings {
+    defaults: ResourceDefaults,
+    // None where security contexts stay as written.
+    security: Option<Platform>,
+}
+
 /// One, or with a hot upgrade two.
-fn pieces_of(container: &SidecarContainer) -> Vec<Piece> {
+fn pieces_of(container: &SidecarContainer, fillings: &Fillings, path: &Path, errors: &mut ErrorList) -> Vec<Piece> {
+    let policy = container.0.get("resourcesPolicy").filter(|policy| !canonical::is_empty(policy));
+    let policy = policy.and_then(|policy| ResourcesPolicy::read(policy, &path.child("resourcesPolicy"), errors));
+    let policy = policy.map(Arc::new);
     let mut object = container.0.clone();
     for field in CONTROL_FIELDS {
         object.remove(field);
     }
     mark::mark(&mut object);
+    if policy.is_none() {
+        fillings.defaults.fill(&mut object);
+    }
+    if let Some(platform) = fillings.security {
+        pod_security::complete(&mut object, platform);
+    }
+    let piece = |object: &RawObject, last: usize| Piece {
+        plan: Plan::of(container, last).map(Box::new),
+        policy: policy.clone(),
+        ..Piece::of(object)
+    };
     match hot_upgrade::pair(container, &object) {
-        Some(pair) => {
-            let plan = || Plan::of(container, hot_upgrade::VARIABLES.len());
-            pair.iter().map(|object| Piece::of(object, plan())).collect()
-        }
-        None => vec![Piece::of(&object, Plan::of(container, 0))],
+        Some(pair) => pair.iter().map(|object| piece(object, hot_upgrade::VARIABLES.len())).collect(),
+        None => vec![piece(&object, 0)],
     }
 }
 

@@ -1,6 +1,9 @@
 //! The operating system of a pod or of a set's containers.
 
+use serde_json::Value;
+
 use crate::sidecarset::affinity::Affinity;
+use crate::sidecarset::api::RawObject;
 
 /// Labels of nodes that name the operating system, the present one first.
 pub(super) const OS_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
@@ -36,10 +39,16 @@ impl Platform {
     }
 }
 
+/// Whether a container runs on Windows, as far as it says so: there is no field for it but options that Linux has not.
+pub fn is_for_windows(container: &RawObject) -> bool {
+    let context = container.get("securityContext");
+    context.and_then(|context| context.get("windowsOptions")).is_some_and(Value::is_object)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

@@ -29,7 +29,34 @@ pub const SHARE_DISABLED: &str = "disabled";
 pub const SHARE_ENABLED: &str = "enabled";
 
 /// `resourcesPolicy.targetContainersMode` of a container.
-pub const TARGET_MODES: [&str; 2] = ["sum", "max"];
+pub const TARGET_MODES: [&str; 2] = ["sum", MODE_MAX];
+/// The largest amount of the containers counts.
+pub const MODE_MAX: &str = "max";
+/// `resourcesPolicy.targetContainersNameRegex` of a container, when it is absent.
+pub const ALL_CONTAINERS: &str = ".*";
+
+/// `spec.jobPods`
+pub const JOB_PODS: [&str; 3] = [JOB_NATIVE_SIDECAR, JOB_SKIP, JOB_INJECT];
+/// In pods that end, containers become native sidecars, which end with the pod's own.
+pub const JOB_NATIVE_SIDECAR: &str = "NativeSidecar";
+/// Pods that end go without the set.
+pub const JOB_SKIP: &str = "Skip";
+/// Pods that end get the containers as written.
+pub const JOB_INJECT: &str = "Inject";
+
+/// `spec.platform`
+pub const PLATFORMS: [&str; 2] = [PLATFORM_LINUX, PLATFORM_WINDOWS];
+/// The containers run on Linux.
+pub const PLATFORM_LINUX: &str = "linux";
+/// The containers run on Windows.
+pub const PLATFORM_WINDOWS: &str = "windows";
+
+/// `spec.podSecurity`
+pub const POD_SECURITIES: [&str; 2] = [SECURITY_AS_WRITTEN, SECURITY_COMPLETE];
+/// The security contexts are those of the set.
+pub const SECURITY_AS_WRITTEN: &str = "AsWritten";
+/// What the level restricted demands and a container leaves open is filled in.
+pub const SECURITY_COMPLETE: &str = "Complete";
 
 /// `spec.patchPodMetadata[].patchPolicy`
 pub const PATCH_POLICIES: [&str; 3] = [RETAIN, OVERWRITE, MERGE_PATCH_JSON];

@@ -9,6 +9,7 @@
 
 mod build;
 mod json;
+mod places;
 mod read;
 mod resolve;
 mod write;
@@ -18,6 +19,7 @@ mod read_tests;
 #[cfg(test)]
 mod write_tests;
 
+pub use places::{Place, places, steps};
 pub use read::read;
 pub use write::{write, write_documents};
 

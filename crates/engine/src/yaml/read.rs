@@ -49,13 +49,13 @@ pub fn read(text: &str) -> Result<Vec<Document>, Error> {
 }
 
 /// The lines of one document, with `\n` at the end of each.
-struct Chunk {
-    text: String,
-    first_line: usize,
+pub(super) struct Chunk {
+    pub(super) text: String,
+    pub(super) first_line: usize,
 }
 
 /// Cuts where kubectl cuts (`YAMLReader` of k8s.io/apimachinery): at every line that starts with `---`.
-fn chunks(text: &str, first_line: usize) -> Result<Vec<Chunk>, Error> {
+pub(super) fn chunks(text: &str, first_line: usize) -> Result<Vec<Chunk>, Error> {
     let mut chunks = Vec::new();
     let mut current = Chunk { text: String::new(), first_line };
     for (number, line) in (first_line..).zip(text.lines()) {

@@ -17,6 +17,10 @@ use super::*;
 use crate::controller::term::Term;
 use crate::controller::tuning::Tuning;
 use crate::metrics::{Freshness, Metrics};
+use crate::watch::coverage::Coverage;
+use crate::watch::read_model::World;
+use engine::snapshot::Exclusion;
+use engine::snapshot::builder::Feed;
 
 /// What is stored, and what watches tell.
 #[derive(Default)]
@@ -65,6 +69,8 @@ impl Server {
             metrics: Metrics::new(Freshness::default()),
             tuning: Tuning::default(),
             term: term.clone(),
+            world: World::of(&Feed::new(Exclusion::default(), true)),
+            coverage: tokio::sync::watch::Sender::new(Coverage::Off).subscribe(),
         };
         let controller = tokio::spawn(start(context));
         let begin = Instant::now();

@@ -134,6 +134,7 @@ impl<'a> Course<'a> {
         match patched {
             Ok(cronjob) => {
                 self.version = cronjob.resource_version();
+                self.controller.written().note(&cronjob);
                 Ok(Taken::Done)
             }
             Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Taken::Overtaken),

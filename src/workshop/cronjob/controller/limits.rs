@@ -53,14 +53,15 @@ struct Owner {
 }
 
 impl Limit {
-    /// Jobs that are created. As many as a Kubernetes controller asks for by itself, and a few more.
+    /// Jobs that are created. All together as many at once as are due on one minute in a large cluster: the built-in controller has
+    /// no limit for them.
     pub fn of_creates() -> Self {
-        Self::new(Rate { per_second: 1, burst: 5 }, Rate { per_second: 50, burst: 100 })
+        Self::new(Rate { per_second: 1, burst: 5 }, Rate { per_second: 200, burst: 500 })
     }
 
     /// Status writes.
     pub fn of_status() -> Self {
-        Self::new(Rate { per_second: 2, burst: 20 }, Rate { per_second: 100, burst: 200 })
+        Self::new(Rate { per_second: 2, burst: 20 }, Rate { per_second: 300, burst: 1000 })
     }
 
     /// Events.

@@ -7,6 +7,7 @@ mod tests;
 pub mod watched_job;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
@@ -27,10 +28,15 @@ use crate::controller::{Again, Context, Events, Key, Operator, Store};
 /// Tells the time: the wall clock, or one that a test sets.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// `CronJob`s that are reconciled at one time. Many are due on the same minute, and a run is some requests that wait for the API
+/// server, one after another; the built-in controller has five (`--concurrent-cron-job-syncs`) and takes fewer.
+const WORKERS: usize = 10;
+
 /// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let controller = Controller::new(context.client.clone(), Arc::new(Timestamp::now));
     let mut operator = Operator::<CronJob>::new(NAME, context);
+    operator.reconciling_at_once(WORKERS);
     let jobs: Store<WatchedJob> = operator.owning(None);
     let reconcile = move |cronjob: Arc<CronJob>| {
         let (controller, jobs) = (controller.clone(), jobs.clone());
@@ -53,6 +59,30 @@ struct Controller {
     events: Events,
     clock: Clock,
     limits: Arc<Mutex<Limits>>,
+    written: Arc<Mutex<Written>>,
+}
+
+/// The version of each `CronJob`, by uid, that the last write of this controller made.
+#[derive(Default)]
+struct Written(HashMap<String, String>);
+
+/// So many are remembered; of the others the API server is asked.
+const WRITTEN_MAX: usize = 100_000;
+
+impl Written {
+    fn note(&mut self, cronjob: &CronJob) {
+        let (Some(uid), Some(version)) = (cronjob.uid(), cronjob.resource_version()) else { return };
+        if self.0.len() >= WRITTEN_MAX {
+            self.0.clear();
+        }
+        self.0.insert(uid, version);
+    }
+
+    /// Whether the watch has told of everything that this controller wrote, and of nothing since.
+    fn is_last(&self, known: &CronJob) -> bool {
+        let last = known.metadata.uid.as_ref().and_then(|uid| self.0.get(uid));
+        last.is_some() && last == known.metadata.resource_version.as_ref()
+    }
 }
 
 /// For every `CronJob` that this controller sees to.
@@ -65,7 +95,18 @@ struct Limits {
 impl Controller {
     fn new(client: Client, clock: Clock) -> Self {
         let limits = Limits { creates: Limit::of_creates(), status: Limit::of_status(), events: Limit::of_events() };
-        Self { events: Events::new(client.clone(), NAME), client, clock, limits: Arc::new(Mutex::new(limits)) }
+        Self {
+            events: Events::new(client.clone(), NAME),
+            client,
+            clock,
+            limits: Arc::new(Mutex::new(limits)),
+            written: Arc::default(),
+        }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        // As for the limits.
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn limits(&self) -> MutexGuard<'_, Limits> {
@@ -98,7 +139,11 @@ impl Controller {
             if let Err(wait) = taken {
                 return Ok(Some((cronjob, plan.later(known, wait, now))));
             }
-            // The Job of the last run may be gone already, and only the status remembers it.
+            // The Job of the last run may be gone already, and only the status remembers it. What this controller wrote last is what
+            // is known, in most cases: then there is no newer status.
+            if self.written().is_last(known) {
+                return Ok(Some((cronjob, plan)));
+            }
             let key = Key::of(known);
             let api = Api::<CronJob>::namespaced(self.client.clone(), &key.namespace);
             let live = request::<CronJob, _>(&key, api.get_opt(&key.name)).await?;

@@ -50,7 +50,7 @@ impl World<'_> {
         let statements = [
             (AVAILABLE, self.available(problem, failed)),
             (PROGRESSING, self.progressing()),
-            (DEGRADED, degraded(problem, failed)),
+            (DEGRADED, degraded(problem, self.ahead(), failed)),
         ];
         let old = self.cronjob.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         statements
@@ -108,16 +108,27 @@ impl World<'_> {
     /// one counts.
     fn newest_finished(&self) -> Option<&ChildJob> {
         let finished = self.jobs.iter().filter(|job| job.outcome.is_some());
-        finished.max_by_key(|job| (job.start_time, job.outcome == Some(Outcome::Failed), &job.name))
+        // One that started ahead of now did so before the clock was set back.
+        let started = |job: &ChildJob| job.start_time.filter(|&time| time <= self.now);
+        finished.max_by_key(|job| (started(job), job.outcome == Some(Outcome::Failed), &job.name))
     }
 }
 
-fn degraded(problem: Option<&Problem>, failed: Option<&ChildJob>) -> Statement {
-    match (problem, failed) {
-        (Some(problem), _) => (true, problem.reason, problem.message.clone()),
-        (None, Some(job)) => (true, "JobsFailed", job_failed(job)),
-        (None, None) => (false, "AsExpected", "Nothing stands in the way of the next run".to_owned()),
+fn degraded(problem: Option<&Problem>, ahead: Option<Timestamp>, failed: Option<&ChildJob>) -> Statement {
+    match (problem, ahead, failed) {
+        (Some(problem), ..) => (true, problem.reason, problem.message.clone()),
+        (None, Some(time), _) => (true, "ClockWentBack", clock_went_back(time)),
+        (None, None, Some(job)) => (true, "JobsFailed", job_failed(job)),
+        (None, None, None) => (false, "AsExpected", "Nothing stands in the way of the next run".to_owned()),
     }
+}
+
+/// The time stays while the clock goes on.
+fn clock_went_back(time: Timestamp) -> String {
+    format!(
+        "The time {time} is recorded, by a Job, in the status or as that of the creation, and lies ahead: the clock was set \
+         back, or somebody wrote it. Runs go on from now"
+    )
 }
 
 fn job_failed(job: &ChildJob) -> String {

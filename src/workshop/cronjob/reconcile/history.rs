@@ -1,22 +1,25 @@
 //! Finished Jobs beyond the history limits.
 
+use jiff::Timestamp;
+
 use super::child::{ChildJob, Outcome};
 use super::{Cause, Step};
 use crate::workshop::cronjob::api::CronJobSpec;
 
 /// The oldest finished Jobs of each sort, failed ones first.
-pub fn surplus(spec: &CronJobSpec, jobs: &[ChildJob]) -> Vec<Step> {
+pub fn surplus(spec: &CronJobSpec, jobs: &[ChildJob], now: Timestamp) -> Vec<Step> {
     let limits =
         [(Outcome::Failed, spec.failed_jobs_history_limit), (Outcome::Complete, spec.successful_jobs_history_limit)];
-    limits.into_iter().flat_map(|(outcome, limit)| oldest(jobs, outcome, limit)).collect()
+    limits.into_iter().flat_map(|(outcome, limit)| oldest(jobs, outcome, limit, now)).collect()
 }
 
-fn oldest(jobs: &[ChildJob], outcome: Outcome, limit: Option<i32>) -> Vec<Step> {
+fn oldest(jobs: &[ChildJob], outcome: Outcome, limit: Option<i32>, now: Timestamp) -> Vec<Step> {
     let Some(limit) = limit else { return Vec::new() };
     let limit = usize::try_from(limit).unwrap_or(0);
     let mut finished: Vec<&ChildJob> =
         jobs.iter().filter(|job| job.outcome == Some(outcome) && !job.terminating).collect();
-    finished.sort_by_key(|job| (job.start_time, &job.name));
+    // What started ahead of now did so before the clock was set back: it is the oldest.
+    finished.sort_by_key(|job| (job.start_time.filter(|&time| time <= now), &job.name));
     let surplus = finished.len().saturating_sub(limit);
     finished.into_iter().take(surplus).map(|job| job.delete(Cause::History)).collect()
 }

@@ -91,7 +91,8 @@ pub enum Decision {
     InvalidSchedule(String),
     /// The schedule has no time in the next years.
     NeverDue,
-    /// More than a hundred runs were missed. Looked at again when the object changes.
+    /// More than a hundred runs were missed. Looked at again when the object changes, and from time to time: the clock may be
+    /// set right.
     TooManyMissed,
     /// The next run lies ahead.
     NotDue,
@@ -100,6 +101,9 @@ pub enum Decision {
     /// A run is due and starts.
     Start(Timestamp),
 }
+
+/// When to look again whether too many runs were missed.
+const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
 /// A wait that is told in the status. To tell of a shorter one would be more writes than there were too many.
 const LONG_WAIT: Duration = Duration::from_secs(10);
@@ -141,22 +145,27 @@ pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
     }
     let (decision, next) = decide(&world);
     let problem = Problem::of(&decision);
-    let mut plan = Plan { steps: Vec::new(), requeue_after: next.and_then(|next| wait(now, next)), decision };
+    let requeue_after = match decision {
+        Decision::TooManyMissed => Some(LOOK_AGAIN),
+        _ => next.and_then(|next| wait(now, next)),
+    };
+    let mut plan = Plan { steps: Vec::new(), requeue_after, decision };
     if !finalizers(cronjob).iter().any(|finalizer| finalizer == FINALIZER) {
         let mut finalizers = finalizers(cronjob).to_vec();
         finalizers.push(FINALIZER.to_owned());
         plan.steps.push(Step::SetFinalizers(finalizers));
     }
     let starts = matches!(plan.decision, Decision::Start(_));
-    // While a Job cannot be created the time of its run stays told: each further one would be a write of its own.
-    let remembered = cronjob.status.as_ref().filter(|status| starts && creation_failed_since(status).is_some());
+    // The Job brings the CronJob back here, and then the next time is written with what the Job says, in one. While a Job cannot be
+    // created the time of its run stays told: each further one would be a write of its own.
+    let remembered = cronjob.status.as_ref().filter(|status| starts && status.next_schedule_time.is_some());
     let next = remembered.map_or(next, |status| status.next_schedule_time.as_ref().map(|time| time.0));
     let status = world.status(next, world.conditions(problem.as_ref(), starts));
     if let Some(event) = problem.as_ref().and_then(|problem| world.news(problem)) {
         plan.steps.push(Step::Publish(event));
     }
     plan.steps.extend(world.write(status));
-    plan.steps.extend(history::surplus(&cronjob.spec, jobs));
+    plan.steps.extend(history::surplus(&cronjob.spec, jobs, now));
     if let Decision::Start(run) = plan.decision {
         start(&world, run, &mut plan.steps);
     }
@@ -176,7 +185,7 @@ fn decide(world: &World<'_>) -> (Decision, Option<Timestamp>) {
         Ok(zone) => zone,
         Err(error) => return (Decision::InvalidSchedule(format!("spec.timeZone: {error}")), None),
     };
-    match runs::find(&schedule, &zone, world.anchor(), spec.starting_deadline_seconds, world.now) {
+    match runs::find(&schedule, &zone, world.anchor(&schedule), spec.starting_deadline_seconds, world.now) {
         None => (Decision::TooManyMissed, None),
         Some(Runs { due: None, next: None }) => (Decision::NeverDue, None),
         Some(Runs { due: None, next }) => (Decision::NotDue, next),

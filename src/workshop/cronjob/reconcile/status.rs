@@ -1,6 +1,6 @@
 //! The world as one reconcile sees it, and the status that tells of it.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
@@ -8,6 +8,13 @@ use serde_json::{Value, json};
 use super::Step;
 use super::child::ChildJob;
 use crate::workshop::cronjob::api::{ACTIVE_MAX, CronJob, CronJobStatus};
+use crate::workshop::cronjob::schedule::Schedule;
+
+/// How far the clocks of two machines may differ without a word.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
+
+/// How late a run is at most that is caught up with after the clock went back.
+const TOLD_LONG_AGO: SignedDuration = SignedDuration::from_mins(10);
 
 /// A `CronJob`, its Jobs and the time.
 pub struct World<'a> {
@@ -27,17 +34,49 @@ impl<'a> World<'a> {
     }
 
     /// When the newest run was due: by its Job, or by the status where that Job is gone. Without the status a run whose Job was
-    /// deleted, by a history limit of 0 or by hand, would start again.
+    /// deleted, by a history limit of 0 or by hand, would start again. What lies ahead is no run that was.
     pub fn last_schedule_time(&self) -> Option<Timestamp> {
-        let remembered = self.cronjob.status.as_ref().and_then(|status| status.last_schedule_time.as_ref());
-        let remembered = remembered.map(|time| time.0).filter(|&time| time <= self.now);
-        self.jobs.iter().filter_map(|job| job.scheduled_at).chain(remembered).max()
+        self.recorded().filter(|&time| time <= self.now).max()
     }
 
-    /// The time after which runs are looked for.
-    pub fn anchor(&self) -> Timestamp {
-        let created = || self.cronjob.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        self.last_schedule_time().or_else(created).unwrap_or(self.now)
+    /// Every run that is recorded.
+    fn recorded(&self) -> impl Iterator<Item = Timestamp> {
+        self.jobs.iter().filter_map(|job| job.scheduled_at).chain(self.remembered())
+    }
+
+    fn remembered(&self) -> Option<Timestamp> {
+        self.cronjob.status.as_ref()?.last_schedule_time.as_ref().map(|time| time.0)
+    }
+
+    fn created(&self) -> Option<Timestamp> {
+        self.cronjob.metadata.creation_timestamp.as_ref().map(|time| time.0)
+    }
+
+    /// The latest time that is recorded and lies ahead by more than clocks differ: the clock went back, or somebody wrote it.
+    pub fn ahead(&self) -> Option<Timestamp> {
+        let latest = self.recorded().chain(self.created()).max()?;
+        (latest.duration_since(self.now) > CLOCK_SKEW).then_some(latest)
+    }
+
+    /// The time after which runs of the schedule are looked for.
+    ///
+    /// Where the clock went back, nothing that is recorded says which runs there were by this clock. Then the run counts that
+    /// was told to be the next.
+    pub fn anchor(&self, schedule: &Schedule) -> Timestamp {
+        let last = self.last_schedule_time();
+        if self.ahead().is_none() {
+            return last.or_else(|| self.created()).unwrap_or(self.now);
+        }
+        let distance = schedule.delay().unwrap_or(SignedDuration::from_secs(1));
+        let next = self.cronjob.status.as_ref().and_then(|status| status.next_schedule_time.as_ref());
+        let before_next = next.and_then(|next| next.0.checked_sub(distance).ok()).filter(|time| *time <= self.now);
+        match before_next {
+            // Not long ago, or nobody was there to see the clock go back.
+            Some(told) if self.now.duration_since(told) <= distance.max(TOLD_LONG_AGO) => {
+                last.map_or(told, |last| last.max(told))
+            }
+            _ => self.now,
+        }
     }
 
     pub fn status(&self, next: Option<Timestamp>, conditions: Vec<Condition>) -> CronJobStatus {
@@ -47,7 +86,8 @@ impl<'a> World<'a> {
         CronJobStatus {
             observed_generation: self.cronjob.metadata.generation,
             active: (!active.is_empty()).then_some(active),
-            last_schedule_time: self.last_schedule_time().map(Time),
+            // One that lies ahead is kept, or it would be forgotten that the clock went back before there is another.
+            last_schedule_time: self.last_schedule_time().or_else(|| self.remembered()).map(Time),
             next_schedule_time: next.map(Time),
             conditions: Some(conditions),
         }

@@ -47,7 +47,7 @@ fn valid_objects_pass_without_a_warning() {
         json!({}),
         json!({"schedule": "@hourly"}),
         json!({"schedule": "0 0 ? * MON-fri", "timeZone": "Europe/Berlin", "deletionPolicy": "WaitForActiveJobs"}),
-        json!({"concurrencyPolicy": "Forbid", "suspend": true, "startingDeadlineSeconds": 0, "failedJobsHistoryLimit": 0}),
+        json!({"concurrencyPolicy": "Forbid", "suspend": true, "startingDeadlineSeconds": 1, "failedJobsHistoryLimit": 0}),
     ] {
         assert_eq!(judged(&cronjob(&fields)), (String::new(), vec![]), "{fields}");
     }
@@ -215,6 +215,9 @@ fn schedules_that_surprise_are_allowed_with_a_warning() {
     for (schedule, warning) in cases {
         assert_eq!(judged(&cronjob(&json!({"schedule": schedule}))), (String::new(), vec![warning.to_owned()]));
     }
+    let warning =
+        "spec.startingDeadlineSeconds: 0 leaves no run any time to start, so no Job will ever start".to_owned();
+    assert_eq!(judged(&cronjob(&json!({"startingDeadlineSeconds": 0}))), (String::new(), vec![warning]));
 }
 
 /// The upstream tests T7 and T8.
@@ -270,10 +273,16 @@ fn update_is_judged_like_a_new_object_unless_the_spec_stays_as_it_is() {
 fn object_that_is_being_deleted_is_not_judged() {
     let mut object = cronjob(&json!({"schedule": "x"}));
     object["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z".into();
-    let mut findings = Findings::default();
-    super::create(&object, Version::V1, &mut findings);
-    assert!(findings.errors.is_empty());
-    assert_eq!(findings.reason, Reason::TERMINATING);
+    let changed = cronjob(&json!({"schedule": "y"}));
+    let judged = |new: &Value, old: &Value| {
+        let mut findings = Findings::default();
+        super::update(new, old, Version::V1, &mut findings);
+        (findings.errors.is_empty(), findings.reason)
+    };
+    assert_eq!(judged(&changed, &object), (true, Reason::TERMINATING));
+    // What the author writes into the field is not what the API server has written.
+    assert_eq!(judged(&object, &changed), (false, Reason::ALLOWED));
+    assert_eq!(response(VALIDATE, "CREATE", &object)["allowed"], false);
 }
 
 fn response(path: &str, operation: &str, object: &Value) -> Value {

@@ -6,8 +6,8 @@ mod reply;
 
 pub use reply::{Cause, Details, Patch, Reply, ReplyError, Status};
 
-use admission::registry::{Entry, Phase};
-use admission::{Operation, Reason, Registry, Rule, Unserved};
+use admission::registry::{Entry, Phase, Resource};
+use admission::{Answer, Answers, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
 use crate::offline::manifest::group;
@@ -20,6 +20,49 @@ pub struct Creation<'a> {
     pub namespace: &'a str,
     /// The object, with its `apiVersion` and `kind`.
     pub object: &'a Value,
+    /// What is answered to questions of decisions.
+    pub questions: Questions,
+}
+
+/// What is answered to questions of decisions, which nobody can ask offline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Questions {
+    /// Nothing: it cannot be told what the decision is.
+    #[default]
+    Open,
+    /// Yes, to all about rights and images.
+    Allowed,
+}
+
+/// Rounds of one review: a question may depend on the answer to an earlier one.
+const ROUNDS: usize = 4;
+
+/// What an endpoint answers, with these answers to its questions.
+///
+/// # Errors
+/// [`Unserved`] when there is no verdict, [`Unserved::Unanswered`] when it depends on what nobody answers.
+pub fn answer(
+    endpoint: &dyn Endpoint<Snapshot>,
+    body: &[u8],
+    snapshot: &Snapshot,
+    questions: Questions,
+) -> Result<Answer, Unserved> {
+    let mut answers = Answers::default();
+    for _ in 0..ROUNDS {
+        let asked = match endpoint.answer_with(body, snapshot, &answers) {
+            Err(Unserved::Unanswered(asked)) if questions == Questions::Allowed => asked,
+            answered => return answered,
+        };
+        let (objects, others): (Vec<_>, Vec<_>) = asked.into_iter().partition(|one| matches!(one, Question::Object(_)));
+        // That there is an object is more than a yes can say.
+        if !objects.is_empty() {
+            return Err(Unserved::Unanswered(objects));
+        }
+        for question in others {
+            answers.insert(question, Known::Allowed(true, String::new()));
+        }
+    }
+    endpoint.answer_with(body, snapshot, &answers)
 }
 
 /// What became of an object.
@@ -77,8 +120,9 @@ pub fn create(
     let mut allowed = Allowed { object, patch: Vec::new(), reason: None, warnings: Vec::new() };
     for phase in [Phase::Mutating, Phase::Validating] {
         let Some(entry) = entry_of(registry, phase, creation.object) else { continue };
-        let body = review(&entry.rule, creation.namespace, &allowed.object);
-        let answer = entry.endpoint.answer(&body, snapshot)?;
+        let Some(served) = resource_of(&entry.rule, creation.object) else { continue };
+        let body = review(served, creation.namespace, &allowed.object);
+        let answer = answer(&*entry.endpoint, &body, snapshot, creation.questions)?;
         let reply = Reply::read(&answer.body)?;
         for warning in reply.warnings {
             if !allowed.warnings.contains(&warning) {
@@ -98,12 +142,23 @@ pub fn create(
     Ok(Admitted::Allowed(Box::new(allowed)))
 }
 
-/// The webhook of an object's group, version and kind.
-fn entry_of<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &Value) -> Option<&'r Entry<Snapshot>> {
+/// Group, version and kind of an object.
+fn identity(object: &Value) -> (&str, &str, &str) {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let version = api_version.rsplit('/').next().unwrap_or_default();
-    find(registry, phase, group(api_version), version, kind)
+    (group(api_version), api_version.rsplit('/').next().unwrap_or_default(), kind)
+}
+
+/// The webhook of an object's group, version and kind.
+fn entry_of<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &Value) -> Option<&'r Entry<Snapshot>> {
+    let (group, version, kind) = identity(object);
+    find(registry, phase, group, version, kind)
+}
+
+/// The resource of a rule that the object is one of.
+fn resource_of(rule: &Rule, object: &Value) -> Option<Resource> {
+    let (group, version, kind) = identity(object);
+    rule.resources.iter().copied().find(|served| served.has_kind(group, version, kind))
 }
 
 /// The webhook of a group, version and kind.
@@ -114,19 +169,16 @@ pub fn find<'r>(
     version: &str,
     kind: &str,
 ) -> Option<&'r Entry<Snapshot>> {
-    registry.entries().iter().find(|entry| {
-        let rule = &entry.rule;
-        entry.phase == phase && (rule.group, rule.version, rule.kind) == (group, version, kind)
-    })
+    registry.entries().iter().find(|entry| entry.phase == phase && entry.rule.has_kind(group, version, kind))
 }
 
 /// No two reviews are told apart offline, and the same input must give the same bytes.
 const UID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The review of a creation, as the API server sends it.
-pub fn review(rule: &Rule, namespace: &str, object: &Value) -> Vec<u8> {
-    let kind = json!({"group": rule.group, "version": rule.version, "kind": rule.kind});
-    let resource = json!({"group": rule.group, "version": rule.version, "resource": rule.resource});
+pub fn review(served: Resource, namespace: &str, object: &Value) -> Vec<u8> {
+    let kind = json!({"group": served.group, "version": served.version, "kind": served.kind});
+    let resource = json!({"group": served.group, "version": served.version, "resource": served.resource});
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let mut request = json!({
         "uid": UID,

@@ -15,7 +15,7 @@ use serde_json::Value;
 /// One object of a manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// `file:line` of the document that holds the object.
+    /// `file:line` of the object: where its document starts, or the item of a list.
     pub source: String,
     /// The object. It has an `apiVersion` and a `kind`.
     pub value: Value,

@@ -4,10 +4,18 @@ use serde_json::Value;
 
 use super::identity::{IdentityError, article, identity};
 use super::{Error, Manifest};
-use crate::yaml;
+use crate::yaml::{self, Place};
 
 /// Lists in lists: nobody writes them, and each level is a call on the stack.
 const MAX_LIST_DEPTH: usize = 8;
+
+/// Where an object is in its file.
+#[derive(Clone, Copy)]
+struct Origin<'p> {
+    line: usize,
+    /// With what is in it, where somebody may ask.
+    place: Option<&'p Place>,
+}
 
 /// Reads the objects of a text; `file` is what errors and sources call it.
 ///
@@ -59,8 +67,12 @@ impl Parsed {
     pub fn text(&mut self, file: &str, text: &str) {
         match yaml::read(text) {
             Ok(documents) => {
+                // Items of a list each have a line of their own.
+                let has_list = documents.iter().any(|document| document.value.get("items").is_some());
+                let places = if has_list { yaml::places(text) } else { Vec::new() };
                 for document in documents {
-                    self.object(&format!("{file}:{}", document.line), document.value, 0);
+                    let place = places.iter().find(|place| place.line == document.line);
+                    self.object(file, Origin { line: document.line, place }, document.value, 0);
                 }
             }
             Err(error) => {
@@ -70,8 +82,8 @@ impl Parsed {
         }
     }
 
-    fn object(&mut self, origin: &str, mut value: Value, depth: usize) {
-        let origin = origin.to_owned();
+    fn object(&mut self, file: &str, at: Origin<'_>, mut value: Value, depth: usize) {
+        let origin = format!("{file}:{}", at.line);
         if !value.is_object() {
             return self.errors.push(Error::NotAnObject { origin, found: article(&value) });
         }
@@ -92,11 +104,14 @@ impl Parsed {
         if depth == MAX_LIST_DEPTH {
             return self.errors.push(Error::ListsTooDeep { origin });
         }
-        for mut item in items {
+        let places = at.place.and_then(|place| place.step("items")).map(Place::items).unwrap_or_default();
+        for (index, mut item) in items.into_iter().enumerate() {
             if !item_kind.is_empty() {
                 name_type(&mut item, &identity.api_version, item_kind);
             }
-            self.object(&origin, item, depth + 1);
+            let place = places.get(index);
+            let line = place.map_or(at.line, |place| place.line);
+            self.object(file, Origin { line, place }, item, depth + 1);
         }
     }
 }

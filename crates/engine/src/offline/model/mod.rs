@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::sorting::Sorted;
-use crate::offline::admit::{self, Admitted, Creation};
+use crate::offline::admit::{self, Admitted, Creation, Questions};
 use crate::offline::manifest::Manifest;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
@@ -56,6 +56,8 @@ pub struct Reading<'a> {
     pub other_types: &'a [String],
     /// What is done about fields that nobody knows.
     pub validate: Validate,
+    /// The minor version of Kubernetes that pods are meant for; the newest where it is not known.
+    pub minor_version: Option<u32>,
 }
 
 /// Makes the read model.
@@ -65,7 +67,7 @@ pub struct Reading<'a> {
 /// # Errors
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
-    let Reading { exclusion, registry, other_types, validate } = reading;
+    let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
     let Sorted { namespaces, sets, configuration, mut warnings, mut errors, .. } =
         Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
@@ -76,6 +78,7 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         namespaces: Arc::new(known),
         configuration: self::configuration(configuration, &mut warnings),
         exclusion: Arc::clone(exclusion),
+        minor_version,
         ..Snapshot::default()
     };
     let compiled =
@@ -156,7 +159,7 @@ fn admit(
     snapshot: &Snapshot,
 ) -> Result<admit::Allowed, Error> {
     let origin = manifest.source.clone();
-    let creation = Creation { namespace: "", object: &manifest.value };
+    let creation = Creation { namespace: "", object: &manifest.value, questions: Questions::Open };
     match admit::create(registry, &creation, snapshot) {
         Ok(Admitted::Allowed(allowed)) => Ok(*allowed),
         Ok(Admitted::Refused { status, .. }) => Err(Error::Refused { origin, status }),

@@ -36,7 +36,9 @@ fn check(cases: Vec<Case>) {
 
 #[test]
 fn what_a_container_asks_of_its_pod_is_there_or_it_is_refused() {
-    let resize = container(json!({"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}));
+    let mut resize = container(json!({"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}));
+    // As a native sidecar it goes without.
+    resize["jobPods"] = json!("Inject");
     let unmasked = container(json!({"securityContext": {"procMount": "Unmasked"}}));
     let stop = container(json!({"lifecycle": {"stopSignal": "SIGUSR1"}}));
     let sleep = container(json!({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}));

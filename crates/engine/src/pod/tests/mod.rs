@@ -2,11 +2,13 @@
 
 mod additions;
 mod adoption;
+mod after_creation;
 mod clashes;
 mod evasions;
 mod fit;
 mod hostile;
 mod hot_upgrade;
+mod jobs;
 mod legality;
 mod matching;
 mod metadata;
@@ -14,8 +16,10 @@ mod older;
 mod opt_out;
 mod order;
 mod properties;
+mod resources;
 mod second_pass;
 mod skips;
+mod stages;
 mod taking;
 mod twin;
 mod volumes;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::sidecarset::api::{RawObject, SidecarContainer, SidecarSetSpec};
 use crate::sidecarset::defaults::image::pull_policy;
-use crate::sidecarset::vocabulary::RETAIN;
+use crate::sidecarset::vocabulary::{ALL_CONTAINERS, RETAIN, SECURITY_COMPLETE};
 
 /// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.
 pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
@@ -34,6 +34,8 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
         "initContainers": containers(&spec.init_containers, "AfterAppContainer"),
         "volumes": volumes,
         "imagePullSecrets": secrets,
+        "resourceDefaults": spec.resource_defaults,
+        "podSecurity": spec.pod_security.as_ref().filter(|word| *word == SECURITY_COMPLETE),
         "patchPodMetadata": annotations(spec),
     }));
     let sum = digest(&SHA256, sorted_json(&injected).as_bytes());
@@ -81,6 +83,7 @@ fn container_without_defaults(mut container: RawObject, default_side: &str) -> R
         ("upgradeStrategy", "upgradeType", "ColdUpgrade"),
         ("shareVolumePolicy", "type", "disabled"),
         ("shareVolumeDevicePolicy", "type", "disabled"),
+        ("resourcesPolicy", "targetContainersNameRegex", ALL_CONTAINERS),
     ] {
         if let Some(Value::Object(map)) = container.get_mut(outer) {
             drop_default(map, field, default);

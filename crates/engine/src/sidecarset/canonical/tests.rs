@@ -73,6 +73,7 @@ fn only_what_is_injected_counts() {
         json!({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}),
         json!({"updateStrategy": {"paused": true}, "injectionStrategy": {"paused": true}, "order": 3, "clashPolicy": "Skip", "optOut": "Denied"}),
         json!({"namespaceSelector": {}}),
+        json!({"jobPods": "Skip", "platform": "linux", "podSecurity": "AsWritten", "resourceDefaults": {"limits": {}}}),
     ] {
         let mut spec = rich();
         json_patch::merge(&mut spec, &changes);
@@ -142,5 +143,21 @@ fn our_own_defaulting_does_not_change_the_hash() {
         crate::sidecarset::defaults::fill(&mut patch).unwrap();
         assert_ne!(patch.document()["spec"], spec);
         assert_eq!(hash(&patch.document()["spec"]), hash(&spec), "{spec}");
+    }
+}
+
+#[test]
+fn what_the_spec_says_of_all_containers_counts() {
+    let policy = |names: Value| {
+        let expr = json!({"limits": {"cpu": "cpu"}});
+        let policy = json!({"targetContainersMode": "sum", "targetContainersNameRegex": names, "resourcesExpr": expr});
+        json!({"containers": [{"name": "log", "resourcesPolicy": policy}]})
+    };
+    assert_eq!(hash(&policy(json!(".*"))), hash(&policy(Value::Null)));
+    assert_ne!(hash(&policy(json!("app"))), hash(&policy(Value::Null)));
+    for changes in [json!({"resourceDefaults": {"limits": {"cpu": "1"}}}), json!({"podSecurity": "Complete"})] {
+        let mut spec = rich();
+        json_patch::merge(&mut spec, &changes);
+        assert_ne!(hash(&spec), hash(&rich()), "{changes}");
     }
 }

@@ -8,7 +8,8 @@ use serde_json::Value;
 pub enum Absent {
     /// Nothing or `null`: a pointer in the API's Go types.
     Missing,
-    /// Also `""` and `0`: a plain string or number in the API's Go types.
+    /// Also the empty value of the type that is filled in, `""` or `0`: a plain string or number in the API's Go types. One of
+    /// the other type is a fault, which validation names.
     Zero,
 }
 
@@ -47,13 +48,14 @@ impl Filler<'_> {
             return Ok(());
         }
         let pointer = format!("{map}/{field}");
-        let there = match self.get(&pointer) {
-            None => false,
-            Some(Value::String(text)) if text.is_empty() => absent == Absent::Missing,
-            Some(Value::Number(number)) if number.as_i64() == Some(0) => absent == Absent::Missing,
-            Some(_) => true,
+        let value = value.into();
+        let there = match (self.get(&pointer), &value) {
+            (None, _) => false,
+            (Some(Value::String(text)), Value::String(_)) if text.is_empty() => absent == Absent::Missing,
+            (Some(Value::Number(number)), Value::Number(_)) if number.as_i64() == Some(0) => absent == Absent::Missing,
+            (Some(_), _) => true,
         };
-        if there { Ok(()) } else { self.0.set(&pointer, value.into()) }
+        if there { Ok(()) } else { self.0.set(&pointer, value) }
     }
 
     /// Whether everything on the way down to `map` is a map or not there.

@@ -7,6 +7,7 @@
 mod container;
 mod filler;
 pub mod image;
+mod nulls;
 #[cfg(test)]
 mod tests;
 mod volume;
@@ -17,6 +18,8 @@ use serde_json::Value;
 
 use self::filler::Absent::{Missing, Zero};
 use self::filler::Filler;
+use super::canonical::is_empty;
+use super::platform;
 use super::size::{MAX_VALUES, count_values};
 use super::vocabulary as words;
 use crate::snapshot::Snapshot;
@@ -26,32 +29,33 @@ use crate::snapshot::Snapshot;
 pub struct SidecarSetDefaults;
 
 impl Defaulting<Snapshot> for SidecarSetDefaults {
-    fn default(&self, _: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
-        fill(patch)
+    fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
+        // An object that is being deleted is left alone, so that nothing stands in the way of its finalizers.
+        if request.is_of_leaving(patch.document()) { Ok(()) } else { fill(patch) }
     }
 }
 
-/// Fills in what the document of `patch` leaves out. A fixed point: on its own result it adds nothing. An object that is
-/// being deleted is left alone, so that nothing stands in the way of its finalizers.
+/// Fills in what the document of `patch` leaves out. A fixed point: on its own result it adds nothing.
 ///
 /// # Errors
 /// Never in practice: where the shape is wrong nothing is filled, and validation says what is wrong.
 pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
     let filler = &mut Filler(patch);
-    let terminating = filler.get("/metadata/deletionTimestamp").is_some();
     // Validation refuses what is too large.
     let too_large = filler.get("/spec").is_some_and(|spec| count_values(spec) > MAX_VALUES);
-    if terminating || too_large || !filler.0.document().is_object() {
+    if too_large || !filler.0.document().is_object() {
         return Ok(());
     }
     for (list, policy) in [("containers", words::BEFORE_APP_CONTAINER), ("initContainers", words::AFTER_APP_CONTAINER)]
     {
         for at in filler.maps_in(&format!("/spec/{list}")) {
+            nulls::fill_container(filler, &at)?;
             control_fields(filler, &at, policy)?;
             container::fill(filler, &at)?;
         }
     }
     for at in filler.maps_in("/spec/volumes") {
+        nulls::fill_volume(filler, &at)?;
         volume::fill(filler, &at)?;
     }
     for at in filler.maps_in("/spec/patchPodMetadata") {
@@ -60,11 +64,25 @@ pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
     if filler.is_map("/spec/injectionStrategy/revision") {
         filler.fill("/spec/injectionStrategy/revision", "policy", Zero, words::REVISION_ALWAYS)?;
     }
+    container::resources(filler, "/spec/resourceDefaults")?;
     update_strategy(filler)?;
     filler.fill("/spec", "revisionHistoryLimit", Missing, words::REVISION_HISTORY_LIMIT)?;
     filler.fill("/spec", "order", Missing, 0)?;
     filler.fill("/spec", "clashPolicy", Zero, words::CLASH_REFUSE)?;
-    filler.fill("/spec", "optOut", Zero, words::OPT_OUT_ALLOWED)
+    filler.fill("/spec", "optOut", Zero, words::OPT_OUT_ALLOWED)?;
+    filler.fill("/spec", "jobPods", Zero, words::JOB_NATIVE_SIDECAR)?;
+    filler.fill("/spec", "podSecurity", Zero, words::SECURITY_AS_WRITTEN)?;
+    platform(filler)
+}
+
+/// Options for Windows alone say that a container is for Windows: sets had no other way to say so.
+fn platform(filler: &mut Filler<'_>) -> Result<(), PatchError> {
+    let lists = ["/spec/containers", "/spec/initContainers"];
+    let mut containers = lists.into_iter().flat_map(|list| filler.maps_in(list));
+    let is_windows =
+        containers.any(|at| filler.get(&at).and_then(Value::as_object).is_some_and(platform::is_for_windows));
+    let platform = if is_windows { words::PLATFORM_WINDOWS } else { words::PLATFORM_LINUX };
+    filler.fill("/spec", "platform", Zero, platform)
 }
 
 fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Result<(), PatchError> {
@@ -74,6 +92,10 @@ fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Re
     let devices = format!("{at}/shareVolumeDevicePolicy");
     if filler.is_map(&devices) {
         filler.fill(&devices, "type", Zero, words::SHARE_DISABLED)?;
+    }
+    let resources = format!("{at}/resourcesPolicy");
+    if filler.get(&resources).is_some_and(|policy| policy.is_object() && !is_empty(policy)) {
+        filler.fill(&resources, "targetContainersNameRegex", Missing, words::ALL_CONTAINERS)?;
     }
     for entry in filler.maps_in(&format!("{at}/transferEnv")) {
         container::field_ref(filler, &format!("{entry}/sourceContainerNameFrom"))?;

@@ -1,11 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
 use admission::patch::PatchBuilder;
+use admission::{Defaulting, Request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fill;
+use super::{SidecarSetDefaults, fill};
 use crate::sidecarset::test_objects::arbitrary_set;
+use crate::snapshot::Snapshot;
 
 fn filled(object: &Value) -> Value {
     let mut patch = PatchBuilder::new(object);
@@ -62,7 +64,7 @@ fn minimal_set_gets_every_default_of_its_own() {
             "injectionStrategy": {"revision": {"revisionName": "a-1", "policy": "Always"}},
             "patchPodMetadata": [{"annotations": {"a": "b"}, "patchPolicy": "Retain"}],
             "updateStrategy": {"type": "RollingUpdate", "partition": 0, "maxUnavailable": 1},
-            "revisionHistoryLimit": 10, "order": 0, "clashPolicy": "Refuse", "optOut": "Allowed",
+            "revisionHistoryLimit": 10, "order": 0, "clashPolicy": "Refuse", "optOut": "Allowed", "jobPods": "NativeSidecar", "platform": "linux", "podSecurity": "AsWritten",
         })
     );
 }
@@ -194,9 +196,18 @@ fn volumes_get_what_the_api_server_fills_into_a_pod() {
 
 #[test]
 fn object_that_is_being_deleted_is_left_alone() {
-    let object =
-        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"containers": [{"name": "a"}]}});
-    assert_eq!(filled(&object), object);
+    let filled = |operation: &str, time: Value| {
+        let object = json!({"metadata": {"deletionTimestamp": time}, "spec": {"containers": [{"name": "a"}]}});
+        let request = json!({"uid": "u", "operation": operation}).to_string();
+        let request: Request<'_, Value> = serde_json::from_str(&request).unwrap();
+        let mut patch = PatchBuilder::new(&object);
+        SidecarSetDefaults.default(&request, &mut patch, &Snapshot::default()).unwrap();
+        !patch.finish().is_empty()
+    };
+    assert!(!filled("UPDATE", json!("2026-01-01T00:00:00Z")));
+    assert!(filled("UPDATE", json!(null)));
+    // Nothing that is being created is being deleted.
+    assert!(filled("CREATE", json!("2026-01-01T00:00:00Z")));
 }
 
 #[test]
@@ -239,4 +250,15 @@ proptest! {
         prop_assert!(keeps(&object, &once), "{object} became {once}");
         prop_assert_eq!(filled(&once), once);
     }
+}
+
+#[test]
+fn the_platform_of_a_set_is_linux_but_for_one_with_options_for_windows() {
+    let platform = |spec: Value| filled(&json!({"spec": spec}))["spec"]["platform"].clone();
+    let windows = json!([{"name": "a", "securityContext": {"windowsOptions": {}}}]);
+    assert_eq!(platform(json!({"containers": [{"name": "a"}]})), "linux");
+    assert_eq!(platform(json!({"containers": windows})), "windows");
+    assert_eq!(platform(json!({"initContainers": windows})), "windows");
+    assert_eq!(platform(json!({"initContainers": windows, "platform": "linux"})), "linux");
+    assert_eq!(platform(json!({"platform": "windows"})), "windows");
 }

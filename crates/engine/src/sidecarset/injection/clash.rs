@@ -160,6 +160,21 @@ impl Clash {
         }
     }
 
+    pub(super) fn of_job(why: String) -> Self {
+        Self { reason: reasons::JOB_SKIPPED, field: "spec.restartPolicy".to_owned(), text: why }
+    }
+
+    pub(super) fn evaluation(set: &CompiledSet, piece: &Piece, why: &str) -> Self {
+        Self {
+            reason: reasons::EVALUATION_FAILED,
+            field: "spec.containers".to_owned(),
+            text: format!(
+                "the resources of container {:?} of SidecarSet {:?} cannot be computed: {why}",
+                piece.name, set.name
+            ),
+        }
+    }
+
     pub(super) fn between_sets(set: &CompiledSet, owner: &str, what: &str) -> Self {
         Self {
             reason: reasons::SET_CONFLICT,

@@ -7,7 +7,7 @@ mod resources;
 mod volumes;
 mod windows;
 
-pub(super) use resources::{AddedResources, PodResources};
+pub(super) use resources::{AddedResources, PodResources, amounts};
 pub(super) use volumes::VolumeClaims;
 pub(super) use windows::HostProcesses;
 

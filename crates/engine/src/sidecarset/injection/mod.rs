@@ -10,12 +10,15 @@ mod ours;
 mod patch;
 mod ports;
 mod presence;
+mod quality;
+mod tailored;
 mod theirs;
 
 pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
 pub(crate) use presence::Recorded;
+pub use tailored::{Fit, Tailor};
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -164,6 +167,8 @@ impl<'p, 's> Injection<'p, 's> {
 
     /// Adds what [`Self::examine`] has just found missing.
     pub fn add_missing(&mut self, set: &'s CompiledSet, missing: Missing<'s>) -> Reason {
+        let quality = quality::warning(self, set, &missing);
+        self.ours.spoils_guaranteed |= quality.is_some();
         self.ours.add(set, &missing, &self.pod.spec);
         if let Some(entry) = self.new_entry(set, &missing) {
             self.record_bytes -= self.bytes_of_record(&set.name);
@@ -188,6 +193,7 @@ impl<'p, 's> Injection<'p, 's> {
         self.added.secrets.extend(missing.secrets);
         self.added.repairs.extend(missing.repairs);
         self.added.warnings.extend(missing.warnings);
+        self.added.warnings.extend(set.notes.iter().cloned().chain(quality));
         reasons::INJECTED
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Ours<'s> {
     pub(super) volume_claims: legality::VolumeClaims<'s>,
     /// Containers that were added.
     pub(super) host_processes: legality::HostProcesses,
+    /// With what was added, the pod is no longer Guaranteed.
+    pub(super) spoils_guaranteed: bool,
     /// What the containers that were added request.
     pub(super) resources: legality::AddedResources<'s>,
 }

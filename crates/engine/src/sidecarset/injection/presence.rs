@@ -158,7 +158,7 @@ impl<'p, 's> Injection<'p, 's> {
     ) -> Result<(Presence, Result<Lacking, String>), Clash> {
         let Found { list: found_in, index, container } = *found;
         if found_in != list {
-            return Err(self.foreign(set, piece, found, None));
+            return self.compare_elsewhere(set, piece, found);
         }
         let compared = piece.form.compare(container.raw(self.body), &set.allowed, &self.theirs.around);
         let by = self.carried.by(&set.name, &piece.name, list);
@@ -173,6 +173,21 @@ impl<'p, 's> Injection<'p, 's> {
                 Err(Clash::forged(set, piece, &field, container, found_in, index))
             }
             (Some(_), Err(field)) => Ok((Presence::Current, Err(field))),
+        }
+    }
+
+    /// Whose a container is that the set would put into another list. An older form may have been put there.
+    fn compare_elsewhere(
+        &self,
+        set: &CompiledSet,
+        piece: &Piece,
+        found: &Found<'_, 'p>,
+    ) -> Result<(Presence, Result<Lacking, String>), Clash> {
+        let differing = Err(format!("its list (it is in {})", found.list.field()));
+        match self.carried.by(&set.name, &piece.name, found.list).filter(|_| set.may_opt_out) {
+            Some(reasons::INJECTED_BY_OPENKRUISE) => Ok((Presence::OpenKruise, differing)),
+            Some(_) => Ok((Presence::Current, differing)),
+            None => Err(self.foreign(set, piece, found, None)),
         }
     }
 

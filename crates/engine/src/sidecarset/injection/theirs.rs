@@ -27,6 +27,7 @@ pub(super) struct Theirs<'p, 's> {
     pub(super) volume_claims: OnceCell<legality::VolumeClaims<'p>>,
     pub(super) host_processes: OnceCell<legality::HostProcesses>,
     pub(super) annotation_bytes: OnceCell<usize>,
+    pub(super) is_guaranteed: OnceCell<bool>,
     // Numbers and names that sets ask for; the pod's others are passed over.
     pub(super) selecting: Vec<&'s CompiledSet>,
 }
@@ -45,6 +46,7 @@ impl<'p, 's> Theirs<'p, 's> {
             volume_claims: OnceCell::new(),
             host_processes: OnceCell::new(),
             annotation_bytes: OnceCell::new(),
+            is_guaranteed: OnceCell::new(),
             selecting,
         }
     }

@@ -3,6 +3,8 @@
 //!
 //! They are recognised by value. The name of a volume or variable proves nothing: the author of the pod may choose it.
 
+use std::sync::LazyLock;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -39,7 +41,7 @@ const TOKENS: [Token; 4] = [
     Token {
         of: MountOf::ServiceAccount,
         mount_path: "/var/run/secrets/kubernetes.io/serviceaccount",
-        audiences: &[""],
+        audiences: &[],
         file: "token",
     },
     Token {
@@ -171,30 +173,40 @@ pub(super) fn token_in(raw: &RawValue) -> Option<MountOf> {
 
 fn holds_token(volume: &RawObject, token: &Token) -> bool {
     let Some(Value::Object(projected)) = volume.get("projected") else { return false };
-    let sources = projected.get("sources").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let is_token = |source: &Value| is_token_source(source, token);
-    let is_expected =
-        |source: &Value| is_token(source) || (token.of == MountOf::ServiceAccount && is_beside_token(source));
-    volume.len() == 2 && projected.len() == 1 && sources.iter().any(is_token) && sources.iter().all(is_expected)
+    let Some(Value::Array(sources)) = projected.get("sources") else { return false };
+    let has_nothing_else = volume.len() == 2 && projected.len() == 1;
+    let is_whole = match token.of {
+        MountOf::ServiceAccount => OF_SERVICE_ACCOUNT.iter().any(|expected| sources == expected),
+        _ => matches!(&**sources, [source] if is_token_source(source, token)),
+    };
+    has_nothing_else && is_whole
 }
 
+/// The sources of the volume that the plugin adds (`TokenVolumeSource` in `plugin/pkg/admission/serviceaccount`), without
+/// defaults: that of Kubernetes, and that of `OpenShift`, which has one more. A volume that lacks a part of it is the author's own:
+/// without `ca.crt` a client cannot know the API server.
+static OF_SERVICE_ACCOUNT: LazyLock<[Vec<Value>; 2]> = LazyLock::new(|| {
+    let config_map = |name: &str, key: &str| json!({"configMap": {"name": name, "items": [{"key": key, "path": key}]}});
+    let namespace = json!({"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}});
+    let of_kubernetes = vec![
+        // `WarnOnlyBoundTokenExpirationSeconds` of `pkg/serviceaccount`.
+        json!({"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}),
+        config_map("kube-root-ca.crt", "ca.crt"),
+        json!({"downwardAPI": {"items": [namespace]}}),
+    ];
+    let mut of_openshift = of_kubernetes.clone();
+    of_openshift.push(config_map("openshift-service-ca.crt", "service-ca.crt"));
+    [of_kubernetes, of_openshift]
+});
+
+/// What the webhooks of clouds ask for. For how long the token is good their users say, in an annotation.
 fn is_token_source(source: &Value, token: &Token) -> bool {
     let Some(Value::Object(fields)) = only_member(source, "serviceAccountToken") else { return false };
     let is_known = |field: &String| matches!(field.as_str(), "path" | "audience" | "expirationSeconds");
-    let text = |field: &str| fields.get(field).map_or(Some(""), Value::as_str);
     fields.keys().all(is_known)
-        && text("path") == Some(token.file)
-        && text("audience").is_some_and(|audience| token.audiences.contains(&audience))
-}
-
-/// What the plugin `ServiceAccount` puts beside the token; the second is that of `OpenShift`.
-fn is_beside_token(source: &Value) -> bool {
-    let config_map = |name: &str, key: &str| json!({"configMap": {"name": name, "items": [{"key": key, "path": key}]}});
-    let namespace = json!({"downwardAPI": {"items": [
-        {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}},
-    ]}});
-    [config_map("kube-root-ca.crt", "ca.crt"), config_map("openshift-service-ca.crt", "service-ca.crt"), namespace]
-        .contains(source)
+        && fields.get("path").is_some_and(|path| path == token.file)
+        && fields.get("audience").and_then(Value::as_str).is_some_and(|audience| token.audiences.contains(&audience))
+        && fields.get("expirationSeconds").is_none_or(Value::is_u64)
 }
 
 fn only_member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {

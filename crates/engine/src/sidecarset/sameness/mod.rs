@@ -16,6 +16,7 @@ mod taken;
 mod tests;
 mod variables;
 mod verbatim;
+mod volume;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -162,5 +163,5 @@ fn is_readable(found: &RawValue, ours: usize) -> bool {
 /// Whether a volume of a pod has the name and the source of a set's volume.
 pub fn is_same_volume(found: &RawValue, ours: &VolumePiece) -> bool {
     is_readable(found, ours.json.len())
-        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| strict_volume(found) == ours.canonical)
+        && serde_json::from_str::<RawObject>(found.get()).is_ok_and(|found| volume::is_same(strict_volume(found), ours))
 }

@@ -63,7 +63,7 @@ fn a_container_as_the_api_server_stores_it_reads_as_the_sets() {
     let path = "/var/run/secrets/kubernetes.io/serviceaccount";
     let mount = json!({"name": "token", "mountPath": path, "readOnly": true});
     pods["volumeMounts"].as_array_mut().unwrap().push(mount.clone());
-    let volume = json!({"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}});
+    let volume = json!({"name": "token", "projected": {"sources": identities::token_sources()}});
     let volume = RawValue::from_string(volume.to_string()).unwrap();
     assert!(same(&pods.to_string(), &[&volume]));
     assert!(!same(&pods.to_string(), &[]));

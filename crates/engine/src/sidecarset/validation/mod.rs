@@ -12,6 +12,8 @@ mod names;
 mod node;
 mod older;
 mod pod;
+mod resources;
+mod security;
 mod selectors;
 mod shape;
 mod strategy;
@@ -24,11 +26,12 @@ mod unserved;
 use std::collections::HashMap;
 
 use admission::field::{Error, ErrorList};
-use admission::{Findings, Reason, Request, Validating};
+use admission::{Denial, Findings, Reason, Request, Validating};
 use serde_json::Value;
 
 use self::node::Node;
 pub use self::shape::{told, unknown_fields};
+use super::api::{API_VERSION, KIND};
 use super::size::{MAX_VALUES, count_values};
 use crate::snapshot::Snapshot;
 
@@ -42,23 +45,39 @@ pub struct SidecarSetValidation;
 impl Validating<Snapshot> for SidecarSetValidation {
     type Object<'a> = Value;
 
-    fn create(&self, object: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        create(object, world, findings);
+    fn create(&self, object: &Value, request: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+        // An old object that cannot be decoded: see `Validating`.
+        if request.is_of_leaving(object) {
+            findings.reason = Reason::TERMINATING;
+        } else if is_served(object, findings) {
+            create(object, world, findings);
+        }
     }
 
     fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        update(object, old, world, findings);
+        if is_served(object, findings) {
+            update(object, old, world, findings);
+        }
     }
+}
+
+/// Whether the object is a set of this version. The API server converts what it sends; people post what they have.
+fn is_served(object: &Value, findings: &mut Findings) -> bool {
+    let differs = |field: &str, wanted: &str| object.get(field).is_some_and(|found| *found != wanted);
+    let served = !differs("apiVersion", API_VERSION) && !differs("kind", KIND);
+    if !served {
+        let message =
+            format!("this path serves {API_VERSION} {KIND}, and apiVersion and kind of the object say otherwise");
+        findings.denial = Some((Reason::NOT_SERVED, Denial::bad_request(message)));
+    }
+    served
 }
 
 /// Faults that are told one by one: a reply must not be many times as long as what was asked.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new set.
+/// Judges a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
 pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
-    if is_terminating(object, findings) {
-        return;
-    }
     let faults = faults(object, world, &mut findings.warnings);
     tell(faults.into_iter().collect(), findings);
     warn(object, world, &mut findings.warnings);
@@ -67,7 +86,8 @@ pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
 /// Judges a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
 /// be relabelled. It becomes a warning.
 pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Findings) {
-    if is_terminating(object, findings) {
+    if is_terminating(old) {
+        findings.reason = Reason::TERMINATING;
         return;
     }
     let faults = faults(object, world, &mut findings.warnings);
@@ -117,12 +137,8 @@ fn fault(error: &Error) -> Fault {
 }
 
 /// Nobody may keep a set from being deleted, and finalizers are removed by an update.
-fn is_terminating(object: &Value, findings: &mut Findings) -> bool {
-    let terminating = object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
-    if terminating {
-        findings.reason = Reason::TERMINATING;
-    }
-    terminating
+fn is_terminating(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 /// Everything that is wrong. Unknown fields, which only this walk sees, become warnings.
@@ -156,6 +172,8 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     hot_upgrade::check(&spec, &mut errors);
     self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
     allowed::check(&spec, &mut errors);
+    resources::check(&spec, &mut errors);
+    security::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
     conflicts::check(&metadata, &spec, &world.sets, &mut errors);
     errors
@@ -178,6 +196,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
+    security::warn(&spec, warnings);
     transfer::warn(&spec, warnings);
     if let Some(minor) = world.minor_version {
         older::warn(&spec, minor, warnings);

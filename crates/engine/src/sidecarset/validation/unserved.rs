@@ -3,27 +3,14 @@
 use admission::field::{Error, ErrorList, Path};
 
 use super::node::Node;
-use crate::sidecarset::canonical::is_empty;
 
 /// Refuses what is asked for and not served. Defaults and values that turn a thing off are accepted.
 pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
-    for list in ["containers", "initContainers"] {
-        for container in spec.child(list).items() {
-            check_container(&container, errors);
-        }
-    }
     let revision = spec.child("injectionStrategy").child("revision");
     for field in ["revisionName", "customVersion"] {
         if !revision.text(field).is_empty() {
             forbid(&revision.path.child(field), "injection of an older revision", errors);
         }
-    }
-}
-
-fn check_container(container: &Node<'_>, errors: &mut ErrorList) {
-    let policy = container.child("resourcesPolicy");
-    if !is_empty(policy.value) {
-        forbid(&policy.path, "resourcesPolicy", errors);
     }
 }
 

@@ -1,4 +1,5 @@
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::{Cluster, Decision, created, deleted, job_of, run, seconds, time};
@@ -44,7 +45,7 @@ fn hundred_missed_runs_are_caught_up_with_and_one_more_is_too_many() {
     assert_eq!(created(&cluster.plan()), [job_of("13:40:00")]);
     cluster.now = run("13:41:00");
     let plan = cluster.reconcile();
-    assert_eq!((created(&plan).len(), plan.requeue_after), (0, None));
+    assert_eq!((created(&plan).len(), seconds(&plan)), (0, Some(300)), "the clock may be set right");
     assert_eq!(plan.decision, Decision::TooManyMissed);
     assert_eq!(cluster.condition("Degraded"), "True MissedSchedule");
     let told: Vec<Event> = plan.steps.iter().filter_map(Step::event).collect();
@@ -138,8 +139,73 @@ impl Cluster {
 fn clock_that_was_set_back_starts_nothing_and_waits_for_the_next_run() {
     let mut cluster = Cluster::new(&json!({}));
     cluster.now = run("11:30:30");
-    let plan = cluster.plan();
+    let plan = cluster.settle();
     assert_eq!((plan.decision.clone(), seconds(&plan)), (Decision::NotDue, Some(30)));
+    assert_eq!(cluster.condition("Degraded"), "True ClockWentBack");
+    cluster.now = run("11:31:00.2");
+    assert_eq!(created(&cluster.reconcile()), [job_of("11:31:00")]);
+    // By its own Job, there is nothing ahead but the creation.
+    cluster.now = run("11:32:00");
+    assert_eq!(created(&cluster.reconcile()), [job_of("11:32:00")]);
+    cluster.now = run("12:00:00");
+    cluster.settle();
+    assert_eq!(cluster.condition("Degraded"), "False AsExpected");
+}
+
+/// Jobs of the hour that the clock went back by, or none of them where they are not kept.
+#[test]
+fn runs_go_on_where_the_clock_was_set_back_behind_those_that_were() {
+    for (schedule, history, first, second) in [
+        ("* * * * *", 3, "12:01:00", "12:02:00"),
+        ("* * * * *", 0, "12:01:00", "12:02:00"),
+        ("@every 1m", 3, "12:01:30", "12:02:30"),
+        ("@every 1m", 0, "12:01:30", "12:02:30"),
+    ] {
+        let mut cluster = Cluster::new(&json!({"schedule": schedule, "successfulJobsHistoryLimit": history}));
+        cluster.cronjob.metadata.creation_timestamp = Some(Time(time("2023-01-01T00:00:00Z")));
+        cluster.cronjob.status =
+            Some(serde_json::from_value(json!({"lastScheduleTime": "2024-01-01T12:59:00Z"})).unwrap());
+        for clock in ["13:00:00", "13:01:00"] {
+            cluster.now = run(clock);
+            let names = created(&cluster.reconcile());
+            cluster.settle();
+            cluster.end(&names[0], "Complete");
+            cluster.settle();
+        }
+        assert_eq!(cluster.names().len(), history.min(2), "{schedule}");
+
+        cluster.now = run("12:00:30");
+        let plan = cluster.settle();
+        assert_eq!(plan.decision, Decision::NotDue, "{schedule}");
+        assert!(seconds(&plan).is_some_and(|wait| wait <= 60), "{schedule}: {plan:?}");
+        assert_eq!(cluster.condition("Degraded"), "True ClockWentBack", "{schedule}");
+        let before = cluster.writes;
+        for _ in 0..3 {
+            cluster.settle();
+        }
+        assert_eq!(cluster.writes, before, "{schedule}: told once");
+        for clock in [first, second] {
+            cluster.now = run(clock) - SignedDuration::from_secs(2);
+            assert_eq!(created(&cluster.settle_and_last_start()).len(), 0, "{schedule} {clock}");
+            cluster.now = run(clock);
+            assert_eq!(created(&cluster.settle_and_last_start()).len(), 1, "{schedule} {clock}");
+        }
+    }
+}
+
+/// Who may write Jobs or the status silences nobody.
+#[test]
+fn runs_that_somebody_recorded_ahead_silence_nothing() {
+    let status = json!({"lastScheduleTime": "2999-01-01T00:00:00Z", "nextScheduleTime": "2999-01-01T00:01:00Z"});
+    for schedule in ["* * * * *", "@every 1m"] {
+        let mut cluster = Cluster::new(&json!({"schedule": schedule}));
+        cluster.cronjob.status = Some(serde_json::from_value(status.clone()).unwrap());
+        cluster.settle();
+        cluster.now = run("12:01:00");
+        assert_eq!(created(&cluster.settle_and_last_start()), [job_of("12:01:00")], "{schedule}");
+        cluster.now = run("12:02:00");
+        assert_eq!(created(&cluster.settle_and_last_start()), [job_of("12:02:00")], "{schedule}");
+    }
 }
 
 /// Acceptance check 20, over two minutes: `Forbid`.

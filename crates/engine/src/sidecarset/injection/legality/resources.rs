@@ -17,7 +17,7 @@ use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::legality::Fault;
 use crate::sidecarset::injection::{Injection, Missing};
 
-type Amounts<'s> = BTreeMap<&'s str, Quantity>;
+pub(in crate::sidecarset::injection) type Amounts<'s> = BTreeMap<&'s str, Quantity>;
 
 pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
     let theirs = injection.theirs.resources.get_or_init(|| PodResources::read(injection));
@@ -187,8 +187,11 @@ fn requested<'s>(raw: &RawValue, wanted: &BTreeSet<&'s str>) -> Amounts<'s> {
     all
 }
 
-/// Requests and limits.
-fn amounts<'s>(raw: &RawValue, wanted: &BTreeSet<&'s str>) -> (Amounts<'s>, Amounts<'s>) {
+/// Requests and limits of the resources of these names.
+pub(in crate::sidecarset::injection) fn amounts<'s>(
+    raw: &RawValue,
+    wanted: &BTreeSet<&'s str>,
+) -> (Amounts<'s>, Amounts<'s>) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Resources<'a> {

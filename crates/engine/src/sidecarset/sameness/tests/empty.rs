@@ -130,3 +130,26 @@ fn what_go_leaves_out_or_always_writes_in_a_volume_is_no_difference() {
         assert!(is_same(&ours, &found), "{ours} {found}");
     }
 }
+
+/// The admission plugin `AlwaysPullImages` changes volumes as it changes containers.
+#[test]
+fn an_image_in_a_volume_may_always_be_pulled() {
+    let image = |reference: &str, policy: Value| json!({"image": {"reference": reference, "pullPolicy": policy}});
+    for (ours, found, expected) in [
+        (image("a:1", json!("IfNotPresent")), image("a:1", json!("Always")), true),
+        (image("a:1", json!("Never")), image("a:1", json!("Always")), true),
+        (image("a:1", Value::Null), image("a:1", json!("Always")), true),
+        (image("a", json!("Never")), image("a", Value::Null), true),
+        (image("a:1", json!("Always")), image("a:1", json!("Always")), true),
+        (image("a:1", json!("Always")), image("a:1", Value::Null), false),
+        (image("a:1", json!("IfNotPresent")), image("a:1", json!("Never")), false),
+        (image("a:1", Value::Null), image("a:2", json!("Always")), false),
+        (image("a:1", Value::Null), image("a:1", json!(["Always"])), false),
+        (image("a:1", Value::Null), json!({"emptyDir": {}}), false),
+        (json!({"emptyDir": {}}), image("a:1", json!("Always")), false),
+    ] {
+        assert_eq!(is_same(&ours, &found), expected, "{ours} {found}");
+    }
+    let both = json!({"image": {"reference": "a:1", "pullPolicy": "Always"}, "hostPath": {"path": "/"}});
+    assert!(!is_same(&image("a:1", Value::Null), &both));
+}

@@ -6,21 +6,54 @@ use serde_json::{Value, json};
 use super::super::{AllowedChanges, Around, Form};
 use super::{Case, container, with_env, with_mounts};
 
+/// The sources of the volume that the plugin `ServiceAccount` adds.
+pub fn token_sources() -> [Value; 3] {
+    let namespace = json!({"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}});
+    [
+        json!({"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}),
+        json!({"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}),
+        json!({"downwardAPI": {"items": [namespace]}}),
+    ]
+}
+
 #[test]
 fn the_token_of_the_service_account_is_known_by_its_volume() {
     let path = "/var/run/secrets/kubernetes.io/serviceaccount";
     let mount = json!({"name": "kube-api-access-x", "mountPath": path, "readOnly": true});
     let volume =
         |sources: Value| json!({"name": "kube-api-access-x", "projected": {"defaultMode": 420, "sources": sources}});
-    let token = json!({"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}});
-    let root = json!({"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}});
-    let namespace = json!({"downwardAPI": {"items": [
-        {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
-    ]}});
+    let [token, root, namespace] = token_sources();
     let mine = json!({"configMap": {"name": "mine"}});
+    let of_openshift = json!({"configMap": {
+        "name": "openshift-service-ca.crt", "items": [{"key": "service-ca.crt", "path": "service-ca.crt"}],
+    }});
+    let with = |source: &Value, change: Value| {
+        let mut source = source.clone();
+        json_patch::merge(&mut source, &change);
+        source
+    };
+    let shorter = with(&token, json!({"serviceAccountToken": {"expirationSeconds": 600}}));
+    let default = with(&token, json!({"serviceAccountToken": {"expirationSeconds": null}}));
+    let for_mine = with(&token, json!({"serviceAccountToken": {"audience": "mine"}}));
+    let optional = with(&root, json!({"configMap": {"optional": true}}));
+    let private = json!({
+        "name": "kube-api-access-x", "projected": {"defaultMode": 256, "sources": [token, root, namespace]},
+    });
     for (volumes, is_same) in [
         (vec![volume(json!([token, root, namespace]))], true),
+        (vec![volume(json!([token, root, namespace, of_openshift]))], true),
         (vec![volume(json!([root, namespace]))], false),
+        (vec![volume(json!([token]))], false),
+        (vec![volume(json!([token, namespace]))], false),
+        (vec![volume(json!([token, root]))], false),
+        (vec![volume(json!([token, optional, namespace]))], false),
+        (vec![volume(json!([shorter, root, namespace]))], false),
+        (vec![volume(json!([default, root, namespace]))], false),
+        (vec![volume(json!([for_mine, root, namespace]))], false),
+        (vec![volume(json!([root, token, namespace]))], false),
+        (vec![volume(json!([token, root, namespace, of_openshift, of_openshift]))], false),
+        (vec![volume(json!([token, root, of_openshift, namespace]))], false),
+        (vec![private], false),
         (vec![volume(json!([token, root, namespace, mine]))], false),
         (vec![volume(json!([{"serviceAccountToken": {"path": "token", "audience": "mine"}}]))], false),
         (vec![json!({"name": "kube-api-access-x", "emptyDir": {}})], false),
@@ -29,7 +62,8 @@ fn the_token_of_the_service_account_is_known_by_its_volume() {
         let case = Case { volumes, ..Case::default() };
         assert_eq!(case.with(with_mounts(mount.clone())).is_none(), is_same, "{:?}", case.volumes);
     }
-    let case = Case { volumes: vec![volume(json!([token]))], ..Case::default() };
+    let case = Case { volumes: vec![volume(json!([token, root, namespace]))], ..Case::default() };
+    assert_eq!(case.with(with_mounts(mount.clone())), None);
     for change in [json!({"subPath": "token"}), json!({"readOnly": null}), json!({"mountPath": "/usr/bin"})] {
         let mut mount = mount.clone();
         json_patch::merge(&mut mount, &change);
@@ -40,7 +74,7 @@ fn the_token_of_the_service_account_is_known_by_its_volume() {
 #[test]
 fn volumes_are_read_once_a_review_however_many_containers_mount_them() {
     let path = |at: usize| ["/var/run/secrets/kubernetes.io/serviceaccount", "/var/run/secrets/azure/tokens"][at % 2];
-    let token = json!({"sources": [{"serviceAccountToken": {"path": "token"}}]});
+    let token = json!({"sources": token_sources()});
     let volumes: Vec<_> = (0..500)
         .map(|at| json!({"name": format!("v{at}"), "projected": token}).to_string().replace("name", r"n\u0061me"))
         .map(|volume| RawValue::from_string(volume).unwrap())
@@ -108,6 +142,32 @@ fn the_identities_of_clouds_bring_their_variables_once() {
             assert!(with(&twice).is_some(), "{variable} twice");
             assert!(case.with(with_env(std::slice::from_ref(variable))).is_some(), "{variable} without its mount");
         }
+    }
+}
+
+#[test]
+fn the_token_of_a_cloud_is_alone_in_its_volume() {
+    let token =
+        json!({"serviceAccountToken": {"audience": "sts.amazonaws.com", "expirationSeconds": 86400, "path": "token"}});
+    let [service_account, root, _] = token_sources();
+    let mount = json!({"name": "t", "mountPath": EKS, "readOnly": true});
+    for (sources, is_same) in [
+        (json!([token]), true),
+        (json!([token, token]), false),
+        (json!([token, root]), false),
+        (json!([service_account, token]), false),
+        (json!([service_account]), false),
+        (json!([]), false),
+        (
+            json!([{"serviceAccountToken": {"audience": "sts.amazonaws.com", "path": "token", "expirationSeconds": "1"}}]),
+            false,
+        ),
+        (json!([{"serviceAccountToken": {"path": "token", "expirationSeconds": 86400}}]), false),
+        (json!({"serviceAccountToken": {}}), false),
+    ] {
+        let volumes = vec![json!({"name": "t", "projected": {"sources": sources}})];
+        let case = Case { volumes, ..Case::default() };
+        assert_eq!(case.with(with_mounts(mount.clone())).is_none(), is_same, "{sources}");
     }
 }
 
@@ -218,8 +278,11 @@ fn no_identity_is_mounted_over_what_the_set_mounts() {
     ] {
         let own = json!({"name": "data", "mountPath": own});
         let ours = json!({"name": "a", "image": "a:1", "volumeMounts": [own]});
-        let source = json!({"serviceAccountToken": {"audience": audience, "path": "token"}});
-        let volumes = vec![json!({"name": "t", "projected": {"sources": [source]}})];
+        let sources = match audience {
+            "" => json!(token_sources()),
+            _ => json!([{"serviceAccountToken": {"audience": audience, "path": "token"}}]),
+        };
+        let volumes = vec![json!({"name": "t", "projected": {"sources": sources}})];
         let case = Case { ours, volumes, ..Case::default() };
         let mount = json!({"name": "t", "mountPath": token, "readOnly": true});
         for mounts in [json!([own, mount]), json!([mount, own])] {

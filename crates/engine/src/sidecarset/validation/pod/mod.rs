@@ -2,14 +2,16 @@
 //!
 //! Rules and wording: `k8s.io/kubernetes/pkg/apis/core/validation` (1.36). Paths are those of the fields, also where the API
 //! server points at the list around them. Left out is what only the pod can tell: its grace period, its operating system, its
-//! resource claims, whether the cluster allows privileged containers; and the form of what some rare
-//! volume sources name.
+//! resource claims, whether the cluster allows privileged containers.
 
+mod claim_template;
 mod containers;
 mod env;
 mod handlers;
+mod iscsi;
 mod mounts;
 mod paths;
+mod projections;
 mod rare_sources;
 mod resources;
 mod security;
@@ -25,6 +27,8 @@ use serde_json::Value;
 
 use super::node::Node;
 use super::shape;
+
+pub use resources::check as check_resources;
 
 /// Volumes by name.
 type Volumes<'a> = HashMap<&'a str, &'a Value>;

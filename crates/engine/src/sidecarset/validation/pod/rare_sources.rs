@@ -1,11 +1,10 @@
 //! Volume sources that few people use: what `k8s.io/kubernetes/pkg/apis/core/validation` demands of them.
 
 use admission::field::{Error, ErrorList};
-use admission::format::Quantity;
-use serde::Deserialize as _;
+use admission::format::names::dns1123_label;
 
-use super::Node;
 use super::paths::check_descending;
+use super::{Node, iscsi};
 
 /// Sources and the texts that each must have.
 const REQUIRED: [(&str, &[&str]); 16] = [
@@ -55,10 +54,25 @@ pub fn check(volume: &Node<'_>, errors: &mut ErrorList) {
         check_fibre_channel(&disk, errors);
     }
     if let Some(disk) = volume.get("iscsi") {
-        check_iscsi(&disk, errors);
+        check_iscsi(&disk, volume, errors);
     }
-    if let Some(template) = volume.get("ephemeral").and_then(|source| source.get("volumeClaimTemplate")) {
-        check_claim_template(&template, errors);
+    for source in ["cinder", "storageos"] {
+        if let Some(secret) = volume.get(source).and_then(|source| source.get("secretRef")) {
+            secret.require_text("name", errors);
+        }
+    }
+    if let Some(disk) = volume.get("storageos") {
+        disk.check_text("volumeName", dns1123_label, errors);
+        disk.check_text("volumeNamespace", dns1123_label, errors);
+    }
+    if let Some(disk) = volume.get("flocker") {
+        check_flocker(&disk, errors);
+    }
+    if let Some(disk) = volume.get("quobyte") {
+        check_quobyte(&disk, errors);
+    }
+    if let Some(disk) = volume.get("flexVolume") {
+        check_options(&disk.child("options"), errors);
     }
 }
 
@@ -102,30 +116,81 @@ fn check_fibre_channel(disk: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_iscsi(disk: &Node<'_>, errors: &mut ErrorList) {
+fn check_iscsi(disk: &Node<'_>, volume: &Node<'_>, errors: &mut ErrorList) {
+    const LENGTH_MAX: usize = 64;
     let name = disk.text("iqn");
-    if !name.is_empty() && !["iqn", "eui", "naa"].iter().any(|start| name.starts_with(start)) {
-        let detail = "must be valid format starting with iqn, eui, or naa";
-        errors.push(Error::invalid(&disk.path.child("iqn"), name, detail));
+    if !name.is_empty() {
+        errors.extend(iscsi::wrong_name(name).map(|detail| Error::invalid(&disk.path.child("iqn"), name, detail)));
     }
     if (disk.flag("chapAuthDiscovery") || disk.flag("chapAuthSession")) && disk.get("secretRef").is_none() {
         errors.push(Error::required(&disk.path.child("secretRef"), ""));
     }
+    let initiator = disk.child("initiatorName");
+    let Some(name) = initiator.value.as_str() else { return };
+    errors.extend(iscsi::wrong_name(name).map(|detail| Error::invalid(&initiator.path, name, detail)));
+    let own = volume.text("name");
+    if own.len() + 1 + disk.text("targetPortal").len() > LENGTH_MAX {
+        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
+                      iscsi.initiatorName is specified.";
+        errors.push(Error::invalid(&volume.path.child("name"), own, detail));
+    }
 }
 
-fn check_claim_template(template: &Node<'_>, errors: &mut ErrorList) {
-    let spec = template.child("spec");
-    if spec.child("accessModes").items().next().is_none() {
-        errors.push(Error::required(&spec.path.child("accessModes"), "at least 1 access mode is required"));
-    }
-    let requests = spec.child("resources").child("requests");
-    let path = requests.path.key("storage");
-    match requests.get("storage").map(|storage| Quantity::deserialize(storage.value)) {
-        None => errors.push(Error::required(&path, "")),
-        Some(Ok(quantity)) if quantity.is_zero() || quantity.is_negative() => {
-            errors.push(Error::invalid(&path, &quantity, "must be greater than zero"));
+fn check_flocker(disk: &Node<'_>, errors: &mut ErrorList) {
+    let name = disk.text("datasetName");
+    match (name.is_empty(), disk.text("datasetUUID").is_empty()) {
+        (true, true) => errors.push(Error::required(&disk.path, "one of datasetName and datasetUUID is required")),
+        (false, false) => {
+            let detail = "datasetName and datasetUUID can not be specified simultaneously";
+            errors.push(Error::invalid(&disk.path, "resource", detail));
         }
-        Some(Ok(_)) => {}
-        Some(Err(error)) => errors.push(Error::invalid(&path, requests.child("storage").value, error.to_string())),
+        _ => {}
+    }
+    if name.contains('/') {
+        errors.push(Error::invalid(&disk.path.child("datasetName"), name, "must not contain '/'"));
+    }
+}
+
+fn check_quobyte(disk: &Node<'_>, errors: &mut ErrorList) {
+    const TENANT_MAX: usize = 64;
+    let registry = disk.text("registry");
+    if registry.is_empty() {
+        return;
+    }
+    if disk.text("tenant").len() > TENANT_MAX {
+        let detail = "must be a UUID and may not exceed a length of 64 characters";
+        return errors.push(Error::required(&disk.path.child("tenant"), detail));
+    }
+    if !registry.split(',').all(is_host_and_port) {
+        let detail = "must be a host:port pair or multiple pairs separated by commas";
+        errors.push(Error::invalid(&disk.path.child("registry"), registry, detail));
+    }
+}
+
+/// Whether `net.SplitHostPort` of Go splits it.
+fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let host = match host.strip_prefix('[') {
+        Some(bracketed) => match bracketed.split_once(']') {
+            Some((host, "")) => host,
+            _ => return false,
+        },
+        None if host.contains([':', ']']) => return false,
+        None => host,
+    };
+    !host.contains('[') && !port.contains(['[', ']'])
+}
+
+/// Options must not have keys of Kubernetes' own domains.
+fn check_options(options: &Node<'_>, errors: &mut ErrorList) {
+    for (key, option) in options.entries() {
+        let domain = key.split_once('/').map_or(key, |(domain, _)| domain).to_lowercase();
+        let is_in = |reserved: &str| {
+            domain.strip_suffix(reserved).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        };
+        if is_in("kubernetes.io") || is_in("k8s.io") {
+            let detail = "kubernetes.io and k8s.io namespaces are reserved";
+            errors.push(Error::invalid(&option.path, key, detail));
+        }
     }
 }

@@ -9,14 +9,12 @@ use serde::Deserialize as _;
 
 use super::env::{check_field_ref, check_resource_field_ref};
 use super::paths::{check_no_backsteps, check_not_reserved};
-use super::{Node, Volumes, rare_sources, shape};
+use super::{Node, Volumes, claim_template, projections, rare_sources, shape};
 
 const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 const FIELD_PATHS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
-const PROJECTIONS: [&str; 6] =
-    ["clusterTrustBundle", "configMap", "downwardAPI", "podCertificate", "secret", "serviceAccountToken"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 
 /// Checks the list; the result has every volume with a name, right or wrong, so that one fault is told once.
@@ -73,7 +71,7 @@ fn check_source(volume: &Node<'_>, errors: &mut ErrorList) {
         source.child("items").items().for_each(|file| check_downward_file(&file, errors));
     }
     if let Some(source) = volume.get("projected") {
-        check_projected(&source, errors);
+        projections::check(&source, errors);
     }
     check_other_sources(volume, errors);
     rare_sources::check(volume, errors);
@@ -98,10 +96,11 @@ fn check_other_sources(volume: &Node<'_>, errors: &mut ErrorList) {
             secret.check_text("name", dns1123_subdomain, errors);
         }
     }
-    if let Some(source) = volume.get("ephemeral")
-        && source.get("volumeClaimTemplate").is_none()
-    {
-        errors.push(Error::required(&source.path.child("volumeClaimTemplate"), ""));
+    if let Some(source) = volume.get("ephemeral") {
+        match source.get("volumeClaimTemplate") {
+            None => errors.push(Error::required(&source.path.child("volumeClaimTemplate"), "")),
+            Some(template) => claim_template::check(&template, errors),
+        }
     }
     if let Some(source) = volume.get("image") {
         source.require_text("reference", errors);
@@ -129,55 +128,8 @@ fn check_size_limit(source: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_projected(projected: &Node<'_>, errors: &mut ErrorList) {
-    check_mode(projected, "defaultMode", errors);
-    let mut paths = Vec::new();
-    for source in projected.child("sources").items() {
-        if PROJECTIONS.iter().filter(|kind| source.get(kind).is_some()).count() > 1 {
-            errors.push(Error::forbidden(&source.path, "may not specify more than 1 volume type per source"));
-        }
-        for kind in ["secret", "configMap"] {
-            if let Some(source) = source.get(kind) {
-                source.require_text("name", errors);
-                check_items(&source, errors);
-                paths.extend(source.child("items").items());
-            }
-        }
-        if let Some(source) = source.get("downwardAPI") {
-            for file in source.child("items").items() {
-                check_downward_file(&file, errors);
-                paths.push(file);
-            }
-        }
-        if let Some(token) = source.get("serviceAccountToken") {
-            check_token(&token, errors);
-        }
-    }
-    let mut seen = std::collections::HashSet::new();
-    for file in paths {
-        let path = file.text("path");
-        if !path.is_empty() && !seen.insert(path) {
-            errors.push(Error::invalid(&file.path.child("path"), path, "conflicting duplicate paths"));
-        }
-    }
-}
-
-fn check_token(token: &Node<'_>, errors: &mut ErrorList) {
-    let wrong = match token.number("expirationSeconds") {
-        Some(..600) => "may not specify a duration less than 10 minutes",
-        Some(4_294_967_297..) => "may not specify a duration larger than 2^32 seconds",
-        _ => "",
-    };
-    if !wrong.is_empty() {
-        let field = token.child("expirationSeconds");
-        errors.push(Error::invalid(&field.path, field.value, wrong));
-    }
-    if token.require_text("path", errors).is_some() {
-        check_not_reserved(token, "path", errors);
-    }
-}
-
-fn check_items(source: &Node<'_>, errors: &mut ErrorList) {
+/// Checks `items` of a Secret or a `ConfigMap`.
+pub fn check_items(source: &Node<'_>, errors: &mut ErrorList) {
     for item in source.child("items").items() {
         item.require_text("key", errors);
         item.require_text("path", errors);
@@ -186,7 +138,8 @@ fn check_items(source: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_downward_file(file: &Node<'_>, errors: &mut ErrorList) {
+/// Checks a file of the downward API.
+pub fn check_downward_file(file: &Node<'_>, errors: &mut ErrorList) {
     file.require_text("path", errors);
     check_not_reserved(file, "path", errors);
     match (file.get("fieldRef"), file.get("resourceFieldRef")) {
@@ -207,7 +160,8 @@ fn check_downward_file(file: &Node<'_>, errors: &mut ErrorList) {
     check_mode(file, "mode", errors);
 }
 
-fn check_mode(node: &Node<'_>, name: &'static str, errors: &mut ErrorList) {
+/// Checks the permissions at field `name`.
+pub fn check_mode(node: &Node<'_>, name: &'static str, errors: &mut ErrorList) {
     if let Some(mode @ (..0 | 0o1000..)) = node.number(name) {
         let detail = "must be a number between 0 and 0777 (octal), both inclusive";
         errors.push(Error::invalid(&node.path.child(name), mode, detail));

@@ -8,6 +8,8 @@ mod metadata;
 mod older;
 mod properties;
 mod rare;
+mod resources;
+mod sources;
 mod spec;
 mod transfer;
 mod update;

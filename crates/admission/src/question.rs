@@ -1,0 +1,156 @@
+//! What a decision must know and its read model does not say.
+//!
+//! Decisions ask nobody. One that needs an answer from outside returns the question ([`Request::ask`](crate::Request::ask)); whoever
+//! called it gets the answer, and has it decide again with the answers so far.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::review::UserInfo;
+
+/// What a decision must know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Question {
+    /// Whether somebody may do something: a `SubjectAccessReview` of `authorization.k8s.io/v1`.
+    Access(Access),
+    /// Whether images may run: an `ImageReview` of `imagepolicy.k8s.io/v1alpha1`.
+    Images(Images),
+    /// An object that the read model may not have yet.
+    Object(Object),
+}
+
+impl Question {
+    /// The word for metrics.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Access(_) => "access",
+            Self::Images(_) => "images",
+            Self::Object(_) => "object",
+        }
+    }
+}
+
+/// Whether a user may do something with a resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Access {
+    /// The user.
+    pub user: String,
+    /// Their uid.
+    pub uid: String,
+    /// Their groups.
+    pub groups: Vec<String>,
+    /// What the authenticator adds.
+    pub extra: BTreeMap<String, Vec<String>>,
+    /// Verb.
+    pub verb: String,
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Resource.
+    pub resource: String,
+    /// Sub-resource; empty for the object itself.
+    pub sub_resource: String,
+    /// Namespace; empty for the whole cluster.
+    pub namespace: String,
+    /// Name; empty for all objects.
+    pub name: String,
+}
+
+impl Access {
+    /// Of whoever makes a request: what is asked about is still to be filled in.
+    pub fn by(user: &UserInfo<'_>) -> Self {
+        let mut groups = Vec::new();
+        user.groups.each(|group| groups.push(group.to_string()));
+        let extra = user.extra.and_then(|extra| serde_json::from_str(extra.get()).ok());
+        Self {
+            user: user.username.to_string(),
+            uid: user.uid.to_string(),
+            groups,
+            extra: extra.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Whether the images of a pod may run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Images {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// The images.
+    pub images: Vec<String>,
+    /// Annotations of the pod that the reviewer reads.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// An object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Object {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Resource.
+    pub resource: String,
+    /// Namespace; empty for an object without one.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// In words, for somebody who is told that nobody answered.
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = |namespace: &str| if namespace.is_empty() { String::new() } else { format!(" in {namespace}") };
+        match self {
+            Self::Access(Access { user, verb, resource, namespace, .. }) => {
+                write!(f, "whether {user} may {verb} {resource}{}", place(namespace))
+            }
+            Self::Images(Images { images, namespace, .. }) => {
+                write!(f, "whether {} may run{}", images.join(", "), place(namespace))
+            }
+            Self::Object(Object { resource, name, namespace, .. }) => {
+                write!(f, "whether there is {resource}/{name}{}", place(namespace))
+            }
+        }
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Known {
+    /// To [`Question::Access`] and [`Question::Images`].
+    Allowed(bool, String),
+    /// To [`Question::Object`]: the object, if there is one.
+    Object(Option<Value>),
+}
+
+impl Known {
+    /// Whether it is a yes. That there is an object is one as well.
+    pub const fn is_yes(&self) -> bool {
+        match self {
+            Self::Allowed(allowed, _) => *allowed,
+            Self::Object(object) => object.is_some(),
+        }
+    }
+}
+
+/// The answers so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers(BTreeMap<Question, Known>);
+
+impl Answers {
+    /// No answer.
+    pub const NONE: &Self = &Self(BTreeMap::new());
+
+    /// An answer, if there is one.
+    pub fn get(&self, question: &Question) -> Option<&Known> {
+        self.0.get(question)
+    }
+
+    /// Adds an answer.
+    pub fn insert(&mut self, question: Question, answer: Known) {
+        self.0.insert(question, answer);
+    }
+}

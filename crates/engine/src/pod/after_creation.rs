@@ -1,0 +1,284 @@
+//! What may be done to a pod that carries a must set, after it was created: updates of containers and labels, resizes, and ephemeral
+//! containers.
+//!
+//! A must is a set that no pod goes without (`optOut: Denied`). The pod is judged against what it was: what it lacked it may go on
+//! lacking, and what it keeps as it was is not compared with anything.
+
+use std::collections::BTreeSet;
+
+use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Phase, Resource, Rule};
+use admission::reply::Cause;
+use admission::review::null_as_default;
+use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Review, Text, Unserved, Validating};
+use serde::Deserialize;
+
+use crate::demand::Demand;
+use crate::pod::limits::{self, at_most_or_none, too_large};
+use crate::pod::select::{Selected, Selection, selected};
+use crate::pod::skip::MIRROR_ANNOTATION;
+use crate::pod::view::{Container, PodView};
+use crate::reasons;
+use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::injection::Injection;
+use crate::snapshot::Snapshot;
+
+const EPHEMERAL: &str = "ephemeralcontainers";
+
+const RESOURCES: &[Resource] = &[
+    Resource { group: "", version: "v1", resource: "pods", kind: "Pod" },
+    Resource { group: "", version: "v1", resource: "pods/resize", kind: "Pod" },
+    Resource { group: "", version: "v1", resource: "pods/ephemeralcontainers", kind: "Pod" },
+];
+
+/// Annotations and finalizers are no matter, and controllers write them often.
+const CHANGES: MatchCondition = MatchCondition {
+    name: concat!(api_domain!(), "/changes"),
+    expression: "(has(request.subResource) && request.subResource != '') || object.spec.containers != oldObject.spec.containers || \
+                 has(object.spec.initContainers) != has(oldObject.spec.initContainers) || \
+                 (has(object.spec.initContainers) && object.spec.initContainers != oldObject.spec.initContainers) || \
+                 has(object.metadata.labels) != has(oldObject.metadata.labels) || \
+                 (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)",
+};
+
+/// The rule: its entry exists only while there is a must.
+pub const RULE: Rule = Rule {
+    suffix: "update",
+    failure_policy: FailurePolicy::Chosen,
+    namespaces: Namespaces::NotExcluded,
+    on_demand: true,
+    match_conditions: &[CHANGES],
+    ..Rule::new(concat!("pod-update.", api_domain!()), RESOURCES, &[Operation::Update])
+};
+
+/// The entry, while there is a must.
+pub fn demands(snapshot: &Snapshot) -> Vec<Demand> {
+    let has_must = snapshot.sets.iter().any(|set| set.is_must());
+    has_must.then(|| Demand::of(Phase::Validating, RULE)).into_iter().collect()
+}
+
+/// The endpoint.
+pub struct PodUpdateValidation;
+
+impl Validating<Snapshot> for PodUpdateValidation {
+    type Object<'a> = PodView<'a>;
+
+    /// The view of a pod bounds what is built of it.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, PodView<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        if request.operation != Operation::Update {
+            findings.reason = reasons::ALLOWED;
+            return Ok(());
+        }
+        let (Some(new), Some(old)) = (&request.object, &request.old_object) else {
+            findings.lacks(if request.object.is_none() { "object" } else { "oldObject" }, request);
+            return Ok(());
+        };
+        if let Some(reason) = left_alone(request, old, snapshot) {
+            findings.reason = reason;
+            return Ok(());
+        }
+        let musts = match musts(new, request, snapshot)? {
+            Ok(musts) => musts,
+            Err(refusal) => {
+                findings.denial = Some(refusal);
+                return Ok(());
+            }
+        };
+        let before = match musts_before(old, new, request, snapshot)? {
+            Some(before) => before,
+            None => musts.clone(),
+        };
+        let mut refusals = Vec::new();
+        for set in &before {
+            if !musts.iter().any(|must| must.name == set.name) {
+                refusals.extend(lost(set, old));
+            }
+        }
+        let judged = Judged { request, new, old };
+        for set in &musts {
+            let is_new = !before.iter().any(|must| must.name == set.name);
+            refusals.extend(judged.judge(set, &musts, is_new));
+        }
+        if request.sub_resource.as_str() == EPHEMERAL {
+            refusals.extend(targeted(request, &musts));
+        }
+        findings.reason = if musts.is_empty() { reasons::NO_MATCH } else { reasons::ALLOWED };
+        if !refusals.is_empty() {
+            findings.audit.push(("reason", Reason::INVALID.as_str().to_owned()));
+            findings.denial = Some((Reason::INVALID, refusal(request, &refusals)));
+        }
+        Ok(())
+    }
+}
+
+fn left_alone(request: &Request<'_, PodView<'_>>, old: &PodView<'_>, snapshot: &Snapshot) -> Option<Reason> {
+    let labels = snapshot.namespaces.labels(&request.namespace);
+    if snapshot.exclusion.covers(&request.namespace, labels) {
+        Some(reasons::NAMESPACE_EXCLUDED)
+    } else if old.metadata.deletion_timestamp.is_some() {
+        Some(Reason::TERMINATING)
+    } else if old.metadata.annotation(MIRROR_ANNOTATION).is_some() {
+        Some(reasons::MIRROR_POD)
+    } else {
+        None
+    }
+}
+
+type Refusal = (Reason, Denial);
+
+/// The musts that a pod is to carry.
+fn musts<'s>(
+    pod: &PodView<'_>,
+    request: &Request<'_, PodView<'_>>,
+    snapshot: &'s Snapshot,
+) -> Result<Result<Vec<&'s CompiledSet>, Refusal>, Unserved> {
+    let only_musts = |selected: Selected<'s>| -> Vec<&'s CompiledSet> {
+        let musts =
+            selected.into_iter().filter(|(set, selection)| set.is_must() && matches!(selection, Selection::Selected));
+        musts.map(|(set, _)| &**set).collect()
+    };
+    let selected = selected(pod, &request.namespace, snapshot)?;
+    Ok(selected.map(only_musts).map_err(|exceeded| (Reason::TOO_LARGE, too_large(request, exceeded))))
+}
+
+/// The musts that the pod was to carry, where its labels have changed. A pod whose old labels are too long is judged as new.
+fn musts_before<'s>(
+    old: &PodView<'_>,
+    new: &PodView<'_>,
+    request: &Request<'_, PodView<'_>>,
+    snapshot: &'s Snapshot,
+) -> Result<Option<Vec<&'s CompiledSet>>, Unserved> {
+    if old.metadata.labels.iter().eq(new.metadata.labels.iter()) {
+        return Ok(None);
+    }
+    Ok(Some(musts(old, request, snapshot)?.unwrap_or_default()))
+}
+
+/// A pod that carries a must keeps the labels by which it does: without them, its containers could be changed one by one.
+fn lost(set: &CompiledSet, old: &PodView<'_>) -> Option<String> {
+    let carries = set.pieces().any(|piece| find(old, &piece.name).is_some());
+    carries.then(|| {
+        format!(
+            "{}: the labels by which the set selects it may not be taken from a pod that carries the set; recreate the pod",
+            must(set)
+        )
+    })
+}
+
+/// A pod as it was and as it is to be.
+struct Judged<'r, 'a> {
+    request: &'r Request<'a, PodView<'a>>,
+    new: &'r PodView<'a>,
+    old: &'r PodView<'a>,
+}
+
+impl Judged<'_, '_> {
+    /// Why the pod may not be changed so, for one must.
+    fn judge(&self, set: &CompiledSet, musts: &[&CompiledSet], is_new: bool) -> Option<String> {
+        let changed: Vec<&str> =
+            set.pieces().map(|piece| piece.name.as_str()).filter(|name| self.changes(name)).collect();
+        if changed.is_empty() && !is_new {
+            return None;
+        }
+        let body = self.request.body;
+        let found = Injection::new(self.new, body, musts.iter().copied()).examine(set);
+        let fault = match &found {
+            Err(clash) => Some(clash.text.clone()),
+            Ok(missing) => {
+                let lacking: Vec<&str> = missing.lacking().collect();
+                // What it lacked it may go on lacking.
+                let lacks = is_new && !lacking.is_empty();
+                let lacks = lacks.then(|| format!("it lacks container {}", lacking.join(", ")));
+                lacks.or_else(|| missing.outdated().map(str::to_owned))
+            }
+        }?;
+        Some(if is_new {
+            format!("{}, and labels that the set selects do not bring it: {fault}; recreate the pod", must(set))
+        } else {
+            format!("{}, and container {} may not become another: {fault}", must(set), changed.join(", "))
+        })
+    }
+
+    /// Whether a container that the pod had is another now.
+    fn changes(&self, name: &str) -> bool {
+        let Some(old) = find(self.old, name) else { return false };
+        let text = |container: &Container<'_>| container.raw(self.request.body).map(|raw| raw.get().to_owned());
+        find(self.new, name).is_none_or(|new| text(new).is_none() || text(new) != text(old))
+    }
+}
+
+fn find<'p, 'a>(pod: &'p PodView<'a>, name: &str) -> Option<&'p Container<'a>> {
+    pod.spec.containers().iter().chain(pod.spec.init_containers()).find(|container| container.name.as_str() == name)
+}
+
+/// Ephemeral containers that are new and see into a container of a must.
+fn targeted(request: &Request<'_, PodView<'_>>, musts: &[&CompiledSet]) -> Vec<String> {
+    // Read apart: no other decision reads ephemeral containers.
+    let Ok(review) = Review::<WithEphemeral<'_>>::parse(request.body.as_bytes()) else {
+        return vec!["the ephemeral containers of the pod cannot be read".to_owned()];
+    };
+    let old: BTreeSet<&str> = review.request.old_object.iter().flat_map(WithEphemeral::names).collect();
+    let new = review.request.object.iter().flat_map(|pod| &pod.spec.ephemeral_containers);
+    let mut refusals = Vec::new();
+    for container in new.filter(|container| !old.contains(container.name.as_str())) {
+        let target = container.target_container_name.as_str();
+        for set in musts.iter().filter(|set| set.pieces().any(|piece| piece.name == target)) {
+            refusals.push(format!(
+                "{}, and ephemeral container {:?} may not target its container {target:?}",
+                must(set),
+                container.name.as_str()
+            ));
+        }
+    }
+    refusals
+}
+
+#[derive(Default, Deserialize)]
+#[serde(remote = "Self", default)]
+struct WithEphemeral<'a> {
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    spec: EphemeralSpec<'a>,
+}
+
+impl WithEphemeral<'_> {
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.spec.ephemeral_containers.iter().map(|container| container.name.as_str())
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+struct EphemeralSpec<'a> {
+    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::CONTAINERS }>")]
+    ephemeral_containers: Vec<Ephemeral<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+struct Ephemeral<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    target_container_name: Text<'a>,
+}
+
+admission::only_objects!(WithEphemeral<'a>, EphemeralSpec<'a>, Ephemeral<'a>);
+
+fn must(set: &CompiledSet) -> String {
+    format!("pod must carry SidecarSet {:?} (spec.optOut: Denied)", set.name)
+}
+
+fn refusal(request: &Request<'_, PodView<'_>>, texts: &[String]) -> Denial {
+    let causes = texts.iter().map(|text| Cause {
+        reason: "FieldValueForbidden".to_owned(),
+        message: text.clone(),
+        field: "spec.containers".to_owned(),
+    });
+    Denial::forbidden(request, texts.join("; ")).with_causes(causes)
+}

@@ -1,0 +1,138 @@
+//! What happens to pods after they were created, while there is a must.
+
+use admission::Decision;
+use serde_json::{Value, json};
+
+use crate::pod::after_creation::demands;
+use crate::reasons;
+use crate::testing::{Reply, World, pod, review, set};
+
+const PATH: &str = "/validate--v1-pod-update";
+
+fn must() -> World {
+    World::from_objects(&[set("log", json!({"optOut": "Denied"}))])
+}
+
+/// A pod as the must made it.
+fn carrying() -> Value {
+    must().mutate(&pod(json!({}))).pod
+}
+
+fn update(sub_resource: &str, old: &Value, new: &Value) -> Reply {
+    let mut review = review("shop", new);
+    review["request"]["operation"] = "UPDATE".into();
+    review["request"]["subResource"] = sub_resource.into();
+    review["request"]["oldObject"] = old.clone();
+    must().ask(PATH, &review).unwrap()
+}
+
+fn container(pod: &Value, of_set: bool) -> usize {
+    let list = pod["spec"]["containers"].as_array().unwrap();
+    list.iter().position(|container| (container["name"] == "app") != of_set).unwrap()
+}
+
+#[test]
+fn the_entry_exists_only_while_there_is_a_must() {
+    let of = |sets: &[Value]| demands(&World::from_objects(sets).snapshot).len();
+    assert_eq!(of(&[]), 0);
+    assert_eq!(of(&[set("log", json!({}))]), 0);
+    assert_eq!(of(&[set("log", json!({"optOut": "Denied"}))]), 1);
+}
+
+#[test]
+fn containers_of_a_must_may_not_become_others_and_those_of_the_pod_may() {
+    let old = carrying();
+    for sub_resource in ["", "resize"] {
+        for (field, value) in
+            [("image", json!("evil:1")), ("resources", json!({"limits": {"cpu": "1m"}})), ("command", json!(["sh"]))]
+        {
+            let mut new = old.clone();
+            let of_set = container(&new, true);
+            new["spec"]["containers"][of_set][field] = value.clone();
+            let reply = update(sub_resource, &old, &new);
+            if field == "resources" {
+                // Requests and limits that the set leaves open may be filled, as on creation.
+                continue;
+            }
+            assert_eq!((reply.decision, reply.code), (Decision::Denied, Some(403)), "{field}");
+            assert!(reply.message.contains("SidecarSet \"log\""), "{}", reply.message);
+            let mut new = old.clone();
+            let of_pod = container(&new, false);
+            new["spec"]["containers"][of_pod][field] = value;
+            assert_eq!(update(sub_resource, &old, &new).decision, Decision::Allowed, "{field}");
+        }
+    }
+}
+
+#[test]
+fn a_container_that_was_another_before_may_become_the_sets() {
+    let (current, mut old) = (carrying(), carrying());
+    let of_set = container(&old, true);
+    old["spec"]["containers"][of_set]["image"] = "older:1".into();
+    assert_eq!(update("", &old, &current).decision, Decision::Allowed, "as a rollout does");
+    let mut worse = old.clone();
+    worse["spec"]["containers"][of_set]["image"] = "older:2".into();
+    assert_eq!(update("", &old, &worse).decision, Decision::Denied);
+    assert_eq!(update("", &old, &old).decision, Decision::Allowed, "what is as it was is not judged");
+}
+
+#[test]
+fn what_a_pod_lacked_it_may_go_on_lacking() {
+    let old = pod(json!({}));
+    let mut new = old.clone();
+    new["spec"]["containers"][0]["image"] = "shop:2".into();
+    new["metadata"]["labels"]["more"] = "1".into();
+    let reply = update("", &old, &new);
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::ALLOWED));
+}
+
+#[test]
+fn the_label_of_a_must_is_gained_by_recreating_the_pod_and_not_lost() {
+    let (with, mut other) = (pod(json!({})), pod(json!({})));
+    other["metadata"]["labels"] = json!({"app": "other"});
+    let gained = update("", &other, &with);
+    assert_eq!(gained.decision, Decision::Denied);
+    assert!(gained.message.contains("recreate the pod"), "{}", gained.message);
+
+    let carrying = carrying();
+    let mut lost = carrying.clone();
+    lost["metadata"]["labels"] = json!({"app": "other"});
+    let reply = update("", &carrying, &lost);
+    assert_eq!(reply.decision, Decision::Denied);
+    assert!(reply.message.contains("recreate the pod"), "{}", reply.message);
+    // One that never carried the set loses nothing.
+    assert_eq!(update("", &with, &other).decision, Decision::Allowed);
+}
+
+#[test]
+fn an_ephemeral_container_may_not_target_a_container_of_a_must() {
+    let old = carrying();
+    let name = old["spec"]["containers"][container(&old, true)]["name"].clone();
+    for (target, expected) in
+        [(name, Decision::Denied), (json!("app"), Decision::Allowed), (json!(null), Decision::Allowed)]
+    {
+        let mut new = old.clone();
+        new["spec"]["ephemeralContainers"] = json!([{"name": "debug", "image": "sh", "targetContainerName": target}]);
+        assert_eq!(update("ephemeralcontainers", &old, &new).decision, expected, "{target}");
+        // One that is there already is no reason to refuse another.
+        assert_eq!(update("ephemeralcontainers", &new, &new).decision, Decision::Allowed, "{target}");
+    }
+}
+
+#[test]
+fn pods_that_go_mirrors_and_excluded_namespaces_are_left_alone() {
+    let mut changed = carrying();
+    let of_set = container(&changed, true);
+    changed["spec"]["containers"][of_set]["image"] = "evil:1".into();
+    for metadata in [
+        json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        json!({"annotations": {"kubernetes.io/config.mirror": "0f"}}),
+    ] {
+        let mut old = carrying();
+        json_patch::merge(&mut old["metadata"], &metadata);
+        assert_eq!(update("", &old, &changed).decision, Decision::Allowed, "{metadata}");
+    }
+    let mut review = review("kube-system", &changed);
+    json_patch::merge(&mut review, &json!({"request": {"operation": "UPDATE", "oldObject": carrying()}}));
+    assert_eq!(must().ask(PATH, &review).unwrap().reason, reasons::NAMESPACE_EXCLUDED);
+}

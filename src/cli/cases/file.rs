@@ -1,0 +1,145 @@
+//! Test files.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use engine::yaml;
+
+const API_VERSION: &str = "cli.outrider.dev/v1alpha1";
+const KIND: &str = "Test";
+/// The name by which files are found in folders.
+const FILE_NAME: &str = "outrider-test.yaml";
+/// Folders in folders.
+const DEPTH_MAX: usize = 32;
+
+/// A file of cases.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TestFile {
+    #[serde(rename = "apiVersion")]
+    api_version: String,
+    kind: String,
+    #[serde(rename = "metadata")]
+    _metadata: Option<Value>,
+    /// Files and folders with sets and namespaces.
+    pub sets: Vec<PathBuf>,
+    /// Files and folders with what is tested.
+    pub resources: Vec<PathBuf>,
+    /// Namespace of objects that name none.
+    pub namespace: Option<String>,
+    /// Namespaces that are never touched.
+    #[serde(default)]
+    pub excluded_namespaces: Vec<String>,
+    /// What is expected.
+    pub results: Vec<Expected>,
+}
+
+/// What is expected of a resource.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Expected {
+    /// What the case is called; the resource, where it has no name.
+    name: Option<String>,
+    /// The name of the resource.
+    pub resource: String,
+    /// Its kind, where several have the name.
+    pub kind: Option<String>,
+    /// Its namespace, where several have the name.
+    pub namespace: Option<String>,
+    /// What becomes of it.
+    pub result: Verdict,
+    /// A code among those that are given for it.
+    pub reason: Option<String>,
+    /// A part of what is said.
+    pub message: Option<String>,
+    /// Values of fields, by their paths, after the injection; `null` where there is to be nothing.
+    #[serde(default)]
+    pub fields: BTreeMap<String, Value>,
+}
+
+impl Expected {
+    /// What the case is called.
+    pub fn title(&self) -> String {
+        let kind = self.kind.as_deref().map(|kind| format!("{kind} ")).unwrap_or_default();
+        self.name.clone().unwrap_or_else(|| format!("{kind}{}", self.resource))
+    }
+}
+
+/// What becomes of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Its pods get something.
+    Injected,
+    /// It stays as it is.
+    Unchanged,
+    /// Its pods would be refused.
+    Refused,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Injected => "injected",
+            Self::Unchanged => "unchanged",
+            Self::Refused => "refused",
+        })
+    }
+}
+
+impl TestFile {
+    /// Reads a file; an error begins with its name.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display();
+        let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        let mut documents = yaml::read(&text).map_err(|error| format!("{name}:{}: {}", error.line, error.detail()))?;
+        let (Some(document), true) = (documents.pop(), documents.is_empty()) else {
+            return Err(format!("{name}:1: a test file holds one document of kind {KIND}"));
+        };
+        let file: Self =
+            serde_json::from_value(document.value).map_err(|error| format!("{name}:{}: {error}", document.line))?;
+        if file.api_version != API_VERSION || file.kind != KIND {
+            return Err(format!(
+                "{name}:{}: a test file is of apiVersion {API_VERSION} and kind {KIND}",
+                document.line
+            ));
+        }
+        Ok(file)
+    }
+}
+
+/// The test files that paths stand for, in the order of their names, or why there are none.
+pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, String>> {
+    let mut found = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            found.push(Ok(path.clone()));
+            continue;
+        }
+        let mut inside = Vec::new();
+        look(path, DEPTH_MAX, &mut inside);
+        inside.sort();
+        if inside.is_empty() {
+            found.push(Err(format!("{}: no file named {FILE_NAME} in it", path.display())));
+        }
+        found.extend(inside.into_iter().map(Ok));
+    }
+    found
+}
+
+fn look(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            look(&path, depth, found);
+        } else if entry.file_name() == FILE_NAME {
+            found.push(path);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `outrider lint`: sets, judged as an API server would, without a workload.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::findings::{Severity, Summary};
+use super::offline::OWN_NAMESPACE;
+use super::report::{FindingsFormat, Report, ReportArgs};
+use super::streams::{Outcome, Streams, with_process_streams};
+use crate::manifest;
+use crate::registry::registry;
+use crate::standalone::{self, Validate};
+use crate::workshop::Kinds;
+use engine::snapshot::Exclusion;
+
+/// Arguments of `outrider lint`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct LintArgs {
+    /// File or folder with sets (.yaml, .yml, .json), - for stdin; may be repeated
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
+    /// always among them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub excluded_namespaces: Vec<String>,
+    /// What to do about fields that are not known, as kubectl's flag of that name has it
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Validate::Strict)]
+    pub validate: Validate,
+    /// Treat warnings as errors: exit code 1 in place of 0
+    #[arg(long)]
+    pub warnings_as_errors: bool,
+    /// What to print
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FindingsFormat::Text)]
+    pub output: FindingsFormat,
+    /// How to report
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+const EXAMPLES: &str = "\
+Each set goes through the defaulting and the validating webhook, alone and beside the others, as in a cluster. Objects of other kinds \
+are left out.
+
+Examples:
+  outrider lint sidecarsets/
+  outrider lint sidecarsets/ -o sarif > outrider.sarif
+  kubectl kustomize overlays/prod | outrider lint -
+
+Exit codes: 0 fine; 1 a set is wrong, or there was a warning and --warnings-as-errors; 2 a file cannot be read, or there is no set.";
+
+/// Runs the command in the process.
+pub fn execute(args: &LintArgs) -> ExitCode {
+    with_process_streams(|streams| run(args, streams))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a stream cannot be written.
+pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+    let mut report = Report::new(&args.report);
+    let manifests = manifest::load_or_stdin(&args.paths, streams.stdin);
+    let (sets, is_readable) = match manifests {
+        Ok(manifests) => {
+            let registry = registry(&Kinds::all());
+            let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
+            let sets = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
+            match standalone::of(&manifests, &args.paths, &exclusion, &registry, args.validate) {
+                Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),
+                Err(unusable) => report.unusable(&unusable),
+            }
+            (sets, true)
+        }
+        Err(errors) => {
+            for error in errors {
+                report.read(Severity::Error, &error.to_string());
+            }
+            (0, false)
+        }
+    };
+    if sets == 0 && report.count(Severity::Error) == 0 {
+        report.read(Severity::Error, &standalone::no_set(&args.paths));
+    }
+    let summary = Summary(vec![
+        ("sets checked", sets),
+        ("errors", report.count(Severity::Error)),
+        ("warnings", report.count(Severity::Warning)),
+    ]);
+    report.print(args.output, "lint", &summary, streams.stdout, streams.stderr)?;
+    Ok(if sets == 0 || !is_readable { Outcome::BadInput } else { report.outcome(args.warnings_as_errors) })
+}

@@ -1,0 +1,123 @@
+//! How commands about manifests report what they found.
+
+use std::io::{self, Write};
+
+use clap::{Args, ValueEnum};
+
+use super::findings::{Finding, Places, Severity, Summary, json, sarif};
+use super::streams::Outcome;
+use crate::standalone::Unusable;
+
+/// How findings are reported.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Print errors and refusals only: no warnings, no notes, no summary
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What findings are printed as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FindingsFormat {
+    /// A line for each on stderr: `FILE:LINE: severity: text`
+    Text,
+    /// One object with all of them and the numbers
+    Json,
+    /// A SARIF 2.1.0 log, as code scanning takes it
+    Sarif,
+}
+
+/// Findings of a command, and how they are told.
+pub struct Report<'a> {
+    args: &'a ReportArgs,
+    places: Places,
+    all: Vec<Finding>,
+}
+
+impl<'a> Report<'a> {
+    /// Without findings.
+    pub fn new(args: &'a ReportArgs) -> Self {
+        Self { args, places: Places::default(), all: Vec::new() }
+    }
+
+    /// Takes a finding, with the line of its field.
+    pub fn add(&mut self, mut finding: Finding) {
+        self.places.locate(&mut finding);
+        self.all.push(finding);
+    }
+
+    /// Takes a message of the given severity, which may hold several findings.
+    pub fn read(&mut self, severity: Severity, message: &str) {
+        for finding in Finding::read(severity, message) {
+            self.add(finding);
+        }
+    }
+
+    /// Takes what is wrong with manifests.
+    pub fn unusable(&mut self, unusable: &Unusable) {
+        for warning in &unusable.warnings {
+            self.read(Severity::Warning, warning);
+        }
+        for error in &unusable.errors {
+            self.read(Severity::Error, &error.to_string());
+        }
+    }
+
+    /// Every finding so far.
+    pub fn findings(&self) -> &[Finding] {
+        &self.all
+    }
+
+    /// How many findings are of this severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.all.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// How a command ends with these findings.
+    pub fn outcome(&self, warnings_as_errors: bool) -> Outcome {
+        match self.all.iter().map(|finding| finding.severity).max() {
+            Some(Severity::Error | Severity::Refused) => Outcome::Refused,
+            Some(Severity::Warning) if warnings_as_errors => Outcome::Refused,
+            _ => Outcome::Fine,
+        }
+    }
+
+    /// Prints everything: as text to stderr, in another format to stdout.
+    ///
+    /// # Errors
+    /// When a stream cannot be written.
+    pub fn print(
+        &self,
+        format: FindingsFormat,
+        command: &str,
+        summary: &Summary,
+        stdout: &mut dyn Write,
+        stderr: &mut dyn Write,
+    ) -> io::Result<()> {
+        match format {
+            FindingsFormat::Json => stdout.write_all(json(&self.all, summary).as_bytes()),
+            FindingsFormat::Sarif => stdout.write_all(sarif(&self.all, command).as_bytes()),
+            FindingsFormat::Text => {
+                self.tell(stderr)?;
+                self.sum_up(summary, stderr)
+            }
+        }
+    }
+
+    /// Prints every finding as text.
+    ///
+    /// # Errors
+    /// When `stderr` cannot be written.
+    pub fn tell(&self, stderr: &mut dyn Write) -> io::Result<()> {
+        let is_told = |finding: &&Finding| !self.args.quiet || finding.severity >= Severity::Refused;
+        self.all.iter().filter(is_told).try_for_each(|finding| writeln!(stderr, "{finding}"))
+    }
+
+    /// Prints the numbers.
+    ///
+    /// # Errors
+    /// When `stderr` cannot be written.
+    pub fn sum_up(&self, summary: &Summary, stderr: &mut dyn Write) -> io::Result<()> {
+        if self.args.quiet { Ok(()) } else { writeln!(stderr, "{}", summary.text()) }
+    }
+}

@@ -1,0 +1,27 @@
+//! The one table of kinds, and which of them are on.
+
+mod enabled;
+
+pub use self::enabled::Kinds;
+
+use crate::kind::{Family, Kind};
+use crate::sidecarset::SIDECAR_SET;
+use crate::workshop::collector::COLLECTOR;
+use crate::workshop::cronjob::CRON_JOB;
+use crate::workshop::projectconfig::PROJECT_CONFIG;
+use crate::workshop::simpledeployment::SIMPLE_DEPLOYMENT;
+use crate::workshop::welcome::WELCOME;
+
+/// Every kind, a row each. Router, manifests, RBAC, parts of the chart, flags, controllers and the checks of `outrider doctor` are made
+/// from it. To add a kind, write its folder, its row here, its sample and its page.
+pub static KINDS: &[Kind] = &[SIDECAR_SET, COLLECTOR, CRON_JOB, PROJECT_CONFIG, SIMPLE_DEPLOYMENT, WELCOME];
+
+/// The kinds that are always on.
+pub fn product() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().filter(|kind| kind.family == Family::Product)
+}
+
+/// The kinds that can be off.
+pub fn workshop() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().filter(|kind| kind.family == Family::Workshop)
+}

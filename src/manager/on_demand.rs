@@ -1,0 +1,200 @@
+//! Keeps the entries of the on-demand configurations: one for each that accepted objects need, and none otherwise. Leader only.
+//!
+//! Entries are written by JSON patch with a test of the version that was read: server-side apply cannot withdraw an entry whose
+//! caBundle has another owner, as cert-manager's injector is one.
+
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::sync::watch::Receiver;
+use tokio::time::{sleep, timeout};
+
+use crate::answers::said;
+use crate::kinds::Kinds;
+use crate::logging::trouble::Trouble;
+use crate::manager::break_glass::IGNORE;
+use crate::manager::registration::{Configuration, OnDemand, REQUEST_TIMEOUT, RETRY, says};
+use crate::manifests::webhooks::{FailurePolicy, Settings, Target, demanded};
+use crate::names::{BREAK_GLASS, FAIL_OPEN, VALIDATING};
+use crate::watch::read_model::World;
+use engine::demand::Demand;
+use engine::snapshot::Exclusion;
+
+/// A person or an upgrade of the chart may have changed the entries.
+const CHECK: Duration = Duration::from_secs(15);
+/// Owner of the entries in managedFields.
+const FIELD_MANAGER: &str = "outrider-on-demand";
+/// Objects are often applied many at a time.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// The entry for pods, which exists however we are deployed: further entries that leave the policy to whoever installs Outrider follow
+/// it.
+const POD_ENTRY: &str = "pod.outrider.dev";
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{}: {}", .0, said(.1))]
+    Api(&'static str, #[source] Box<kube::Error>),
+    #[error("{0}: it is not there; apply the chart, or `outrider manifests webhooks`")]
+    Missing(&'static str),
+    #[error("{VALIDATING} has no caBundle yet, which new entries begin with")]
+    NoBundle,
+    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+/// What keeps the entries.
+pub struct OnDemandEntries {
+    /// The API server.
+    pub client: Client,
+    /// What is accepted.
+    pub world: World,
+    /// What needs entries.
+    pub kinds: Kinds,
+    /// Where the API server reaches us.
+    pub target: Target,
+    /// Namespaces that are left alone.
+    pub exclusion: Exclusion,
+}
+
+impl OnDemandEntries {
+    /// Works until it is dropped.
+    pub async fn run(self) {
+        // By a part of the objects, entries that others need would be withdrawn.
+        self.world.published().await;
+        let (mut publications, mut trouble) = (self.world.publications(), Trouble::default());
+        loop {
+            let demands = demands(&self.kinds, &self.world);
+            let pass = timeout(REQUEST_TIMEOUT, self.pass(&demands)).await.unwrap_or(Err(Error::Timeout));
+            let pause = match pass {
+                Ok(()) => {
+                    trouble.over();
+                    CHECK
+                }
+                Err(error) => {
+                    if trouble.is_news(&error) {
+                        tracing::warn!(%error, "The on-demand entries are not in order, trying again");
+                    }
+                    RETRY
+                }
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = others(&mut publications, &self.kinds, &self.world, &demands) => sleep(GATHER).await,
+            }
+        }
+    }
+
+    async fn pass(&self, demands: &[Demand]) -> Result<(), Error> {
+        // The validating one first: what is changed by us is judged by us.
+        self.bring::<ValidatingWebhookConfiguration>(demands).await?;
+        self.bring::<MutatingWebhookConfiguration>(demands).await
+    }
+
+    async fn bring<C: Configuration>(&self, demands: &[Demand]) -> Result<(), Error> {
+        let wanted: Vec<&Demand> = demands.iter().filter(|demand| demand.phase == C::PHASE).collect();
+        let api = Api::<OnDemand<C>>::all(self.client.clone());
+        let name = <OnDemand<C> as Configuration>::NAME;
+        let failed = |error| Error::Api(name, Box::new(error));
+        let Some(found) = api.get_opt(name).await.map_err(failed)? else {
+            // Installed by an earlier version: nothing is lost while nothing is needed.
+            return if wanted.is_empty() { Ok(()) } else { Err(Error::Missing(name)) };
+        };
+        let found = json!(found);
+        let validating = if wanted.is_empty() { None } else { Some(self.validating().await?) };
+        let entries = self.entries(&wanted, &found, validating.as_ref())?;
+        if is_in_order(&found, &entries) {
+            return Ok(());
+        }
+        self.write::<C>(&found, &entries).await.map_err(failed)?;
+        let names: Vec<&str> = wanted.iter().map(|demand| demand.name.as_str()).collect();
+        tracing::info!(configuration = name, entries = ?names, "Wrote the on-demand entries");
+        Ok(())
+    }
+
+    /// The configuration whose entries tell what is trusted, and what happens to pods.
+    async fn validating(&self) -> Result<Value, Error> {
+        let api = Api::<ValidatingWebhookConfiguration>::all(self.client.clone());
+        let found = api.get_opt(VALIDATING).await.map_err(|error| Error::Api(VALIDATING, Box::new(error)))?;
+        found.map(|found| json!(found)).ok_or(Error::Missing(VALIDATING))
+    }
+
+    /// The entries as they should be: each keeps its caBundle, a new one begins with that of `outrider-validating`.
+    fn entries(&self, wanted: &[&Demand], found: &Value, validating: Option<&Value>) -> Result<Vec<Value>, Error> {
+        let of_pods = validating.and_then(|validating| entry(validating, POD_ENTRY));
+        let settings = Settings {
+            target: self.target.clone(),
+            ca_bundle: None,
+            exclusion: &self.exclusion,
+            pod_failure_policy: match of_pods.and_then(|entry| entry.get("failurePolicy")) {
+                Some(policy) if policy == IGNORE => FailurePolicy::Ignore,
+                _ => FailurePolicy::Fail,
+            },
+        };
+        let bundle = |entry: &Value| entry.pointer("/clientConfig/caBundle").filter(|bundle| *bundle != "").cloned();
+        let trusted = || validating.and_then(|validating| webhooks(validating).find_map(bundle));
+        // While a way out is in force, nothing is refused as nobody answers.
+        let is_open = [BREAK_GLASS, FAIL_OPEN].iter().any(|name| {
+            found.pointer("/metadata/annotations").is_some_and(|annotations| annotations.get(name).is_some())
+        });
+        let made = |demand: &&Demand| {
+            let mut made = demanded(demand, &settings);
+            let stored = entry(found, &demand.name);
+            made["clientConfig"]["caBundle"] = stored.and_then(bundle).or_else(trusted).ok_or(Error::NoBundle)?;
+            if is_open {
+                made["failurePolicy"] = IGNORE.into();
+            }
+            Ok(made)
+        };
+        wanted.iter().map(made).collect()
+    }
+
+    /// Replaces the entries of the version that was read.
+    async fn write<C: Configuration>(&self, found: &Value, entries: &[Value]) -> Result<(), kube::Error> {
+        let name = <OnDemand<C> as Configuration>::NAME;
+        let version = found.pointer("/metadata/resourceVersion");
+        let patch = json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "add", "path": "/webhooks", "value": entries},
+        ]);
+        // A manager of its own: what a process outside the cluster has written is known by its name.
+        let url = format!("{}/{name}?fieldManager={FIELD_MANAGER}", C::url_path(&(), None));
+        let request = http::Request::patch(url)
+            .header(CONTENT_TYPE, "application/json-patch+json")
+            .body(patch.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
+        self.client.request::<Value>(request).await.map(drop)
+    }
+}
+
+/// What accepted objects need, as far as the snapshot has them.
+pub(super) fn demands(kinds: &Kinds, world: &World) -> Vec<Demand> {
+    kinds.demands(&world.snapshot.load())
+}
+
+/// Waits until other entries are needed than these.
+pub(super) async fn others(publications: &mut Receiver<u64>, kinds: &Kinds, world: &World, known: &[Demand]) {
+    while demands(kinds, world) == known {
+        if publications.changed().await.is_err() {
+            // The world is gone with the process.
+            return std::future::pending().await;
+        }
+    }
+}
+
+fn webhooks(configuration: &Value) -> impl Iterator<Item = &Value> {
+    configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn entry<'a>(configuration: &'a Value, name: &str) -> Option<&'a Value> {
+    webhooks(configuration).find(|entry| entry.get("name").is_some_and(|found| found == name))
+}
+
+/// Whether the stored entries say all that these do, and there are no others. What the API server fills in does not count.
+fn is_in_order(found: &Value, entries: &[Value]) -> bool {
+    let stored: Vec<Value> = webhooks(found).cloned().collect();
+    says(&stored.into(), &entries.to_vec().into())
+}

@@ -1,0 +1,80 @@
+//! Questions of decisions, asked of the API server.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::{Api, Client};
+
+use crate::answers::said;
+use crate::server::Asker;
+use admission::question::{Access, Object};
+use admission::{Known, Question};
+
+/// Asks the API server. What a question needs of RBAC is in the row of the kind that has it.
+#[derive(Clone)]
+pub struct ApiServer(Client);
+
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ApiServer").finish_non_exhaustive()
+    }
+}
+
+impl ApiServer {
+    /// With a client that may do what the questions need.
+    pub const fn new(client: Client) -> Self {
+        Self(client)
+    }
+
+    async fn access(&self, access: &Access) -> Result<Known, kube::Error> {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let attributes = ResourceAttributes {
+            verb: given(&access.verb),
+            group: Some(access.group.clone()),
+            resource: given(&access.resource),
+            subresource: given(&access.sub_resource),
+            namespace: given(&access.namespace),
+            name: given(&access.name),
+            ..ResourceAttributes::default()
+        };
+        let spec = SubjectAccessReviewSpec {
+            user: given(&access.user),
+            uid: given(&access.uid),
+            groups: Some(access.groups.clone()),
+            extra: Some(access.extra.clone()),
+            resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let answer = Api::all(self.0.clone()).create(&PostParams::default(), &review).await?;
+        let status = answer.status.unwrap_or_default();
+        Ok(Known::Allowed(status.allowed && status.denied != Some(true), status.reason.unwrap_or_default()))
+    }
+
+    async fn object(&self, object: &Object) -> Result<Known, kube::Error> {
+        // The kind is not in the URL.
+        let kind = GroupVersionKind::gvk(&object.group, &object.version, "");
+        let resource = ApiResource::from_gvk_with_plural(&kind, &object.resource);
+        let api: Api<DynamicObject> = if object.namespace.is_empty() {
+            Api::all_with(self.0.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.0.clone(), &object.namespace, &resource)
+        };
+        let found = api.get_opt(&object.name).await?;
+        Ok(Known::Object(found.map(|found| serde_json::json!(found))))
+    }
+}
+
+impl Asker for ApiServer {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Known, String>> {
+        async move {
+            match question {
+                Question::Access(access) => self.access(access).await.map_err(|error| said(&error).to_string()),
+                Question::Object(object) => self.object(object).await.map_err(|error| said(&error).to_string()),
+                Question::Images(_) => Err("no image policy backend is known".to_owned()),
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,14 @@
+//! Which pods the API server asks about, as far as it is known.
+
+use engine::sidecarset::narrowing::Rule;
+
+/// Which pods the API server is known to ask about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coverage {
+    /// It is not narrowed: sets have no such condition.
+    Off,
+    /// Not looked yet, or there is no configuration.
+    Unknown,
+    /// By this rule.
+    Known(Rule),
+}

@@ -1,0 +1,149 @@
+//! The page of reason codes, and that it says neither too much nor too little.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use engine::reasons;
+
+#[test]
+fn list_of_reasons_is_up_to_date() {
+    let mut page = String::from(
+        "# Reason codes\n\n\
+         Every skip, change and denial has one of these codes. The same word is in the warning that `kubectl` prints, in the\n\
+         audit annotation `reason`, in the server's log and in the metric `outrider_reviews_total{path,verdict,reason,dry_run}`.\n\n\
+         | code | meaning |\n|---|---|\n",
+    );
+    for (reason, meaning) in reasons::ALL {
+        writeln!(page, "| `{reason}` | {meaning} |").unwrap();
+    }
+    page.push_str(
+        "\n## Requests without a verdict\n\n\
+         What is no review, or cannot be answered, gets an HTTP status and no review, so that the webhook's `failurePolicy` decides. These\n\
+         codes are in the log and in the metric, with the verdict `unserved`.\n\n\
+         | code | HTTP status | meaning |\n|---|---|---|\n",
+    );
+    for (code, status, meaning) in reasons::TRANSPORT {
+        writeln!(page, "| `{code}` | {status} | {meaning} |").unwrap();
+    }
+    super::hold("docs/reasons.md", &page);
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Rust file of the engine, the framework and the process, and its text.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join("src"), root().join("crates"), root().join("tests")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                files.push((path, text));
+            }
+        }
+    }
+    files
+}
+
+fn is_of_tests(path: &Path) -> bool {
+    let path = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+    path.split(['/', '.']).any(|part| part == "tests" || part.ends_with("_tests"))
+}
+
+/// `NoMatch` as the constant `NO_MATCH`; each word of a code begins with a capital letter.
+fn constant(code: &str) -> String {
+    let mut name = String::new();
+    for (index, letter) in code.replace("OpenKruise", "Openkruise").char_indices() {
+        if index > 0 && letter.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
+}
+
+fn names(text: &str, code: &str) -> bool {
+    let name = constant(code);
+    let is_word = |at: usize, end: usize| {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        !text[..at].bytes().next_back().is_some_and(is_part) && !text[end..].bytes().next().is_some_and(is_part)
+    };
+    text.match_indices(&name).any(|(at, found)| is_word(at, at + found.len()))
+}
+
+/// The parts of the code that may only name codes: the list, and what counts.
+fn gives(path: &Path) -> bool {
+    let path = path.to_string_lossy();
+    !is_of_tests(Path::new(path.as_ref()))
+        && !path.ends_with("reasons.rs")
+        && !path.ends_with("reason.rs")
+        && !path.contains("/src/metrics/")
+}
+
+#[test]
+fn every_listed_code_is_given_by_the_code_and_by_a_test() {
+    let sources = sources();
+    let fixtures: Vec<String> = walk_fixtures();
+    for (reason, _) in reasons::ALL {
+        let code = reason.as_str();
+        assert!(sources.iter().any(|(path, text)| gives(path) && names(text, code)), "nothing gives {code}");
+        let in_test = sources.iter().any(|(path, text)| is_of_tests(path) && names(text, code));
+        assert!(in_test || fixtures.iter().any(|text| text.contains(code)), "no test gives {code}");
+    }
+    for (reason, _) in reasons::RESERVED {
+        let giver = sources.iter().find(|(path, text)| gives(path) && names(text, reason.as_str()));
+        assert!(giver.is_none(), "{reason} is given by {:?}, and not listed", giver.map(|(path, _)| path));
+    }
+}
+
+/// What the fixtures are answered with.
+fn walk_fixtures() -> Vec<String> {
+    let folders = fs::read_dir(root().join("tests/fixtures/expected")).unwrap();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+    files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+}
+
+#[test]
+fn every_code_that_is_given_is_listed() {
+    let listed: Vec<&str> = reasons::ALL.iter().chain(reasons::RESERVED).map(|(reason, _)| reason.as_str()).collect();
+    for (path, text) in sources().iter().filter(|(path, _)| gives(path)) {
+        for (at, found) in text.match_indices("Reason::new(\"") {
+            let code = text[at + found.len()..].split('"').next().unwrap();
+            let in_tests = text.find("#[cfg(test)]").is_some_and(|tests| tests < at) || text[..at].ends_with("/// ");
+            assert!(in_tests || listed.contains(&code), "{code} of {} is not listed", path.display());
+        }
+    }
+}
+
+/// The framework's words and statuses, and those that the server adds; `tests/server/replies.rs` sees each of them counted.
+#[test]
+fn every_code_without_a_verdict_is_listed_with_its_status_and_counted_in_a_test() {
+    let text = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let framework = text("crates/admission/src/unserved.rs");
+    let reasons_of_framework = framework.split("pub const fn reason").nth(1).unwrap().to_owned();
+    let given = |text: &str, before: &str| -> Vec<String> {
+        text.match_indices(before)
+            .map(|(at, _)| text[at + before.len()..].split('"').next().unwrap().to_owned())
+            .collect()
+    };
+    let mut all = given(&reasons_of_framework, "=> \"");
+    let metrics = text("src/metrics/mod.rs");
+    all.extend(given(&metrics, "\"unserved\", \""));
+    all.extend(given(&metrics, "verdict: \"unserved\", reason: \""));
+    all.sort_unstable();
+    let mut listed: Vec<&str> = reasons::TRANSPORT.iter().map(|(code, ..)| *code).collect();
+    listed.sort_unstable();
+    assert_eq!(listed, all);
+    let replies = text("tests/server/replies.rs");
+    for (code, status, _) in reasons::TRANSPORT {
+        assert!(replies.contains(&format!("\"{code}\"")), "no test sees {code} counted");
+        let known = [(404, "NotFound"), (405, "MethodNotAllowed")].contains(&(*status, code));
+        assert!(known || framework.contains(&format!("=> {status},")), "{code} is no {status}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Entries that exist only while an object needs them, and what must sets use them for.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::process::{Outrider, eventually};
+use crate::replicas::{Endpoints, get, service, small_cluster, webhooks_at};
+use crate::room::{POD, Room};
+
+const ON_DEMAND: &str = "validatingwebhookconfiguration/outrider-on-demand-validating";
+
+/// A set that no pod goes without.
+const MUST: &str = "
+apiVersion: apps.outrider.dev/v1alpha1
+kind: SidecarSet
+metadata: {name: ROOM}
+spec:
+  selector: {matchLabels: {app: ROOM}}
+  optOut: Denied
+  containers: [{name: proxy, image: 'proxy:1'}]
+";
+
+const PLAIN: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: plain, labels: {app: other}}
+spec: {containers: [{name: app, image: 'app:1'}]}
+";
+
+fn entries(list: &Value) -> Vec<String> {
+    let webhooks = list["webhooks"].as_array().into_iter().flatten();
+    webhooks.map(|webhook| webhook["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn a_pod_keeps_its_must_after_it_was_created() {
+    let room = Room::new("after");
+    room.apply(PLAIN);
+    room.apply_set(MUST);
+    room.apply(POD);
+    let refused = |what: &str, args: &[&str]| {
+        let output = room.kubectl(args, None);
+        assert!(!output.success() && output.stderr.contains("SidecarSet"), "{what}: {}", output.stderr);
+    };
+    let denied = ["set", "image", "pod/web", "proxy=evil:1", "--dry-run=server"];
+    eventually("the entry is there", || !room.kubectl(&denied, None).success());
+    refused("another image of the set's container", &denied);
+    room.kubectl_ok(&["set", "image", "pod/web", "app=app:2"], None);
+    room.kubectl_ok(&["label", "pod/web", "more=1"], None);
+    room.kubectl_ok(&["annotate", "pod/web", "more=1"], None);
+    refused("the label goes", &["label", "pod/web", "app-"]);
+    let gain = format!("app={}", room.name());
+    refused("the label is gained", &["label", "--overwrite", "pod/plain", &gain]);
+    let debug = |target: &str| {
+        let container = json!({"name": "debug", "image": "sh", "targetContainerName": target});
+        let patch = json!({"spec": {"ephemeralContainers": [container]}}).to_string();
+        room.kubectl(&["patch", "pod/web", "--subresource=ephemeralcontainers", "-p", &patch], None)
+    };
+    let proxy = debug("proxy");
+    assert!(!proxy.success() && proxy.stderr.contains("may not target"), "{}", proxy.stderr);
+    let app = debug("app");
+    assert!(app.success(), "{}", app.stderr);
+    room.kubectl_ok(&["delete", "pod/web", "--wait=false"], None);
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn the_leader_writes_entries_with_a_ca_bundle_and_withdraws_them() {
+    let (cluster, account) = small_cluster();
+    let flags = ["--certificates=self", "--leader-elect"];
+    let outrider = Outrider::start(&cluster, &account, &flags);
+    let endpoints = Arc::new(Endpoints::default());
+    endpoints.add(&outrider);
+    let apply = |text: &str| cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(text)).unwrap();
+    apply(&webhooks_at(service(endpoints)));
+    outrider.ready();
+    let stored = || get(&cluster, &[ON_DEMAND]);
+    assert_eq!(entries(&stored()), Vec::<String>::new());
+
+    let must = MUST.replace("ROOM", "must");
+    eventually("the API server trusts the replica", || {
+        cluster.kubectl(&["apply", "--server-side", "-f", "-"], Some(&must)).unwrap().success()
+    });
+    eventually("the entry is there", || entries(&stored()) == ["pod-update.outrider.dev"]);
+    let entry = stored()["webhooks"][0].clone();
+    assert!(entry["clientConfig"]["caBundle"].is_string(), "{entry}");
+    assert_eq!(
+        (&entry["clientConfig"]["service"]["path"], &entry["failurePolicy"]),
+        (&json!("/validate--v1-pod-update"), &json!("Fail"))
+    );
+    assert_eq!(entry["rules"][0]["resources"], json!(["pods", "pods/resize", "pods/ephemeralcontainers"]));
+
+    // What a person changes is put back, and an upgrade of the chart takes nothing away.
+    let patch = r#"[{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 3}]"#;
+    cluster.kubectl_ok(&["patch", ON_DEMAND, "--type=json", "-p", patch], None).unwrap();
+    eventually("it is put back", || stored()["webhooks"][0]["timeoutSeconds"] == 10);
+    let printed = crate::process::outrider(&["manifests", "webhooks"]);
+    let on_demand: Vec<&str> = printed.split("---\n").filter(|text| text.contains("on-demand")).collect();
+    apply(&on_demand.join("---\n"));
+    assert_eq!(entries(&stored()), ["pod-update.outrider.dev"]);
+
+    cluster.kubectl_ok(&["delete", "sidecarset/must"], None).unwrap();
+    eventually("the entry is withdrawn", || entries(&stored()).is_empty());
+}
