@@ -373,8 +373,16 @@ fn require_names(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
             let name = container.name();
             if name.is_empty() {
                 errors.push(Error::required(&at, ""));
-            } else if !seen.insert(name) {
-                errors.push(Error::duplicate(&at, name));
+            }
+            for name in hot_upgrade::names_in_pod(container).into_iter().filter(|name| !name.is_empty()) {
+                if seen.contains(&name) {
+                    errors.push(Error::duplicate(&at, &name));
+                }
+                seen.insert(name);
+            }
+            if hot_upgrade::is_hot(&container.0) && hot_upgrade::empty_image(&container.0).is_empty() {
+                let at = path.child(field).index(index).child("upgradeStrategy").child("hotUpgradeEmptyImage");
+                errors.push(Error::required(&at, ""));
             }
         }
     }

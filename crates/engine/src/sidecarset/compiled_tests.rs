@@ -14,6 +14,21 @@ const EVERYWHERE: &str =
     "spec.selector: Required value: an empty selector needs a namespace or a namespaceSelector beside it";
 
 #[test]
+fn a_pair_for_a_hot_upgrade_has_names_and_images_of_its_own() {
+    let hot = |empty: &str| json!({"name": "s", "image": "s:1", "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": empty}});
+    for (containers, expected) in [
+        (json!([hot("e:1")]), ""),
+        (json!([hot("e:1"), {"name": "s-1", "image": "x:1"}]), r#"spec.containers[1].name: Duplicate value: "s-1""#),
+        (json!([hot("")]), "spec.containers[0].upgradeStrategy.hotUpgradeEmptyImage: Required value"),
+    ] {
+        let object = crate::testing::set("s", json!({"containers": containers}));
+        let set = serde_json::from_value(object).unwrap();
+        let found = CompiledSet::compile(&set).map_or_else(|error| error.errors.to_string(), |_| String::new());
+        assert_eq!(found, expected, "{containers}");
+    }
+}
+
+#[test]
 fn what_validation_would_have_refused_is_not_used() {
     let app = json!({"matchLabels": {"app": "web"}});
     for (spec, text) in [

@@ -34,16 +34,28 @@ pub fn names(name: &str) -> [String; 2] {
     [format!("{name}-1"), format!("{name}-2")]
 }
 
+/// The names that a container of a set has in pods.
+pub fn names_in_pod(container: &SidecarContainer) -> Vec<String> {
+    let name = container.name();
+    if is_hot(&container.0) && !name.is_empty() { names(name).into() } else { vec![name.to_owned()] }
+}
+
+/// The image of the container that waits; empty where missing or not a string.
+pub fn empty_image(container: &RawObject) -> &str {
+    let upgrade = container.get("upgradeStrategy");
+    upgrade.and_then(|strategy| strategy.get("hotUpgradeEmptyImage")?.as_str()).unwrap_or_default()
+}
+
 /// The two containers in place of one, which is `object` in a pod; `None` for a container without a hot upgrade.
 pub fn pair(container: &SidecarContainer, object: &RawObject) -> Option<[RawObject; 2]> {
     if !is_hot(&container.0) {
         return None;
     }
-    let empty = container.0.get("upgradeStrategy").and_then(|strategy| strategy.get("hotUpgradeEmptyImage"));
-    let images = [container.0.get("image"), empty].map(|image| image.cloned().unwrap_or_default());
-    let [first, second] = names(container.name());
-    let [image, empty_image] = images;
-    Some([(first, image), (second, empty_image)].map(|(name, image)| one_of_two(object.clone(), name, image)))
+    let image = container.0.get("image").cloned().unwrap_or_default();
+    let images = [image, empty_image(&container.0).into()];
+    let mut pairs = names(container.name()).into_iter().zip(images);
+    let mut next = || pairs.next().map(|(name, image)| one_of_two(object.clone(), name, image));
+    Some([next()?, next()?])
 }
 
 fn one_of_two(mut object: RawObject, name: String, image: Value) -> RawObject {

@@ -85,6 +85,16 @@ fn a_name_beside_a_field_has_no_effect_and_a_warning_says_so() {
 }
 
 #[test]
+fn a_must_that_shares_mounts_can_be_evaded_and_a_warning_says_so() {
+    let mut object = with_container(&json!({"shareVolumePolicy": {"type": "enabled"}}));
+    assert_eq!(judged(&object, &world(&[])).1, [""; 0]);
+    object["spec"]["optOut"] = json!("Denied");
+    let expected = "spec.containers[0].shareVolumePolicy: whoever writes a pod decides what the container mounts, also over its own \
+                    programs; no pod may opt out of the set, and this lets one evade it";
+    assert_eq!(judged(&object, &world(&[])), (String::new(), vec![expected.to_owned()]));
+}
+
+#[test]
 fn what_a_container_takes_from_pods_is_in_the_hash_and_its_defaults_are_not() {
     let hash = |more: &Value| compile(&with_container(more)).hash;
     let plain = hash(&json!({}));
