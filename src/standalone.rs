@@ -48,19 +48,21 @@ pub fn load(
     of(&manifests, paths, exclusion, registry, validate, minor_version)
 }
 
-/// The same of files of which `-` is stdin.
+/// The same of files of which `-` is stdin, and of objects that come from elsewhere.
 ///
 /// # Errors
 /// As [`load`].
 pub fn load_or_stdin(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
+    more: Vec<Manifest>,
     exclusion: &Arc<Exclusion>,
     registry: &Registry<Snapshot>,
     validate: Validate,
     minor_version: Option<u32>,
 ) -> Result<Loaded, Unusable> {
-    let manifests = manifest::load_or_stdin(paths, stdin).map_err(unreadable)?;
+    let mut manifests = manifest::load_or_stdin(paths, stdin).map_err(unreadable)?;
+    manifests.extend(more);
     of(&manifests, paths, exclusion, registry, validate, minor_version)
 }
 

@@ -6,10 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use engine::sidecarset::api::{API_VERSION, KIND};
+use http::Request;
 use kube::Client;
+use serde_json::Value;
 
 use crate::answers::said;
 use crate::manager::client::{Connection, Error, Selection};
+use crate::manifest::Manifest;
 use crate::server::deadline::duration;
 use crate::visible::Visible;
 
@@ -172,6 +176,46 @@ fn is_yes(answer: &str) -> bool {
 struct Failed<E: std::error::Error> {
     place: String,
     error: E,
+}
+
+/// Where the sets and namespaces of a cluster are listed.
+const DECIDING: [(&str, &str, &str); 2] =
+    [("/apis/apps.outrider.dev/v1alpha1/sidecarsets", API_VERSION, KIND), ("/api/v1/namespaces", "v1", "Namespace")];
+
+/// The sets and namespaces of a cluster, which decide there.
+///
+/// # Errors
+/// Why they cannot be listed, with the address that was tried.
+pub fn deciding(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let (client, place) = connect(args).await.map_err(|error| error.to_string())?;
+        let mut found = Vec::new();
+        for (path, api_version, kind) in DECIDING {
+            let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+            let mut list = client
+                .request::<Value>(request)
+                .await
+                .map_err(|error| format!("the API server at {place} does not list {kind} objects: {}", said(&error)))?;
+            let items = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+            found.extend(items.into_iter().map(|item| of_cluster(item, api_version, kind)));
+        }
+        Ok(found)
+    })
+}
+
+/// An item of a list, which does not say what it is, as somebody would have written it.
+fn of_cluster(mut value: Value, api_version: &str, kind: &str) -> Manifest {
+    if let Some(object) = value.as_object_mut() {
+        object.remove("status");
+        object.insert("apiVersion".to_owned(), api_version.into());
+        object.insert("kind".to_owned(), kind.into());
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    }
+    Manifest { source: "cluster".to_owned(), value }
 }
 
 /// A client whose API server has answered, and what it is called.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use admission::Registry;
 use clap::Args;
 
-use super::findings::Severity;
+use super::cluster::{ClusterArgs, deciding};
+use super::findings::{Finding, Severity};
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams};
 use crate::kinds::Kinds;
@@ -22,8 +23,11 @@ use engine::snapshot::Snapshot;
 #[derive(Debug, Clone, Args)]
 pub struct WorldArgs {
     /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json), - for stdin; may be repeated
-    #[arg(long, value_name = "PATH", required = true)]
+    #[arg(long, value_name = "PATH", required_unless_present = "from_cluster")]
     pub manifests: Vec<PathBuf>,
+    /// Let the sets and namespaces of a live cluster decide, beside those of --manifests
+    #[arg(long)]
+    pub from_cluster: bool,
     /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
     /// always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -42,6 +46,9 @@ pub struct WorldArgs {
     /// Treat warnings as errors: exit code 1 in place of 0
     #[arg(long)]
     pub warnings_as_errors: bool,
+    /// The live cluster
+    #[command(flatten, next_help_heading = "Live cluster, with --from-cluster")]
+    pub cluster: ClusterArgs,
 }
 
 /// The minor version of `1.34`, `v1.34.2` or `1.34.2+k3s1`.
@@ -112,9 +119,20 @@ impl World {
         // Whoever has a review at hand names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-        let (validate, stdin) = (args.of_sets(), &mut *streams.stdin);
-        let loaded = standalone::load_or_stdin(&args.manifests, stdin, &exclusion, &registry, validate, args.kube_version);
         let mut told = Report::new(report);
+        let mut live = Vec::new();
+        if args.from_cluster {
+            match deciding(&args.cluster) {
+                Ok(found) => live = found,
+                Err(error) => {
+                    told.add(Finding::bare(Severity::Error, error));
+                    told.tell(streams.stderr)?;
+                    return Ok(None);
+                }
+            }
+        }
+        let (validate, stdin) = (args.of_sets(), &mut *streams.stdin);
+        let loaded = standalone::load_or_stdin(&args.manifests, stdin, live, &exclusion, &registry, validate, args.kube_version);
         let world = match loaded {
             Ok(loaded) => {
                 for warning in &loaded.warnings {

@@ -84,7 +84,9 @@ fn three_hundred_cronjobs_of_one_minute_have_their_jobs_as_soon_as_with_the_buil
         Round { name: "built-in", api_version: "batch/v1", due: first },
         Round { name: "ours", api_version: "batch.outrider.dev/v1", due: second },
     ];
-    rounds.iter().for_each(|round| round.store(&cluster));
+    for round in &rounds {
+        round.store(&cluster);
+    }
     while Timestamp::now() < second {
         std::thread::sleep(Duration::from_millis(500));
     }

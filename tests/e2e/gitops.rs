@@ -4,7 +4,7 @@ use cluster::{Cluster, Options};
 use engine::yaml;
 use serde_json::{Value, json};
 
-use crate::process::outrider;
+use crate::process::{install, outrider, outrider_on};
 use crate::replicas::{get, list};
 
 const NAME: &str = "outrider-validating";
@@ -70,4 +70,34 @@ fn an_apply_that_drops_an_entry_is_refused_once_another_owns_its_ca_bundle() {
     // A replace with what is in Git empties them.
     cluster.kubectl_ok(&["replace", "-f", "-"], Some(&list(&[less]))).unwrap();
     assert!(bundles(&cluster).iter().all(Value::is_null), "{:?}", bundles(&cluster));
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn the_sets_of_a_live_cluster_decide_on_a_manifest() {
+    let cluster =
+        Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
+    install(&cluster);
+    let set = json!({
+        "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "live"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}}, "namespaceSelector": {"matchLabels": {"team": "a"}},
+            "containers": [{"name": "agent", "image": "agent:1"}],
+        },
+    });
+    cluster.kubectl_ok(&["create", "-f", "-"], Some(&set.to_string())).unwrap();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+    });
+    let file = cluster.dir().join("pod.json");
+    std::fs::write(&file, pod.to_string()).unwrap();
+    let render = || {
+        let rendered = outrider_on(&cluster.kubeconfig(), &["render", "--from-cluster", "-f", file.to_str().unwrap()]);
+        assert!(rendered.success(), "{}", rendered.stderr);
+        rendered.stdout.contains("name: agent")
+    };
+    assert!(!render(), "the namespace has no label yet");
+    cluster.kubectl_ok(&["label", "namespace", "default", "team=a"], None).unwrap();
+    assert!(render());
 }

@@ -79,6 +79,7 @@ apply what was not rendered.
 Examples:
   outrider render --manifests sidecarsets/ -f deployment.yaml
   outrider render --manifests sidecarsets/ -f app/ -n shop -o diff
+  outrider render --from-cluster -k overlays/prod -o diff
   helm template web ./chart | outrider render --manifests sidecarsets/ -f - -o diff
 
 Exit codes: 0 fine; 1 a pod is refused, or there was a warning and --warnings-as-errors; 2 a file cannot be read, a set is not \
