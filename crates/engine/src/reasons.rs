@@ -43,6 +43,7 @@ reasons! {
     MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",
     PORT_CLASH = Reason::new("PortClash") => "The host port is already taken in the pod.",
     PORT_SHARED = Reason::new("PortShared") => "Two containers of the pod name the same port.",
+    OVERRIDE_CLASH = Reason::new("OverrideClash") => "The pod asks for a change of the set's container that the set does not allow.",
     SET_CONFLICT = Reason::new("SetConflict") => "An earlier set already added something of that name.",
     EVALUATION_FAILED = Reason::new("EvaluationFailed") => "The set could not be evaluated for this pod.",
     RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",

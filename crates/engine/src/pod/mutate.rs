@@ -11,7 +11,7 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, OnClash};
-use crate::sidecarset::injection::{Clash, Injection};
+use crate::sidecarset::injection::{Clash, Injection, overrides_of_nothing};
 use crate::snapshot::Snapshot;
 
 /// The endpoint.
@@ -36,7 +36,9 @@ impl Mutating<Snapshot> for PodMutation {
         let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
         let mut report = Report { mistyped, ..Report::default() };
         let (sets, selections) = fitted(pod, request.body, selected, snapshot);
-        let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
+        let all: Vec<&CompiledSet> = sets.iter().map(|set| -> &CompiledSet { set }).collect();
+        report.mistyped.extend(overrides_of_nothing(pod, &all));
+        let mut injection = Injection::new(pod, request.body, all);
         for (set, selection) in sets.iter().zip(selections) {
             if !set.may_opt_out && skip.asks_for(set) {
                 report.ignored_opt_outs.push(&set.name);

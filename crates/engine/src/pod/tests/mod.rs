@@ -2,6 +2,7 @@
 
 mod additions;
 mod adoption;
+mod app_containers;
 mod clashes;
 mod evasions;
 mod fit;
@@ -14,6 +15,7 @@ mod metadata;
 mod older;
 mod opt_out;
 mod order;
+mod overrides;
 mod properties;
 mod resources;
 mod second_pass;

@@ -53,6 +53,9 @@ pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
             container::fill(filler, &at)?;
         }
     }
+    for at in filler.maps_in("/spec/appContainers") {
+        container::variables(filler, &at)?;
+    }
     for at in filler.maps_in("/spec/volumes") {
         volume::fill(filler, &at)?;
     }
