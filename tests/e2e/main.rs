@@ -27,6 +27,7 @@ mod room;
 mod scaled_to_zero;
 mod scrapers;
 mod sets;
+mod takes;
 mod toy_webhook;
 mod verify;
 mod version_skew;

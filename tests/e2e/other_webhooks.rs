@@ -175,3 +175,44 @@ fn the_api_server_asks_again_when_it_is_told_to() {
         asked.load(Ordering::Relaxed) > 1
     });
 }
+
+/// Gives the application a variable and a mount, wherever it is.
+fn give_the_app_more(pod: &Value) -> Vec<Value> {
+    let Some(at) = containers(pod).iter().position(|name| *name == "app") else { return Vec::new() };
+    let app = &pod["spec"]["containers"][at];
+    let has_it = app["env"].as_array().is_some_and(|env| env.iter().any(|variable| variable["name"] == "LATE"));
+    if has_it {
+        return Vec::new();
+    }
+    let path = |field: &str| format!("/spec/containers/{at}/{field}");
+    vec![
+        json!({"op": "add", "path": path("env"), "value": [{"name": "LATE", "value": "1"}]}),
+        json!({"op": "add", "path": "/spec/volumes/-", "value": {"name": "late", "emptyDir": {}}}),
+        json!({"op": "add", "path": path("volumeMounts/0"), "value": {"name": "late", "mountPath": "/late"}}),
+    ]
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn what_another_webhook_gives_the_app_is_taken_by_a_must_in_the_second_pass() {
+    let room = Room::new("late");
+    let taking = "shareVolumePolicy: {type: enabled}, transferEnv: [{sourceContainerName: app, envName: LATE}]";
+    room.apply_set(&format!(
+        "{}  optOut: Denied\n",
+        SET.replace("image: 'proxy:1'", &format!("image: 'proxy:1', {taking}"))
+    ));
+    let toy = ToyWebhook::start(|pod| Some(give_the_app_more(pod)));
+    let _registered = Registered::new(&room, &toy.url, &toy.ca, "IfNeeded");
+    let mut pod = Value::Null;
+    let mut attempt = 0;
+    eventually("the other one is called", || {
+        attempt += 1;
+        pod = room.pod(&POD.replace("name: web", &format!("name: web-{attempt}")));
+        pod["spec"]["containers"][1]["env"][0]["name"] == "LATE"
+    });
+    let proxy = &pod["spec"]["containers"][0];
+    assert_eq!(proxy["env"][1], json!({"name": "LATE", "value": "1"}));
+    let paths: Vec<&str> =
+        proxy["volumeMounts"].as_array().unwrap().iter().map(|mount| mount["mountPath"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["/var/run/secrets/kubernetes.io/serviceaccount", "/late"]);
+}

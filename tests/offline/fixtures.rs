@@ -108,13 +108,10 @@ fn the_readme_names_a_sample_that_its_sets_inject() {
 
 /// Reasons of parts that later builds bring, and of what validation keeps from happening here: two sets that bring the same
 /// container to one pod, and sets that break the pods they are added to. A sample that is too large would be megabytes.
-const WITHOUT_SAMPLE: [Reason; 8] = [
+const WITHOUT_SAMPLE: [Reason; 5] = [
     reasons::CANARY_SHADOWED,
     reasons::PARTIAL_HELD_BACK,
-    reasons::JOB_SKIPPED,
-    reasons::MOUNT_CLASH,
     reasons::SET_CONFLICT,
-    reasons::EVALUATION_FAILED,
     reasons::RESULT_ILLEGAL,
     Reason::TOO_LARGE,
 ];

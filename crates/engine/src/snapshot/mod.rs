@@ -19,7 +19,7 @@ collections! {
     sets: Sets,
     /// Labels of the namespaces.
     namespaces: NamespaceList,
-    /// What the ConfigMap of Outrider's configuration says.
+    /// What the `ConfigMap` of Outrider's configuration says.
     configuration: ConfigurationMaps,
 }
 

@@ -43,7 +43,7 @@ fn fields_that_steer_injection_do_not_reach_the_pod() {
 }
 
 #[test]
-fn pull_secrets_are_added_once_behind_the_pods_own() {
+fn case_40_pull_secrets_are_added_once_behind_the_pods_own() {
     let secrets = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Value>();
     for (own, of_set, expected) in [
         (secrets(&["s2", "s3", "s3"]), secrets(&["s0", "s1", "s2"]), &["s2", "s3", "s3", "s0", "s1"][..]),

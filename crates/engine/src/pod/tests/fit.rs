@@ -307,12 +307,15 @@ fn what_another_webhook_gives_the_app_later_is_taken_too() {
     }
 }
 
+/// Something that is changed in a container.
+type Change = fn(&mut Value);
+
 #[test]
 fn a_must_is_not_evaded_by_what_the_pods_author_writes() {
     let (world, pod) = taking(true);
     let whole = world.mutate(&pod).pod;
     let at = whole["spec"]["containers"].as_array().unwrap().iter().position(|it| it["name"] == "side").unwrap();
-    let changes: [(&str, fn(&mut Value)); 6] = [
+    let changes: [(&str, Change); 6] = [
         ("a variable that the app does not have", |side| {
             side["env"].as_array_mut().unwrap().push(json!({"name": "B", "value": "x"}));
         }),

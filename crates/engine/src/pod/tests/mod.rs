@@ -20,5 +20,6 @@ mod properties;
 mod resources;
 mod second_pass;
 mod skips;
+mod taking;
 mod twin;
 mod volumes;

@@ -114,7 +114,7 @@ fn annotations() -> impl Strategy<Value = Option<Value>> {
     })
 }
 
-fn pod() -> impl Strategy<Value = Value> {
+pub(super) fn pod() -> impl Strategy<Value = Value> {
     let secret = strange(select(vec!["p", "q"]).prop_map(|name| json!({"name": name})));
     let lists = (
         list_of(container(&OWN_CONTAINERS), 3),
@@ -235,7 +235,7 @@ fn objects(specs: Vec<Value>) -> Vec<Value> {
     sets.collect()
 }
 
-fn world_objects() -> impl Strategy<Value = Vec<Value>> {
+pub(super) fn world_objects() -> impl Strategy<Value = Vec<Value>> {
     (prop::collection::vec(set_spec(), 1..=4), prop_oneof![labels().prop_map(Some), Just(None)]).prop_map(
         |(specs, labels)| {
             let namespace =
@@ -279,7 +279,7 @@ fn restore(rest: &mut Value, original: &Value, field: &str) {
     };
 }
 
-fn config() -> ProptestConfig {
+pub(super) fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
 }
 

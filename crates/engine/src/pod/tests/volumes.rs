@@ -12,7 +12,7 @@ fn mounting(volumes: Value, mounts: &[&str]) -> Value {
 }
 
 #[test]
-fn only_volumes_in_use_are_added_in_order_of_use() {
+fn cases_21_and_24_only_volumes_in_use_are_added_in_order_of_use() {
     let volumes: Value =
         ["v1", "v2", "v3", "v4", "unused", "d0", "d1"].iter().map(|n| json!({"name": n, "emptyDir": {}})).collect();
     let container = |name: &str, mounts: [&str; 2], device: &str| {
@@ -120,7 +120,7 @@ fn a_volume_with_the_same_source_is_reused_defaulted_or_not() {
 }
 
 #[test]
-fn a_volume_with_another_source_is_a_clash() {
+fn case_22_a_volume_with_another_source_is_a_clash() {
     for (of_set, of_pod) in [
         (json!({"emptyDir": {}}), json!({"hostPath": {"path": "/x"}})),
         (json!({"emptyDir": {}}), json!({"emptyDir": {"medium": "Memory"}})),
@@ -141,7 +141,7 @@ fn a_volume_with_another_source_is_a_clash() {
 }
 
 #[test]
-fn a_mount_without_a_volume_makes_no_illegal_pod() {
+fn case_23_a_mount_without_a_volume_makes_no_illegal_pod() {
     let world = World::from_objects(&[mounting(json!([]), &["missing"])]);
     let reply = world.mutate(&pod(json!({})));
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::RESULT_ILLEGAL));

@@ -34,7 +34,7 @@ pub(super) struct Annotations<'s> {
     growth: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Given<'s> {
     // In place of what the pod has.
     value: Option<&'s str>,
@@ -96,17 +96,16 @@ impl<'s> Annotations<'s> {
         parsed.entry(key).or_insert_with(|| serde_json::from_str(text).ok().map(Rc::new)).clone()
     }
 
-    /// Takes note of what a set changes.
+    /// Takes note of what a set changes, and of what it has changed before.
     pub(super) fn add(&mut self, set: &'s CompiledSet, new: &[&'s AnnotationPiece], pod: &Metadata<'_>) {
+        for piece in set.metadata.iter().filter(|piece| piece.policy != PatchPolicy::Retain) {
+            let given = self.given.entry(&piece.key).or_default();
+            given.is_overwritten |= piece.policy == PatchPolicy::Overwrite;
+            given.changed_by = Some(set);
+        }
         self.growth += growth(new);
         for piece in new {
-            let given = self.given.entry(&piece.key).or_insert_with(|| Given {
-                value: None,
-                merges: Vec::new(),
-                changed_by: None,
-                is_overwritten: false,
-                sets: Vec::new(),
-            });
+            let given = self.given.entry(&piece.key).or_default();
             given.sets.push(set);
             let is_empty = given.value.or_else(|| pod.annotation(&piece.key)).is_none_or(str::is_empty);
             match &piece.policy {
@@ -114,17 +113,9 @@ impl<'s> Annotations<'s> {
                 PatchPolicy::Overwrite => {
                     given.value = Some(&piece.value);
                     given.merges.clear();
-                    given.is_overwritten = true;
-                    given.changed_by = Some(set);
                 }
-                PatchPolicy::Merge(_) if is_empty => {
-                    given.value = Some(&piece.value);
-                    given.changed_by = Some(set);
-                }
-                PatchPolicy::Merge(patch) => {
-                    given.merges.push(patch);
-                    given.changed_by = Some(set);
-                }
+                PatchPolicy::Merge(_) if is_empty => given.value = Some(&piece.value),
+                PatchPolicy::Merge(patch) => given.merges.push(patch),
             }
         }
     }
@@ -153,12 +144,14 @@ impl<'s> Annotations<'s> {
                 [] => Cow::Borrowed(base),
                 merges => {
                     let base: Value = serde_json::from_str(base).ok()?;
-                    let mut merged = base.clone();
-                    merges.iter().for_each(|patch| merge(&mut merged, patch));
-                    if given.value.is_none() && merged == base {
+                    let mut value = base.clone();
+                    for patch in merges {
+                        merge(&mut value, patch);
+                    }
+                    if given.value.is_none() && value == base {
                         return None;
                     }
-                    Cow::Owned(sorted_json(&merged))
+                    Cow::Owned(sorted_json(&value))
                 }
             };
             (before != Some(&*value)).then(|| NewAnnotation {

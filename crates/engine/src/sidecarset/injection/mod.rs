@@ -184,10 +184,12 @@ impl<'p, 's> Injection<'p, 's> {
             Some(differing) => self.added.warnings.push(outdated(set, differing)),
             None => self.note_overwritten(set),
         }
+        if matches!(missing.presence, Presence::Absent | Presence::Current) {
+            self.annotations.add(set, &missing.annotations, &self.pod.metadata);
+        }
         if missing.is_empty() {
             return missing.presence.reason().unwrap_or(reasons::ALREADY_INJECTED);
         }
-        self.annotations.add(set, &missing.annotations, &self.pod.metadata);
         self.added.warnings.extend(set.notes.iter().cloned());
         self.added.init_before.extend(missing.init_before);
         self.added.init_after.extend(missing.init_after);
@@ -241,7 +243,9 @@ impl<'p, 's> Injection<'p, 's> {
             }
         }
         missing.secrets = set.secrets.iter().filter(|secret| !self.has_secret(&secret.name)).collect();
-        missing.annotations = self.annotations.examine(set, &self.pod.metadata)?;
+        if missing.presence != Presence::OpenKruise {
+            missing.annotations = self.annotations.examine(set, &self.pod.metadata)?;
+        }
         missing.warnings = self.check_ports(set, &missing)?;
         self.examine_app(set, &mut missing)?;
         legality::check(self, set, &missing)?;

@@ -160,11 +160,11 @@ impl<'p, 's> Injection<'p, 's> {
         if found_in != list {
             return self.compare_elsewhere(set, piece, found);
         }
-        let found_is = piece.form.compare(container.raw(self.body), &set.allowed, &self.theirs.around);
+        let compared = piece.form.compare(container.raw(self.body), &set.allowed, &self.theirs.around);
         let by = self.carried.by(&set.name, &piece.name, list);
-        match (by, found_is) {
-            (Some(reasons::INJECTED_BY_OPENKRUISE), found_is) if set.may_opt_out => {
-                Ok((Presence::OpenKruise, found_is))
+        match (by, compared) {
+            (Some(reasons::INJECTED_BY_OPENKRUISE), compared) if set.may_opt_out => {
+                Ok((Presence::OpenKruise, compared))
             }
             // Whatever the record says, it is the set's.
             (_, Ok(lacking)) => Ok((Presence::Current, Ok(lacking))),

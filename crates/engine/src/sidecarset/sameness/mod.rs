@@ -61,6 +61,7 @@ impl Form {
     }
 
     /// The form of the container in a pod from whose own containers it takes something, with which it is `container`.
+    #[must_use]
     pub fn with(&self, container: &RawObject, taken: &Taken) -> Self {
         Self {
             fields: self.fields.clone(),

@@ -1,10 +1,11 @@
-//! `transferEnv`: which variables of which container.
+//! `transferEnv`: which variables of which container; and what sharing means for a set that no pod may evade.
 
 use admission::field::{Error, ErrorList};
 use admission::format::names::{dns1123_label, env_var_name};
 
 use super::node::Node;
 use super::pod::check_field_ref;
+use crate::sidecarset::vocabulary::{OPT_OUT_DENIED, SHARE_ENABLED};
 
 /// Where the name of a container may come from.
 const SOURCES: [&str; 2] = ["metadata.labels['<key>']", "metadata.annotations['<key>']"];
@@ -18,10 +19,19 @@ pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Warns of a name that has no effect, as in `OpenKruise`.
+/// Warns of a name that has no effect, as in `OpenKruise`, and of mounts by which a pod may evade the set.
 pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
+    let is_denied = spec.text("optOut") == OPT_OUT_DENIED;
     for list in ["containers", "initContainers"] {
         for container in spec.child(list).items() {
+            let sharing = container.child("shareVolumePolicy");
+            if is_denied && sharing.text("type") == SHARE_ENABLED {
+                warnings.push(format!(
+                    "{}: whoever writes a pod decides what the container mounts, also over its own programs; no pod may opt out of the \
+                     set, and this lets one evade it",
+                    sharing.path
+                ));
+            }
             let entries = container.child("transferEnv");
             let both = |entry: &Node<'_>| {
                 !entry.text("sourceContainerName").is_empty() && entry.get("sourceContainerNameFrom").is_some()
@@ -40,13 +50,11 @@ fn check_entry(entry: &Node<'_>, errors: &mut ErrorList) {
     if !entry.value.is_object() {
         return;
     }
-    let source = entry.get("sourceContainerNameFrom");
-    match &source {
-        Some(from) => check_source(from, errors),
-        None => {
-            entry.require_text("sourceContainerName", errors);
-            entry.check_text("sourceContainerName", dns1123_label, errors);
-        }
+    if let Some(from) = entry.get("sourceContainerNameFrom") {
+        check_source(&from, errors);
+    } else {
+        entry.require_text("sourceContainerName", errors);
+        entry.check_text("sourceContainerName", dns1123_label, errors);
     }
     entry.check_text("envName", env_var_name, errors);
     let names = entry.child("envNames");

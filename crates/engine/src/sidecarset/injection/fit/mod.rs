@@ -112,8 +112,8 @@ fn too_much(set: &CompiledSet) -> Clash {
     Clash::illegal(set, "spec.containers", text)
 }
 
-/// Puts elements in front of the last ones of a list.
-fn insert(object: &mut RawObject, field: &str, last: usize, elements: &[Value]) {
+/// Puts elements into a list, so many from its end.
+fn insert(object: &mut RawObject, field: &str, behind: usize, elements: &[Value]) {
     if elements.is_empty() {
         return;
     }
@@ -122,7 +122,7 @@ fn insert(object: &mut RawObject, field: &str, last: usize, elements: &[Value]) 
         *list = Value::Array(Vec::new());
     }
     if let Value::Array(list) = list {
-        let at = list.len().saturating_sub(last);
+        let at = list.len().saturating_sub(behind);
         list.splice(at..at, elements.iter().cloned());
     }
 }

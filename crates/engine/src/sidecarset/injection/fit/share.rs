@@ -83,10 +83,10 @@ impl Fitting<'_, '_> {
         let mounts = shared.mounts.iter().filter(|_| plan.shares_mounts);
         for mount in mounts.chain(token.filter(|_| plan.shares_token)) {
             // The API server takes no volume as a directory and as a device of one container.
+            self.take(mount.bytes)?;
             if paths.contains(&mount.path) || devices.contains(&mount.volume) {
                 continue;
             }
-            self.take(mount.bytes)?;
             paths.insert(mount.path.clone());
             mounted.insert(mount.volume.clone());
             let mut element = mount.element.clone();
@@ -104,6 +104,7 @@ impl Fitting<'_, '_> {
             container.warn("shareServiceAccountToken has nothing to share: no container of the pod mounts the token of its service account");
         }
         for device in shared.devices.iter().filter(|_| plan.shares_devices) {
+            self.take(device.bytes)?;
             if paths.contains(&device.path) || mounted.contains(&device.volume) {
                 continue;
             }
@@ -114,7 +115,6 @@ impl Fitting<'_, '_> {
                 ));
                 continue;
             }
-            self.take(device.bytes)?;
             paths.insert(device.path.clone());
             container.taken.volume_devices.push(device.element.clone());
         }

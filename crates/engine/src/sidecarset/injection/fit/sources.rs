@@ -23,12 +23,15 @@ const ELEMENTS: usize = 160_000;
 /// Longest text of a variable that can be the mark of an injected container.
 const MARK_MAX: usize = 256;
 
+/// Containers of sets by name: several sets may bring one of a name.
+type Pieces<'s> = BTreeMap<&'s str, Vec<(&'s CompiledSet, &'s Piece)>>;
+
 /// Containers of the pod that sets may take something from, or add something to.
 #[derive(Debug)]
 pub(in crate::sidecarset::injection) struct Sources<'p, 's> {
     pod: &'p PodView<'p>,
     body: &'p str,
-    pieces: BTreeMap<(&'static str, &'s str), (&'s CompiledSet, &'s Piece)>,
+    selecting: Vec<&'s CompiledSet>,
     // What is not read of the containers.
     left_out: Additions<'s>,
     own: OnceCell<Vec<Own<'p>>>,
@@ -89,22 +92,25 @@ impl<'p, 's> Sources<'p, 's> {
         body: &'p str,
         selecting: &[&'s CompiledSet],
     ) -> Self {
-        let lists = [List::InitContainers, List::Containers];
-        let of_set = |set: &'s CompiledSet| {
-            let of_list = move |list: List| set.pieces_of(list).iter().map(move |piece| (list, piece));
-            lists
-                .into_iter()
-                .flat_map(of_list)
-                .map(move |(list, piece)| ((list.field(), piece.name.as_str()), (set, piece)))
-        };
         Self {
             pod,
             body,
-            pieces: selecting.iter().copied().flat_map(of_set).collect(),
+            selecting: selecting.to_vec(),
             left_out: Additions::default(),
             own: OnceCell::new(),
             by_name: OnceCell::new(),
         }
+    }
+
+    /// The containers that sets bring to a list.
+    fn pieces(&self, list: List) -> Pieces<'s> {
+        let mut pieces = Pieces::new();
+        for set in &self.selecting {
+            for piece in set.pieces_of(list).iter() {
+                pieces.entry(&piece.name).or_default().push((set, piece));
+            }
+        }
+        pieces
     }
 
     /// The pod's own containers, then its own native sidecars. For a must those too that are only said to be a set's or
@@ -126,12 +132,18 @@ impl<'p, 's> Sources<'p, 's> {
     fn all(&self) -> &[Own<'p>] {
         self.own.get_or_init(|| {
             let spec = &self.pod.spec;
-            let containers = spec.containers().iter().enumerate().map(|container| (List::Containers, container));
-            let inits = || spec.init_containers().iter().enumerate().map(|container| (List::InitContainers, container));
-            let sidecars = inits().filter(|(_, (_, container))| container.is_native_sidecar());
-            let plain = inits().filter(|(_, (_, container))| !container.is_native_sidecar());
-            let all = containers.chain(sidecars).chain(plain);
-            all.filter_map(|(list, (index, container))| self.read((list, index), container)).collect()
+            let (mut of_sets, mut inits_of_sets) = (self.pieces(List::Containers), self.pieces(List::InitContainers));
+            let inits = || spec.init_containers().iter().enumerate();
+            let sidecars = inits().filter(|(_, container)| container.is_native_sidecar());
+            let plain = inits().filter(|(_, container)| !container.is_native_sidecar());
+            let mut own = Vec::new();
+            for (index, container) in spec.containers().iter().enumerate() {
+                own.extend(self.read((List::Containers, index), container, &mut of_sets));
+            }
+            for (index, container) in sidecars.chain(plain) {
+                own.extend(self.read((List::InitContainers, index), container, &mut inits_of_sets));
+            }
+            own
         })
     }
 
@@ -149,12 +161,12 @@ impl<'p, 's> Sources<'p, 's> {
     }
 
     /// `None` for a container of a set.
-    fn read(&self, place: (List, usize), container: &'p Container<'p>) -> Option<Own<'p>> {
+    fn read(&self, place: (List, usize), container: &'p Container<'p>, of_sets: &mut Pieces<'s>) -> Option<Own<'p>> {
         let raw = container.raw(self.body)?;
         let mut parts: Parts<'p> = serde_json::from_str(raw.get()).ok()?;
-        if let Some((set, piece)) = self.pieces.get(&(place.0.field(), container.name.as_str()))
-            && (set.is_must() || runs_the_same(container, &parts, piece))
-        {
+        // Of a name that is there twice, no second one is a set's.
+        let named = of_sets.remove(container.name.as_str()).unwrap_or_default();
+        if named.iter().any(|(set, piece)| set.is_must() || runs_the_same(container, &parts, piece)) {
             return None;
         }
         let is_said_to_be_injected = is_marked(&parts);

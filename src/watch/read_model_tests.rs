@@ -1,0 +1,120 @@
+//! Events into snapshots.
+
+use serde_json::json;
+
+use super::*;
+
+fn set(name: &str, generation: i64) -> Guarded<SidecarSetResource> {
+    serde_json::from_value(json!({
+        "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet",
+        "metadata": {"name": name, "uid": name, "generation": generation},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "containers": [{"name": "c", "image": "i"}]},
+    }))
+    .unwrap()
+}
+
+fn namespace(name: &str) -> Slim<Namespace> {
+    serde_json::from_value(json!({"metadata": {"name": name, "labels": {"env": "prod"}}})).unwrap()
+}
+
+fn unreadable(name: &str) -> Guarded<SidecarSetResource> {
+    serde_json::from_value(json!({"metadata": {"name": name, "uid": name}, "spec": "none"})).unwrap()
+}
+
+#[test]
+fn a_relist_removes_sets_that_disappeared_and_keeps_the_unreadable() {
+    let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
+    let world = World::of(&feed);
+    let mut intake = Intake::of(&world);
+    for event in [Event::Init, Event::InitApply(set("a", 1)), Event::InitApply(set("b", 1)), Event::InitDone] {
+        intake.set(Ok(event), &mut feed);
+    }
+    world.publish(&mut feed);
+    intake.pass_on(&feed);
+    let mut changes = world.changes();
+    for event in [Event::Init, Event::InitApply(unreadable("b")), Event::InitDone] {
+        intake.set(Ok(event), &mut feed);
+    }
+    assert!(world.sets.get("a").is_none());
+    assert!(world.sets.get("b").unwrap().compiled.is_some());
+    world.publish(&mut feed);
+    intake.pass_on(&feed);
+    assert_eq!(changes.try_recv().unwrap(), Change::Set("a".into()));
+    assert!(changes.try_recv().is_err());
+}
+
+#[test]
+fn a_change_is_sent_once_and_only_when_the_snapshot_has_it() {
+    let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
+    let world = World::of(&feed);
+    let (mut intake, mut changes) = (Intake::of(&world), world.changes());
+    for event in [Event::Apply(namespace("a")), Event::Delete(namespace("a")), Event::Apply(namespace("a"))] {
+        intake.namespace(Ok(event), &mut feed);
+        intake.pass_on(&feed);
+    }
+    assert!(changes.try_recv().is_err(), "there is no snapshot with it yet");
+    world.publish(&mut feed);
+    intake.pass_on(&feed);
+    assert_eq!(changes.try_recv().unwrap(), Change::Namespace("a".into()));
+    assert!(changes.try_recv().is_err());
+    let mut counted = set("s", 1);
+    intake.set(Ok(Event::Apply(counted.clone())), &mut feed);
+    world.publish(&mut feed);
+    intake.pass_on(&feed);
+    assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()));
+    counted.object.as_mut().unwrap().status = Some(<_>::default());
+    intake.set(Ok(Event::Apply(counted)), &mut feed);
+    intake.pass_on(&feed);
+    assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()), "a status waits for no snapshot");
+}
+
+#[test]
+fn nothing_is_published_before_all_collections_are_complete() {
+    let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
+    let world = World::of(&feed);
+    let mut intake = Intake::of(&world);
+    intake.set(Ok(Event::Init), &mut feed);
+    intake.set(Ok(Event::InitDone), &mut feed);
+    assert!(!intake.all_listed());
+    for event in [Event::Init, Event::InitApply(namespace("a")), Event::InitDone] {
+        intake.namespace(Ok(event), &mut feed);
+    }
+    assert!(!intake.all_listed());
+    for event in [Event::Init, Event::InitDone] {
+        intake.configuration(Ok(event), &mut feed);
+    }
+    assert!(intake.all_listed() && !world.is_published());
+    world.publish(&mut feed);
+    assert!(world.is_published());
+    assert!(world.snapshot.load().namespaces.labels("a").is_some());
+}
+
+#[test]
+fn the_list_of_annotations_is_published_and_goes_with_its_map() {
+    let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
+    let world = World::of(&feed);
+    let mut intake = Intake::of(&world);
+    let map: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": CONFIG_MAP},
+        "data": {ALLOW_LIST_KEY: r#"{"rules":[{"allowedAnnotationKeyExprs":["key.*"]}]}"#},
+    }))
+    .unwrap();
+    let mut allows = |event: Event<ConfigMap>| {
+        intake.configuration(Ok(event), &mut feed);
+        world.publish(&mut feed);
+        world.snapshot.load().configuration.allow_list.allows(&<_>::default(), "key1")
+    };
+    assert!(!allows(Event::Init));
+    assert!(allows(Event::InitApply(map.clone())));
+    assert!(!allows(Event::Delete(map.clone())));
+    assert!(allows(Event::Apply(map)));
+}
+
+#[test]
+fn the_first_change_after_a_pause_is_published_at_once_and_a_burst_is_not() {
+    let mut pace = Pace::default();
+    assert!(pace.next_publication(false).is_none());
+    let now = Instant::now();
+    pace.published(now);
+    assert_eq!(pace.next_publication(true), Some(now + PACE));
+}
