@@ -3,6 +3,7 @@
 //! Needs etcd and Kubernetes binaries (built on first use), therefore ignored by default: `make test-cluster` runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod additions;
 mod all_kinds;
 mod bench;
 mod certificates;

@@ -10,6 +10,7 @@ use crate::golden;
 use crate::run::{Ran, outrider};
 
 const WORKLOADS: &str = "tests/offline/input/workloads.yaml";
+const ADDITIONS: &str = "tests/offline/input/additions/sets.yaml";
 const ONE: &str = "tests/offline/input/deployment.yaml";
 
 fn render(more: &[&str], stdin: &str) -> Ran {
@@ -18,7 +19,7 @@ fn render(more: &[&str], stdin: &str) -> Ran {
 
 #[test]
 fn output_is_as_recorded_in_every_format() {
-    let table: [(&str, &[&str]); 15] = [
+    let table: [(&str, &[&str]); 17] = [
         ("workloads-yaml.txt", &["-f", WORKLOADS]),
         ("workloads-diff.txt", &["-f", WORKLOADS, "-o", "diff"]),
         ("workloads-patch.txt", &["-f", WORKLOADS, "-o", "patch"]),
@@ -33,6 +34,11 @@ fn output_is_as_recorded_in_every_format() {
         ("refused.txt", &["-f", ONE, "tests/offline/input/refused.yaml"]),
         ("no-template.txt", &["-f", "tests/offline/input/no-template.yaml"]),
         ("openkruise.txt", &["--manifests", "tests/offline/input/openkruise", "-f", "tests/offline/input/nginx.yaml"]),
+        ("additions.txt", &["--manifests", ADDITIONS, "-f", "tests/offline/input/additions/workloads.yaml"]),
+        (
+            "old-kubernetes.txt",
+            &["--manifests", ADDITIONS, "-f", "tests/offline/input/additions/workloads.yaml", "--kube-version", "1.28"],
+        ),
         ("bad-templates.txt", &["-f", ONE, "tests/offline/input/bad-templates.yaml"]),
     ];
     for (recording, arguments) in table {

@@ -41,6 +41,7 @@ reasons! {
     VOLUME_CLASH = Reason::new("VolumeClash") => "The pod has a volume of that name with another source.",
     PORT_CLASH = Reason::new("PortClash") => "The host port is already taken in the pod.",
     PORT_SHARED = Reason::new("PortShared") => "Two containers of the pod name the same port.",
+    OVERRIDE_CLASH = Reason::new("OverrideClash") => "The pod asks for a change of the set's container that the set does not allow.",
     SET_CONFLICT = Reason::new("SetConflict") => "An earlier set already added something of that name.",
     JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
     EVALUATION_FAILED = Reason::new("EvaluationFailed") => "The set could not be evaluated for this pod.",

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use crate::crd::schema::{Field, int_or_string, map_of, object, word};
+use crate::crd::schema::{Field, atomic_list, flag, int_or_string, map_of, object, open, requiring, text, word};
 use engine::sidecarset::vocabulary as words;
 
 /// All of them.
@@ -10,6 +10,8 @@ pub fn fields() -> Vec<Field> {
     vec![
         ("resourceDefaults", resource_defaults()),
         ("jobPods", job_pods()),
+        ("appContainers", app_containers()),
+        ("podOverrides", pod_overrides()),
         ("platform", platform()),
         ("podSecurity", pod_security()),
     ]
@@ -35,6 +37,75 @@ fn job_pods() -> JSONSchemaProps {
         "What pods get that are to end: those of a Job, and those with restartPolicy Never or OnFailure. NativeSidecar (default) makes \
          native sidecars of the containers, which end with the pod's own: BeforeAppContainer ones go before the other init \
          containers, AfterAppContainer ones behind them. Skip leaves such pods alone, Inject gives them what others get.",
+    )
+}
+
+/// `spec.appContainers`
+fn app_containers() -> JSONSchemaProps {
+    let named =
+        |field: &'static str, about: &str, key: &str| open(requiring(&[field], object(about, [(field, text(key))])));
+    let variable = named(
+        "name",
+        "An environment variable; see `kubectl explain pod.spec.containers.env`.",
+        "Name of the variable.",
+    );
+    let mount = named(
+        "name",
+        "A volume mount; see `kubectl explain pod.spec.containers.volumeMounts`.",
+        "Name of a volume of the set (spec.volumes).",
+    );
+    let entry = object(
+        "What is added to some of the pod's own containers.",
+        [
+            (
+                "containerNames",
+                atomic_list(text("Name of a container."), "The containers. Default: all of the pod's own."),
+            ),
+            (
+                "initContainers",
+                flag("The pod's own init containers, native sidecars among them, count too. Default: false."),
+            ),
+            (
+                "env",
+                atomic_list(
+                    variable,
+                    "Variables, put in front of the container's own, so that these may refer to them. One that the container has stays.",
+                ),
+            ),
+            ("overwriteEnv", flag("A variable that the container has is changed where it is. Default: false.")),
+            (
+                "volumeMounts",
+                atomic_list(
+                    mount,
+                    "Mounts of volumes of the set. One at a path where the container has another is left out.",
+                ),
+            ),
+        ],
+    );
+    atomic_list(entry, "What is added to the pod's own containers when the pod is created.")
+}
+
+/// `spec.podOverrides`
+fn pod_overrides() -> JSONSchemaProps {
+    let bounds = object(
+        "Requests and limits may be changed within these bounds: cpu, memory and ephemeral-storage.",
+        [
+            ("min", amounts("The least amount. Default: 0.")),
+            ("max", amounts("The largest amount. A resource that has none may not be changed.")),
+        ],
+    );
+    object(
+        "What a pod may change of the set's containers for itself, by the annotation outrider.dev/overrides: JSON, a map from names of \
+         containers to image, env (values by name) and resources. Default: nothing. Anything else in the annotation is a clash.",
+        [
+            (
+                "containerNames",
+                atomic_list(text("Name of a container of the set."), "The containers. Default: all of the set."),
+            ),
+            ("resources", bounds),
+            ("env", atomic_list(text("Name of a variable."), "Variables that may have another value.")),
+            ("imageTag", flag("The image may have another tag of the same repository. Default: false.")),
+        ],
     )
 }
 

@@ -83,7 +83,13 @@ fn containers_and_volumes_keep_unknown_fields_and_nothing_else_does() {
             open.insert(path.to_owned());
         }
     });
-    let expected = [".spec.containers[]", ".spec.initContainers[]", ".spec.volumes[]"];
+    let expected = [
+        ".spec.appContainers[].env[]",
+        ".spec.appContainers[].volumeMounts[]",
+        ".spec.containers[]",
+        ".spec.initContainers[]",
+        ".spec.volumes[]",
+    ];
     assert_eq!(open, expected.map(str::to_owned).into());
 }
 
@@ -102,6 +108,13 @@ fn schema_and_types_know_the_same_fields() {
         "patchPodMetadata": [{"annotations": {}, "patchPolicy": ""}], "customVersion": "", "order": 1, "clashPolicy": "",
         "optOut": "", "allowedChanges": {"env": [""], "mountPaths": [""], "volumes": [""], "fields": [""]},
         "resourceDefaults": {"limits": {"cpu": 1}, "requests": {"cpu": 1}}, "jobPods": "", "platform": "", "podSecurity": "",
+        "appContainers": [{
+            "containerNames": [""], "initContainers": true, "env": [{"name": ""}], "overwriteEnv": true,
+            "volumeMounts": [{"name": ""}],
+        }],
+        "podOverrides": {
+            "containerNames": [""], "resources": {"min": {"cpu": 1}, "max": {"cpu": 1}}, "env": [""], "imageTag": true,
+        },
     }))
     .unwrap();
     let status = SidecarSetStatus {

@@ -12,7 +12,7 @@ use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, OnClash};
-use crate::sidecarset::injection::{Clash, Injection};
+use crate::sidecarset::injection::{Clash, Injection, overrides_of_nothing};
 use crate::snapshot::Snapshot;
 
 /// The endpoint: sets, and then further stages.
@@ -46,7 +46,9 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
     let mut report = Report { mistyped, ..Report::default() };
     let (sets, selections) = fitted(pod, request.body, selected, snapshot);
-    let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
+    let all: Vec<&CompiledSet> = sets.iter().map(|set| -> &CompiledSet { set }).collect();
+    report.mistyped.extend(overrides_of_nothing(pod, &all));
+    let mut injection = Injection::new(pod, request.body, all);
     for (set, selection) in sets.iter().zip(selections) {
         // Every set that the pod matches costs, and their number has no limit.
         request.patience.check()?;

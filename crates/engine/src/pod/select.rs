@@ -47,7 +47,8 @@ pub fn fitted<'s>(
     let tailor = Tailor::new(pod, sets, snapshot.minor_version);
     let tailored = |(set, selection): (&'s Arc<CompiledSet>, Selection)| match selection {
         Selection::Selected => match tailor.fit(set) {
-            Ok(Fit::Carried(tailored)) => (tailored, Selection::Selected),
+            Ok(Fit::AsWritten) => (Cow::Borrowed(&**set), Selection::Selected),
+            Ok(Fit::Tailored(tailored)) => (Cow::Owned(*tailored), Selection::Selected),
             Ok(Fit::Skipped(reason, why)) => (Cow::Borrowed(&**set), Selection::Skipped(reason, why)),
             Err(clash) => (Cow::Borrowed(&**set), Selection::Unfit(clash)),
         },
@@ -70,7 +71,7 @@ pub fn fitted<'s>(
             }
         }
     };
-    let fitted: Vec<Option<CompiledSet>> = sets.iter().zip(&mut selections).map(|both| fit(both)).collect();
+    let fitted: Vec<Option<CompiledSet>> = sets.iter().zip(&mut selections).map(&mut fit).collect();
     for (set, fitted) in sets.iter_mut().zip(fitted) {
         if let Some(fitted) = fitted {
             *set = Cow::Owned(fitted);

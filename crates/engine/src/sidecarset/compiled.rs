@@ -9,12 +9,14 @@ use admission::format::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
+use crate::sidecarset::app_containers::AppPiece;
 use crate::sidecarset::canonical;
 use crate::sidecarset::hot_upgrade;
 use crate::sidecarset::injection::{List, Plan};
 use crate::sidecarset::mark;
 use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::{Needs, volume_names};
+use crate::sidecarset::overrides::PodOverrides;
 use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
 use crate::sidecarset::pod_security;
@@ -70,8 +72,12 @@ pub struct CompiledSet {
     pub volumes: Vec<VolumePiece>,
     /// Pull secrets.
     pub secrets: Vec<SecretPiece>,
+    /// What the pod's own containers get.
+    pub app_containers: Vec<AppPiece>,
     /// Annotations that pods get.
     pub metadata: Vec<AnnotationPiece>,
+    /// What a pod may change for itself.
+    pub pod_overrides: PodOverrides,
     /// What pods that end get.
     pub job_pods: JobPods,
     /// For containers that lack requests or limits.
@@ -284,8 +290,10 @@ impl CompiledSet {
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
             containers,
+            pod_overrides: PodOverrides::of(spec.pod_overrides.as_ref()),
             job_pods: JobPods::of(spec.job_pods.as_deref()),
             resource_defaults: fillings.defaults,
+            app_containers: AppPiece::all(spec.app_containers.as_ref()),
             metadata: metadata::annotations(spec).into_iter().chain(hot_upgrade::annotations(spec)).collect(),
             notes: Vec::new(),
             hash,
@@ -408,10 +416,14 @@ fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
             unused.entry(name).or_insert(volume);
         }
     }
-    all_containers(spec)
-        .flat_map(|container| volume_names(&container.0))
-        .filter_map(|name| unused.remove(name))
-        .collect()
+    // In the shape of a container.
+    let of_app = spec.app_containers.iter().flatten().map(|entry| {
+        let fields = [("env", &entry.env), ("volumeMounts", &entry.volume_mounts)];
+        fields.map(|(field, list)| (field.to_owned(), json!(list))).into_iter().collect::<RawObject>()
+    });
+    let of_app: Vec<RawObject> = of_app.collect();
+    let containers = all_containers(spec).map(|container| &container.0).chain(&of_app);
+    containers.flat_map(volume_names).filter_map(|name| unused.remove(name)).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 pub mod affinity;
 pub mod allow_list;
 pub mod api;
+pub mod app_containers;
 pub mod canonical;
 pub mod compiled;
 pub mod defaults;
@@ -14,6 +15,7 @@ pub(crate) mod mark;
 pub mod metadata;
 pub mod narrowing;
 pub mod needs;
+pub mod overrides;
 pub mod platform;
 mod pod_security;
 pub mod resources;

@@ -3,6 +3,7 @@
 mod additions;
 mod adoption;
 mod after_creation;
+mod app_containers;
 mod clashes;
 mod evasions;
 mod fit;
@@ -15,6 +16,7 @@ mod metadata;
 mod older;
 mod opt_out;
 mod order;
+mod overrides;
 mod properties;
 mod resources;
 mod second_pass;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
-use crate::sidecarset::api::{RawObject, SidecarContainer, SidecarSetSpec};
+use crate::sidecarset::api::{AppContainers, RawObject, SidecarContainer, SidecarSetSpec};
 use crate::sidecarset::defaults::image::pull_policy;
 use crate::sidecarset::vocabulary::{ALL_CONTAINERS, RETAIN, SECURITY_COMPLETE};
 
@@ -35,6 +35,7 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
         "volumes": volumes,
         "imagePullSecrets": secrets,
         "resourceDefaults": spec.resource_defaults,
+        "appContainers": app_containers(spec),
         "podSecurity": spec.pod_security.as_ref().filter(|word| *word == SECURITY_COMPLETE),
         "patchPodMetadata": annotations(spec),
     }));
@@ -59,6 +60,22 @@ pub fn sorted_json(value: &Value) -> String {
     let mut text = String::new();
     write_sorted(&mut text, value);
     text
+}
+
+/// Additions to the pod's own containers, in the form of containers.
+fn app_containers(spec: &SidecarSetSpec) -> Vec<Value> {
+    let entries = spec.app_containers.iter().flatten();
+    let entry = |entry: &AppContainers| {
+        let parts = json!({
+            "containerNames": entry.container_names,
+            "initContainers": entry.init_containers.filter(|is| *is),
+            "env": entry.env,
+            "overwriteEnv": entry.overwrite_env.filter(|is| *is),
+            "volumeMounts": entry.volume_mounts,
+        });
+        Value::Object(canonical_container(&into_map(parts), ""))
+    };
+    entries.map(entry).collect()
 }
 
 /// A container without nulls, empty parts and default values.

@@ -74,6 +74,7 @@ fn only_what_is_injected_counts() {
         json!({"updateStrategy": {"paused": true}, "injectionStrategy": {"paused": true}, "order": 3, "clashPolicy": "Skip", "optOut": "Denied"}),
         json!({"namespaceSelector": {}}),
         json!({"jobPods": "Skip", "platform": "linux", "podSecurity": "AsWritten", "resourceDefaults": {"limits": {}}}),
+        json!({"podOverrides": {"imageTag": true}, "appContainers": []}),
     ] {
         let mut spec = rich();
         json_patch::merge(&mut spec, &changes);
@@ -155,7 +156,11 @@ fn what_the_spec_says_of_all_containers_counts() {
     };
     assert_eq!(hash(&policy(json!(".*"))), hash(&policy(Value::Null)));
     assert_ne!(hash(&policy(json!("app"))), hash(&policy(Value::Null)));
-    for changes in [json!({"resourceDefaults": {"limits": {"cpu": "1"}}}), json!({"podSecurity": "Complete"})] {
+    for changes in [
+        json!({"resourceDefaults": {"limits": {"cpu": "1"}}}),
+        json!({"podSecurity": "Complete"}),
+        json!({"appContainers": [{"env": [{"name": "A"}]}]}),
+    ] {
         let mut spec = rich();
         json_patch::merge(&mut spec, &changes);
         assert_ne!(hash(&spec), hash(&rich()), "{changes}");

@@ -22,19 +22,25 @@ pub fn fill(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
     for port in filler.maps_in(&format!("{at}/ports")) {
         filler.fill(&port, "protocol", Zero, "TCP")?;
     }
-    for variable in filler.maps_in(&format!("{at}/env")) {
-        field_ref(filler, &format!("{variable}/valueFrom"))?;
-        let file = format!("{variable}/valueFrom/fileKeyRef");
-        if filler.is_map(&file) {
-            filler.fill(&file, "optional", Missing, false)?;
-        }
-    }
+    variables(filler, at)?;
     resources(filler, &format!("{at}/resources"))?;
     for probe in PROBES {
         fill_probe(filler, &format!("{at}/{probe}"))?;
     }
     for hook in ["postStart", "preStop"] {
         http_get(filler, &format!("{at}/lifecycle/{hook}"))?;
+    }
+    Ok(())
+}
+
+/// Fills the variables of the container at `at`.
+pub fn variables(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
+    for variable in filler.maps_in(&format!("{at}/env")) {
+        field_ref(filler, &format!("{variable}/valueFrom"))?;
+        let file = format!("{variable}/valueFrom/fileKeyRef");
+        if filler.is_map(&file) {
+            filler.fill(&file, "optional", Missing, false)?;
+        }
     }
     Ok(())
 }

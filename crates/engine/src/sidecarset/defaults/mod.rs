@@ -54,6 +54,9 @@ pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
             container::fill(filler, &at)?;
         }
     }
+    for at in filler.maps_in("/spec/appContainers") {
+        container::variables(filler, &at)?;
+    }
     for at in filler.maps_in("/spec/volumes") {
         nulls::fill_volume(filler, &at)?;
         volume::fill(filler, &at)?;

@@ -7,6 +7,7 @@ use crate::pod::view::Container;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
 use crate::sidecarset::injection::List;
+use crate::sidecarset::overrides::OVERRIDES_ANNOTATION;
 
 /// Longest part of a pod's own JSON that a message repeats, in characters.
 const QUOTED_MAX: usize = 120;
@@ -156,6 +157,18 @@ impl Clash {
                 "the containers of SidecarSet {:?} run on {:?}, and the pod does not say on which operating system it runs; set \
                  spec.os.name to \"windows\", or to \"linux\" for a pod that runs on Linux and goes without the set",
                 set.name, set.platform
+            ),
+        }
+    }
+
+    pub(super) fn overriding(set: &CompiledSet, container: &str, field: &str, why: &str) -> Self {
+        let place = if field.is_empty() { container.to_owned() } else { format!("{container}.{field}") };
+        Self {
+            reason: reasons::OVERRIDE_CLASH,
+            field: format!("metadata.annotations[{OVERRIDES_ANNOTATION}]"),
+            text: format!(
+                "the pod's annotation {OVERRIDES_ANNOTATION} changes {place} of SidecarSet {:?}, which it may not: {why}",
+                set.name
             ),
         }
     }

@@ -1,6 +1,7 @@
 //! Adding sets to one pod: what is missing, what stands in the way, and the patch.
 
 mod annotations;
+mod app;
 mod carried;
 mod clash;
 mod fit;
@@ -18,7 +19,7 @@ pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
 pub(crate) use presence::Recorded;
-pub use tailored::{Fit, Tailor};
+pub use tailored::{Fit, Tailor, overrides_of_nothing};
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -27,6 +28,7 @@ use std::collections::BTreeMap;
 use admission::Reason;
 
 use self::annotations::Annotations;
+use self::fit::Sources;
 use self::lacking::Repair;
 use self::ours::Ours;
 use self::presence::Presence;
@@ -64,6 +66,7 @@ pub struct Missing<'s> {
     secrets: Vec<&'s SecretPiece>,
     repairs: Vec<Repair<'s>>,
     annotations: Vec<&'s AnnotationPiece>,
+    app: app::Changes<'s>,
     presence: Presence,
     warnings: Vec<String>,
 }
@@ -100,7 +103,8 @@ impl<'s> Missing<'s> {
 
     /// What containers of the set that the pod has lack of what they take from the pod's own.
     pub fn repairs(&self) -> impl Iterator<Item = String> + '_ {
-        self.repairs.iter().map(Repair::described)
+        let of_app = self.app.first.iter().map(|name| format!("variables and mounts of container {name:?}"));
+        self.repairs.iter().map(Repair::described).chain(of_app)
     }
 
     fn clear_containers(&mut self) {
@@ -116,6 +120,7 @@ impl<'s> Missing<'s> {
             && self.secrets.is_empty()
             && self.repairs.is_empty()
             && self.annotations.is_empty()
+            && self.app.is_empty()
     }
 }
 
@@ -175,8 +180,9 @@ impl<'p, 's> Injection<'p, 's> {
             self.record_bytes += Carried::entry_bytes(&set.name, &entry);
             self.new_entries.insert(&set.name, entry);
         }
-        if let Some(differing) = missing.outdated() {
-            self.added.warnings.push(outdated(set, differing));
+        match missing.outdated() {
+            Some(differing) => self.added.warnings.push(outdated(set, differing)),
+            None => self.note_overwritten(set),
         }
         if matches!(missing.presence, Presence::Absent | Presence::Current) {
             self.annotations.add(set, &missing.annotations, &self.pod.metadata);
@@ -192,6 +198,7 @@ impl<'p, 's> Injection<'p, 's> {
         self.added.volumes.extend(missing.volumes);
         self.added.secrets.extend(missing.secrets);
         self.added.repairs.extend(missing.repairs);
+        self.added.app.extend(missing.app);
         self.added.warnings.extend(missing.warnings);
         self.added.warnings.extend(set.notes.iter().cloned().chain(quality));
         reasons::INJECTED
@@ -240,8 +247,14 @@ impl<'p, 's> Injection<'p, 's> {
             missing.annotations = self.annotations.examine(set, &self.pod.metadata)?;
         }
         missing.warnings = self.check_ports(set, &missing)?;
+        self.examine_app(set, &mut missing)?;
         legality::check(self, set, &missing)?;
         Ok(missing)
+    }
+
+    /// The pod's own containers.
+    fn sources(&self) -> &Sources<'p, 's> {
+        self.theirs.sources.get_or_init(|| Sources::new(self.pod, self.body, &self.theirs.selecting))
     }
 
     fn find(&self, name: &str) -> Option<(List, usize, &'p Container<'p>)> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Missing, legality, ports};
+use super::{Missing, app, legality, ports};
 use crate::pod::view::Spec;
 use crate::sidecarset::compiled::{CompiledSet, VolumePiece};
 
@@ -25,6 +25,8 @@ pub(super) struct Ours<'s> {
     pub(super) volume_claims: legality::VolumeClaims<'s>,
     /// Containers that were added.
     pub(super) host_processes: legality::HostProcesses,
+    /// Variables of the pod's own containers that sets overwrite.
+    pub(super) overwritten: app::Overwritten<'s>,
     /// With what was added, the pod is no longer Guaranteed.
     pub(super) spoils_guaranteed: bool,
     /// What the containers that were added request.

@@ -34,6 +34,9 @@ impl Injection<'_, '_> {
         }
         // First: what follows puts others in front of these.
         added.repairs.iter().for_each(|repair| repair.write(&mut patch));
+        if !added.app.is_empty() {
+            added.app.write(self.sources(), &mut patch);
+        }
         patch.surround(
             "/spec/initContainers",
             present(spec.init_containers.as_deref()),
@@ -152,7 +155,7 @@ impl Injection<'_, '_> {
         let volumes: usize = added.volumes.iter().map(|volume| volume.json.len() + OPERATION).sum();
         let records: usize = self.new_entries.values().map(|entry| 2 * entry.len() + OPERATION).sum();
         let repairs: usize = added.repairs.iter().map(Repair::bytes).sum();
-        containers + volumes + records + repairs + added.secrets.len() * OPERATION + 256
+        containers + volumes + records + repairs + added.app.bytes() + added.secrets.len() * OPERATION + 256
     }
 }
 

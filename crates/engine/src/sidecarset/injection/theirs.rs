@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use serde_json::value::RawValue;
 
+use super::fit::Sources;
 use super::{List, legality, ports};
 use crate::pod::pairs::Pairs;
 use crate::pod::positions::Positions;
@@ -28,6 +29,7 @@ pub(super) struct Theirs<'p, 's> {
     pub(super) host_processes: OnceCell<legality::HostProcesses>,
     pub(super) annotation_bytes: OnceCell<usize>,
     pub(super) is_guaranteed: OnceCell<bool>,
+    pub(super) sources: OnceCell<Sources<'p, 's>>,
     // Numbers and names that sets ask for; the pod's others are passed over.
     pub(super) selecting: Vec<&'s CompiledSet>,
 }
@@ -47,6 +49,7 @@ impl<'p, 's> Theirs<'p, 's> {
             host_processes: OnceCell::new(),
             annotation_bytes: OnceCell::new(),
             is_guaranteed: OnceCell::new(),
+            sources: OnceCell::new(),
             selecting,
         }
     }

@@ -4,6 +4,7 @@
 //! schema is checked here as well. The object is read as it was sent and every fault is told at once.
 
 mod allowed;
+mod app_containers;
 mod compiles;
 mod conflicts;
 mod hot_upgrade;
@@ -11,6 +12,7 @@ mod metadata;
 mod names;
 mod node;
 mod older;
+mod overrides;
 mod pod;
 mod resources;
 mod security;
@@ -173,6 +175,8 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
     allowed::check(&spec, &mut errors);
     resources::check(&spec, &mut errors);
+    app_containers::check(&spec, &mut errors);
+    overrides::check(&spec, &mut errors);
     security::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
     conflicts::check(&metadata, &spec, &world.sets, &mut errors);
@@ -185,7 +189,7 @@ fn check_not_empty(spec: &Node<'_>, errors: &mut ErrorList) {
         Value::Array(items) => items.is_empty(),
         _ => false,
     };
-    if is_empty("containers") && is_empty("initContainers") {
+    if is_empty("containers") && is_empty("initContainers") && is_empty("appContainers") {
         let detail = "no containers or initContainers defined for sidecarset";
         errors.push(Error::required(&spec.path.child("containers"), detail));
     }

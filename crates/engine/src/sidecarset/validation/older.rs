@@ -20,6 +20,9 @@ pub fn warn(spec: &Node<'_>, minor: u32, warnings: &mut Vec<String>) {
             look_at_restarts(&container, is_init, &mut refused);
         }
     }
+    for entry in spec.child("appContainers").items() {
+        look_at_variables(&entry, &mut refused);
+    }
     warnings.append(&mut refused.warnings);
     if refused.left_out > 0 {
         warnings.push(format!("{} more values that Kubernetes 1.{minor} refuses are not listed", refused.left_out));

@@ -62,6 +62,13 @@ fn set_shape() -> Shape {
             }
         }
     }
+    if let Some(Shape::Object { fields, .. }) = fields.get_mut("spec")
+        && let Some(Shape::List(entry)) = fields.get_mut("appContainers")
+        && let (Shape::Object { fields: own, .. }, Shape::Object { fields: of_pod, .. }) = (entry.as_mut(), &container)
+    {
+        let lists = of_pod.iter().filter(|(field, _)| matches!(field.as_str(), "env" | "volumeMounts"));
+        own.extend(lists.map(|(field, shape)| (field.clone(), shape.clone())));
+    }
     shape
 }
 

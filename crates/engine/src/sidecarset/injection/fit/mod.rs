@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::plan::{list, text};
 use self::share::Shared;
-use self::sources::Sources;
+pub(super) use self::sources::{Own, Sources};
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
@@ -48,7 +48,7 @@ impl<'p, 's> Fitting<'p, 's> {
     /// For a pod, which was read from `body`, and the sets that select it.
     pub fn new(pod: &'p PodView<'p>, body: &'p str, selecting: &[&'s CompiledSet]) -> Self {
         let takes = selecting.iter().any(|set| set.takes_from_pod());
-        let sources = Sources::new(pod, body, if takes { selecting } else { &[] });
+        let sources = Sources::without_additions(pod, body, if takes { selecting } else { &[] });
         Self { pod, sources, shared: [const { None }; 2], left: MAX_TAKEN, told: 0 }
     }
 

@@ -10,10 +10,12 @@ use serde_json::value::RawValue;
 
 use crate::pod::limits::at_most_or_none;
 use crate::pod::view::{Container, Named, PodView};
+use crate::sidecarset::app_containers::Additions;
 use crate::sidecarset::canonical::is_empty;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::List;
 use crate::sidecarset::mark;
+use crate::sidecarset::sameness::clean_path;
 
 /// Variables, mounts or devices of one container: the shortest takes 10 bytes in what the API server stores of a pod.
 const ELEMENTS: usize = 160_000;
@@ -24,22 +26,43 @@ const MARK_MAX: usize = 256;
 /// Containers of sets by name: several sets may bring one of a name.
 type Pieces<'s> = BTreeMap<&'s str, Vec<(&'s CompiledSet, &'s Piece)>>;
 
-/// Containers of the pod that sets may take something from.
-pub(super) struct Sources<'p, 's> {
+/// Containers of the pod that sets may take something from, or add something to.
+#[derive(Debug)]
+pub(in crate::sidecarset::injection) struct Sources<'p, 's> {
     pod: &'p PodView<'p>,
     body: &'p str,
     selecting: Vec<&'s CompiledSet>,
+    // What is not read of the containers.
+    left_out: Additions<'s>,
     own: OnceCell<Vec<Own<'p>>>,
     by_name: OnceCell<BTreeMap<&'p str, usize>>,
 }
 
 /// A container of the pod that no set brought.
-pub(super) struct Own<'p> {
+#[derive(Debug)]
+pub(in crate::sidecarset::injection) struct Own<'p> {
     name: &'p str,
+    place: (List, usize),
+    /// It ends before the others start.
+    is_plain_init: bool,
     /// Something says that it was injected, which the author of the pod may have written.
     is_said_to_be_injected: bool,
     parts: Parts<'p>,
-    variables: OnceCell<BTreeMap<Text<'p>, &'p RawValue>>,
+    variables: OnceCell<BTreeMap<Text<'p>, (usize, &'p RawValue)>>,
+    // Volumes by the places at which they are mounted, and empty texts where devices are.
+    mounted: OnceCell<BTreeMap<String, String>>,
+}
+
+/// Where a volume is in a container.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Place<'p> {
+    #[serde(borrow)]
+    name: Text<'p>,
+    #[serde(borrow)]
+    mount_path: Text<'p>,
+    #[serde(borrow)]
+    device_path: Text<'p>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -58,9 +81,25 @@ struct Parts<'p> {
 }
 
 impl<'p, 's> Sources<'p, 's> {
+    /// Those of a pod, which was read from `body` and is selected by these sets, without what sets add to them.
+    pub(super) fn without_additions(pod: &'p PodView<'p>, body: &'p str, selecting: &[&'s CompiledSet]) -> Self {
+        Self { left_out: Additions::of(selecting.iter().copied()), ..Self::new(pod, body, selecting) }
+    }
+
     /// Those of a pod, which was read from `body` and is selected by these sets.
-    pub(super) fn new(pod: &'p PodView<'p>, body: &'p str, selecting: &[&'s CompiledSet]) -> Self {
-        Self { pod, body, selecting: selecting.to_vec(), own: OnceCell::new(), by_name: OnceCell::new() }
+    pub(in crate::sidecarset::injection) fn new(
+        pod: &'p PodView<'p>,
+        body: &'p str,
+        selecting: &[&'s CompiledSet],
+    ) -> Self {
+        Self {
+            pod,
+            body,
+            selecting: selecting.to_vec(),
+            left_out: Additions::default(),
+            own: OnceCell::new(),
+            by_name: OnceCell::new(),
+        }
     }
 
     /// The containers that sets bring to a list.
@@ -77,22 +116,34 @@ impl<'p, 's> Sources<'p, 's> {
     /// The pod's own containers, then its own native sidecars. For a must those too that are only said to be a set's or
     /// another injector's: to say so of a container must not keep something from the set. With their positions.
     pub(super) fn own(&self, is_must: bool) -> impl Iterator<Item = (usize, &Own<'p>)> {
+        self.every(is_must).filter(|(_, own)| !own.is_plain_init)
+    }
+
+    /// The same, and the pod's own plain init containers behind them.
+    pub(in crate::sidecarset::injection) fn every(&self, is_must: bool) -> impl Iterator<Item = (usize, &Own<'p>)> {
         self.all().iter().enumerate().filter(move |(_, own)| is_must || !own.is_said_to_be_injected)
     }
 
     /// One of them, by its position.
-    pub(super) fn at(&self, position: usize) -> Option<&Own<'p>> {
+    pub(in crate::sidecarset::injection) fn at(&self, position: usize) -> Option<&Own<'p>> {
         self.all().get(position)
     }
 
     fn all(&self) -> &[Own<'p>] {
         self.own.get_or_init(|| {
             let spec = &self.pod.spec;
-            let (mut of_sets, mut sidecars_of_sets) =
-                (self.pieces(List::Containers), self.pieces(List::InitContainers));
-            let sidecars = spec.init_containers().iter().filter(|container| container.is_native_sidecar());
-            let containers = spec.containers().iter().filter_map(|container| self.read(container, &mut of_sets));
-            containers.chain(sidecars.filter_map(|sidecar| self.read(sidecar, &mut sidecars_of_sets))).collect()
+            let (mut of_sets, mut inits_of_sets) = (self.pieces(List::Containers), self.pieces(List::InitContainers));
+            let inits = || spec.init_containers().iter().enumerate();
+            let sidecars = inits().filter(|(_, container)| container.is_native_sidecar());
+            let plain = inits().filter(|(_, container)| !container.is_native_sidecar());
+            let mut own = Vec::new();
+            for (index, container) in spec.containers().iter().enumerate() {
+                own.extend(self.read((List::Containers, index), container, &mut of_sets));
+            }
+            for (index, container) in sidecars.chain(plain) {
+                own.extend(self.read((List::InitContainers, index), container, &mut inits_of_sets));
+            }
+            own
         })
     }
 
@@ -102,7 +153,7 @@ impl<'p, 's> Sources<'p, 's> {
         let at = *self
             .by_name
             .get_or_init(|| {
-                let named = all.iter().enumerate().rev();
+                let named = all.iter().enumerate().filter(|(_, own)| !own.is_plain_init).rev();
                 named.map(|(position, own)| (own.name, position)).collect()
             })
             .get(name)?;
@@ -110,30 +161,85 @@ impl<'p, 's> Sources<'p, 's> {
     }
 
     /// `None` for a container of a set.
-    fn read(&self, container: &'p Container<'p>, of_sets: &mut Pieces<'s>) -> Option<Own<'p>> {
+    fn read(&self, place: (List, usize), container: &'p Container<'p>, of_sets: &mut Pieces<'s>) -> Option<Own<'p>> {
         let raw = container.raw(self.body)?;
-        let parts: Parts<'p> = serde_json::from_str(raw.get()).ok()?;
+        let mut parts: Parts<'p> = serde_json::from_str(raw.get()).ok()?;
         // Of a name that is there twice, no second one is a set's.
         let named = of_sets.remove(container.name.as_str()).unwrap_or_default();
         if named.iter().any(|(set, piece)| set.is_must() || runs_the_same(container, &parts, piece)) {
             return None;
         }
         let is_said_to_be_injected = is_marked(&parts);
-        Some(Own { name: container.name.as_str(), is_said_to_be_injected, parts, variables: OnceCell::new() })
+        if !self.left_out.is_empty() {
+            let is_added =
+                |raw: &RawValue| name_of(raw).is_some_and(|name| self.left_out.has_variable(&name, raw.get()));
+            parts.env.retain(|raw| !is_added(raw));
+            parts.volume_mounts.retain(|raw| !self.is_added_mount(raw));
+        }
+        Some(Own {
+            name: container.name.as_str(),
+            place,
+            is_plain_init: place.0 == List::InitContainers && !container.is_native_sidecar(),
+            is_said_to_be_injected,
+            parts,
+            variables: OnceCell::new(),
+            mounted: OnceCell::new(),
+        })
+    }
+
+    fn is_added_mount(&self, raw: &RawValue) -> bool {
+        let place = serde_json::from_str::<Place<'_>>(raw.get()).unwrap_or_default();
+        self.left_out.has_mount(&place.mount_path, &place.name)
     }
 }
 
 impl<'p> Own<'p> {
+    pub(in crate::sidecarset::injection) const fn name(&self) -> &'p str {
+        self.name
+    }
+
+    /// The list of the pod that it is in, and its position there.
+    pub(in crate::sidecarset::injection) const fn place(&self) -> (List, usize) {
+        self.place
+    }
+
     /// The variable of that name. Of one that is there twice the last counts, as for the kubelet.
     pub(super) fn variable(&self, name: &str) -> Option<&'p RawValue> {
+        self.place_of(name).map(|(_, raw)| raw)
+    }
+
+    /// The same, with its position.
+    pub(in crate::sidecarset::injection) fn place_of(&self, name: &str) -> Option<(usize, &'p RawValue)> {
         let variables = self.variables.get_or_init(|| {
-            let named = self.parts.env.iter().filter_map(|raw| Some((name_of(raw)?, *raw)));
-            named.collect()
+            let positions = self.parts.env.iter().enumerate();
+            positions.filter_map(|(at, raw)| Some((name_of(raw)?, (at, *raw)))).collect()
         });
         variables.get(name).copied()
     }
 
-    pub(super) fn mounts(&self) -> &[&'p RawValue] {
+    /// The volume that is mounted at a path; an empty text where a device is there.
+    pub(in crate::sidecarset::injection) fn mounted_at(&self, path: &str) -> Option<&str> {
+        let mounted = self.mounted.get_or_init(|| {
+            let lists = self.parts.volume_devices.iter().chain(&self.parts.volume_mounts);
+            let places = lists.filter_map(|raw| serde_json::from_str::<Place<'p>>(raw.get()).ok());
+            let mut mounted = BTreeMap::new();
+            for place in places {
+                let (path, volume) = match place.mount_path.as_str() {
+                    "" => (place.device_path.as_str(), ""),
+                    path => (path, place.name.as_str()),
+                };
+                mounted.insert(clean_path(path).unwrap_or(path).to_owned(), volume.to_owned());
+            }
+            mounted
+        });
+        mounted.get(path).map(String::as_str)
+    }
+
+    pub(in crate::sidecarset::injection) fn env(&self) -> &[&'p RawValue] {
+        &self.parts.env
+    }
+
+    pub(in crate::sidecarset::injection) fn mounts(&self) -> &[&'p RawValue] {
         &self.parts.volume_mounts
     }
 

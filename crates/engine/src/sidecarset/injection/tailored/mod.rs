@@ -4,13 +4,15 @@
 //! and nothing else. A set that depends on nothing is taken as it is.
 
 mod jobs;
+mod overrides;
 mod resources;
 
-use std::borrow::Cow;
+pub use overrides::overrides_of_nothing;
 
 use admission::Reason;
 
 use self::jobs::OfJob;
+use self::overrides::Asked;
 use self::resources::Targets;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
@@ -18,9 +20,11 @@ use crate::sidecarset::injection::Clash;
 
 /// What becomes of a set for one pod.
 #[derive(Debug)]
-pub enum Fit<'c> {
+pub enum Fit {
+    /// Nothing of it depends on the pod.
+    AsWritten,
     /// The pod gets this.
-    Carried(Cow<'c, CompiledSet>),
+    Tailored(Box<CompiledSet>),
     /// The pod goes without it, and why.
     Skipped(Reason, String),
 }
@@ -32,37 +36,42 @@ pub struct Tailor<'p, 's> {
     // The minor version of the API server.
     minor: Option<u32>,
     ends: bool,
+    asked: Asked<'p>,
     targets: Targets<'p, 's>,
 }
 
 impl<'p, 's> Tailor<'p, 's> {
     /// For a pod, the sets that select it, and the minor version of the API server.
     pub fn new(pod: &'p PodView<'p>, selecting: Vec<&'s CompiledSet>, minor: Option<u32>) -> Self {
-        Self { pod, minor, ends: jobs::ends(pod), targets: Targets::new(pod, selecting) }
+        Self { pod, minor, ends: jobs::ends(pod), asked: Asked::read(pod), targets: Targets::new(pod, selecting) }
     }
 
     /// The set as the pod gets it.
     ///
     /// # Errors
     /// [`Clash`] when that cannot be said.
-    pub fn fit<'c>(&self, set: &'c CompiledSet) -> Result<Fit<'c>, Clash> {
+    pub fn fit(&self, set: &CompiledSet) -> Result<Fit, Clash> {
         let of_job = if self.ends { jobs::of_job(set, self.minor)? } else { OfJob::AsElsewhere };
         let is_native = match of_job {
             OfJob::Skipped(reason, why) => return Ok(Fit::Skipped(reason, why)),
             OfJob::Native => true,
             OfJob::AsElsewhere => false,
         };
-        if !is_native && set.pieces().all(|piece| piece.policy.is_none()) {
-            return Ok(Fit::Carried(Cow::Borrowed(set)));
+        let is_asked_of = self.asked.concerns(set);
+        if !is_native && !is_asked_of && set.pieces().all(|piece| piece.policy.is_none()) {
+            return Ok(Fit::AsWritten);
         }
         let mut fitted = set.clone();
         for piece in pieces(&mut fitted) {
             self.settle_resources(set, piece)?;
+            if is_asked_of {
+                self.asked.apply(set, piece)?;
+            }
         }
         if is_native {
             jobs::make_native(&mut fitted, self.pod);
         }
-        Ok(Fit::Carried(Cow::Owned(fitted)))
+        Ok(Fit::Tailored(Box::new(fitted)))
     }
 
     fn settle_resources(&self, set: &CompiledSet, piece: &mut Piece) -> Result<(), Clash> {

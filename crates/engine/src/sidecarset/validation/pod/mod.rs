@@ -28,10 +28,18 @@ use serde_json::Value;
 use super::node::Node;
 use super::shape;
 
-pub use resources::check as check_resources;
+pub use resources::{check as check_resources, check_amount};
 
 /// Volumes by name.
 type Volumes<'a> = HashMap<&'a str, &'a Value>;
+
+/// Checks variables and mounts of `entry` as parts of a container in a pod with the volumes of `spec`.
+pub fn check_additions(entry: &Node<'_>, spec: &Node<'_>, errors: &mut ErrorList) {
+    // What is wrong with the volumes themselves is said once.
+    let volumes = volumes::check(&spec.child("volumes"), &mut ErrorList::new());
+    env::check_env(&entry.child("env"), &volumes, errors);
+    mounts::check(entry, &volumes, errors);
+}
 
 /// Checks the containers, init containers and volumes of `spec` as parts of a pod.
 pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {

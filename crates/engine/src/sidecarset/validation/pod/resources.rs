@@ -61,6 +61,24 @@ fn check_claims(list: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
+/// The amount, where it can be read and is not below 0.
+pub fn check_amount(amount: &Node<'_>, errors: &mut ErrorList) -> Option<Quantity> {
+    if !(amount.value.is_string() || amount.value.is_number()) {
+        return None;
+    }
+    match Quantity::deserialize(amount.value) {
+        Ok(quantity) if quantity.is_negative() => {
+            errors.push(Error::invalid(&amount.path, &quantity, "must be greater than or equal to 0"));
+            None
+        }
+        Ok(quantity) => Some(quantity),
+        Err(error) => {
+            errors.push(Error::invalid(&amount.path, amount.value, error.to_string()));
+            None
+        }
+    }
+}
+
 /// The amounts that can be read; the others are faults.
 fn amounts<'a>(list: &Node<'a>, errors: &mut ErrorList) -> BTreeMap<&'a str, Quantity> {
     let mut amounts = BTreeMap::new();

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod app_containers;
 mod conflicts;
 mod containers;
 mod data;

@@ -84,3 +84,11 @@ fn very_many_are_counted_and_not_listed() {
     assert_eq!(told.len(), 21);
     assert_eq!(told[20], "30 more values that Kubernetes 1.30 refuses are not listed");
 }
+
+#[test]
+fn additions_to_the_pods_own_containers_are_warned_of_too() {
+    let object = set(&json!({"appContainers": [{"env": [{"name": "1A", "value": ""}]}]}));
+    let (errors, warnings) = judged(&object, &Snapshot { minor_version: Some(31), ..world(&[]) });
+    assert_eq!(errors, "");
+    assert!(warnings[0].starts_with("spec.appContainers[0].env[0].name: the API server refuses pods"), "{warnings:?}");
+}

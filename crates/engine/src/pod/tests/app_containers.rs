@@ -1,0 +1,210 @@
+//! Additions to the pod's own containers (`spec.appContainers`).
+
+use admission::Decision;
+use serde_json::{Value, json};
+
+use crate::reasons;
+use crate::testing::{World, pod, set};
+
+/// A set without containers of its own, with these entries and a volume.
+fn only(name: &str, entries: Value, more: Value) -> Value {
+    let mut spec = json!({"containers": [], "appContainers": entries, "volumes": [{"name": "agent", "emptyDir": {}}]});
+    json_patch::merge(&mut spec, &more);
+    set(name, spec)
+}
+
+fn java() -> Value {
+    json!([{
+        "env": [{"name": "AGENT", "value": "/agent/a.jar"}, {"name": "JAVA_TOOL_OPTIONS", "value": "-javaagent:$(AGENT)"}],
+        "volumeMounts": [{"name": "agent", "mountPath": "/agent", "readOnly": true}],
+    }])
+}
+
+fn app(env: Value, mounts: Value) -> Value {
+    pod(json!({
+        "containers": [{"name": "app", "image": "shop:1", "env": env, "volumeMounts": mounts}],
+        "volumes": [{"name": "own", "emptyDir": {}}],
+    }))
+}
+
+fn env(pod: &Value) -> Vec<(&str, &str)> {
+    let list = pod["spec"]["containers"][0]["env"].as_array().unwrap();
+    list.iter().map(|it| (it["name"].as_str().unwrap(), it["value"].as_str().unwrap_or(""))).collect()
+}
+
+/// The pod after the first pass; the second adds nothing, and validation finds nothing missing.
+fn admitted(world: &World, pod: &Value) -> Value {
+    let reply = world.mutate(pod);
+    assert_eq!(reply.reason, reasons::INJECTED, "{}", reply.message);
+    let again = world.mutate(&reply.pod);
+    assert_eq!((again.reason, again.patch), (reasons::ALREADY_INJECTED, None));
+    assert_eq!(world.validate(&reply.pod).reason, reasons::ALREADY_INJECTED);
+    reply.pod
+}
+
+#[test]
+fn variables_go_in_front_and_mounts_behind_and_the_volume_comes_along() {
+    let world = World::from_objects(&[only("java", java(), json!({}))]);
+    let mounts = json!([{"name": "own", "mountPath": "/data"}]);
+    for (own, expected) in [
+        (json!(null), &[][..]),
+        (json!([]), &[]),
+        (json!([{"name": "OPTS", "value": "$(AGENT)"}]), &[("OPTS", "$(AGENT)")]),
+    ] {
+        let pod = admitted(&world, &app(own, mounts.clone()));
+        let ours = [("AGENT", "/agent/a.jar"), ("JAVA_TOOL_OPTIONS", "-javaagent:$(AGENT)")];
+        assert_eq!(env(&pod), [&ours[..], expected].concat());
+        assert_eq!(
+            pod["spec"]["containers"][0]["volumeMounts"],
+            json!([{"name": "own", "mountPath": "/data"}, {"name": "agent", "mountPath": "/agent", "readOnly": true}])
+        );
+        assert_eq!(pod["spec"]["volumes"], json!([{"name": "own", "emptyDir": {}}, {"name": "agent", "emptyDir": {}}]));
+    }
+}
+
+#[test]
+fn the_containers_own_value_wins_unless_the_set_overwrites_it_where_it_stands() {
+    let own =
+        json!([{"name": "A", "value": "1"}, {"name": "AGENT", "value": "mine"}, {"name": "B", "value": "$(AGENT)"}]);
+    let pod_of = |overwrite: Value| {
+        let mut entries = java();
+        entries[0]["overwriteEnv"] = overwrite;
+        admitted(&World::from_objects(&[only("java", entries, json!({}))]), &app(own.clone(), Value::Null))
+    };
+    let options = ("JAVA_TOOL_OPTIONS", "-javaagent:$(AGENT)");
+    for overwrite in [Value::Null, json!(false)] {
+        assert_eq!(env(&pod_of(overwrite)), [options, ("A", "1"), ("AGENT", "mine"), ("B", "$(AGENT)")]);
+    }
+    assert_eq!(env(&pod_of(json!(true))), [options, ("A", "1"), ("AGENT", "/agent/a.jar"), ("B", "$(AGENT)")]);
+}
+
+#[test]
+fn entries_are_about_the_named_containers_and_init_containers_where_the_set_says_so() {
+    let three = json!({
+        "containers": [{"name": "app", "image": "a:1"}, {"name": "other", "image": "o:1"}],
+        "initContainers": [{"name": "setup", "image": "s:1"}, {"name": "mesh", "image": "m:1", "restartPolicy": "Always"}],
+    });
+    let with = |fields: Value| {
+        let mut entry = json!({"env": [{"name": "X", "value": "1"}]});
+        json_patch::merge(&mut entry, &fields);
+        let of_set = json!({
+            "containers": [{"name": "log", "image": "l:1"}], "initContainers": [{"name": "first", "image": "f:1"}],
+        });
+        let world = World::from_objects(&[only("s", json!([entry]), of_set)]);
+        let pod = admitted(&world, &pod(three.clone()));
+        let lists = ["initContainers", "containers"].map(|list| pod["spec"][list].as_array().unwrap().clone());
+        let has = |it: &Value| it["env"].as_array().is_some_and(|env| env.iter().any(|it| it["name"] == "X"));
+        let named: Vec<String> =
+            lists.iter().flatten().filter(|it| has(it)).map(|it| it["name"].as_str().unwrap().to_owned()).collect();
+        named
+    };
+    assert_eq!(with(json!({})), ["app", "other"]);
+    assert_eq!(with(json!({"containerNames": ["other", "gone"]})), ["other"]);
+    assert_eq!(with(json!({"initContainers": true})), ["setup", "mesh", "app", "other"]);
+    assert_eq!(with(json!({"initContainers": true, "containerNames": ["mesh"]})), ["mesh"]);
+    assert_eq!(with(json!({"containerNames": ["mesh", "app"]})), ["app"]);
+}
+
+#[test]
+fn a_mount_where_the_container_has_another_is_left_out_with_a_warning() {
+    let world = World::from_objects(&[only("java", java(), json!({}))]);
+    for path in ["/agent", "/agent/"] {
+        let reply = world.mutate(&app(Value::Null, json!([{"name": "own", "mountPath": path}])));
+        assert_eq!(
+            reply.warnings,
+            [
+                r#"MountClash: container "app" has something else at "/agent", where SidecarSet "java" would mount volume "agent"; it keeps its own"#
+            ]
+        );
+        assert_eq!(reply.pod["spec"]["containers"][0]["volumeMounts"], json!([{"name": "own", "mountPath": path}]));
+    }
+}
+
+#[test]
+fn between_sets_the_earlier_wins_also_when_asked_again() {
+    let entry =
+        |value: &str, overwrite: bool| json!([{"env": [{"name": "X", "value": value}], "overwriteEnv": overwrite}]);
+    let two = |overwrite: bool, more: Value| {
+        World::from_objects(&[only("a", entry("1", overwrite), json!({})), only("b", entry("2", overwrite), more)])
+    };
+    for own in [Value::Null, json!([{"name": "X", "value": "0"}])] {
+        let world = two(true, json!({}));
+        let reply = world.mutate(&app(own.clone(), Value::Null));
+        assert_eq!(env(&reply.pod), [("X", "1")]);
+        assert_eq!(reply.audit["skipped"], "b=SetConflict");
+        assert_eq!(world.mutate(&reply.pod).patch, None);
+        let must = two(true, json!({"optOut": "Denied"})).mutate(&app(own, Value::Null));
+        assert_eq!((must.decision, must.reason), (Decision::Denied, reasons::SET_CONFLICT));
+    }
+    assert_eq!(env(&admitted(&two(false, json!({})), &app(Value::Null, Value::Null))), [("X", "1")]);
+}
+
+#[test]
+fn a_must_adds_to_containers_that_pass_for_injected_and_is_missed_where_it_was_taken_away() {
+    let entries = json!([{"env": [{"name": "X", "value": "1"}], "overwriteEnv": true}]);
+    let other = set("other", json!({"containers": [{"name": "helper", "image": "h:1"}]}));
+    let world = World::from_objects(&[only("s", entries, json!({"optOut": "Denied"})), other]);
+    let marked = json!([{"name": "IS_INJECTED", "value": "true"}]);
+    let pod = admitted(&world, &app(marked, Value::Null));
+    let names: Vec<&str> = env_of(&pod, "app").iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["X", "IS_INJECTED"]);
+    for change in [json!([]), json!([{"name": "X", "value": "2"}])] {
+        let mut less = pod.clone();
+        let at = less["spec"]["containers"].as_array().unwrap().iter().position(|it| it["name"] == "app").unwrap();
+        less["spec"]["containers"][at]["env"] = change;
+        let refused = world.validate(&less);
+        assert_eq!(refused.decision, Decision::Denied);
+        assert!(refused.message.contains("lacks its"), "{}", refused.message);
+        assert_eq!(world.mutate(&less).decision, Decision::Patched);
+    }
+    // A container that is called like another set's, and is not that, does not go without.
+    let mut called = pod_with("helper", "evil:1");
+    called["metadata"]["annotations"] = json!({"outrider.dev/skip": "other"});
+    assert_eq!(env_of(&world.mutate(&called).pod, "helper")[0], json!({"name": "X", "value": "1"}));
+}
+
+fn pod_with(name: &str, image: &str) -> Value {
+    pod(json!({"containers": [{"name": name, "image": image}]}))
+}
+
+fn env_of<'p>(pod: &'p Value, name: &str) -> &'p Vec<Value> {
+    let containers = pod["spec"]["containers"].as_array().unwrap();
+    containers.iter().find(|it| it["name"] == name).unwrap()["env"].as_array().unwrap()
+}
+
+#[test]
+fn what_sets_add_is_not_taken_by_sets_that_take_from_the_pods_containers() {
+    let agent = json!({
+        "name": "agent", "image": "a:1", "shareVolumePolicy": {"type": "enabled"},
+        "transferEnv": [{"sourceContainerName": "app", "envNames": ["AGENT", "OWN"]}],
+    });
+    let share = set("share", json!({"containers": [agent], "optOut": "Denied"}));
+    for overwrite in [false, true] {
+        let mut entries = java();
+        entries[0]["overwriteEnv"] = json!(overwrite);
+        let world = World::from_objects(&[only("java", entries, json!({})), share.clone()]);
+        let own = json!([{"name": "OWN", "value": "1"}]);
+        let pod = admitted(&world, &app(own, json!([{"name": "own", "mountPath": "/data"}])));
+        let agent = &pod["spec"]["containers"][0];
+        assert_eq!(agent["volumeMounts"], json!([{"name": "own", "mountPath": "/data"}]), "{overwrite}");
+        let names: Vec<&str> = agent["env"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["IS_INJECTED", "OWN"], "{overwrite}");
+    }
+}
+
+#[test]
+fn too_many_containers_and_too_much_are_a_named_fault() {
+    let many = |count: usize| (0..count).map(|at| json!({"name": format!("c{at}"), "image": "i"})).collect::<Value>();
+    let entries = |value: &str| json!([{"env": [{"name": "X", "value": value}]}]);
+    let long = "x".repeat(100_000);
+    for (value, count, reason) in [
+        ("1", 1000, reasons::INJECTED),
+        ("1", 1001, reasons::RESULT_ILLEGAL),
+        ("1", 20_000, reasons::RESULT_ILLEGAL),
+        (&long, 20, reasons::INJECTED),
+        (&long, 40, reasons::RESULT_ILLEGAL),
+    ] {
+        let world = World::from_objects(&[only("s", entries(value), json!({}))]);
+        assert_eq!(world.mutate(&pod(json!({"containers": many(count)}))).reason, reason, "{count}");
+    }
+}

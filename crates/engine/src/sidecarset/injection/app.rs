@@ -1,0 +1,215 @@
+//! What sets add to the pod's own containers (`spec.appContainers`).
+//!
+//! Variables go in front, so that the container's own may refer to them; mounts go behind. What a container has already wins, but
+//! for variables that the set overwrites: these are changed where they are. Between sets the earlier wins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use admission::PatchWriter;
+use admission::patch::Present;
+
+use super::fit::{Own, Sources};
+use super::{Clash, Injection, Missing};
+use crate::reasons;
+use crate::sidecarset::app_containers::{AppPiece, Mount, Variable};
+use crate::sidecarset::compiled::CompiledSet;
+
+/// Bytes that all sets together add to the pod's own containers. No API server stores a pod of that size: etcd's limit is 1.5 MiB.
+const MAX_ADDED: usize = 3 * 1024 * 1024;
+/// Containers that something is added to. No node runs a pod of so many.
+const MAX_CONTAINERS: usize = 1000;
+/// What stands around an element in a patch.
+const OPERATION: usize = 80;
+/// Warnings about one set: there may be as many as the pod has containers.
+const TOLD: usize = 8;
+
+/// What one container gets.
+#[derive(Debug, Default)]
+pub(super) struct Change<'s> {
+    front: Vec<&'s Variable>,
+    // With their positions.
+    replaced: Vec<(usize, &'s Variable)>,
+    mounts: Vec<&'s Mount>,
+    // Names of both kinds of variables.
+    names: BTreeSet<&'s str>,
+    paths: BTreeSet<&'s str>,
+}
+
+/// What the pod's own containers get, by their position.
+#[derive(Debug, Default)]
+pub(super) struct Changes<'s> {
+    by_container: BTreeMap<usize, Change<'s>>,
+    bytes: usize,
+    /// The first container that gets something.
+    pub(super) first: Option<String>,
+}
+
+/// Variables that sets overwrite, and whose they are.
+pub(super) type Overwritten<'s> = BTreeMap<&'s str, Vec<(&'s Variable, &'s CompiledSet)>>;
+
+impl Changes<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_container.is_empty()
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn extend(&mut self, more: Self) {
+        self.bytes += more.bytes;
+        for (position, change) in more.by_container {
+            let all = self.by_container.entry(position).or_default();
+            all.front.extend(change.front);
+            all.replaced.extend(change.replaced);
+            all.mounts.extend(change.mounts);
+            all.names.extend(change.names);
+            all.paths.extend(change.paths);
+        }
+    }
+
+    /// Writes the operations. Positions are those in the pod as it came.
+    pub(super) fn write(&self, sources: &Sources<'_, '_>, patch: &mut PatchWriter) {
+        for (position, change) in &self.by_container {
+            let Some(own) = sources.at(*position) else { continue };
+            let (list, index) = own.place();
+            let env = format!("/spec/{}/{index}/env", list.field());
+            for (at, variable) in &change.replaced {
+                patch.replace(&format!("{env}/{at}"), &variable.json);
+            }
+            let front = change.front.iter().map(|variable| variable.json.as_str());
+            patch.surround(&env, present(own.env().len()), front, []);
+            let mounts = format!("/spec/{}/{index}/volumeMounts", list.field());
+            let back = change.mounts.iter().map(|mount| mount.json.as_str());
+            patch.surround(&mounts, present(own.mounts().len()), [], back);
+        }
+    }
+}
+
+const fn present(length: usize) -> Present {
+    if length == 0 { Present::Absent } else { Present::Len(length) }
+}
+
+impl<'s> Injection<'_, 's> {
+    /// What the pod's own containers lack of the set.
+    ///
+    /// # Errors
+    /// [`Clash`] when an earlier set gives a variable another value, and when no pod can have so much.
+    pub(super) fn examine_app(&self, set: &'s CompiledSet, missing: &mut Missing<'s>) -> Result<(), Clash> {
+        if set.app_containers.is_empty() {
+            return Ok(());
+        }
+        self.check_overwritten(set)?;
+        let sources = self.sources();
+        let (mut warnings, mut count) = (Vec::new(), 0);
+        for (position, own) in sources.every(set.is_must()) {
+            let (list, _) = own.place();
+            let is_init = list == super::List::InitContainers;
+            let pieces: Vec<&AppPiece> =
+                set.app_containers.iter().filter(|piece| piece.is_about(own.name(), is_init)).collect();
+            if pieces.is_empty() {
+                continue;
+            }
+            count += 1;
+            let mut change = Change::default();
+            let earlier = self.added.app.by_container.get(&position);
+            for piece in pieces {
+                let bytes = add_variables(piece, own, earlier, &mut change)
+                    + add_mounts(set, piece, own, earlier, &mut change, &mut warnings);
+                missing.app.bytes += bytes;
+            }
+            if !(change.names.is_empty() && change.paths.is_empty()) {
+                missing.app.first.get_or_insert_with(|| own.name().to_owned());
+                missing.app.by_container.insert(position, change);
+            }
+            if missing.app.bytes + self.added.app.bytes > MAX_ADDED || count > MAX_CONTAINERS {
+                return Err(too_much(set));
+            }
+        }
+        missing.warnings.extend(warnings);
+        Ok(())
+    }
+
+    /// Between sets the earlier wins, also when the API server asks again.
+    fn check_overwritten(&self, set: &'s CompiledSet) -> Result<(), Clash> {
+        let overwriting = set.app_containers.iter().filter(|piece| piece.overwrites);
+        for variable in overwriting.flat_map(|piece| &piece.env) {
+            let claims = self.ours.overwritten.get(variable.name.as_str()).into_iter().flatten();
+            for (other, owner) in claims {
+                if !other.agrees_with(variable) {
+                    let what = format!("variable {:?} with another value to the pod's containers", variable.name);
+                    return Err(Clash::between_sets(set, &owner.name, &what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of the variables that a set of the pod overwrites.
+    pub(super) fn note_overwritten(&mut self, set: &'s CompiledSet) {
+        for variable in set.app_containers.iter().filter(|piece| piece.overwrites).flat_map(|piece| &piece.env) {
+            self.ours.overwritten.entry(&variable.name).or_default().push((variable, set));
+        }
+    }
+}
+
+fn add_variables<'s>(
+    piece: &'s AppPiece,
+    own: &Own<'_>,
+    earlier: Option<&Change<'s>>,
+    change: &mut Change<'s>,
+) -> usize {
+    let mut bytes = 0;
+    for variable in &piece.env {
+        let name = variable.name.as_str();
+        if change.names.contains(name) || earlier.is_some_and(|earlier| earlier.names.contains(name)) {
+            continue;
+        }
+        match own.place_of(name) {
+            None => change.front.push(variable),
+            Some((at, raw)) if piece.overwrites && !variable.is_same(raw.get()) => change.replaced.push((at, variable)),
+            Some(_) => continue,
+        }
+        change.names.insert(name);
+        bytes += variable.json.len() + OPERATION;
+    }
+    bytes
+}
+
+fn add_mounts<'s>(
+    set: &CompiledSet,
+    piece: &'s AppPiece,
+    own: &Own<'_>,
+    earlier: Option<&Change<'s>>,
+    change: &mut Change<'s>,
+    warnings: &mut Vec<String>,
+) -> usize {
+    let mut bytes = 0;
+    for mount in &piece.mounts {
+        let path = mount.path.as_str();
+        let is_added = change.paths.contains(path) || earlier.is_some_and(|earlier| earlier.paths.contains(path));
+        match own.mounted_at(path) {
+            Some(volume) if volume == mount.volume => {}
+            None if !is_added => {
+                change.mounts.push(mount);
+                change.paths.insert(path);
+                bytes += mount.json.len() + OPERATION;
+            }
+            _ if warnings.len() < TOLD => warnings.push(format!(
+                "{}: container {:?} has something else at {path:?}, where SidecarSet {:?} would mount volume {:?}; it keeps its own",
+                reasons::MOUNT_CLASH,
+                super::clash::shortened(own.name()),
+                set.name,
+                mount.volume
+            )),
+            _ => {}
+        }
+    }
+    bytes
+}
+
+fn too_much(set: &CompiledSet) -> Clash {
+    let text = "what sets add to the pod's own containers (spec.appContainers) exceeds 3 MiB or is for more than 1000 containers, and no \
+                node runs such a pod; make the pod smaller";
+    Clash::illegal(set, "spec.containers", text)
+}

@@ -1,0 +1,81 @@
+//! What a pod asks for itself, by the annotation of [`OVERRIDES_ANNOTATION`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use admission::Text;
+use serde_json::value::RawValue;
+
+use crate::pod::view::PodView;
+use crate::sidecarset::compiled::{CompiledSet, Piece};
+use crate::sidecarset::injection::Clash;
+use crate::sidecarset::injection::clash::shortened;
+use crate::sidecarset::overrides::{NotAllowed, OVERRIDES_ANNOTATION};
+
+/// Names that are told of; the annotation may hold very many.
+const TOLD: usize = 3;
+
+/// The annotation, by container.
+#[derive(Debug, Default)]
+pub(super) struct Asked<'p> {
+    by_container: BTreeMap<Text<'p>, &'p RawValue>,
+    is_unreadable: bool,
+}
+
+impl<'p> Asked<'p> {
+    pub(super) fn read(pod: &'p PodView<'p>) -> Self {
+        let Some(text) = pod.metadata.annotation(OVERRIDES_ANNOTATION) else { return Self::default() };
+        let read = serde_json::from_str::<BTreeMap<Text<'p>, &'p RawValue>>(text);
+        Self { is_unreadable: read.is_err(), by_container: read.unwrap_or_default() }
+    }
+
+    /// Whether something is asked of the set.
+    pub(super) fn concerns(&self, set: &CompiledSet) -> bool {
+        let may = set.spec.pod_overrides.is_some();
+        (self.is_unreadable && may)
+            || (!self.by_container.is_empty()
+                && set.pieces().any(|piece| self.by_container.contains_key(piece.name.as_str())))
+    }
+
+    /// Changes a container of the set as the pod asks for it.
+    ///
+    /// # Errors
+    /// [`Clash`] with the field that the pod may not change.
+    pub(super) fn apply(&self, set: &CompiledSet, piece: &mut Piece) -> Result<(), Clash> {
+        let clash = |fault: &NotAllowed| Clash::overriding(set, &piece.name, &shortened(&fault.field), &fault.why);
+        if self.is_unreadable {
+            let why =
+                "the annotation must be JSON, a map from names of containers to what is another in this pod".to_owned();
+            return Err(clash(&NotAllowed { field: String::new(), why }));
+        }
+        let Some(raw) = self.by_container.get(piece.name.as_str()) else { return Ok(()) };
+        if set.spec.pod_overrides.is_none() {
+            let why = "the set does not let pods change anything (spec.podOverrides)".to_owned();
+            return Err(clash(&NotAllowed { field: String::new(), why }));
+        }
+        let asked = serde_json::from_str(raw.get()).unwrap_or_default();
+        let mut object = piece.object();
+        set.pod_overrides.apply(&piece.name, &asked, &mut object).map_err(|fault| clash(&fault))?;
+        *piece = piece.with(&object);
+        Ok(())
+    }
+}
+
+/// Warnings about an annotation that asks for something of nobody: whoever mistyped a name believes that it is changed.
+pub fn overrides_of_nothing(pod: &PodView<'_>, sets: &[&CompiledSet]) -> Vec<String> {
+    let asked = Asked::read(pod);
+    if asked.is_unreadable {
+        return vec![format!(
+            "{OVERRIDES_ANNOTATION} must be JSON, a map from names of containers; nothing is changed by it"
+        )];
+    }
+    if asked.by_container.is_empty() {
+        return Vec::new();
+    }
+    let known: BTreeSet<&str> = sets.iter().flat_map(|set| set.pieces()).map(|piece| piece.name.as_str()).collect();
+    let unknown = asked.by_container.keys().map(Text::as_str).filter(|name| !known.contains(name));
+    let warning = |name: &str| {
+        let name = shortened(name);
+        format!("{OVERRIDES_ANNOTATION} names container {name:?}, which no SidecarSet that selects the pod has")
+    };
+    unknown.take(TOLD).map(warning).collect()
+}
