@@ -1,5 +1,6 @@
 //! Names that YAML takes for something else, and keys that two values share.
 
+use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -192,12 +193,35 @@ fn on_openshift_no_pod_names_a_user_or_a_group() {
     assert_eq!(fixed(&["--values=charts/outrider/presets/openshift.yaml"]), 0);
 }
 
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
 #[test]
 #[ignore = "needs helm: make test"]
 fn the_notes_name_every_ca_bundle_of_a_certificate_of_ones_own() {
+    // helm prints notes where it installs; as a template of a copy of the chart they are rendered without a cluster.
+    let folder = tempfile::tempdir().unwrap();
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(CHART), folder.path());
+    let text = fs::read_to_string(folder.path().join("templates/NOTES.txt")).unwrap();
+    let template = format!(
+        "{{{{ define \"test.notes\" }}}}{text}{{{{ end }}}}notes: {{{{ include \"test.notes\" . | toJson }}}}\n"
+    );
+    fs::write(folder.path().join("templates/notes.yaml"), template).unwrap();
     let notes = |cronjob: bool| {
         let kind = format!("--set=existingSecret=mine,kinds.cronjob.enabled={cronjob}");
-        succeeded(&helm(Path::new(""), &["install", "outrider", CHART, "--namespace=x", "--dry-run=client", &kind]))
+        let chart = folder.path().to_str().unwrap();
+        let args = ["template", "outrider", chart, "--namespace=x", "--show-only=templates/notes.yaml", &kind];
+        succeeded(&helm(Path::new(""), &args))
     };
     let definition = "caBundle of the CustomResourceDefinition cronjobs.batch.outrider.dev";
     assert!(notes(true).contains("caBundle of every webhook") && notes(true).contains(definition));
