@@ -234,8 +234,15 @@ mod tests {
     use admission::registry::{Resource, Rule};
     use admission::{Mutating, Operation, Reason, Request, Unserved, Verdict};
     use engine::offline::admit::Questions;
+    use clap::Parser as _;
 
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        args: ReviewArgs,
+    }
 
     struct Asks;
 
@@ -263,20 +270,11 @@ mod tests {
                 has_warned: false,
                 questions,
             };
-            let args = ReviewArgs {
-                file: Some("-".into()),
-                filename: None,
-                path: None,
-                world: WorldArgs {
-                    manifests: Vec::new(),
-                    excluded_namespaces: Vec::new(),
-                    validate: None,
-                    allow_all_questions: questions == Questions::Allowed,
-                    kube_version: None,
-                    warnings_as_errors: false,
-                },
-                report: ReportArgs { quiet: false },
+            let line = match questions {
+                Questions::Allowed => &["review", "-", "--allow-all-questions"][..],
+                Questions::Open => &["review", "-"],
             };
+            let CommandLine { args } = CommandLine::try_parse_from(line).unwrap();
             answer(&args, &world, &mut review.as_bytes()).map(|(_, answer)| answer.reason)
         };
         let error = told(Questions::Open).unwrap_err();
