@@ -10,8 +10,7 @@ use engine::snapshot::Snapshot;
 /// objects not converted, they could not be listed, and their namespaces not be deleted.
 pub fn registry(kinds: &Kinds) -> Registry<Snapshot> {
     let pods = pod::register(Registry::default(), kinds.stages());
-    let aware =
-        kinds.off().iter().fold(pods, |registry, kind| registry.aware_of((kind.webhooks)(Registry::default())));
+    let aware = kinds.off().iter().fold(pods, |registry, kind| registry.aware_of((kind.webhooks)(Registry::default())));
     kinds.iter().fold(aware, |registry, kind| (kind.webhooks)(registry))
 }
 

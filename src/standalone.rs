@@ -82,7 +82,8 @@ pub fn of(
     validate: Validate,
     minor_version: Option<u32>,
 ) -> Result<Loaded, Unusable> {
-    let reading = Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate: validate.into(), minor_version };
+    let reading =
+        Reading { exclusion, registry, other_types: &WORKSHOP_TYPES, validate: validate.into(), minor_version };
     let model::Loaded { snapshot, warnings, has_sets } = model::load(manifests, reading)?;
     Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
 }

@@ -11,10 +11,10 @@ use super::findings::{Severity, Summary};
 use super::offline::OWN_NAMESPACE;
 use super::report::{FindingsFormat, Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
+use crate::kinds::Kinds;
 use crate::manifest;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
-use crate::kinds::Kinds;
 use engine::snapshot::Exclusion;
 
 /// Arguments of `outrider lint`.

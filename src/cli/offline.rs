@@ -132,7 +132,8 @@ impl World {
             }
         }
         let (validate, stdin) = (args.of_sets(), &mut *streams.stdin);
-        let loaded = standalone::load_or_stdin(&args.manifests, stdin, live, &exclusion, &registry, validate, args.kube_version);
+        let loaded =
+            standalone::load_or_stdin(&args.manifests, stdin, live, &exclusion, &registry, validate, args.kube_version);
         let world = match loaded {
             Ok(loaded) => {
                 for warning in &loaded.warnings {

@@ -233,8 +233,8 @@ mod tests {
     use admission::question::{Access, Question};
     use admission::registry::{Resource, Rule};
     use admission::{Mutating, Operation, Reason, Request, Unserved, Verdict};
-    use engine::offline::admit::Questions;
     use clap::Parser as _;
+    use engine::offline::admit::Questions;
 
     use super::*;
 

@@ -85,7 +85,7 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
     let what = match &args.kind {
         None => {
             "removing outrider-mutating, outrider-validating and the on-demand configurations, and Outrider's hold on objects"
-        },
+        }
         Some(_) => "removing Outrider's hold on objects",
     };
     let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };

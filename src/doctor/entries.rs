@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use crate::doctor::definition::Definition;
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity};
-use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 use crate::kind::Kind;
 use crate::kinds::KINDS;
+use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
 /// The API server's default.
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;

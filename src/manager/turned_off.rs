@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use super::registration::{Error, REQUEST_TIMEOUT};
 use super::retire::Retirement;
-use crate::logging::trouble::Trouble;
 use crate::kinds::Kinds;
+use crate::logging::trouble::Trouble;
 
 /// How often it is looked for objects that are to go, where there is a definition.
 const CHECK: Duration = Duration::from_secs(30);

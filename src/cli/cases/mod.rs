@@ -16,10 +16,10 @@ use super::offline::{OWN_NAMESPACE, World};
 use super::render::inject::{Failure, Rendered, Rules, render};
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
+use crate::kinds::Kinds;
 use crate::manifest::{self, Manifest, identity};
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
-use crate::kinds::Kinds;
 use engine::offline::admit::Questions;
 use engine::snapshot::Exclusion;
 use engine::yaml::steps;
@@ -143,7 +143,8 @@ fn of_file(path: &Path, file: &TestFile) -> Result<Vec<Case>, Vec<String>> {
     if let Some(no_set) = loaded.no_set {
         return Err(vec![format!("{}:1: {no_set}", path.display())]);
     }
-    let world = World { registry, snapshot: loaded.snapshot, no_set: None, has_warned: false, questions: Questions::Open };
+    let world =
+        World { registry, snapshot: loaded.snapshot, no_set: None, has_warned: false, questions: Questions::Open };
     let resources = manifest::load(&beside(&file.resources))
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let rules = Rules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };

@@ -7,7 +7,7 @@ mod reply;
 pub use reply::{Cause, Details, Patch, Reply, ReplyError, Status};
 
 use admission::registry::{Entry, Phase, Resource};
-use admission::{Answer, Answers, Patience, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
+use admission::{Answer, Answers, Endpoint, Known, Operation, Patience, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
 use crate::offline::manifest::group;
