@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::room::{Room, containers};
 
 /// A must: its validating webhook compares every field with what the API server stores.
-const MUST: &str = r#"
+const MUST: &str = r"
 apiVersion: apps.outrider.dev/v1alpha1
 kind: SidecarSet
 metadata: {name: ROOM}
@@ -33,7 +33,7 @@ spec:
     volumeMounts: [{name: agent, mountPath: /agent}]
   podOverrides: {env: [LEVEL], imageTag: true, resources: {max: {cpu: '1'}}}
   volumes: [{name: agent, emptyDir: {}}]
-"#;
+";
 
 /// `restartPolicy` of the pod is to be put in place of `RESTART`.
 const POD: &str = r#"
@@ -65,24 +65,24 @@ fn a_must_that_follows_from_the_pod_is_stored_as_it_is_compared_in_a_namespace_o
     let room = Room::new("additions");
     room.kubectl_ok(&["label", "namespace", room.name(), "pod-security.kubernetes.io/enforce=restricted"], None);
     room.apply_set(MUST);
-    for (name, restart) in [("plain", "Always"), ("job", "Never")] {
-        room.apply(&POD.replace("POD", name).replace("RESTART", restart));
-        let pod = room.get(&["pod", name]);
+    for (pod_name, restart) in [("plain", "Always"), ("job", "Never")] {
+        room.apply(&POD.replace("POD", pod_name).replace("RESTART", restart));
+        let pod = room.get(&["pod", pod_name]);
         let all = names(&pod["spec"]["initContainers"]).into_iter().chain(containers(&pod)).collect::<Vec<_>>();
         let (list, expected, at) = if restart == "Always" {
             ("containers", vec!["proxy", "app", "last"], 2)
         } else {
             ("initContainers", vec!["proxy", "last", "app"], 1)
         };
-        assert_eq!(all, expected, "{name}");
-        let (proxy, last) = (&pod["spec"][list][0], &pod["spec"][list][at]);
+        assert_eq!(all, expected, "{pod_name}");
+        let (proxy, behind) = (&pod["spec"][list][0], &pod["spec"][list][at]);
         // A third of 100 MiB in whole bytes; the request follows from that of the app, which the API server took from its limit.
         assert_eq!(
             proxy["resources"],
             json!({"limits": {"cpu": "66m", "memory": "34917580"}, "requests": {"cpu": "20m", "memory": "34917580"}}),
         );
-        assert_eq!(last["image"], "last:2");
-        assert_eq!(last["resources"]["limits"], json!({"cpu": "500m", "memory": "64Mi"}));
+        assert_eq!(behind["image"], "last:2");
+        assert_eq!(behind["resources"]["limits"], json!({"cpu": "500m", "memory": "64Mi"}));
         let app = pod["spec"]["containers"].as_array().unwrap().iter().find(|it| it["name"] == "app").unwrap();
         assert_eq!(names(&app["env"]), ["NODE", "LEVEL"]);
         assert_eq!(app["env"][1]["value"], "info");
