@@ -352,7 +352,8 @@ const PODS: &str = "/mutate--v1-pod";
 
 /// Whether a pod was refused or went without a set because the two do not fit together: an alert is about each increase.
 fn is_misfit(reason: Reason) -> bool {
-    reason.as_str().ends_with("Clash") || [reasons::SET_CONFLICT, reasons::RESULT_ILLEGAL].contains(&reason)
+    reason.as_str().ends_with("Clash")
+        || [reasons::SET_CONFLICT, reasons::EVALUATION_FAILED, reasons::RESULT_ILLEGAL].contains(&reason)
 }
 
 /// The metrics of one webhook path. Counting a decision takes no lock, no hash and no allocation after the first of its kind.

@@ -39,6 +39,7 @@ reasons! {
     UNINJECTED = Reason::new("Uninjected") => "The pod lacks the set when it is about to be stored.",
     CONTAINER_CLASH = Reason::new("ContainerClash") => "The pod has another container of that name.",
     VOLUME_CLASH = Reason::new("VolumeClash") => "The pod has a volume of that name with another source.",
+    MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",
     PORT_CLASH = Reason::new("PortClash") => "The host port is already taken in the pod.",
     PORT_SHARED = Reason::new("PortShared") => "Two containers of the pod name the same port.",
     OVERRIDE_CLASH = Reason::new("OverrideClash") => "The pod asks for a change of the set's container that the set does not allow.",
@@ -58,14 +59,13 @@ reasons! {
     SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource, which the endpoint leaves alone.",
     CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
     PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
-    MOUNT_CLASH = Reason::new("MountClash") => "Two mounts of one container share a path.",
 }
 
 /// Why a request got no verdict: code, HTTP status and meaning. No review is answered with these; they are in the server's log and in
 /// the metric, with the verdict `unserved`.
 pub const TRANSPORT: &[(&str, u16, &str)] = &[
     ("Unreadable", 400, "The body is no review that can be read."),
-    ("NotFound", 404, "No webhook has that path; the path's label is `other`."),
+    ("NotFound", 404, "No webhook has that path; the path's label is `other`. The status is 503 while another replica may serve the path."),
     ("MethodNotAllowed", 405, "The method is not POST."),
     ("TooLarge", 413, "The body is larger than what is read of one."),
     ("ContentType", 415, "The body is not announced as application/json."),
