@@ -271,8 +271,8 @@ mod tests {
                 questions,
             };
             let line = match questions {
-                Questions::Allowed => &["review", "-", "--allow-all-questions"][..],
-                Questions::Open => &["review", "-"],
+                Questions::Allowed => &["review", "-", "--manifests", "sets", "--allow-all-questions"][..],
+                Questions::Open => &["review", "-", "--manifests", "sets"],
             };
             let CommandLine { args } = CommandLine::try_parse_from(line).unwrap();
             answer(&args, &world, &mut review.as_bytes()).map(|(_, answer)| answer.reason)

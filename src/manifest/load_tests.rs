@@ -99,8 +99,8 @@ spec: {}
     let values: Vec<_> =
         parse("f.yaml", text).unwrap().into_iter().map(|manifest| (manifest.source, manifest.value)).collect();
     let expected = [
-        ("f.yaml:2".to_owned(), json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})),
-        ("f.yaml:2".to_owned(), json!({"apiVersion": "v1", "kind": "ConfigMap"})),
+        ("f.yaml:8".to_owned(), json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})),
+        ("f.yaml:9".to_owned(), json!({"apiVersion": "v1", "kind": "ConfigMap"})),
         ("f.yaml:12".to_owned(), json!({"apiVersion": "example.com/v1", "kind": "AllowList", "spec": {}})),
     ];
     assert_eq!(values, expected);
@@ -121,7 +121,7 @@ fn all_errors_of_all_files_are_reported_with_their_place() {
         "a.yaml:3: a manifest must be an object with apiVersion and kind, found a list",
         "a.yaml:5: a manifest must be an object with apiVersion and kind, found a number",
         "b.yaml:5:3: spec: duplicate key \"a\", first given on line 4",
-        "d.yaml:1: a manifest must be an object with apiVersion and kind, found a number",
+        "d.yaml:3: a manifest must be an object with apiVersion and kind, found a number",
         "e.yaml:2: the file is not UTF-8 text",
         "missing.yaml: No such file or directory (os error 2)",
     ];
