@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use admission::Registry;
 use engine::snapshot::Snapshot;
+use outrider::kinds::Kinds;
 use outrider::registry::registry;
-use outrider::workshop::Kinds;
 use peak_alloc::PeakAlloc;
 
 use crate::bodies::{Body, KINDS, Kind, Sets, harmless};
