@@ -70,8 +70,8 @@ impl Asker for ApiServer {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Known, String>> {
         async move {
             match question {
-                Question::Access(access) => self.access(access).await.map_err(|error| said(&error).to_string()),
-                Question::Object(object) => self.object(object).await.map_err(|error| said(&error).to_string()),
+                Question::Access(access) => self.access(access).await.map_err(|error| said(&error)),
+                Question::Object(object) => self.object(object).await.map_err(|error| said(&error)),
                 Question::Images(_) => Err("no image policy backend is known".to_owned()),
             }
         }

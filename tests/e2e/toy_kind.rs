@@ -79,9 +79,9 @@ impl Defaulting<Snapshot> for Webhooks {
 
 impl Validating<Snapshot> for Webhooks {
     type Object<'a> = Object<Motto>;
-    fn validate<'a>(
+    fn validate(
         &self,
-        request: &Request<'a, Object<Motto>>,
+        request: &Request<'_, Object<Motto>>,
         _: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), admission::Unserved> {

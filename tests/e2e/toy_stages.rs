@@ -62,12 +62,7 @@ struct Refusing;
 impl Validating<Snapshot> for Refusing {
     type Object<'a> = Value;
 
-    fn validate<'a>(
-        &self,
-        request: &Request<'a, Value>,
-        _: &Snapshot,
-        findings: &mut Findings,
-    ) -> Result<(), Unserved> {
+    fn validate(&self, request: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) -> Result<(), Unserved> {
         if request.object.as_ref().is_some_and(|object| object.to_string().contains("forbidden")) {
             findings.denial = Some((Reason::INVALID, Denial::forbidden(request, "a toy forbids it")));
         }
