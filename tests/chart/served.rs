@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use admission::Decision;
 use engine::reasons;
-use outrider::metrics::ReconcileResult;
+use outrider::metrics::{QuestionResult, ReconcileResult};
 use outrider::metrics::{Freshness, Metrics};
 
 use crate::dashboard::DASHBOARD;
