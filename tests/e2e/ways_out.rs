@@ -234,7 +234,7 @@ fn uninstall(cluster: &Cluster) {
 
     let count = || get(cluster, &[CONFIGURATIONS])["items"].as_array().unwrap().len();
     found(&run(&["--dry-run"]), 0, &["outrider-mutating: would be removed (dry run)\n"]);
-    assert_eq!(count(), 2);
+    assert_eq!(count(), 4);
     found(&run(&[]), 0, &["outrider-mutating: removed\noutrider-validating: removed\n"]);
     assert_eq!(count(), 0);
     let left = doctor(cluster);
