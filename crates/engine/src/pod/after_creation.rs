@@ -4,7 +4,9 @@
 //! A must is a set that no pod goes without (`optOut: Denied`). The pod is judged against what it was: what it lacked it may go on
 //! lacking, and what it keeps as it was is not compared with anything.
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Phase, Resource, Rule};
 use admission::reply::Cause;
@@ -14,7 +16,7 @@ use serde::Deserialize;
 
 use crate::demand::Demand;
 use crate::pod::limits::{self, at_most_or_none, too_large};
-use crate::pod::select::{Selected, Selection, selected};
+use crate::pod::select::{Selected, Selection, fitted, selected};
 use crate::pod::skip::MIRROR_ANNOTATION;
 use crate::pod::view::{Container, PodView};
 use crate::reasons;
@@ -90,20 +92,28 @@ impl Validating<Snapshot> for PodUpdateValidation {
                 return Ok(());
             }
         };
-        let before = match musts_before(old, new, request, snapshot)? {
-            Some(before) => before,
-            None => musts.clone(),
-        };
+        // As this pod gets them: what of a set depends on the pod is not another form of it.
+        let (fitted, _) = fitted(new, request.body, musts, snapshot);
+        let musts: Vec<&CompiledSet> = fitted.iter().map(|set| -> &CompiledSet { set }).collect();
+        let before = musts_before(old, new, request, snapshot)?;
         let mut refusals = Vec::new();
-        for set in &before {
-            if !musts.iter().any(|must| must.name == set.name) {
-                refusals.extend(lost(set, old));
-            }
+        let containers = Containers::of(old, new, request.body);
+        if let Some(before) = &before {
+            let names: BTreeSet<&str> = musts.iter().map(|must| must.name.as_str()).collect();
+            let lost = before.iter().filter(|(set, _)| !names.contains(set.name.as_str()));
+            refusals.extend(lost.filter_map(|(set, _)| containers.lost(set)));
         }
-        let judged = Judged { request, new, old };
+        let names_before: Option<BTreeSet<&str>> =
+            before.as_ref().map(|before| before.iter().map(|(set, _)| set.name.as_str()).collect());
+        let injection = OnceCell::new();
         for set in &musts {
-            let is_new = !before.iter().any(|must| must.name == set.name);
-            refusals.extend(judged.judge(set, &musts, is_new));
+            request.patience.check()?;
+            let is_new = names_before.as_ref().is_some_and(|names| !names.contains(set.name.as_str()));
+            let changed: Vec<&str> = containers.changed(set).collect();
+            if !changed.is_empty() || is_new {
+                let injection = injection.get_or_init(|| Injection::new(new, request.body, musts.iter().copied()));
+                refusals.extend(fault(injection, set, &changed, is_new));
+            }
         }
         if request.sub_resource.as_str() == EPHEMERAL {
             refusals.extend(targeted(request, &musts));
@@ -137,14 +147,13 @@ fn musts<'s>(
     pod: &PodView<'_>,
     request: &Request<'_, PodView<'_>>,
     snapshot: &'s Snapshot,
-) -> Result<Result<Vec<&'s CompiledSet>, Refusal>, Unserved> {
-    let only_musts = |selected: Selected<'s>| -> Vec<&'s CompiledSet> {
-        let musts =
-            selected.into_iter().filter(|(set, selection)| set.is_must() && matches!(selection, Selection::Selected));
-        musts.map(|(set, _)| &**set).collect()
-    };
+) -> Result<Result<Selected<'s>, Refusal>, Unserved> {
+    let is_must =
+        |(set, selection): &(&Arc<CompiledSet>, Selection)| set.is_must() && matches!(selection, Selection::Selected);
     let selected = selected(pod, &request.namespace, snapshot)?;
-    Ok(selected.map(only_musts).map_err(|exceeded| (Reason::TOO_LARGE, too_large(request, exceeded))))
+    Ok(selected
+        .map(|selected| selected.into_iter().filter(is_must).collect())
+        .map_err(|exceeded| (Reason::TOO_LARGE, too_large(request, exceeded))))
 }
 
 /// The musts that the pod was to carry, where its labels have changed. A pod whose old labels are too long is judged as new.
@@ -153,68 +162,75 @@ fn musts_before<'s>(
     new: &PodView<'_>,
     request: &Request<'_, PodView<'_>>,
     snapshot: &'s Snapshot,
-) -> Result<Option<Vec<&'s CompiledSet>>, Unserved> {
+) -> Result<Option<Selected<'s>>, Unserved> {
     if old.metadata.labels.iter().eq(new.metadata.labels.iter()) {
         return Ok(None);
     }
     Ok(Some(musts(old, request, snapshot)?.unwrap_or_default()))
 }
 
-/// A pod that carries a must keeps the labels by which it does: without them, its containers could be changed one by one.
-fn lost(set: &CompiledSet, old: &PodView<'_>) -> Option<String> {
-    let carries = set.pieces().any(|piece| find(old, &piece.name).is_some());
-    carries.then(|| {
-        format!(
-            "{}: the labels by which the set selects it may not be taken from a pod that carries the set; recreate the pod",
-            must(set)
-        )
+/// Names of the containers that a pod had.
+struct Containers<'p> {
+    old: BTreeSet<&'p str>,
+    /// Of these, the ones that are others now, or gone.
+    changed: BTreeSet<&'p str>,
+}
+
+impl<'p> Containers<'p> {
+    fn of(old: &'p PodView<'_>, new: &PodView<'_>, body: &str) -> Self {
+        let text = |container: &Container<'_>| container.raw(body).map(|raw| raw.get().to_owned());
+        let now: BTreeMap<&str, Option<String>> =
+            all(new).map(|container| (container.name.as_str(), text(container))).collect();
+        let mut containers = Self { old: BTreeSet::new(), changed: BTreeSet::new() };
+        for container in all(old) {
+            let name = container.name.as_str();
+            containers.old.insert(name);
+            let before = text(container);
+            if before.is_none() || now.get(name) != Some(&before) {
+                containers.changed.insert(name);
+            }
+        }
+        containers
+    }
+
+    /// Containers of the set that the pod had and that are others now.
+    fn changed<'s>(&self, set: &'s CompiledSet) -> impl Iterator<Item = &'s str> {
+        set.pieces().map(|piece| piece.name.as_str()).filter(|name| self.changed.contains(name))
+    }
+
+    /// A pod that carries a must keeps the labels by which it does: without them, its containers could be changed one by one.
+    fn lost(&self, set: &CompiledSet) -> Option<String> {
+        let carries = set.pieces().any(|piece| self.old.contains(piece.name.as_str()));
+        carries.then(|| {
+            format!(
+                "{}: the labels by which the set selects it may not be taken from a pod that carries the set; recreate the pod",
+                must(set)
+            )
+        })
+    }
+}
+
+/// Why the pod may not be changed so, for one must.
+fn fault<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, changed: &[&str], is_new: bool) -> Option<String> {
+    let fault = match injection.examine(set) {
+        Err(clash) => Some(clash.text),
+        Ok(missing) => {
+            let lacking: Vec<&str> = missing.lacking().collect();
+            // What it lacked it may go on lacking.
+            let lacks = is_new && !lacking.is_empty();
+            let lacks = lacks.then(|| format!("it lacks container {}", lacking.join(", ")));
+            lacks.or_else(|| missing.outdated().map(str::to_owned))
+        }
+    }?;
+    Some(if is_new {
+        format!("{}, and labels that the set selects do not bring it: {fault}; recreate the pod", must(set))
+    } else {
+        format!("{}, and container {} may not become another: {fault}", must(set), changed.join(", "))
     })
 }
 
-/// A pod as it was and as it is to be.
-struct Judged<'r, 'a> {
-    request: &'r Request<'a, PodView<'a>>,
-    new: &'r PodView<'a>,
-    old: &'r PodView<'a>,
-}
-
-impl Judged<'_, '_> {
-    /// Why the pod may not be changed so, for one must.
-    fn judge(&self, set: &CompiledSet, musts: &[&CompiledSet], is_new: bool) -> Option<String> {
-        let changed: Vec<&str> =
-            set.pieces().map(|piece| piece.name.as_str()).filter(|name| self.changes(name)).collect();
-        if changed.is_empty() && !is_new {
-            return None;
-        }
-        let body = self.request.body;
-        let found = Injection::new(self.new, body, musts.iter().copied()).examine(set);
-        let fault = match &found {
-            Err(clash) => Some(clash.text.clone()),
-            Ok(missing) => {
-                let lacking: Vec<&str> = missing.lacking().collect();
-                // What it lacked it may go on lacking.
-                let lacks = is_new && !lacking.is_empty();
-                let lacks = lacks.then(|| format!("it lacks container {}", lacking.join(", ")));
-                lacks.or_else(|| missing.outdated().map(str::to_owned))
-            }
-        }?;
-        Some(if is_new {
-            format!("{}, and labels that the set selects do not bring it: {fault}; recreate the pod", must(set))
-        } else {
-            format!("{}, and container {} may not become another: {fault}", must(set), changed.join(", "))
-        })
-    }
-
-    /// Whether a container that the pod had is another now.
-    fn changes(&self, name: &str) -> bool {
-        let Some(old) = find(self.old, name) else { return false };
-        let text = |container: &Container<'_>| container.raw(self.request.body).map(|raw| raw.get().to_owned());
-        find(self.new, name).is_none_or(|new| text(new).is_none() || text(new) != text(old))
-    }
-}
-
-fn find<'p, 'a>(pod: &'p PodView<'a>, name: &str) -> Option<&'p Container<'a>> {
-    pod.spec.containers().iter().chain(pod.spec.init_containers()).find(|container| container.name.as_str() == name)
+fn all<'p, 'a>(pod: &'p PodView<'a>) -> impl Iterator<Item = &'p Container<'a>> {
+    pod.spec.containers().iter().chain(pod.spec.init_containers())
 }
 
 /// Ephemeral containers that are new and see into a container of a must.

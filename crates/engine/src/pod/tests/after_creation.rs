@@ -52,6 +52,7 @@ fn containers_of_a_must_may_not_become_others_and_those_of_the_pod_may() {
             let reply = update(sub_resource, &old, &new);
             if field == "resources" {
                 // Requests and limits that the set leaves open may be filled, as on creation.
+                assert_eq!(reply.decision, Decision::Allowed);
                 continue;
             }
             assert_eq!((reply.decision, reply.code), (Decision::Denied, Some(403)), "{field}");
@@ -135,4 +136,29 @@ fn pods_that_go_mirrors_and_excluded_namespaces_are_left_alone() {
     let mut review = review("kube-system", &changed);
     json_patch::merge(&mut review, &json!({"request": {"operation": "UPDATE", "oldObject": carrying()}}));
     assert_eq!(must().ask(PATH, &review).unwrap().reason, reasons::NAMESPACE_EXCLUDED);
+}
+
+#[test]
+fn what_of_a_must_depends_on_the_pod_is_no_other_form_of_it() {
+    let transfer = json!([{"sourceContainerName": "app", "envName": "TZ"}]);
+    let container = json!({"name": "log", "image": "log:1", "transferEnv": transfer});
+    let sets = [set("log", json!({
+        "optOut": "Denied", "containers": [container], "allowedChanges": {"fields": ["readinessProbe"]},
+    }))];
+    let world = World::from_objects(&sets);
+    let mut pod = pod(json!({}));
+    pod["spec"]["containers"][0]["env"] = json!([{"name": "TZ", "value": "Europe/Berlin"}]);
+    let old = world.mutate(&pod).pod;
+    let of_set = self::container(&old, true);
+    assert!(old["spec"]["containers"][of_set]["env"].as_array().unwrap().iter().any(|env| env["name"] == "TZ"));
+    let ask = |field: &str, value: Value| {
+        let mut new = old.clone();
+        new["spec"]["containers"][of_set][field] = value;
+        let mut review = review("shop", &new);
+        review["request"]["operation"] = "UPDATE".into();
+        review["request"]["oldObject"] = old.clone();
+        world.ask(PATH, &review).unwrap().decision
+    };
+    assert_eq!(ask("readinessProbe", json!({"exec": {"command": ["true"]}})), Decision::Allowed);
+    assert_eq!(ask("image", json!("evil:1")), Decision::Denied);
 }
