@@ -12,9 +12,9 @@ use engine::offline::model::{self, Reading};
 use engine::sidecarset::api::{API_VERSION, GROUP, KIND};
 use engine::snapshot::{Exclusion, Snapshot};
 
+use crate::input::{self, Fingerprint, Manifest, identity};
 use crate::kind::Kind;
 use crate::kinds::workshop;
-use crate::manifest::{self, Fingerprint, Manifest, identity};
 
 /// Every `apiVersion` and `kind` of the workshop, with a space in between.
 static WORKSHOP_TYPES: LazyLock<Vec<String>> = LazyLock::new(|| workshop().flat_map(Kind::types).collect());
@@ -44,7 +44,7 @@ pub fn load(
     validate: Validate,
     minor_version: Option<u32>,
 ) -> Result<Loaded, Unusable> {
-    let manifests = manifest::load(paths).map_err(unreadable)?;
+    let manifests = input::load(paths).map_err(unreadable)?;
     of(&manifests, paths, exclusion, registry, validate, minor_version)
 }
 
@@ -61,12 +61,12 @@ pub fn load_or_stdin(
     validate: Validate,
     minor_version: Option<u32>,
 ) -> Result<Loaded, Unusable> {
-    let mut manifests = manifest::load_or_stdin(paths, stdin).map_err(unreadable)?;
+    let mut manifests = input::load_or_stdin(paths, stdin).map_err(unreadable)?;
     manifests.extend(more);
     of(&manifests, paths, exclusion, registry, validate, minor_version)
 }
 
-fn unreadable(errors: Vec<manifest::Error>) -> Unusable {
+fn unreadable(errors: Vec<input::Error>) -> Unusable {
     Unusable { errors: errors.into_iter().map(Error::from).collect(), warnings: Vec::new() }
 }
 
@@ -134,7 +134,7 @@ impl Standalone {
     /// could not be used is not tried again until something changes.
     pub fn reload(&mut self) -> Option<Result<Loaded, Unusable>> {
         // Looked at before reading: a write in between shows as a change the next time.
-        let fingerprint = manifest::fingerprint(&self.paths);
+        let fingerprint = input::fingerprint(&self.paths);
         if self.fingerprint.as_ref() == Some(&fingerprint) {
             return None;
         }

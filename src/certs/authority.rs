@@ -9,8 +9,8 @@ use rcgen::{
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::anchor::Anchor;
 use super::pair::{PairError, ServingPair};
+use super::trust_anchor::TrustAnchor;
 
 /// Certificates begin this long before they are made: the clocks of two nodes differ.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
@@ -44,7 +44,7 @@ pub enum AuthorityError {
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate_pem: String,
-    anchor: Anchor,
+    anchor: TrustAnchor,
 }
 
 impl Authority {
@@ -59,7 +59,7 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
-        let anchor = Anchor::read(certificate.der()).map_err(AuthorityError::Certificate)?;
+        let anchor = TrustAnchor::read(certificate.der()).map_err(AuthorityError::Certificate)?;
         Ok(Self { issuer: Issuer::new(params, key), certificate_pem: certificate.pem(), anchor })
     }
 
@@ -68,7 +68,7 @@ impl Authority {
     /// # Errors
     /// [`AuthorityError`] when either cannot be read, they do not belong together, or the certificate may not sign others.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, AuthorityError> {
-        let anchor = Anchor::read_all(certificate.as_bytes()).into_iter().next();
+        let anchor = TrustAnchor::read_all(certificate.as_bytes()).into_iter().next();
         let anchor = anchor.ok_or_else(|| AuthorityError::Certificate("expected PEM".to_owned()))?;
         if !anchor.is_authority() {
             return Err(AuthorityError::Certificate("it may not sign others (basic constraints)".to_owned()));
@@ -87,7 +87,7 @@ impl Authority {
     }
 
     /// The certificate, as clients are to trust it.
-    pub const fn anchor(&self) -> &Anchor {
+    pub const fn anchor(&self) -> &TrustAnchor {
         &self.anchor
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::authority::{Authority, AuthorityError};
-use super::lives::signed;
+use super::lifetimes::signed;
 use super::resolver::Resolver;
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 use crate::names::SERVICE;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -125,7 +125,7 @@ impl Local {
 
     /// Renews until it is dropped.
     pub async fn run(mut self) {
-        let mut trouble = Trouble::default();
+        let mut trouble = LogThrottle::default();
         loop {
             tokio::time::sleep(CHECK).await;
             match self.renew(Timestamp::now()) {

@@ -4,16 +4,16 @@
 //! swaps it there, only after [`ServingPair::from_pem`] found it whole; so the last good pair stays until a better one is there.
 //! In a cluster, [`ca_bundle`] has the API server trust an authority before anything of it is swapped in.
 
-pub mod anchor;
 pub mod authority;
 pub mod ca_bundle;
 pub mod expiry;
 pub mod files;
-pub mod lives;
+pub mod lifetimes;
 pub mod local;
 pub mod own;
 pub mod pair;
 pub mod resolver;
+pub mod trust_anchor;
 pub mod warnings;
 
 pub use authority::Authority;

@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, RootCertStore};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::anchor::{Anchor, validity};
+use super::trust_anchor::{TrustAnchor, validity};
 
 /// Why a pair cannot serve.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,13 +110,13 @@ impl ServingPair {
     }
 
     /// Whether clients that trust these authorities, and no others, trust the chain.
-    pub fn is_trusted_by(&self, anchors: &[Anchor], now: Timestamp) -> bool {
+    pub fn is_trusted_by(&self, anchors: &[TrustAnchor], now: Timestamp) -> bool {
         self.verify(&roots(anchors), now).is_ok()
     }
 
     /// Whether clients that trust these authorities, and no others, are sure to refuse the chain: another library than ours may
     /// take what this one does not. Where there are none, nothing is known of what clients trust.
-    pub fn is_foreign_to(&self, anchors: &[Anchor], now: Timestamp) -> bool {
+    pub fn is_foreign_to(&self, anchors: &[TrustAnchor], now: Timestamp) -> bool {
         use CertificateError as E;
         let roots = roots(anchors);
         // Go takes a certificate that is trusted itself (`crypto/x509`, `Certificate.Verify`).
@@ -149,7 +149,7 @@ pub fn is_same_name(pattern: &str, name: &str) -> bool {
 }
 
 /// Those of them that can be trusted.
-fn roots(anchors: &[Anchor]) -> RootCertStore {
+fn roots(anchors: &[TrustAnchor]) -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(anchors.iter().map(|anchor| CertificateDer::from(anchor.der())));
     roots

@@ -12,8 +12,8 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::answers::said;
+use crate::input::Manifest;
 use crate::manager::client::{Connection, Error, Selection};
-use crate::manifest::Manifest;
 use crate::server::deadline::duration;
 use crate::visible::Visible;
 
@@ -38,14 +38,14 @@ pub struct ClusterArgs {
     #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
     pub groups: Vec<String>,
     /// How long a request to the API server may take
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = patience)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = timeout)]
     pub request_timeout: Duration,
 }
 
-fn patience(text: &str) -> Result<Duration, String> {
+fn timeout(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("a request takes some time".to_owned()),
-        patience => Ok(patience),
+        timeout => Ok(timeout),
     }
 }
 
@@ -56,7 +56,7 @@ impl ClusterArgs {
             context: self.context.clone(),
             user: self.user.clone(),
             groups: self.groups.clone(),
-            patience: Some(self.request_timeout),
+            timeout: Some(self.request_timeout),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::streams::Outcome;
-use crate::manager::credentials::PLUGIN_PATIENCE;
+use crate::manager::credentials::PLUGIN_TIMEOUT;
 use crate::server::deadline::duration;
 
 const POLL: Duration = Duration::from_millis(20);
@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct PluginArgs {
     /// How long the program may take
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// The program and its arguments
     #[arg(required = true, last = true)]
     pub command: Vec<OsString>,
@@ -28,7 +28,7 @@ pub struct PluginArgs {
 
 /// Runs the program. What it prints and how it ends are as if it had been run itself.
 pub fn execute(args: &PluginArgs) -> ExitCode {
-    let patience = args.patience.unwrap_or(PLUGIN_PATIENCE);
+    let timeout = args.timeout.unwrap_or(PLUGIN_TIMEOUT);
     let Some((program, arguments)) = args.command.split_first() else { return failed() };
     let shown = program.display();
     // Not our own outputs: what the program itself has started may keep them open when it is gone.
@@ -41,28 +41,28 @@ pub fn execute(args: &PluginArgs) -> ExitCode {
         child.stdout.take().map(|from| pass(from, io::stdout())),
         child.stderr.take().map(|from| pass(from, io::stderr())),
     ];
-    match wait(&mut child, patience) {
+    match wait(&mut child, timeout) {
         Ok(Some(code)) => {
             passing.into_iter().flatten().for_each(|thread| drop(thread.join()));
             ExitCode::from(code)
         }
         Ok(None) => tell(&format!(
             "the credential plugin {shown} gave no answer within {} s and was ended; does it wait for somebody to log in?",
-            patience.as_secs()
+            timeout.as_secs()
         )),
         Err(error) => tell(&format!("the credential plugin {shown} cannot be waited for: {error}")),
     }
 }
 
 /// The exit code of the program; `None` when it was ended.
-fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<u8>> {
+fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<u8>> {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             return Ok(Some(code.unwrap_or(Outcome::BadInput.code())));
         }
-        if start.elapsed() >= patience {
+        if start.elapsed() >= timeout {
             child.kill()?;
             child.wait()?;
             return Ok(None);

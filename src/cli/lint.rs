@@ -11,8 +11,8 @@ use super::findings::{Severity, Summary};
 use super::offline::OWN_NAMESPACE;
 use super::report::{FindingsFormat, Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
+use crate::input;
 use crate::kinds::Kinds;
-use crate::manifest;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
 use engine::snapshot::Exclusion;
@@ -64,7 +64,7 @@ pub fn execute(args: &LintArgs) -> ExitCode {
 /// When a stream cannot be written.
 pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
-    let manifests = manifest::load_or_stdin(&args.paths, streams.stdin);
+    let manifests = input::load_or_stdin(&args.paths, streams.stdin);
     let (sets, is_readable) = match manifests {
         Ok(manifests) => {
             let registry = registry(&Kinds::all());

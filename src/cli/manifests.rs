@@ -18,7 +18,7 @@ use crate::manifests::guard::Guard;
 use crate::manifests::rbac::Rbac;
 use crate::manifests::schemas;
 use crate::manifests::user_roles::user_roles;
-use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, on_demand, validating};
+use crate::manifests::webhooks::{FailurePolicy, Settings, Target, WebhookEntry, mutating, on_demand, validating};
 use crate::names::APP;
 use crate::registry::registry;
 use engine::snapshot::Exclusion;
@@ -190,7 +190,7 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         files.push(("guard/policies.yaml".to_owned(), policies));
     }
     if wanted(What::Webhooks) {
-        let hooks = Hook::all(&registry(kinds));
+        let hooks = WebhookEntry::all(&registry(kinds));
         let (mutating_on_demand, validating_on_demand) = on_demand();
         let webhooks = vec![
             object(&mutating(&hooks, &settings))?,

@@ -21,7 +21,7 @@ use engine::snapshot::Snapshot;
 
 /// What decides instead of a cluster.
 #[derive(Debug, Clone, Args)]
-pub struct WorldArgs {
+pub struct OfflineModelArgs {
     /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(long, value_name = "PATH", required_unless_present = "from_cluster")]
     pub manifests: Vec<PathBuf>,
@@ -62,7 +62,7 @@ fn minor_version(text: &str) -> Result<u32, String> {
     minor.ok_or_else(|| "write a version of Kubernetes such as 1.34 or v1.34.2".to_owned())
 }
 
-impl WorldArgs {
+impl OfflineModelArgs {
     /// What is done about unknown fields of what decides.
     pub fn of_sets(&self) -> Validate {
         self.validate.unwrap_or_default()
@@ -87,7 +87,7 @@ impl WorldArgs {
 }
 
 /// The endpoints, and what they decide from.
-pub struct World {
+pub struct OfflineModel {
     /// The endpoints of the server.
     pub registry: Registry<Snapshot>,
     /// What the manifests say.
@@ -100,7 +100,7 @@ pub struct World {
     pub questions: Questions,
 }
 
-impl World {
+impl OfflineModel {
     /// Takes in a namespace with its labels, in place of one that is known by that name.
     pub fn learn(&mut self, name: String, labels: BTreeMap<String, String>) {
         Arc::make_mut(&mut self.snapshot.namespaces).insert(name, labels);
@@ -110,12 +110,12 @@ impl World {
 /// The namespace of Outrider in a cluster, where nothing else is said.
 pub const OWN_NAMESPACE: &str = "outrider-system";
 
-impl World {
+impl OfflineModel {
     /// Loads the manifests and tells on stderr what is wrong or noteworthy; `None` when they cannot be used.
     ///
     /// # Errors
     /// When a stream cannot be written.
-    pub fn load(args: &WorldArgs, report: &ReportArgs, streams: &mut Streams<'_>) -> io::Result<Option<Self>> {
+    pub fn load(args: &OfflineModelArgs, report: &ReportArgs, streams: &mut Streams<'_>) -> io::Result<Option<Self>> {
         // Whoever has a review at hand names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::offline::{World, WorldArgs};
+use super::offline::{OfflineModel, OfflineModelArgs};
 use super::report::ReportArgs;
 use super::streams::{Outcome, Streams, with_process_streams};
 use engine::offline::admit::{self, Reply, find};
@@ -35,7 +35,7 @@ pub struct ReviewArgs {
     pub path: Option<String>,
     /// What decides
     #[command(flatten)]
-    pub world: WorldArgs,
+    pub world: OfflineModelArgs,
     /// How to report
     #[command(flatten)]
     pub report: ReportArgs,
@@ -62,7 +62,7 @@ pub fn execute(args: &ReviewArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let Some(world) = World::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
+    let Some(world) = OfflineModel::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
     match answer(args, &world, streams.stdin) {
         Ok((path, answer)) => {
             streams.stdout.write_all(&answer.body)?;
@@ -82,7 +82,7 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     }
 }
 
-fn answer(args: &ReviewArgs, world: &World, stdin: &mut dyn Read) -> Result<(String, Answer), String> {
+fn answer(args: &ReviewArgs, world: &OfflineModel, stdin: &mut dyn Read) -> Result<(String, Answer), String> {
     let Some(file) = args.file.as_ref().or(args.filename.as_ref()) else {
         return Err("name a file with one AdmissionReview, or - for stdin".to_owned());
     };
@@ -263,7 +263,7 @@ mod tests {
         let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",
             "kind":{"group":"toy.example.com","version":"v1","kind":"Toy"}}}"#;
         let told = |questions| {
-            let world = World {
+            let world = OfflineModel {
                 registry: Registry::default().mutating(Rule::new("toy.example.com", TOYS, &[Operation::Create]), Asks),
                 snapshot: Snapshot::default(),
                 no_set: None,

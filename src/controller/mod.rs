@@ -5,17 +5,17 @@
 
 pub mod apply;
 pub mod conditions;
+pub mod leader_term;
+pub mod options;
 pub mod owned;
 pub mod owner;
 pub mod queue;
 mod retired;
-pub mod schedule;
 pub mod scope;
 pub mod status;
 mod store;
-pub mod term;
-pub mod tuning;
 mod watch;
+pub mod work_queue;
 
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
@@ -31,14 +31,14 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::retired::is_retired;
 pub use self::store::{Key, Store};
+use crate::controller::leader_term::LeaderTerm;
+use crate::controller::options::{ControllerOptions, WORKERS};
 use crate::controller::queue::{Queue, add_all};
 use crate::controller::scope::Scoped;
-use crate::controller::term::Term;
-use crate::controller::tuning::{Tuning, WORKERS};
 use crate::metrics::Metrics;
 use crate::names::APP;
 use crate::watch::coverage::Coverage;
-use crate::watch::read_model::World;
+use crate::watch::read_model::ReadModel;
 
 /// One object is reconciled at most once in this time: a burst of events is one run.
 const PACE: Duration = Duration::from_millis(100);
@@ -57,11 +57,11 @@ pub struct Context {
     /// Is told of reconciles.
     pub metrics: Metrics,
     /// How controllers run.
-    pub tuning: Tuning,
+    pub tuning: ControllerOptions,
     /// How long the controller works.
-    pub term: Term,
+    pub term: LeaderTerm,
     /// What decisions are taken from, and what changes in it.
-    pub world: World,
+    pub world: ReadModel,
     /// Which pods the API server is known to ask about.
     pub coverage: Receiver<Coverage>,
 }

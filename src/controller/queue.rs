@@ -14,13 +14,13 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::controller::schedule::{Next, Schedule};
-use crate::controller::term::Term;
+use crate::controller::leader_term::LeaderTerm;
+use crate::controller::work_queue::{Next, WorkQueue};
 use crate::metrics::Metrics;
 use crate::metrics::{ControllerMetrics, ReconcileResult};
 
 /// The name of an object, as logs tell it.
-pub trait Named {
+pub trait ObjectName {
     /// Its namespace, if it has one.
     fn namespace(&self) -> Option<&str>;
     /// Its name in the namespace.
@@ -28,7 +28,7 @@ pub trait Named {
 }
 
 /// Of an object without a namespace.
-impl Named for Arc<str> {
+impl ObjectName for Arc<str> {
     fn namespace(&self) -> Option<&str> {
         None
     }
@@ -42,7 +42,7 @@ impl Named for Arc<str> {
 pub struct Queue<K> {
     controller: &'static str,
     kind: Cow<'static, str>,
-    schedule: Arc<Mutex<Schedule<K>>>,
+    schedule: Arc<Mutex<WorkQueue<K>>>,
     wake: Arc<Notify>,
     metrics: Metrics,
     controller_metrics: ControllerMetrics,
@@ -61,20 +61,20 @@ impl<K> Clone for Queue<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash + Named + Send + Sync + 'static> Queue<K> {
+impl<K: Clone + Eq + Hash + ObjectName + Send + Sync + 'static> Queue<K> {
     /// An empty queue of the controller named, which sees to objects of this kind; one key runs at most once in each `pace`.
     pub fn new(controller: &'static str, kind: Cow<'static, str>, pace: Duration, metrics: &Metrics) -> Self {
         Self {
             controller,
             kind,
-            schedule: Arc::new(Mutex::new(Schedule::new(pace))),
+            schedule: Arc::new(Mutex::new(WorkQueue::new(pace))),
             wake: Arc::default(),
             metrics: metrics.clone(),
             controller_metrics: metrics.controller(controller),
         }
     }
 
-    fn schedule(&self) -> MutexGuard<'_, Schedule<K>> {
+    fn schedule(&self) -> MutexGuard<'_, WorkQueue<K>> {
         // A panic cannot leave the schedule half changed in a way that matters: keys are added again by the next event.
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,7 +116,7 @@ impl<K: Clone + Eq + Hash + Named + Send + Sync + 'static> Queue<K> {
 
     /// Reconciles with so many workers until the term ends. What runs then is finished, unless the term is cut: then this
     /// process must not write any more. A reconcile says when the key is to come back if nothing happens before.
-    pub async fn run<E, F, R>(&self, workers: usize, reconcile: R, term: Term)
+    pub async fn run<E, F, R>(&self, workers: usize, reconcile: R, term: LeaderTerm)
     where
         E: Display,
         F: Future<Output = Result<Option<Duration>, E>> + Send,
@@ -200,7 +200,7 @@ impl<K: Clone + Eq + Hash + Named + Send + Sync + 'static> Queue<K> {
 }
 
 /// Adds every key of a set to a queue.
-pub fn add_all<K: Clone + Eq + Hash + Named + Send + Sync + 'static>(
+pub fn add_all<K: Clone + Eq + Hash + ObjectName + Send + Sync + 'static>(
     queue: &Queue<K>,
     keys: impl IntoIterator<Item = K>,
 ) {
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::metrics::Freshness;
 
-    impl Named for usize {
+    impl ObjectName for usize {
         fn namespace(&self) -> Option<&str> {
             None
         }
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_fails_and_one_that_panics_come_back_and_others_go_on() {
-        let (queue, term) = (queue(0..3), Term::default());
+        let (queue, term) = (queue(0..3), LeaderTerm::default());
         let runs: Arc<[AtomicUsize; 3]> = Arc::default();
         let reconcile = {
             let (runs, term) = (Arc::clone(&runs), term.clone());
@@ -264,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_comes_back_when_its_reconcile_said() {
-        let (queue, term) = (queue([0]), Term::default());
+        let (queue, term) = (queue([0]), LeaderTerm::default());
         let runs = Arc::new(AtomicUsize::new(0));
         let reconcile = {
             let (runs, term) = (Arc::clone(&runs), term.clone());
@@ -285,7 +285,7 @@ mod tests {
     /// A run of key 0 that ends when it is told to, and the other end of that.
     fn held_run(
         queue: &Queue<usize>,
-        term: &Term,
+        term: &LeaderTerm,
     ) -> (tokio::task::JoinHandle<()>, oneshot::Sender<()>, Arc<AtomicUsize>) {
         let (release, held) = oneshot::channel();
         let (held, finished) = (Arc::new(Mutex::new(Some(held))), Arc::new(AtomicUsize::new(0)));
@@ -308,7 +308,7 @@ mod tests {
     /// Acceptance check 38: running reconciles finish, and no further one begins.
     #[tokio::test]
     async fn a_reconcile_that_runs_when_the_term_ends_is_finished_and_no_other_begins() {
-        let (queue, term) = (queue([0, 1]), Term::default());
+        let (queue, term) = (queue([0, 1]), LeaderTerm::default());
         let (running, release, finished) = held_run(&queue, &term);
         term.ending().await;
         tokio::task::yield_now().await;
@@ -320,7 +320,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reconcile_that_runs_when_the_term_is_cut_is_dropped() {
-        let (queue, term) = (queue([0]), Term::default());
+        let (queue, term) = (queue([0]), LeaderTerm::default());
         let (running, _release, finished) = held_run(&queue, &term);
         term.ending().await;
         term.cut();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::{Resource, ResourceExt as _};
 
 use super::owner::controller_uid;
-use crate::controller::queue::Named;
+use crate::controller::queue::ObjectName;
 
 /// Namespace and name of an object.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ impl Key {
     }
 }
 
-impl Named for Key {
+impl ObjectName for Key {
     fn namespace(&self) -> Option<&str> {
         Some(self.namespace.as_str()).filter(|namespace| !namespace.is_empty())
     }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Key, Store, Watchable};
 use crate::watch::follow::{Follower, Step, events};
-use crate::watch::guarded::Guarded;
+use crate::watch::lenient::Lenient;
 use crate::watch::read_model::watch_config;
 
 /// Objects in one page of a list. Whoever may write objects of these kinds may make each as large as can be.
@@ -18,7 +18,7 @@ const PAGE: u32 = 20;
 /// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
 /// of; a relist tells nothing about what is as it was. `listed` is cancelled when the whole collection was read once.
 pub async fn follow<K: Watchable>(
-    api: Api<Guarded<K>>,
+    api: Api<Lenient<K>>,
     labels: Option<String>,
     store: Store<K>,
     listed: CancellationToken,
@@ -27,7 +27,7 @@ pub async fn follow<K: Watchable>(
     let mut config = watch_config().page_size(PAGE);
     config.label_selector = labels;
     let mut events = pin!(events(api, config));
-    let (mut follower, mut intake) = (Follower::default(), Intake { store, changed });
+    let (mut follower, mut intake) = (Follower::default(), EventHandler { store, changed });
     while let Some(event) = events.next().await {
         follower.follow(event, Key::of, |step| match step {
             Step::Is(guarded) => intake.is(guarded),
@@ -37,13 +37,13 @@ pub async fn follow<K: Watchable>(
     }
 }
 
-struct Intake<K, F> {
+struct EventHandler<K, F> {
     store: Store<K>,
     changed: F,
 }
 
-impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> Intake<K, F> {
-    fn is(&mut self, guarded: Guarded<K>) {
+impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> EventHandler<K, F> {
+    fn is(&mut self, guarded: Lenient<K>) {
         let key = Key::of(&guarded);
         match guarded.object {
             Ok(object) => {
@@ -76,12 +76,12 @@ mod tests {
 
     use super::*;
 
-    fn object(name: &str, version: &str) -> Guarded<ConfigMap> {
+    fn object(name: &str, version: &str) -> Lenient<ConfigMap> {
         serde_json::from_value(json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": version}}))
             .unwrap()
     }
 
-    fn unreadable(name: &str) -> Guarded<ConfigMap> {
+    fn unreadable(name: &str) -> Lenient<ConfigMap> {
         let metadata = json!({"namespace": "n", "name": name, "resourceVersion": "9"});
         serde_json::from_value(json!({"metadata": metadata, "data": Value::from(1)})).unwrap()
     }
@@ -98,7 +98,7 @@ mod tests {
         };
         let store = Store::default();
         let mut follower = Follower::default();
-        let mut intake = Intake {
+        let mut intake = EventHandler {
             store: store.clone(),
             changed: |old: Option<&ConfigMap>, new: Option<&ConfigMap>| {
                 told.push(format!("{} {}", describe(old), describe(new)));

@@ -3,10 +3,10 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 
-use crate::watch::slim::Slim;
+use crate::watch::partial::Partial;
 
 /// A pod of ours.
-pub type ReplicaPod = Slim<Pod, ReplicaSpec>;
+pub type ReplicaPod = Partial<Pod, ReplicaSpec>;
 
 /// What it runs, and as whom.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use crate::choice::{Unknown, choose};
 use crate::kind::{Family, Kind};
 use crate::kinds::{KINDS, product, workshop};
+use crate::selection::{Unknown, choose};
 use engine::demand::Demand;
 use engine::pod::stages::Stages;
 use engine::snapshot::Snapshot;

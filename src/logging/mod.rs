@@ -2,7 +2,7 @@
 
 mod json;
 mod lines;
-pub mod trouble;
+pub mod throttle;
 
 use std::io::{self, IsTerminal};
 use std::panic;

@@ -11,7 +11,7 @@ use crate::certs::ca_bundle::CaBundles;
 use crate::certs::ca_bundle::publisher::{Publisher, Writer};
 use crate::certs::expiry::Alarm;
 use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
-use crate::certs::lives::Lives;
+use crate::certs::lifetimes::CertificateLifetimes;
 use crate::certs::local;
 use crate::certs::own::{OwnCertificates, Setup, Storage, Store};
 use crate::certs::warnings::Warnings;
@@ -76,7 +76,7 @@ impl Supply<'_> {
         names
     }
 
-    fn publisher(&self, lives: &Lives) -> Publisher {
+    fn publisher(&self, lives: &CertificateLifetimes) -> Publisher {
         let writer = match &self.options.webhook_url {
             Some(_) => Writer::Registration,
             None => Writer::Leader(self.leading.clone()),

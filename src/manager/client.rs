@@ -13,8 +13,8 @@ use tower::BoxError;
 use tower::util::{MapErrLayer, MapFutureLayer, MapRequestLayer, MapResponseLayer};
 
 use super::credentials::{TokenFile, limit_plugin};
-use crate::watch::contact::{Contact, Heard};
-use crate::watch::read_model::{Clients, World};
+use crate::watch::last_seen::{LastSeen, ObservedBody};
+use crate::watch::read_model::{Clients, ReadModel};
 
 /// A connection that is not made in this time fails; kube's own default is 30 s, longer than a lease lasts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ pub struct Connection {
     origin: String,
     token: Option<TokenFile>,
     /// The longest that a request may take, if that was said.
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 /// Which cluster, as whom, and how patiently.
@@ -91,7 +91,7 @@ pub struct Selection {
     /// The groups to ask as.
     pub groups: Vec<String>,
     /// The longest that a request may take, until the head of its answer; then as long for each part of it.
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 /// A request that took too long.
@@ -168,11 +168,11 @@ impl Connection {
         }
         config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
         config.connect_timeout =
-            Some(selection.patience.map_or(CONNECT_TIMEOUT, |patience| patience.min(CONNECT_TIMEOUT)));
-        config.read_timeout = selection.patience.or(config.read_timeout);
+            Some(selection.timeout.map_or(CONNECT_TIMEOUT, |timeout| timeout.min(CONNECT_TIMEOUT)));
+        config.read_timeout = selection.timeout.or(config.read_timeout);
         let path = config.auth_info.token_file.clone().unwrap_or_default().into();
         let token = TokenFile::take(&mut config).map_err(|source| Error::Token { path, source })?;
-        Ok(Self { config, origin, token, patience: selection.patience })
+        Ok(Self { config, origin, token, timeout: selection.timeout })
     }
 
     /// The API server's address.
@@ -193,9 +193,9 @@ impl Connection {
         let builder = ClientBuilder::try_from(self.config.clone())?
             .with_layer(&self.authorizing())
             .with_layer(&MapErrLayer::new(with_causes));
-        let Some(patience) = self.patience else { return Ok(builder.build()) };
+        let Some(timeout) = self.timeout else { return Ok(builder.build()) };
         let patient = MapFutureLayer::new(move |answer| async move {
-            tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| Err(NoAnswer(patience).into()))
+            tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| Err(NoAnswer(timeout).into()))
         });
         Ok(builder.with_layer(&patient).build())
     }
@@ -213,7 +213,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Connection::client`].
-    pub fn watching(&self, world: &World, namespace: &str) -> Result<Clients, Error> {
+    pub fn watching(&self, world: &ReadModel, namespace: &str) -> Result<Clients, Error> {
         Ok(Clients {
             sidecarsets: self.listening(&world.sidecarsets.contact)?,
             namespaces: self.listening(&world.namespaces.contact)?,
@@ -224,11 +224,11 @@ impl Connection {
     }
 
     /// A client that notes when the API server is heard. Without retries of its own: the watch has them, and says so.
-    fn listening(&self, contact: &Contact) -> Result<Client, Error> {
+    fn listening(&self, contact: &LastSeen) -> Result<Client, Error> {
         let mut config = self.config.clone();
         config.default_retry = false;
         let contact = contact.clone();
-        let listen = MapResponseLayer::new(move |response| Heard::response(response, &contact));
+        let listen = MapResponseLayer::new(move |response| ObservedBody::response(response, &contact));
         let builder = ClientBuilder::try_from(config)?.with_layer(&self.authorizing());
         Ok(builder.with_layer(&listen).with_layer(&MapErrLayer::new(with_causes)).build())
     }
@@ -253,8 +253,8 @@ mod tests {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut config = Config::new(format!("http://{nobody}").parse().unwrap());
         config.default_retry = false;
-        let connection = Connection { config, origin: "a test".to_owned(), token: None, patience: None };
-        let contact = Contact::default();
+        let connection = Connection { config, origin: "a test".to_owned(), token: None, timeout: None };
+        let contact = LastSeen::default();
         for client in [connection.client(), connection.listening(&contact)] {
             let error = client.unwrap().apiserver_version().await.unwrap_err().to_string();
             assert!(error.ends_with("Connection refused (os error 111)"), "{error}");
@@ -267,8 +267,8 @@ mod tests {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut config = Config::new(format!("http://{}", silent.local_addr().unwrap()).parse().unwrap());
         config.default_retry = false;
-        let patience = Some(Duration::from_millis(50));
-        let connection = Connection { config, origin: "a test".to_owned(), token: None, patience };
+        let timeout = Some(Duration::from_millis(50));
+        let connection = Connection { config, origin: "a test".to_owned(), token: None, timeout };
         let error = connection.client().unwrap().apiserver_version().await.unwrap_err();
         assert_eq!(crate::answers::said(&error), "no answer within 50ms");
     }

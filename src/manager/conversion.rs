@@ -10,8 +10,8 @@ use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
 use super::registration::{Error, FIELD_MANAGER, Trusted, trust};
-use crate::certs::anchor;
-use crate::certs::ca_bundle::object::{Place, RETIRING};
+use crate::certs::ca_bundle::object::{BundleLocation, RETIRING};
+use crate::certs::trust_anchor;
 use crate::manifests::webhooks::Target;
 
 /// Has the definition named converted there. Tells whether that had to be written.
@@ -34,8 +34,8 @@ pub async fn point_at_process(client: &Client, name: &str, process: &Target, tru
     let mut there = process.converter(None);
     let asks_us = converter(&found).is_some_and(|converter| converter.url == there.url);
     let stored = asks_us.then(|| json!(found));
-    let bundle = trusted.bundle(stored.as_ref(), Place::Conversion, Timestamp::now());
-    there.ca_bundle = Some(ByteString(anchor::bundle(&bundle.anchors).into_bytes()));
+    let bundle = trusted.bundle(stored.as_ref(), BundleLocation::Conversion, Timestamp::now());
+    there.ca_bundle = Some(ByteString(trust_anchor::bundle(&bundle.anchors).into_bytes()));
     write(&api, name, &found, &there, &trust::retiring(&bundle)).await
 }
 

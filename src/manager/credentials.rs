@@ -12,9 +12,9 @@ use kube::Config;
 
 /// How long a program that fetches credentials may take before a server gives it up. One that waits for a person would wait for
 /// ever.
-pub const PLUGIN_PATIENCE: Duration = Duration::from_secs(30);
+pub const PLUGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Name of the command that runs such a program for [`PLUGIN_PATIENCE`].
+/// Name of the command that runs such a program for [`PLUGIN_TIMEOUT`].
 pub const RUN_PLUGIN: &str = "run-credential-plugin";
 
 /// How often the file is read again, as client-go does (`NewCachedFileTokenSource`).

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::answers::said;
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
 use crate::manager::configuration::{Configuration, OnDemand};
 use crate::watch::deployment::SlimDeployment;
@@ -27,7 +27,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
 /// The end of the process waits for it, and the kubelet kills what does not end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Until nodes route to a replica that the Deployment counts as ready.
 const ROUTED_AFTER: Duration = Duration::from_secs(5);
 
@@ -104,7 +104,7 @@ impl FailOpen {
                 sleep(RETRY).await;
             }
         };
-        if timeout(PATIENCE, turned).await.is_err() {
+        if timeout(TIMEOUT, turned).await.is_err() {
             tracing::error!("failurePolicy was left as it is; if no replica is to follow: outrider break-glass");
         }
     }
@@ -122,7 +122,7 @@ impl FailOpen {
 
     /// Puts back what was, once a replica can answer. Leader only; works until it is dropped.
     pub async fn back(self) {
-        let mut trouble = Trouble::default();
+        let mut trouble = LogThrottle::default();
         loop {
             let pause = match self.turn_back_if_ready().await {
                 Ok(is_back) => {

@@ -3,6 +3,7 @@
 pub mod background;
 pub mod break_glass;
 mod certificates;
+pub mod cleanup;
 pub mod client;
 pub mod configuration;
 pub mod conversion;
@@ -11,7 +12,6 @@ pub mod fail_open;
 mod failing_watches;
 pub mod hook_job;
 pub mod lease;
-pub mod leftovers;
 pub mod narrow;
 pub mod on_demand;
 pub mod options;
@@ -36,30 +36,30 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::certs::Resolver;
-use crate::certs::lives::signed;
+use crate::certs::lifetimes::signed;
 use crate::controller::Context;
-use crate::controller::term::Term;
+use crate::controller::leader_term::LeaderTerm;
 use crate::kind::{Reader, Watched};
 use crate::kinds::Kinds;
 use crate::manager::background::Background;
 use crate::manager::certificates::Supply;
+use crate::manager::cleanup::Leftovers;
 use crate::manager::client::Connection;
 use crate::manager::fail_open::FailOpen;
 use crate::manager::failing_watches::Gated;
 use crate::manager::lease::{Elector, KubeStore};
-use crate::manager::leftovers::Leftovers;
 use crate::manager::narrow::Narrowing;
 use crate::manager::on_demand::OnDemandEntries;
 use crate::manager::options::{Certificates, Election, Options};
 use crate::manager::registration::SelfRegistration;
-use crate::manifests::webhooks::{Hook, Target};
+use crate::manifests::webhooks::{Target, WebhookEntry};
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::{Gate, Readiness};
 use crate::server::Shutdown;
 use crate::watch::read_model as world_watch;
-use crate::watch::read_model::{Clients, Model, World};
+use crate::watch::read_model::{Clients, Model, ReadModel};
 use engine::snapshot::Snapshot;
-use engine::snapshot::builder::Feed;
+use engine::snapshot::builder::SnapshotBuilder;
 
 /// How often the age of the read model is told.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -88,8 +88,8 @@ pub struct Manager {
     background: Background,
     background_client: Client,
     watching: Clients,
-    feed: Feed,
-    world: World,
+    feed: SnapshotBuilder,
+    world: ReadModel,
     shared: Shared,
     gates: Gates,
     bundle: watch::Sender<Option<String>>,
@@ -117,8 +117,8 @@ impl Manager {
         shared: Shared,
         background: Background,
     ) -> Result<Self, client::Error> {
-        let feed = Feed::new(options.exclusion(), true);
-        let world = World::of(&feed);
+        let feed = SnapshotBuilder::new(options.exclusion(), true);
+        let world = ReadModel::of(&feed);
         let gate = |name: &str| shared.readiness.gate(name);
         let gates = Gates {
             model: ModelGates {
@@ -158,7 +158,7 @@ impl Manager {
     /// certificate for as long as reviews are answered.
     ///
     /// `hooks` is what `--webhook-url` registers.
-    pub async fn run(self, hooks: Vec<Hook>, shutdown: Shutdown) {
+    pub async fn run(self, hooks: Vec<WebhookEntry>, shutdown: Shutdown) {
         let Self { options, client, background, background_client, watching, feed, world, shared, gates, bundle } =
             self;
         let (draining, stopping) = (CancellationToken::new(), CancellationToken::new());
@@ -202,7 +202,7 @@ impl Manager {
 }
 
 /// Opens the gates of the read model as it gets complete.
-async fn open_gates(world: World, gates: ModelGates) {
+async fn open_gates(world: ReadModel, gates: ModelGates) {
     let synced = join_all(gates.synced.into_iter().map(|gated| async move {
         gated.model.synced().await;
         gated.gate.open();
@@ -215,14 +215,14 @@ async fn open_gates(world: World, gates: ModelGates) {
 }
 
 /// The watches of what decisions about these kinds read, each once.
-fn read_by_decisions<'w>(kinds: &Kinds, world: &'w World) -> impl Iterator<Item = (&'static str, &'w Model)> {
+fn read_by_decisions<'w>(kinds: &Kinds, world: &'w ReadModel) -> impl Iterator<Item = (&'static str, &'w Model)> {
     let read: Vec<&Watched> =
         kinds.iter().flat_map(|kind| kind.watches).filter(|watched| watched.reader == Reader::Decisions).collect();
     world.models().into_iter().filter(move |(plural, _)| read.iter().any(|watched| watched.plural == *plural))
 }
 
 /// Tells the generation of the snapshot, and when the API server last confirmed it.
-async fn confirm(world: World, freshness: Freshness) {
+async fn confirm(world: ReadModel, freshness: Freshness) {
     loop {
         let generation = world.snapshot.load().generation;
         if let Some(age) = world.age().filter(|_| generation > 0) {
@@ -240,9 +240,9 @@ struct Leader {
     /// Where all that the leader does runs, and the client for that.
     background: Background,
     background_client: Client,
-    world: World,
+    world: ReadModel,
     shared: Shared,
-    hooks: Vec<Hook>,
+    hooks: Vec<WebhookEntry>,
     bundle: watch::Sender<Option<String>>,
     /// True while this replica leads.
     leading: watch::Sender<bool>,
@@ -251,26 +251,26 @@ struct Leader {
 
 impl Leader {
     async fn run(&self, cancel: CancellationToken) {
-        let (metrics, patience) = (&self.shared.metrics, self.options.patience);
+        let (metrics, grace_period) = (&self.shared.metrics, self.options.grace_period);
         if let Some(Election { namespace, lease, times }) = &self.options.election {
             let store = KubeStore::new(self.client.clone(), namespace, lease);
             // What is left is for giving the lease back.
-            let patience = patience.saturating_sub(times.retry_period);
-            let elector = Elector::new(store, lease::identity(), *times, patience, metrics.clone());
+            let grace_period = grace_period.saturating_sub(times.retry_period);
+            let elector = Elector::new(store, lease::identity(), *times, grace_period, metrics.clone());
             return elector.run(|term| self.work(term), cancel).await;
         }
         metrics.leader.set(1);
-        let work = |term: Term| async move {
+        let work = |term: LeaderTerm| async move {
             while !term.is_ending() {
                 self.work(term.clone()).await;
             }
         };
-        Term::serve(work, &cancel, patience, std::future::pending()).await;
+        LeaderTerm::serve(work, &cancel, grace_period, std::future::pending()).await;
     }
 
     /// Works until the term ends. Comes back early, after a pause, if a part of the work ended by itself: then a new leadership
     /// starts it again.
-    async fn work(&self, term: Term) {
+    async fn work(&self, term: LeaderTerm) {
         let mut tasks = JoinSet::new();
         let (background, client) = (self.background.handle(), || self.background_client.clone());
         let stages = self.options.kinds.stages();
@@ -318,7 +318,7 @@ impl Leader {
     }
 
     /// Begins what sees to the webhook configurations, and to where objects are converted.
-    fn keep_registrations(&self, term: &Term, tasks: &mut JoinSet<()>) {
+    fn keep_registrations(&self, term: &LeaderTerm, tasks: &mut JoinSet<()>) {
         let (background, client) = (self.background.handle(), self.background_client.clone());
         if let Some(registration) = self.registration() {
             let (readiness, bundle, term) = (self.shared.readiness.clone(), self.bundle.subscribe(), term.clone());
@@ -366,12 +366,12 @@ impl Leader {
 }
 
 /// Works until the term ends, and stops in the midst of whatever it is.
-async fn until_ending<T>(term: Term, work: impl Future<Output = T>) {
+async fn until_ending<T>(term: LeaderTerm, work: impl Future<Output = T>) {
     drop(term.until_ending(work).await);
 }
 
 /// Says that this replica leads, until it does not.
-async fn lead(leading: watch::Sender<bool>, term: Term) {
+async fn lead(leading: watch::Sender<bool>, term: LeaderTerm) {
     leading.send_replace(true);
     term.ending().await;
     leading.send_replace(false);

@@ -12,11 +12,11 @@ use tokio::time::{sleep, timeout};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 
 use crate::answers::said;
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 use crate::manager::registration::Configuration;
-use crate::manifests::webhooks::Hook;
+use crate::manifests::webhooks::WebhookEntry;
 use crate::watch::coverage::Coverage;
-use crate::watch::read_model::{Change, World};
+use crate::watch::read_model::{Change, ReadModel};
 use engine::pod::PODS;
 use engine::pod::stages::{Stages, narrowing};
 use engine::sidecarset::narrowing::{ALWAYS, Rule, step};
@@ -47,7 +47,7 @@ enum Error {
 /// Narrowing, or the end of it.
 pub struct Narrowing {
     client: Client,
-    world: World,
+    world: ReadModel,
     /// Names of the entries for pods.
     entries: Vec<String>,
     /// What decides about pods beside the sets.
@@ -58,8 +58,8 @@ pub struct Narrowing {
 
 impl Narrowing {
     /// With `enabled` false, a condition that was left behind is lifted: it would keep new sets from every pod.
-    pub fn new(client: Client, world: World, hooks: &[Hook], stages: Stages, enabled: bool) -> Self {
-        let of_pods = |hook: &&Hook| hook.rule.resources == PODS;
+    pub fn new(client: Client, world: ReadModel, hooks: &[WebhookEntry], stages: Stages, enabled: bool) -> Self {
+        let of_pods = |hook: &&WebhookEntry| hook.rule.resources == PODS;
         let entries = hooks.iter().filter(of_pods).map(|hook| hook.rule.name.to_owned()).collect();
         let coverage = watch::Sender::new(if enabled { Coverage::Unknown } else { Coverage::Off });
         Self { client, world, entries, stages, enabled, coverage }
@@ -74,7 +74,7 @@ impl Narrowing {
     pub async fn run(self) {
         // By a part of the sets, pods of the others would be left out.
         self.world.published().await;
-        let (mut changes, mut trouble) = (self.world.changes(), Trouble::default());
+        let (mut changes, mut trouble) = (self.world.changes(), LogThrottle::default());
         let mut publications = self.world.publications();
         let (mut wanted, mut since) = (self.wanted(), Instant::now());
         loop {

@@ -14,12 +14,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::answers::said;
 use crate::kinds::Kinds;
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 use crate::manager::break_glass::IGNORE;
 use crate::manager::registration::{Configuration, OnDemand, REQUEST_TIMEOUT, RETRY, says};
 use crate::manifests::webhooks::{FailurePolicy, Settings, Target, demanded};
 use crate::names::{BREAK_GLASS, FAIL_OPEN, VALIDATING};
-use crate::watch::read_model::World;
+use crate::watch::read_model::ReadModel;
 use engine::demand::Demand;
 use engine::snapshot::Exclusion;
 
@@ -51,7 +51,7 @@ pub struct OnDemandEntries {
     /// The API server.
     pub client: Client,
     /// What is accepted.
-    pub world: World,
+    pub world: ReadModel,
     /// What needs entries.
     pub kinds: Kinds,
     /// Where the API server reaches us.
@@ -65,7 +65,7 @@ impl OnDemandEntries {
     pub async fn run(self) {
         // By a part of the objects, entries that others need would be withdrawn.
         self.world.published().await;
-        let (mut publications, mut trouble) = (self.world.publications(), Trouble::default());
+        let (mut publications, mut trouble) = (self.world.publications(), LogThrottle::default());
         loop {
             let demands = demands(&self.kinds, &self.world);
             let pass = timeout(REQUEST_TIMEOUT, self.pass(&demands)).await.unwrap_or(Err(Error::Timeout));
@@ -171,12 +171,12 @@ impl OnDemandEntries {
 }
 
 /// What accepted objects need, as far as the snapshot has them.
-pub(super) fn demands(kinds: &Kinds, world: &World) -> Vec<Demand> {
+pub(super) fn demands(kinds: &Kinds, world: &ReadModel) -> Vec<Demand> {
     kinds.demands(&world.snapshot.load())
 }
 
 /// Waits until other entries are needed than these.
-pub(super) async fn others(publications: &mut Receiver<u64>, kinds: &Kinds, world: &World, known: &[Demand]) {
+pub(super) async fn others(publications: &mut Receiver<u64>, kinds: &Kinds, world: &ReadModel, known: &[Demand]) {
     while demands(kinds, world) == known {
         if publications.changed().await.is_err() {
             // The world is gone with the process.

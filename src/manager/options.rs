@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::certs::lives::Lives;
-use crate::choice::{Unknown, choose};
-use crate::controller::tuning::Tuning;
+use crate::certs::lifetimes::CertificateLifetimes;
+use crate::controller::options::ControllerOptions;
 use crate::kinds::Kinds;
 use crate::manager::lease::Times;
+use crate::selection::{Unknown, choose};
 use engine::snapshot::Exclusion;
 
 /// What the manager is asked to do.
@@ -22,15 +22,15 @@ pub struct Options {
     /// Controllers to run.
     pub controllers: Controllers,
     /// How they run.
-    pub tuning: Tuning,
+    pub tuning: ControllerOptions,
     /// How long what runs may go on once the process is to end.
-    pub patience: Duration,
+    pub grace_period: Duration,
     /// With several replicas: the election of the one that writes.
     pub election: Option<Election>,
     /// Where the serving certificate comes from.
     pub certificates: Certificates,
     /// How long certificates live, and changes of them take.
-    pub lives: Lives,
+    pub lives: CertificateLifetimes,
     /// Name of our own Deployment, if requests are to pass without us while it is scaled to zero.
     pub fail_open: Option<String>,
     /// The URL under which the API server is to call this process, outside the cluster.
@@ -48,7 +48,7 @@ impl Options {
     }
 
     /// How long what serves lives, and an authority that was replaced stays trusted.
-    pub fn supply_lives(&self) -> Lives {
+    pub fn supply_lives(&self) -> CertificateLifetimes {
         if self.certificates == Certificates::Own { self.lives.with_leaves() } else { self.lives }
     }
 }

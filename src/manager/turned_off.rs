@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::registration::{Error, REQUEST_TIMEOUT};
 use super::retire::Retirement;
 use crate::kinds::Kinds;
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 
 /// How often it is looked for objects that are to go, where there is a definition.
 const CHECK: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ struct Off {
     name: &'static str,
     retirement: Retirement,
     is_told: bool,
-    trouble: Trouble,
+    trouble: LogThrottle,
 }
 
 /// Sees to objects of kinds that are off, as far as that is allowed: those that are deleted are let go of, or they and their
@@ -32,7 +32,7 @@ pub async fn let_go(client: &Client, on: &Kinds) {
         .iter()
         .filter_map(|kind| {
             let retirement = Retirement::of(kind)?;
-            Some(Off { name: kind.name, retirement, is_told: false, trouble: Trouble::default() })
+            Some(Off { name: kind.name, retirement, is_told: false, trouble: LogThrottle::default() })
         })
         .collect();
     while !off.is_empty() {

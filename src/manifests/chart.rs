@@ -11,7 +11,7 @@ use crate::kinds::{Kinds, product, workshop};
 use crate::manifests::guard::{ACTIONS, Guard};
 use crate::manifests::rbac::Rbac;
 use crate::manifests::user_roles::user_roles;
-use crate::manifests::webhooks::{FailurePolicy, Hook, Settings, Target, mutating, validating};
+use crate::manifests::webhooks::{FailurePolicy, Settings, Target, WebhookEntry, mutating, validating};
 use crate::names::APP;
 use crate::registry::registry;
 use engine::snapshot::Exclusion;
@@ -53,7 +53,7 @@ fn suffix(name: &str) -> &str {
 struct Part {
     rules: Vec<Value>,
     roles: Vec<ClusterRole>,
-    hooks: Vec<Hook>,
+    hooks: Vec<WebhookEntry>,
 }
 
 impl Part {
@@ -62,7 +62,7 @@ impl Part {
         Self {
             rules: rules.iter().map(|rule| json!(rule)).collect(),
             roles: user_roles(kinds),
-            hooks: Hook::all(&registry(kinds)),
+            hooks: WebhookEntry::all(&registry(kinds)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! JSON schemas for editors, from the definitions: what an API server calls unknown, an editor marks.
 
-use engine::shape::SCHEMAS;
+use engine::schema::SCHEMAS;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 

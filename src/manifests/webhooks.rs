@@ -28,7 +28,7 @@ fn is_defined(group: &str) -> bool {
 
 /// An entry of the registry as far as the API server is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hook {
+pub struct WebhookEntry {
     /// When it is called.
     pub phase: Phase,
     /// What it is called for.
@@ -37,7 +37,7 @@ pub struct Hook {
     pub path: String,
 }
 
-impl Hook {
+impl WebhookEntry {
     /// The entries of a registry, in its order.
     pub fn all<W: 'static>(registry: &Registry<W>) -> Vec<Self> {
         let hook = |entry: &admission::registry::Entry<W>| Self {
@@ -174,13 +174,13 @@ fn requirement(key: &str, operator: &str, values: Option<Vec<String>>) -> LabelS
 }
 
 /// The `MutatingWebhookConfiguration`. Entries that exist on demand are not in it.
-pub fn mutating(hooks: &[Hook], settings: &Settings<'_>) -> MutatingWebhookConfiguration {
+pub fn mutating(hooks: &[WebhookEntry], settings: &Settings<'_>) -> MutatingWebhookConfiguration {
     let webhooks = always(hooks, Phase::Mutating).map(|hook| mutating_entry(hook, settings)).collect();
     MutatingWebhookConfiguration { metadata: metadata(MUTATING), webhooks: Some(webhooks) }
 }
 
 /// The `ValidatingWebhookConfiguration`. Entries that exist on demand are not in it.
-pub fn validating(hooks: &[Hook], settings: &Settings<'_>) -> ValidatingWebhookConfiguration {
+pub fn validating(hooks: &[WebhookEntry], settings: &Settings<'_>) -> ValidatingWebhookConfiguration {
     let webhooks = always(hooks, Phase::Validating).map(|hook| validating_entry(hook, settings)).collect();
     ValidatingWebhookConfiguration { metadata: metadata(VALIDATING), webhooks: Some(webhooks) }
 }
@@ -197,7 +197,7 @@ pub fn on_demand() -> (MutatingWebhookConfiguration, ValidatingWebhookConfigurat
 pub fn demanded(demand: &Demand, settings: &Settings<'_>) -> Value {
     let Demand { phase, rule, .. } = demand;
     let rule = Rule { failure_policy: demand.failure_policy, timeout_seconds: demand.timeout_seconds, ..*rule };
-    let hook = Hook { phase: *phase, path: rule.path(*phase), rule };
+    let hook = WebhookEntry { phase: *phase, path: rule.path(*phase), rule };
     let mut exclusion = settings.exclusion.clone();
     exclusion.namespaces.extend(demand.excluded_namespaces.iter().cloned());
     let settings = Settings { exclusion: &exclusion, ..settings.clone() };
@@ -215,11 +215,11 @@ pub fn demanded(demand: &Demand, settings: &Settings<'_>) -> Value {
     entry
 }
 
-fn always(hooks: &[Hook], phase: Phase) -> impl Iterator<Item = &Hook> {
+fn always(hooks: &[WebhookEntry], phase: Phase) -> impl Iterator<Item = &WebhookEntry> {
     hooks.iter().filter(move |hook| hook.phase == phase && !hook.rule.on_demand)
 }
 
-fn mutating_entry(hook: &Hook, settings: &Settings<'_>) -> MutatingWebhook {
+fn mutating_entry(hook: &WebhookEntry, settings: &Settings<'_>) -> MutatingWebhook {
     MutatingWebhook {
         name: hook.rule.name.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
@@ -236,7 +236,7 @@ fn mutating_entry(hook: &Hook, settings: &Settings<'_>) -> MutatingWebhook {
     }
 }
 
-fn validating_entry(hook: &Hook, settings: &Settings<'_>) -> ValidatingWebhook {
+fn validating_entry(hook: &WebhookEntry, settings: &Settings<'_>) -> ValidatingWebhook {
     ValidatingWebhook {
         name: hook.rule.name.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
@@ -300,13 +300,13 @@ mod tests {
 
     use super::*;
 
-    fn hook(phase: Phase, group: &'static str) -> Hook {
+    fn hook(phase: Phase, group: &'static str) -> WebhookEntry {
         let resources = vec![Resource { group, version: "v1", resource: "things", kind: "Thing" }].leak();
         let rule = Rule::new("thing.example.com", resources, &[Operation::Create, Operation::Update]);
         let ours =
             Rule { failure_policy: registry::FailurePolicy::Chosen, namespaces: Namespaces::NotExcluded, ..rule };
         let rule = if group.is_empty() { ours } else { rule };
-        Hook { phase, path: rule.path(phase), rule }
+        WebhookEntry { phase, path: rule.path(phase), rule }
     }
 
     fn exclusion() -> Exclusion {
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn there_is_nothing_to_ask_about_without_the_definition_of_the_kind_and_for_pods_that_of_the_sets() {
-        let all = Hook::all(&crate::registry::registry(&crate::kinds::Kinds::default()));
+        let all = WebhookEntry::all(&crate::registry::registry(&crate::kinds::Kinds::default()));
         let of_pods = all.iter().find(|hook| hook.rule.name == "pod.outrider.dev").unwrap();
         assert_eq!(of_pods.definitions(), ["sidecarsets.apps.outrider.dev"]);
         let ours = hook(Phase::Mutating, "example.com");
@@ -373,7 +373,7 @@ mod tests {
             match_conditions: &[registry::MatchCondition { name: "a", expression: "true" }],
             ..Rule::new("several.example.com", SEVERAL, &[Operation::Update, Operation::Delete])
         };
-        let hook = Hook { phase: Phase::Validating, path: rule.path(Phase::Validating), rule };
+        let hook = WebhookEntry { phase: Phase::Validating, path: rule.path(Phase::Validating), rule };
         let exclusion = exclusion();
         let settings = Settings {
             target: Target::Url { base: String::new() },

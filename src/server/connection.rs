@@ -17,7 +17,7 @@ use hyper_util::server::graceful::GracefulConnection;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use super::crowd::Place;
+use super::connections::ConnectionSlot;
 use super::handshake;
 use super::limits::Limits;
 use super::shutdown::Shutdown;
@@ -57,12 +57,12 @@ pub struct Front<W> {
 struct Connection<W> {
     front: Arc<Front<W>>,
     end_of_age: Instant,
-    place: Place,
+    place: ConnectionSlot,
 }
 
 impl<W: Send + Sync + 'static> Front<W> {
     /// Serves one connection to its end.
-    pub async fn serve(self: Arc<Self>, stream: TcpStream, place: Place) {
+    pub async fn serve(self: Arc<Self>, stream: TcpStream, place: ConnectionSlot) {
         // Replies are one write each; waiting for more only delays them.
         let _ = stream.set_nodelay(true);
         let tls = tokio::select! {

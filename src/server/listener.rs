@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::crowd::{Crowd, Place};
+use super::connections::{ConnectionLimiter, ConnectionSlot};
 use super::shutdown::Shutdown;
 
 /// Pause after an error that the next accept would meet again, such as too many open files.
@@ -18,9 +18,9 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 pub async fn accept<F, S>(listener: TcpListener, connections: usize, finish: Duration, shutdown: Shutdown, serve: S)
 where
     F: Future<Output = ()> + Send + 'static,
-    S: Fn(TcpStream, Place) -> F,
+    S: Fn(TcpStream, ConnectionSlot) -> F,
 {
-    let crowd = Crowd::new(connections);
+    let crowd = ConnectionLimiter::new(connections);
     let tasks = TaskTracker::new();
     let accepting = async {
         let mut number = 0;

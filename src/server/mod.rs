@@ -8,7 +8,7 @@ mod apart;
 mod body;
 mod client_ca;
 mod connection;
-mod crowd;
+mod connections;
 pub mod deadline;
 mod handshake;
 mod limits;

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::certs::Resolver;
 
-use super::crowd::Place;
+use super::connections::ConnectionSlot;
 use super::scrapers::{Scrapers, admit};
 use crate::metrics::Metrics;
 use crate::metrics::freshness::Freshness;
@@ -142,7 +142,7 @@ async fn scrape(
 }
 
 /// Serves one connection to its end, over TLS if there is an acceptor.
-pub async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, place: Place, router: Router) {
+pub async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, place: ConnectionSlot, router: Router) {
     let serving = async {
         let Some(acceptor) = acceptor else { return serve_http(stream, router).await };
         match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use admission::registry::Entry;
-use admission::{Answer, Answers, Patience, Registry, Unserved};
+use admission::{Answer, Answers, Deadline, Registry, Unserved};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -318,7 +318,7 @@ struct Decision<W> {
 impl<W: Send + Sync + 'static> Decision<W> {
     fn decide(&self, body: &[u8], answers: &Answers, deadline: Instant) -> Result<Answered, Refusal> {
         let is_over = || Instant::now() > deadline;
-        let patience = Patience::until(&is_over);
+        let patience = Deadline::until(&is_over);
         // Nothing that the closure leaves behind is looked at again: the snapshot is immutable, the body is dropped.
         let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
             Target::Conversion => self.registry.convert(body).map(Answered::Conversion),

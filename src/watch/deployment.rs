@@ -6,10 +6,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::watch::slim::Slim;
+use crate::watch::partial::Partial;
 
 /// A Deployment.
-pub type SlimDeployment = Slim<Deployment, DeploymentSpec, DeploymentStatus>;
+pub type SlimDeployment = Partial<Deployment, DeploymentSpec, DeploymentStatus>;
 
 /// What is asked of a Deployment.
 #[derive(Debug, Clone, Default, Deserialize)]

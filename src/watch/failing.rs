@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use kube::runtime::watcher;
 
-use crate::watch::contact::Contact;
+use crate::watch::last_seen::LastSeen;
 use crate::watch::report::status_code;
 
 /// Whether a watch fails. Clones share what they know.
@@ -24,7 +24,7 @@ struct Seen {
 
 impl Failing {
     /// Takes note of an error. That a watch is too old after a long interruption is none: the next list puts it right.
-    pub fn note(&self, error: &watcher::Error, contact: &Contact) {
+    pub fn note(&self, error: &watcher::Error, contact: &LastSeen) {
         if status_code(error) != Some(410) {
             self.note_at(error.to_string(), contact, Instant::now());
         }
@@ -32,23 +32,23 @@ impl Failing {
 
     /// For how long the watch has failed, and why it last did. A watch that works says nothing while nothing changes, but is
     /// heard.
-    pub fn since(&self, contact: &Contact) -> Option<(Duration, String)> {
+    pub fn since(&self, contact: &LastSeen) -> Option<(Duration, String)> {
         self.since_at(contact, Instant::now())
     }
 
-    fn note_at(&self, why: String, contact: &Contact, now: Instant) {
+    fn note_at(&self, why: String, contact: &LastSeen, now: Instant) {
         let before = self.seen.load_full().filter(|seen| !was_heard(contact, seen.last, now));
         let since = before.map_or(now, |seen| seen.since);
         self.seen.store(Some(Arc::new(Seen { since, last: now, why })));
     }
 
-    fn since_at(&self, contact: &Contact, now: Instant) -> Option<(Duration, String)> {
+    fn since_at(&self, contact: &LastSeen, now: Instant) -> Option<(Duration, String)> {
         let seen = self.seen.load_full().filter(|seen| !was_heard(contact, seen.last, now))?;
         Some((now.saturating_duration_since(seen.since), seen.why.clone()))
     }
 }
 
-fn was_heard(contact: &Contact, after: Instant, now: Instant) -> bool {
+fn was_heard(contact: &LastSeen, after: Instant, now: Instant) -> bool {
     contact.age_at(now).is_some_and(|age| age < now.saturating_duration_since(after))
 }
 
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_watch_fails_until_it_is_heard() {
-        let (failing, contact, start) = (Failing::default(), Contact::default(), Instant::now());
+        let (failing, contact, start) = (Failing::default(), LastSeen::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let told = |seconds| failing.since_at(&contact, at(seconds)).map(|(since, why)| (since.as_secs(), why));
         contact.touch_at(at(1));

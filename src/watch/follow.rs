@@ -9,8 +9,8 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::logging::trouble::Trouble;
-use crate::watch::patience::Patience;
+use crate::logging::throttle::LogThrottle;
+use crate::watch::backoff::WatchBackoff;
 use crate::watch::relist::Relist;
 use crate::watch::report::report;
 
@@ -30,19 +30,19 @@ pub fn events<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Res
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    watcher(api, config).backoff(Patience::default())
+    watcher(api, config).backoff(WatchBackoff::default())
 }
 
 /// The keys of a collection that is followed.
 #[derive(Debug)]
 pub struct Follower<Q> {
     relist: Relist<Q>,
-    trouble: Trouble,
+    trouble: LogThrottle,
 }
 
 impl<Q> Default for Follower<Q> {
     fn default() -> Self {
-        Self { relist: Relist::default(), trouble: Trouble::default() }
+        Self { relist: Relist::default(), trouble: LogThrottle::default() }
     }
 }
 

@@ -55,7 +55,7 @@ mod tests {
     use kube::core::WatchEvent;
 
     use super::*;
-    use crate::watch::guarded::Guarded;
+    use crate::watch::lenient::Lenient;
 
     #[test]
     fn the_text_is_taken_as_it_is() {
@@ -71,7 +71,7 @@ mod tests {
             format!(r#"{{"type": "ADDED", "object": {object}}}"#),
             format!(r#"{{"object": {object}, "type": "ADDED"}}"#),
         ] {
-            let WatchEvent::Added(pod) = serde_json::from_str::<WatchEvent<Guarded<Pod>>>(&event).unwrap() else {
+            let WatchEvent::Added(pod) = serde_json::from_str::<WatchEvent<Lenient<Pod>>>(&event).unwrap() else {
                 panic!("{event}");
             };
             assert_eq!(pod.name_any(), "a");

@@ -15,17 +15,17 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 use crate::watch::SidecarSetResource;
-use crate::watch::contact::Contact;
 use crate::watch::failing::Failing;
 use crate::watch::follow::{Follower, Step, events};
-use crate::watch::guarded::Guarded;
-use crate::watch::slim::Slim;
+use crate::watch::last_seen::LastSeen;
+use crate::watch::lenient::Lenient;
+use crate::watch::partial::Partial;
 use crate::watch::version::minor_versions;
 use engine::sidecarset::api::{PLURAL, SidecarSet};
 use engine::snapshot::Snapshot;
-use engine::snapshot::builder::Feed;
+use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Effect;
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use engine::snapshot::namespace;
@@ -60,13 +60,13 @@ pub enum Change {
 pub struct Model {
     synced: watch::Sender<bool>,
     /// When the API server was last heard on this watch.
-    pub contact: Contact,
+    pub contact: LastSeen,
     failing: Failing,
 }
 
 impl Default for Model {
     fn default() -> Self {
-        Self { synced: watch::Sender::new(false), contact: Contact::default(), failing: Failing::default() }
+        Self { synced: watch::Sender::new(false), contact: LastSeen::default(), failing: Failing::default() }
     }
 }
 
@@ -104,7 +104,7 @@ async fn wait_for<T>(sender: &watch::Sender<T>, condition: impl FnMut(&T) -> boo
 
 /// What the watches maintain. Clones share their content.
 #[derive(Debug, Clone)]
-pub struct World {
+pub struct ReadModel {
     /// The snapshot that decisions are taken from.
     pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// The sets, for controllers.
@@ -119,9 +119,9 @@ pub struct World {
     generation: watch::Sender<u64>,
 }
 
-impl World {
+impl ReadModel {
     /// A world that the feed's snapshots are published into.
-    pub fn of(feed: &Feed) -> Self {
+    pub fn of(feed: &SnapshotBuilder) -> Self {
         Self {
             snapshot: Arc::default(),
             sets: feed.collections.sets.collection().table(),
@@ -158,7 +158,7 @@ impl World {
         self.generation.subscribe()
     }
 
-    fn publish(&self, feed: &mut Feed) {
+    fn publish(&self, feed: &mut SnapshotBuilder) {
         feed.publish(&self.snapshot);
         self.generation.send_replace(self.snapshot.load().generation);
     }
@@ -170,7 +170,7 @@ impl World {
     }
 }
 
-/// The clients of the watches, each with the [`Contact`] of its [`Model`] listening in, and of what is asked beside them.
+/// The clients of the watches, each with the [`LastSeen`] of its [`Model`] listening in, and of what is asked beside them.
 pub struct Clients {
     /// For sets.
     pub sidecarsets: Client,
@@ -190,16 +190,16 @@ pub fn watch_config() -> watcher::Config {
 }
 
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
-pub async fn run(mut feed: Feed, world: World, clients: Clients, cancel: CancellationToken) {
-    let mut sets = pin!(events(Api::<Guarded<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
-    let mut namespaces = pin!(events(Api::<Slim<Namespace>>::all(clients.namespaces), watch_config()));
+pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, cancel: CancellationToken) {
+    let mut sets = pin!(events(Api::<Lenient<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
+    let mut namespaces = pin!(events(Api::<Partial<Namespace>>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
 
     let mut versions = pin!(minor_versions(clients.version));
 
-    let mut intake = Intake::of(&world);
+    let mut intake = EventHandler::of(&world);
     let mut pace = Pace::default();
     loop {
         let publication = pace.next_publication(feed.is_stale() && intake.all_listed());
@@ -244,32 +244,32 @@ impl Pace {
 }
 
 /// Events of all watches into the feed.
-struct Intake<'a> {
-    world: &'a World,
+struct EventHandler<'a> {
+    world: &'a ReadModel,
     sets: Follower<String>,
     namespaces: Follower<String>,
     maps: Follower<String>,
     /// Each once, so that it does not grow with the events.
     unsent: BTreeSet<Change>,
-    clipping: Trouble,
+    clipping: LogThrottle,
 }
 
-impl<'a> Intake<'a> {
-    fn of(world: &'a World) -> Self {
+impl<'a> EventHandler<'a> {
+    fn of(world: &'a ReadModel) -> Self {
         Self {
             world,
             sets: Follower::default(),
             namespaces: Follower::default(),
             maps: Follower::default(),
             unsent: BTreeSet::new(),
-            clipping: Trouble::default(),
+            clipping: LogThrottle::default(),
         }
     }
 }
 
-impl Intake<'_> {
+impl EventHandler<'_> {
     /// Sends the changes, once the snapshot has everything that they are about. Who counts by the snapshot need not count again.
-    fn pass_on(&mut self, feed: &Feed) {
+    fn pass_on(&mut self, feed: &SnapshotBuilder) {
         if feed.is_stale() {
             return;
         }
@@ -284,11 +284,11 @@ impl Intake<'_> {
         world.sidecarsets.is_synced() && world.namespaces.is_synced() && world.configuration.is_synced()
     }
 
-    fn set(&mut self, event: Result<Event<Guarded<SidecarSetResource>>, watcher::Error>, feed: &mut Feed) {
+    fn set(&mut self, event: Result<Event<Lenient<SidecarSetResource>>, watcher::Error>, feed: &mut SnapshotBuilder) {
         let (world, unsent) = (self.world, &mut self.unsent);
         let mut tell = |effect, name: String| note(unsent, effect, Change::Set(name.into()));
         world.sidecarsets.note(&event);
-        self.sets.follow(event, Guarded::name_any, |step| match step {
+        self.sets.follow(event, Lenient::name_any, |step| match step {
             Step::Is(guarded) => {
                 let name = guarded.name_any();
                 match guarded.object {
@@ -306,11 +306,11 @@ impl Intake<'_> {
         });
     }
 
-    fn namespace(&mut self, event: Result<Event<Slim<Namespace>>, watcher::Error>, feed: &mut Feed) {
+    fn namespace(&mut self, event: Result<Event<Partial<Namespace>>, watcher::Error>, feed: &mut SnapshotBuilder) {
         let (world, unsent, clipping) = (self.world, &mut self.unsent, &mut self.clipping);
         let mut tell = |effect, name: String| note(unsent, effect, Change::Namespace(name.into()));
         world.namespaces.note(&event);
-        self.namespaces.follow(event, Slim::name_any, |step| match step {
+        self.namespaces.follow(event, Partial::name_any, |step| match step {
             Step::Is(namespace) => {
                 let name = namespace.name_any();
                 if namespace.lacks_labels && clipping.is_news(&"labels") {
@@ -329,8 +329,8 @@ impl Intake<'_> {
     }
 }
 
-impl Intake<'_> {
-    fn configuration(&mut self, event: Result<Event<ConfigMap>, watcher::Error>, feed: &mut Feed) {
+impl EventHandler<'_> {
+    fn configuration(&mut self, event: Result<Event<ConfigMap>, watcher::Error>, feed: &mut SnapshotBuilder) {
         let (world, collection) = (self.world, &mut feed.collections.configuration);
         self.maps.follow(event, ConfigMap::name_any, |step| match step {
             Step::Is(map) => {

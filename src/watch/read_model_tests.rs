@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-fn set(name: &str, generation: i64) -> Guarded<SidecarSetResource> {
+fn set(name: &str, generation: i64) -> Lenient<SidecarSetResource> {
     serde_json::from_value(json!({
         "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet",
         "metadata": {"name": name, "uid": name, "generation": generation},
@@ -13,19 +13,19 @@ fn set(name: &str, generation: i64) -> Guarded<SidecarSetResource> {
     .unwrap()
 }
 
-fn namespace(name: &str) -> Slim<Namespace> {
+fn namespace(name: &str) -> Partial<Namespace> {
     serde_json::from_value(json!({"metadata": {"name": name, "labels": {"env": "prod"}}})).unwrap()
 }
 
-fn unreadable(name: &str) -> Guarded<SidecarSetResource> {
+fn unreadable(name: &str) -> Lenient<SidecarSetResource> {
     serde_json::from_value(json!({"metadata": {"name": name, "uid": name}, "spec": "none"})).unwrap()
 }
 
 #[test]
 fn a_relist_removes_sets_that_disappeared_and_keeps_the_unreadable() {
-    let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
-    let world = World::of(&feed);
-    let mut intake = Intake::of(&world);
+    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let world = ReadModel::of(&feed);
+    let mut intake = EventHandler::of(&world);
     for event in [Event::Init, Event::InitApply(set("a", 1)), Event::InitApply(set("b", 1)), Event::InitDone] {
         intake.set(Ok(event), &mut feed);
     }
@@ -45,9 +45,9 @@ fn a_relist_removes_sets_that_disappeared_and_keeps_the_unreadable() {
 
 #[test]
 fn a_change_is_sent_once_and_only_when_the_snapshot_has_it() {
-    let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
-    let world = World::of(&feed);
-    let (mut intake, mut changes) = (Intake::of(&world), world.changes());
+    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let world = ReadModel::of(&feed);
+    let (mut intake, mut changes) = (EventHandler::of(&world), world.changes());
     for event in [Event::Apply(namespace("a")), Event::Delete(namespace("a")), Event::Apply(namespace("a"))] {
         intake.namespace(Ok(event), &mut feed);
         intake.pass_on(&feed);
@@ -70,9 +70,9 @@ fn a_change_is_sent_once_and_only_when_the_snapshot_has_it() {
 
 #[test]
 fn nothing_is_published_before_all_collections_are_complete() {
-    let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
-    let world = World::of(&feed);
-    let mut intake = Intake::of(&world);
+    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let world = ReadModel::of(&feed);
+    let mut intake = EventHandler::of(&world);
     intake.set(Ok(Event::Init), &mut feed);
     intake.set(Ok(Event::InitDone), &mut feed);
     assert!(!intake.all_listed());
@@ -91,9 +91,9 @@ fn nothing_is_published_before_all_collections_are_complete() {
 
 #[test]
 fn the_list_of_annotations_is_published_and_goes_with_its_map() {
-    let mut feed = Feed::new(engine::snapshot::Exclusion::default(), true);
-    let world = World::of(&feed);
-    let mut intake = Intake::of(&world);
+    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let world = ReadModel::of(&feed);
+    let mut intake = EventHandler::of(&world);
     let map: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": CONFIG_MAP},
         "data": {ALLOW_LIST_KEY: r#"{"rules":[{"allowedAnnotationKeyExprs":["key.*"]}]}"#},

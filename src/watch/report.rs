@@ -3,11 +3,11 @@
 use kube::Resource;
 use kube::runtime::watcher::{self, Event};
 
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 
 /// Says what is wrong, and what to do where that is known; any event but `Init` shows that the watch works again. `Init` is made up
 /// before the API server is asked.
-pub fn report<K: Resource<DynamicType = ()>>(event: &Result<Event<K>, watcher::Error>, trouble: &mut Trouble) {
+pub fn report<K: Resource<DynamicType = ()>>(event: &Result<Event<K>, watcher::Error>, trouble: &mut LogThrottle) {
     match event {
         Ok(Event::Init) => {}
         Ok(_) => trouble.over(),
@@ -54,7 +54,7 @@ mod tests {
             (Ok(Event::InitDone), true),
             (Ok(Event::Apply(ConfigMap::default())), true),
         ] {
-            let mut trouble = Trouble::default();
+            let mut trouble = LogThrottle::default();
             assert!(trouble.is_news(&failed()));
             report(&event, &mut trouble);
             assert_eq!(trouble.is_news(&failed()), is_over, "{event:?}");

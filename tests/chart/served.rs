@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use admission::Decision;
 use engine::reasons;
-use outrider::metrics::{QuestionResult, ReconcileResult};
 use outrider::metrics::{Freshness, Metrics};
+use outrider::metrics::{QuestionResult, ReconcileResult};
 
 use crate::dashboard::DASHBOARD;
 use crate::promtool::file;

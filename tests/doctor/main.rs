@@ -261,8 +261,9 @@ fn an_upgrade_that_put_fail_back_is_told_beside_the_record_of_break_glass() {
 #[test]
 fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
     let mut facts = recorded("healthy");
-    let printed =
-        outrider::manifests::webhooks::Hook::all(&outrider::registry::registry(&outrider::kinds::Kinds::default()));
+    let printed = outrider::manifests::webhooks::WebhookEntry::all(&outrider::registry::registry(
+        &outrider::kinds::Kinds::default(),
+    ));
     let exclusion = engine::snapshot::Exclusion::new("outrider-system", []);
     let settings = outrider::manifests::webhooks::Settings {
         target: outrider::manifests::webhooks::Target::Service { namespace: "outrider-system".to_owned() },

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use cluster::Cluster;
 use jiff::Timestamp;
 use outrider::certs::Authority;
-use outrider::certs::anchor::Anchor;
+use outrider::certs::trust_anchor::TrustAnchor;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually};
@@ -38,19 +38,19 @@ const QUIET_LIVES: [&str; 4] = [
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What each webhook of ours trusts.
-fn trusted(cluster: &Cluster) -> Vec<Vec<Anchor>> {
+fn trusted(cluster: &Cluster) -> Vec<Vec<TrustAnchor>> {
     let list = get(cluster, &[CONFIGURATIONS]);
     let webhooks =
         list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().into_iter().flatten());
     let bundle = |webhook: &Value| webhook["clientConfig"]["caBundle"].as_str().unwrap_or_default().to_owned();
-    webhooks.map(|webhook| Anchor::read_all(&STANDARD.decode(bundle(webhook)).unwrap())).collect()
+    webhooks.map(|webhook| TrustAnchor::read_all(&STANDARD.decode(bundle(webhook)).unwrap())).collect()
 }
 
 /// The newest authority in the Secret, and whether there is a previous one.
-fn authority(cluster: &Cluster) -> (Anchor, bool) {
+fn authority(cluster: &Cluster) -> (TrustAnchor, bool) {
     let data = get(cluster, &["secret", "-n", "outrider-system", "outrider-ca"])["data"].take();
     let newest = STANDARD.decode(data["tls.crt"].as_str().unwrap()).unwrap();
-    (Anchor::read_all(&newest).remove(0), data.get("previous.crt").is_some())
+    (TrustAnchor::read_all(&newest).remove(0), data.get("previous.crt").is_some())
 }
 
 /// Writes a pair of this authority, as a mounted Secret has it.
@@ -148,7 +148,7 @@ fn modes(rollout: &Rollout<'_>, from: [Outrider; 2]) -> Outrider {
     issue(&one, 10, dir.path());
     files.ready();
     let own = authority(rollout.cluster).0;
-    let has = |anchor: &Anchor| trusted(rollout.cluster).iter().all(|anchors| anchors.contains(anchor));
+    let has = |anchor: &TrustAnchor| trusted(rollout.cluster).iter().all(|anchors| anchors.contains(anchor));
     assert!(has(one.anchor()) && has(&own), "both are trusted once the first replica of the other mode is ready");
     from.into_iter().for_each(Outrider::end);
     eventually("the one with files leads", || files.leads());
@@ -210,10 +210,10 @@ fn no_pod_is_refused_while_a_process_outside_the_cluster_gets_another_authority(
         let found = cluster.kubectl(&[&["get", "-o", "json"], &secret[..]].concat(), None).unwrap();
         let found: Value = serde_json::from_str(&found.stdout).unwrap_or_default();
         let certificate = STANDARD.decode(found["data"]["tls.crt"].as_str().unwrap_or_default()).unwrap();
-        Anchor::read_all(&certificate).pop()
+        TrustAnchor::read_all(&certificate).pop()
     };
-    let is_trusted = |anchor: &Anchor| trusted(&cluster).iter().all(|anchors| anchors.contains(anchor));
-    let is_served = |anchor: &Anchor| {
+    let is_trusted = |anchor: &TrustAnchor| trusted(&cluster).iter().all(|anchors| anchors.contains(anchor));
+    let is_served = |anchor: &TrustAnchor| {
         process.log().lines().any(|line| line.contains("Signed a serving") && line.contains(anchor.fingerprint()))
     };
     let ((), created, failed) = creating_pods(&cluster, || {
@@ -270,7 +270,7 @@ fn what_belongs_to_the_injector_is_left_alone() {
     let mutating = || {
         let found = get(&cluster, &["mutatingwebhookconfiguration", "outrider-mutating"]);
         let bundle = found["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap().to_owned();
-        Anchor::read_all(&STANDARD.decode(bundle).unwrap())
+        TrustAnchor::read_all(&STANDARD.decode(bundle).unwrap())
     };
     assert_eq!(mutating(), [other.anchor().clone()]);
     annotate("cert-manager.io/inject-ca-from-");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use cluster::{Cluster, Output, SUPERVISOR, free_port};
 
 /// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Lines of a process's log that are shown when a test fails.
 const LOG_TAIL: usize = 25;
@@ -26,7 +26,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         let waited = start.elapsed();
-        assert!(waited < PATIENCE, "in {PATIENCE:?} it did not happen that {what}");
+        assert!(waited < TIMEOUT, "in {TIMEOUT:?} it did not happen that {what}");
         sleep((waited / 8).clamp(*POLLS.start(), *POLLS.end()));
     }
 }

@@ -118,7 +118,7 @@ pub fn places(value: &Value) -> Vec<String> {
 /// The examples leave out no field: one that comes with a new API is missed here.
 #[test]
 fn every_field_of_containers_and_volumes_is_in_an_example() {
-    let schemas: Value = serde_json::from_str(engine::shape::SCHEMAS).unwrap();
+    let schemas: Value = serde_json::from_str(engine::schema::SCHEMAS).unwrap();
     let mut missing = Vec::new();
     for (kind, examples) in [("Container", &*CONTAINER_EXAMPLES), ("Volume", &*VOLUME_EXAMPLES)] {
         let examples: Vec<&Value> = examples.iter().collect();

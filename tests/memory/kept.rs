@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use engine::sidecarset::api::SidecarSet;
 use engine::snapshot::Exclusion;
-use engine::snapshot::builder::Feed;
+use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::namespace::Namespaces;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -18,9 +18,9 @@ use outrider::sidecarset::controller::pods::{PodIndex, PodKey};
 use outrider::sidecarset::controller::record::{PodRecord, Wanted, WatchedPod};
 use outrider::watch::SidecarSetResource;
 use outrider::watch::deployment::SlimDeployment;
-use outrider::watch::guarded::Guarded;
+use outrider::watch::lenient::Lenient;
+use outrider::watch::partial::Partial;
 use outrider::watch::relist::Relist;
-use outrider::watch::slim::Slim;
 use outrider::workshop::collector::api::Collector;
 use outrider::workshop::collector::watched::WatchedPod as CollectorPod;
 use outrider::workshop::cronjob::api::CronJob;
@@ -185,7 +185,7 @@ fn objects<K: DeserializeOwned + kube::Resource + 'static>(texts: &[String]) -> 
     let mut store: BTreeMap<Key, Arc<K>> = BTreeMap::new();
     let mut relist = Relist::default();
     for text in texts {
-        let guarded: Guarded<K> = serde_json::from_str(text).unwrap();
+        let guarded: Lenient<K> = serde_json::from_str(text).unwrap();
         let key = Key { namespace: guarded.namespace().unwrap_or_default(), name: guarded.name_any() };
         relist.seen(key.clone());
         if let Ok(object) = guarded.object {
@@ -211,9 +211,9 @@ fn pods(texts: &[String]) -> Box<dyn Any> {
 }
 
 fn sets(texts: &[String]) -> Box<dyn Any> {
-    let mut feed = Feed::new(Exclusion::default(), true);
+    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
     for text in texts {
-        let guarded: Guarded<SidecarSetResource> = serde_json::from_str(text).unwrap();
+        let guarded: Lenient<SidecarSetResource> = serde_json::from_str(text).unwrap();
         feed.collections.sets.apply(&SidecarSet::from(*guarded.object.unwrap()));
     }
     feed.publish(&ArcSwap::default());
@@ -223,7 +223,7 @@ fn sets(texts: &[String]) -> Box<dyn Any> {
 fn namespaces(texts: &[String]) -> Box<dyn Any> {
     let mut namespaces = Namespaces::default();
     for text in texts {
-        let namespace: Slim<Namespace> = serde_json::from_str(text).unwrap();
+        let namespace: Partial<Namespace> = serde_json::from_str(text).unwrap();
         namespaces.insert(namespace.name_any(), namespace.labels().clone());
     }
     Box::new(namespaces)

@@ -3,7 +3,7 @@
 use admission::patch::apply;
 use engine::yaml;
 use outrider::cli::streams::Outcome;
-use outrider::manifest;
+use outrider::input;
 use serde_json::Value;
 
 use crate::golden;
@@ -210,7 +210,7 @@ fn every_document_of_a_list_comes_out() {
 
 #[test]
 fn every_kind_with_a_pod_template_is_in_the_sample() {
-    let kinds: Vec<String> = manifest::load(&[WORKLOADS.into()])
+    let kinds: Vec<String> = input::load(&[WORKLOADS.into()])
         .unwrap()
         .iter()
         .map(|manifest| manifest.value["kind"].as_str().unwrap().to_owned())

@@ -15,7 +15,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::task::JoinHandle;
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, TIMEOUT};
 use crate::harness::{DAY, TestServer, any_review, authority};
 use crate::toys::path;
 
@@ -178,7 +178,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "in {PATIENCE:?} it did not happen that {what}");
+    assert!(tokio::time::timeout(TIMEOUT, waiting).await.is_ok(), "in {TIMEOUT:?} it did not happen that {what}");
 }
 
 /// A directory that is followed.

@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Longer than anything here takes: a test that hangs fails instead.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Client {
     pub stream: BufReader<TlsStream<TcpStream>>,
@@ -82,7 +82,7 @@ impl Client {
     async fn handshake(stream: TcpStream, config: ClientConfig) -> io::Result<Self> {
         let connecting =
             TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream);
-        let stream = tokio::time::timeout(PATIENCE, connecting).await.expect("the handshake ends")?;
+        let stream = tokio::time::timeout(TIMEOUT, connecting).await.expect("the handshake ends")?;
         Ok(Self { stream: BufReader::new(stream) })
     }
 
@@ -110,7 +110,7 @@ impl Client {
         self.send_raw(format!("{head}Content-Length: {}\r\n\r\n", body.len()).as_bytes()).await?;
         let (from_server, mut to_server) = tokio::io::split(self.stream);
         let mut from_server = BufReader::new(from_server);
-        let mut replied = pin!(tokio::time::timeout(PATIENCE, read_reply(&mut from_server)));
+        let mut replied = pin!(tokio::time::timeout(TIMEOUT, read_reply(&mut from_server)));
         let sending = async {
             // A server that reads no more may have said why.
             drop(to_server.write_all(body.as_bytes()).await);
@@ -124,13 +124,13 @@ impl Client {
     }
 
     pub async fn reply(&mut self) -> io::Result<Reply> {
-        tokio::time::timeout(PATIENCE, read_reply(&mut self.stream)).await.expect("a reply comes")
+        tokio::time::timeout(TIMEOUT, read_reply(&mut self.stream)).await.expect("a reply comes")
     }
 
     /// Reads until the server has closed the connection. True if it said so in TLS, or not at all.
     pub async fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
-        let _ = tokio::time::timeout(PATIENCE, self.stream.read_to_end(&mut rest)).await.expect("the server closes");
+        let _ = tokio::time::timeout(TIMEOUT, self.stream.read_to_end(&mut rest)).await.expect("the server closes");
         rest.is_empty()
     }
 
@@ -168,6 +168,6 @@ pub async fn plain_get(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let reply = tokio::time::timeout(PATIENCE, read_reply(&mut stream)).await.expect("a reply comes").unwrap();
+    let reply = tokio::time::timeout(TIMEOUT, read_reply(&mut stream)).await.expect("a reply comes").unwrap();
     (reply.status, reply.text())
 }

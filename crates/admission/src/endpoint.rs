@@ -8,10 +8,10 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::deadline::Deadline;
 use crate::field::ErrorList;
 use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
-use crate::patience::Patience;
 use crate::question::Answers;
 use crate::raw;
 use crate::reason::Reason;
@@ -379,7 +379,7 @@ pub trait Endpoint<W>: Send + Sync {
         body: &'a [u8],
         world: &W,
         answers: &'a Answers,
-        patience: Patience<'a>,
+        deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved>;
 
     /// Answers a review.
@@ -387,7 +387,7 @@ pub trait Endpoint<W>: Send + Sync {
     /// # Errors
     /// [`Unserved`] when there is no verdict to give.
     fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
-        self.answer_with(body, world, Answers::NONE, Patience::default())
+        self.answer_with(body, world, Answers::NONE, Deadline::default())
     }
 
     /// Whether objects are decoded as a whole: what is decided on one takes many times as long as to read its text.
@@ -406,13 +406,13 @@ impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
         body: &'a [u8],
         world: &W,
         answers: &'a Answers,
-        patience: Patience<'a>,
+        deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
         match Review::<M::Object<'a>>::parse(body) {
             Ok(review) if !self.0.serves(&review.request) => Ok(Answer::not_served(&review, &self.0)),
             Ok(mut review) => {
                 review.request.answers = Some(answers);
-                review.request.patience = patience;
+                review.request.deadline = deadline;
                 Ok(Answer::to(&review, self.1.mutate(&review.request, world)?))
             }
             Err(error) => Answer::undecodable(&self.0, body, error),
@@ -432,7 +432,7 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
         body: &'a [u8],
         world: &W,
         answers: &'a Answers,
-        patience: Patience<'a>,
+        deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
         let mut review = match Review::<Value>::parse_within(body, ObjectLimit::STORABLE) {
             Ok(review) if !self.0.serves(&review.request) => return Ok(Answer::not_served(&review, &self.0)),
@@ -440,7 +440,7 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
             Err(error) => return Answer::undecodable(&self.0, body, error),
         };
         review.request.answers = Some(answers);
-        review.request.patience = patience;
+        review.request.deadline = deadline;
         // Decoded, it may be the largest thing in the process: there is one of it.
         let object = review.request.object.take();
         let request = &review.request;
@@ -478,7 +478,7 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
         body: &'a [u8],
         world: &W,
         answers: &'a Answers,
-        patience: Patience<'a>,
+        deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
         let review = match V::LIMIT {
             Some(limit) => Review::<V::Object<'a>>::parse_within(body, limit),
@@ -488,7 +488,7 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
             Ok(review) if !self.0.serves(&review.request) => Ok(Answer::not_served(&review, &self.0)),
             Ok(mut review) => {
                 review.request.answers = Some(answers);
-                review.request.patience = patience;
+                review.request.deadline = deadline;
                 let mut findings = Findings::default();
                 let request = &review.request;
                 match (&request.object, request.operation) {

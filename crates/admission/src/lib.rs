@@ -8,13 +8,13 @@
 //! that looks like a verdict ([`Unserved`] is another type than [`Denial`]).
 
 pub mod conversion;
+pub mod deadline;
 pub mod endpoint;
 pub mod field;
 pub mod format;
 pub mod limit;
 pub mod object;
 pub mod patch;
-pub mod patience;
 pub mod question;
 pub mod raw;
 pub mod reason;
@@ -23,10 +23,10 @@ pub mod reply;
 pub mod review;
 pub mod unserved;
 
+pub use deadline::Deadline;
 pub use endpoint::{Answer, Decision, Defaulting, Endpoint, Findings, Mutating, Summary, Validating};
 pub use limit::ObjectLimit;
 pub use patch::{PatchBuilder, PatchError, PatchWriter};
-pub use patience::Patience;
 pub use question::{Answers, Known, Question};
 pub use reason::Reason;
 pub use registry::{Registry, Rule};

@@ -10,8 +10,8 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::deadline::Deadline;
 use crate::limit::ObjectLimit;
-use crate::patience::Patience;
 use crate::question::{Answers, Known, Question};
 use crate::reason::Reason;
 use crate::reply::{self, Denial, Verdict};
@@ -253,7 +253,7 @@ pub struct Request<'a, O = &'a RawValue> {
     pub answers: Option<&'a Answers>,
     /// Whether anybody still waits for the answer.
     #[serde(skip)]
-    pub patience: Patience<'a>,
+    pub deadline: Deadline<'a>,
 }
 
 // `#[serde(default)]` would ask for `O: Default`.
@@ -314,7 +314,7 @@ impl<'a, O> Request<'a, O> {
             options: self.options,
             body: self.body,
             answers: self.answers,
-            patience: self.patience,
+            deadline: self.deadline,
         }
     }
 }

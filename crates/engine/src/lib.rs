@@ -16,16 +16,16 @@ pub const API_DOMAIN: &str = api_domain!();
 
 pub mod demand;
 pub mod hidden;
-mod nearest;
 pub mod offline;
 pub mod pod;
 pub mod reasons;
-pub mod shape;
+pub mod schema;
 pub mod sidecarset;
 pub mod snapshot;
+mod suggest;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod testing;
 pub mod yaml;
 
-pub use shape::SCHEMAS;
+pub use schema::SCHEMAS;

@@ -65,7 +65,11 @@ reasons! {
 /// the metric, with the verdict `unserved`.
 pub const TRANSPORT: &[(&str, u16, &str)] = &[
     ("Unreadable", 400, "The body is no review that can be read."),
-    ("NotFound", 404, "No webhook has that path; the path's label is `other`. The status is 503 while another replica may serve the path."),
+    (
+        "NotFound",
+        404,
+        "No webhook has that path; the path's label is `other`. The status is 503 while another replica may serve the path.",
+    ),
     ("MethodNotAllowed", 405, "The method is not POST."),
     ("TooLarge", 413, "The body is larger than what is read of one."),
     ("ContentType", 415, "The body is not announced as application/json."),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use admission::{Answer, Decision, Patience, Reason, Registry, Unserved};
+use admission::{Answer, Deadline, Decision, Reason, Registry, Unserved};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -102,8 +102,8 @@ impl World {
     }
 
     /// The same while somebody waits for it.
-    pub fn answer_within<'a>(&self, path: &str, body: &'a [u8], patience: Patience<'a>) -> Result<Answer, Unserved> {
-        self.registry.find(path).unwrap().endpoint.answer_with(body, &self.snapshot, admission::Answers::NONE, patience)
+    pub fn answer_within<'a>(&self, path: &str, body: &'a [u8], deadline: Deadline<'a>) -> Result<Answer, Unserved> {
+        self.registry.find(path).unwrap().endpoint.answer_with(body, &self.snapshot, admission::Answers::NONE, deadline)
     }
 
     /// What an endpoint says to a body.

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::object::Trust;
-use crate::certs::anchor::Anchor;
+use crate::certs::trust_anchor::TrustAnchor;
 
 /// What every caBundle of an object should hold, and since when it holds what nobody needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
     /// The certificates: what is wanted, then what is kept.
-    pub anchors: Vec<Anchor>,
+    pub anchors: Vec<TrustAnchor>,
     /// Since when a certificate is kept, by fingerprint.
     pub retiring: BTreeMap<String, Timestamp>,
 }
@@ -39,7 +39,7 @@ const MAX_KEPT: usize = 16;
 ///
 /// A certificate that is not wanted may still be needed: by replicas that have not heard of its successor, or that run in
 /// another mode. So it stays for a while, which begins when it is first seen here.
-pub fn merge(found: &Trust, wanted: &[Anchor], duty: Duty, now: Timestamp) -> Option<Bundle> {
+pub fn merge(found: &Trust, wanted: &[TrustAnchor], duty: Duty, now: Timestamp) -> Option<Bundle> {
     if wanted.is_empty() {
         return None;
     }
@@ -54,7 +54,7 @@ pub fn merge(found: &Trust, wanted: &[Anchor], duty: Duty, now: Timestamp) -> Op
         }
         Duty::Keep { overlap } => {
             let alive = others.filter(|anchor| anchor.not_after() > now);
-            let since = |anchor: &Anchor| found.retiring.get(anchor.fingerprint()).copied().unwrap_or(now);
+            let since = |anchor: &TrustAnchor| found.retiring.get(anchor.fingerprint()).copied().unwrap_or(now);
             let dated = alive.map(|anchor| (anchor, since(anchor)));
             let mut kept: Vec<_> = dated.filter(|(_, since)| now.duration_since(*since) < overlap).collect();
             if kept.len() > MAX_KEPT {
@@ -65,7 +65,7 @@ pub fn merge(found: &Trust, wanted: &[Anchor], duty: Duty, now: Timestamp) -> Op
                 anchors.push(anchor.clone());
                 retiring.insert(anchor.fingerprint().to_owned(), since);
             }
-            let fingerprints = |anchors: &[Anchor]| -> BTreeSet<String> {
+            let fingerprints = |anchors: &[TrustAnchor]| -> BTreeSet<String> {
                 anchors.iter().map(|anchor| anchor.fingerprint().to_owned()).collect()
             };
             let should = fingerprints(&anchors);
@@ -84,7 +84,7 @@ mod tests {
 
     const KEEP: Duty = Duty::Keep { overlap: SignedDuration::from_secs(100) };
 
-    fn anchor(name: &str) -> Anchor {
+    fn anchor(name: &str) -> TrustAnchor {
         Authority::create(name, Duration::from_secs(3600), now()).unwrap().anchor().clone()
     }
 
@@ -99,11 +99,11 @@ mod tests {
     #[test]
     fn bundles_hold_what_is_wanted_and_for_a_while_what_was() {
         let (a, b, c) = (anchor("a"), anchor("b"), anchor("c"));
-        let trust = |entries: &[&[&Anchor]], retiring: &[(&Anchor, i64)]| Trust {
+        let trust = |entries: &[&[&TrustAnchor]], retiring: &[(&TrustAnchor, i64)]| Trust {
             entries: entries.iter().map(|entry| entry.iter().copied().cloned().collect()).collect(),
             retiring: retiring.iter().map(|(anchor, age)| (anchor.fingerprint().to_owned(), ago(*age))).collect(),
         };
-        let bundle = |anchors: &[&Anchor], retiring: &[(&Anchor, i64)]| {
+        let bundle = |anchors: &[&TrustAnchor], retiring: &[(&TrustAnchor, i64)]| {
             let retiring = retiring.iter().map(|(anchor, age)| (anchor.fingerprint().to_owned(), ago(*age))).collect();
             Some(Bundle { anchors: anchors.iter().copied().cloned().collect(), retiring })
         };
@@ -144,7 +144,7 @@ mod tests {
             ("there may be nothing to write to", trust(&[], &[]), vec![&a], KEEP, None),
         ];
         for (what, found, wanted, duty, expected) in table {
-            let wanted: Vec<Anchor> = wanted.into_iter().cloned().collect();
+            let wanted: Vec<TrustAnchor> = wanted.into_iter().cloned().collect();
             assert_eq!(merge(&found, &wanted, duty, now()), expected, "{what}");
         }
     }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn of_many_that_are_kept_the_oldest_go() {
         let wanted = anchor("wanted");
-        let others: Vec<Anchor> = (0..=MAX_KEPT).map(|at| anchor(&at.to_string())).collect();
+        let others: Vec<TrustAnchor> = (0..=MAX_KEPT).map(|at| anchor(&at.to_string())).collect();
         let retiring =
             others.iter().zip((1..).map(ago)).map(|(anchor, since)| (anchor.fingerprint().to_owned(), since));
         let found = Trust { entries: vec![others.clone()], retiring: retiring.collect() };

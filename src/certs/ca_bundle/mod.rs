@@ -1,11 +1,11 @@
 //! The caBundles by which the API server trusts what we serve: in the webhook configurations, and in the definitions of kinds
 //! that are converted.
 
-mod contest;
+mod conflict;
 pub mod merge;
 pub mod object;
+pub mod observations;
 pub mod publisher;
-pub mod sightings;
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use kube::core::ApiResource;
 use kube::{Api, Client};
 use serde_json::json;
 
-use self::contest::Contest;
+use self::conflict::BundleConflict;
 use self::merge::{Duty, merge};
-use self::object::{Place, Trust};
-use super::anchor::Anchor;
+use self::object::{BundleLocation, Trust};
+use super::trust_anchor::TrustAnchor;
 use crate::answers::said;
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
@@ -52,8 +52,8 @@ struct Target {
     api: Api<DynamicObject>,
     name: String,
     object: String,
-    place: Place,
-    contest: Contest,
+    place: BundleLocation,
+    contest: BundleConflict,
     /// Nothing is lost while it is not there.
     is_optional: bool,
     /// What a person was last told about it.
@@ -89,17 +89,19 @@ impl CaBundles {
             name: name.to_owned(),
             object: format!("{}/{name}", resource.kind.to_lowercase()),
             place,
-            contest: Contest::default(),
+            contest: BundleConflict::default(),
             is_optional: false,
             told: None,
         };
-        let mut targets =
-            vec![target(&mutating, MUTATING, Place::Webhooks), target(&validating, VALIDATING, Place::Webhooks)];
+        let mut targets = vec![
+            target(&mutating, MUTATING, BundleLocation::Webhooks),
+            target(&validating, VALIDATING, BundleLocation::Webhooks),
+        ];
         // Without entries they hold nothing, and an installation of an earlier version has none.
         for (resource, name) in [(&mutating, ON_DEMAND_MUTATING), (&validating, ON_DEMAND_VALIDATING)] {
-            targets.push(Target { is_optional: true, ..target(resource, name, Place::Webhooks) });
+            targets.push(Target { is_optional: true, ..target(resource, name, BundleLocation::Webhooks) });
         }
-        targets.extend(definitions.iter().map(|name| target(&definition, name, Place::Conversion)));
+        targets.extend(definitions.iter().map(|name| target(&definition, name, BundleLocation::Conversion)));
         Self { targets }
     }
 
@@ -107,7 +109,7 @@ impl CaBundles {
     ///
     /// # Errors
     /// [`Error`], at the first object that cannot be read or written.
-    pub async fn pass(&mut self, wanted: &[Anchor], duty: Duty, check: Duration) -> Result<Vec<Found>, Error> {
+    pub async fn pass(&mut self, wanted: &[TrustAnchor], duty: Duty, check: Duration) -> Result<Vec<Found>, Error> {
         let mut found = Vec::new();
         for target in &mut self.targets {
             found.extend(target.pass(wanted, duty, check).await?);
@@ -122,7 +124,7 @@ impl CaBundles {
 }
 
 impl Target {
-    async fn pass(&mut self, wanted: &[Anchor], duty: Duty, check: Duration) -> Result<Option<Found>, Error> {
+    async fn pass(&mut self, wanted: &[TrustAnchor], duty: Duty, check: Duration) -> Result<Option<Found>, Error> {
         let Some(found) = self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))? else {
             self.tell(Some(Obstacle::Missing).filter(|_| !self.is_optional), duty);
             return Ok(None);
@@ -172,11 +174,11 @@ impl Target {
         let news = obstacle.filter(|_| self.told != obstacle && duty != Duty::Look);
         self.told = obstacle;
         match (news, self.place) {
-            (Some(Obstacle::Missing), Place::Webhooks) => tracing::warn!(
+            (Some(Obstacle::Missing), BundleLocation::Webhooks) => tracing::warn!(
                 object = self.object,
                 "There is no such webhook configuration; apply what `outrider manifests webhooks` prints"
             ),
-            (Some(Obstacle::Missing), Place::Conversion) => tracing::warn!(
+            (Some(Obstacle::Missing), BundleLocation::Conversion) => tracing::warn!(
                 object = self.object,
                 "There is no such definition; apply the chart, or `outrider manifests crds` with the same --enable-kinds"
             ),

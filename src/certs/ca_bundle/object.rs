@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::merge::Bundle;
-use crate::certs::anchor::{self, Anchor};
+use crate::certs::trust_anchor::{self, TrustAnchor};
 
 /// Annotation of an object with caBundles: since when a certificate is kept there although nobody needs it any more, by
 /// fingerprint, as JSON.
@@ -20,7 +20,7 @@ const INJECTED: &str = "cert-manager.io/inject-";
 
 /// Where an object holds caBundles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum BundleLocation {
     /// In every entry of `webhooks`.
     Webhooks,
     /// In `spec.conversion.webhook`.
@@ -31,17 +31,17 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
     /// The certificates in each of its caBundles.
-    pub entries: Vec<Vec<Anchor>>,
+    pub entries: Vec<Vec<TrustAnchor>>,
     /// Since when a certificate is kept that nobody needs, by fingerprint.
     pub retiring: BTreeMap<String, Timestamp>,
 }
 
 impl Trust {
     /// What the object says. What cannot be read trusts nobody.
-    pub fn of(object: &Value, place: Place) -> Self {
+    pub fn of(object: &Value, place: BundleLocation) -> Self {
         let entries = clients(object, place).map(|(_, client)| {
             let bundle = client.get("caBundle").and_then(Value::as_str).unwrap_or_default();
-            Anchor::read_all(&STANDARD.decode(bundle).unwrap_or_default())
+            TrustAnchor::read_all(&STANDARD.decode(bundle).unwrap_or_default())
         });
         let retiring = annotations(object).and_then(|all| all.get(RETIRING)?.as_str());
         Self {
@@ -51,12 +51,12 @@ impl Trust {
     }
 
     /// Whether every caBundle of the object has it.
-    pub fn has(&self, anchor: &Anchor) -> bool {
+    pub fn has(&self, anchor: &TrustAnchor) -> bool {
         self.entries.iter().all(|entry| entry.contains(anchor))
     }
 
     /// Every certificate in it, once, in the order of the object.
-    pub fn anchors(&self) -> Vec<&Anchor> {
+    pub fn anchors(&self) -> Vec<&TrustAnchor> {
         let mut anchors = Vec::new();
         for anchor in self.entries.iter().flatten() {
             if !anchors.contains(&anchor) {
@@ -72,13 +72,13 @@ fn annotations(object: &Value) -> Option<&Map<String, Value>> {
 }
 
 /// Name and address of each webhook.
-fn clients(object: &Value, place: Place) -> Box<dyn Iterator<Item = (Option<&Value>, &Value)> + '_> {
+fn clients(object: &Value, place: BundleLocation) -> Box<dyn Iterator<Item = (Option<&Value>, &Value)> + '_> {
     match place {
-        Place::Webhooks => {
+        BundleLocation::Webhooks => {
             let entries = object.get("webhooks").and_then(Value::as_array).into_iter().flatten();
             Box::new(entries.filter_map(|entry| Some((entry.get("name"), entry.get("clientConfig")?))))
         }
-        Place::Conversion => {
+        BundleLocation::Conversion => {
             Box::new(object.pointer("/spec/conversion/webhook/clientConfig").map(|client| (None, client)).into_iter())
         }
     }
@@ -91,8 +91,8 @@ pub fn is_injected(object: &Value) -> bool {
 
 /// What gives every caBundle of the object these certificates, and touches nothing else, by server-side apply. It holds for the
 /// version that was read only.
-pub fn patch(object: &Value, place: Place, bundle: &Bundle) -> Value {
-    let ca_bundle = json!({"caBundle": STANDARD.encode(anchor::bundle(&bundle.anchors))});
+pub fn patch(object: &Value, place: BundleLocation, bundle: &Bundle) -> Value {
+    let ca_bundle = json!({"caBundle": STANDARD.encode(trust_anchor::bundle(&bundle.anchors))});
     let mut metadata = json!({
         "name": object.pointer("/metadata/name"),
         "resourceVersion": object.pointer("/metadata/resourceVersion"),
@@ -102,11 +102,11 @@ pub fn patch(object: &Value, place: Place, bundle: &Bundle) -> Value {
     }
     let mut patch = json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind"), "metadata": metadata});
     match place {
-        Place::Webhooks => {
+        BundleLocation::Webhooks => {
             let entries = clients(object, place).map(|(name, _)| json!({"name": name, "clientConfig": ca_bundle}));
             patch["webhooks"] = entries.collect();
         }
-        Place::Conversion => patch["spec"] = json!({"conversion": {"webhook": {"clientConfig": ca_bundle}}}),
+        BundleLocation::Conversion => patch["spec"] = json!({"conversion": {"webhook": {"clientConfig": ca_bundle}}}),
     }
     patch
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::certs::Authority;
 
-    fn anchor() -> Anchor {
+    fn anchor() -> TrustAnchor {
         Authority::create("a", Duration::from_secs(3600), Timestamp::now()).unwrap().anchor().clone()
     }
 
@@ -154,12 +154,14 @@ mod tests {
             (vec![Some(&text), Some("bm8gcGVt")], false),
             (vec![], true),
         ] {
-            let trust = Trust::of(&configuration(&bundles), Place::Webhooks);
+            let trust = Trust::of(&configuration(&bundles), BundleLocation::Webhooks);
             assert_eq!(trust.has(&one), expected, "{bundles:?}");
         }
         let definition = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": text}}}}});
-        assert!(Trust::of(&definition, Place::Conversion).has(&one));
-        assert!(Trust::of(&json!({"spec": {"conversion": {"strategy": "None"}}}), Place::Conversion).has(&one));
+        assert!(Trust::of(&definition, BundleLocation::Conversion).has(&one));
+        assert!(
+            Trust::of(&json!({"spec": {"conversion": {"strategy": "None"}}}), BundleLocation::Conversion).has(&one)
+        );
     }
 
     #[test]
@@ -176,13 +178,13 @@ mod tests {
             ],
         });
         let found = configuration(&[None, None]);
-        assert_eq!(patch(&found, Place::Webhooks, &bundle), expected);
+        assert_eq!(patch(&found, BundleLocation::Webhooks, &bundle), expected);
         let since: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
         let bundle = Bundle { retiring: BTreeMap::from([("ab".to_owned(), since)]), ..bundle };
-        let mut patched = patch(&found, Place::Webhooks, &bundle);
+        let mut patched = patch(&found, BundleLocation::Webhooks, &bundle);
         assert_eq!(patched["metadata"]["annotations"][RETIRING], r#"{"ab":"2026-01-02T03:04:05Z"}"#);
         patched["webhooks"] = json!([]);
-        assert_eq!(Trust::of(&patched, Place::Webhooks).retiring, bundle.retiring);
+        assert_eq!(Trust::of(&patched, BundleLocation::Webhooks).retiring, bundle.retiring);
     }
 
     #[test]
@@ -191,7 +193,7 @@ mod tests {
         let text = STANDARD.encode(bundle.anchors[0].pem());
         let found = json!({"kind": "CustomResourceDefinition", "metadata": {"name": "a"}, "spec": {"group": "b"}});
         let spec = json!({"conversion": {"webhook": {"clientConfig": {"caBundle": text}}}});
-        assert_eq!(patch(&found, Place::Conversion, &bundle)["spec"], spec);
+        assert_eq!(patch(&found, BundleLocation::Conversion, &bundle)["spec"], spec);
     }
 
     #[test]

@@ -8,13 +8,13 @@ use tokio::time::timeout;
 
 use super::merge::Duty;
 use super::object::Trust;
-use super::sightings::Sightings;
+use super::observations::TrustObservations;
 use super::{CaBundles, Error, Found};
-use crate::certs::anchor::Anchor;
-use crate::certs::lives::{Lives, signed};
+use crate::certs::lifetimes::{CertificateLifetimes, signed};
+use crate::certs::trust_anchor::TrustAnchor;
 
 /// A replica that the leader has left out for this long helps itself: the leader may run in another mode.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -31,7 +31,7 @@ pub enum Writer {
 pub struct Publisher {
     bundles: CaBundles,
     writer: Writer,
-    sightings: Sightings,
+    sightings: TrustObservations,
     overlap: SignedDuration,
     check: Duration,
     settle: Duration,
@@ -41,11 +41,11 @@ pub struct Publisher {
 
 impl Publisher {
     /// Nothing is asked of the API server yet.
-    pub fn new(bundles: CaBundles, writer: Writer, lives: &Lives) -> Self {
+    pub fn new(bundles: CaBundles, writer: Writer, lives: &CertificateLifetimes) -> Self {
         Self {
             bundles,
             writer,
-            sightings: Sightings::new(lives.settle),
+            sightings: TrustObservations::new(lives.settle),
             overlap: signed(lives.overlap),
             check: lives.check(),
             settle: lives.settle,
@@ -59,7 +59,7 @@ impl Publisher {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn publish(&mut self, wanted: &[Anchor], is_trusted: bool) -> Result<(), Error> {
+    pub async fn publish(&mut self, wanted: &[TrustAnchor], is_trusted: bool) -> Result<(), Error> {
         let pass = self.bundles.pass(wanted, self.duty(is_trusted), self.check);
         self.found = timeout(REQUEST_TIMEOUT, pass).await.map_err(|_| Error::Timeout(REQUEST_TIMEOUT))??;
         let trusts: Vec<&Trust> = self.found.iter().map(|found| &found.trust).collect();
@@ -70,7 +70,7 @@ impl Publisher {
     fn duty(&self, is_trusted: bool) -> Duty {
         match &self.writer {
             Writer::Leader(leading) if *leading.borrow() => Duty::Keep { overlap: self.overlap },
-            Writer::Leader(_) if !is_trusted && self.started.elapsed() >= PATIENCE.min(self.settle) => Duty::Add,
+            Writer::Leader(_) if !is_trusted && self.started.elapsed() >= TIMEOUT.min(self.settle) => Duty::Add,
             Writer::Leader(_) | Writer::Registration => Duty::Look,
         }
     }
@@ -101,7 +101,7 @@ impl Publisher {
     }
 
     /// Whether every API server can be expected to trust all of them.
-    pub fn are_settled<'a>(&self, anchors: impl IntoIterator<Item = &'a Anchor>) -> bool {
+    pub fn are_settled<'a>(&self, anchors: impl IntoIterator<Item = &'a TrustAnchor>) -> bool {
         let now = Instant::now();
         anchors.into_iter().all(|anchor| self.sightings.is_settled(anchor, now))
     }
@@ -117,7 +117,7 @@ impl Publisher {
     }
 
     /// What is waited for until these are settled, for people.
-    pub fn obstacle(&self, anchors: &[Anchor]) -> String {
+    pub fn obstacle(&self, anchors: &[TrustAnchor]) -> String {
         let lacking = self.found.iter().find(|found| !anchors.iter().all(|anchor| found.trust.has(anchor)));
         match lacking {
             Some(Found { object, is_injected: true, .. }) => format!(

@@ -9,11 +9,11 @@ use tokio::time::sleep;
 
 use super::watch::DirectoryWatch;
 use super::{CertificateFiles, FilesError, Found};
-use crate::certs::anchor;
 use crate::certs::ca_bundle::publisher::Publisher;
 use crate::certs::expiry::Alarm;
 use crate::certs::pair::PairError;
 use crate::certs::resolver::Resolver;
+use crate::certs::trust_anchor;
 use crate::metrics::Metrics;
 use crate::readiness::Gate;
 
@@ -120,7 +120,7 @@ impl FollowFiles {
         };
         let (wanted, newest) = (self.files.authorities(), self.files.newest_authorities().to_vec());
         if let Some(bundle) = self.told.bundle.as_ref().filter(|_| !wanted.is_empty()) {
-            anchor::tell(bundle, &wanted);
+            trust_anchor::tell(bundle, &wanted);
         }
         let is_changing = self.files.has_news() || !self.is_open;
         if (publisher.leads() || is_changing)

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 
 pub use self::follow::{FollowFiles, GATHER, POLL, Told, changes};
 use self::read::FileReader;
-use super::anchor::Anchor;
 use super::pair::{PairError, ServingPair};
 use super::resolver::Resolver;
+use super::trust_anchor::TrustAnchor;
 
 /// Where the files are looked for unless somebody says otherwise: where controller-runtime looks.
 pub const DEFAULT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
@@ -106,7 +106,7 @@ pub enum Found {
 #[derive(Debug)]
 struct Candidate {
     pair: ServingPair,
-    authorities: Vec<Anchor>,
+    authorities: Vec<TrustAnchor>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ pub struct CertificateFiles {
     reader: FileReader,
     seen: Option<Read>,
     candidate: Option<Candidate>,
-    in_use: Vec<Anchor>,
+    in_use: Vec<TrustAnchor>,
 }
 
 impl CertificateFiles {
@@ -189,7 +189,7 @@ impl CertificateFiles {
         let dir = || self.dir.clone();
         let pair = ServingPair::from_pem(&read.certificate, &read.key, now)
             .map_err(|source| FilesError::Pair { dir: dir(), source })?;
-        let authorities = Anchor::read_all(&read.authorities);
+        let authorities = TrustAnchor::read_all(&read.authorities);
         let Clients { names, names_are_known, trust_authorities } = &self.clients;
         if let Some(name) = names.iter().find(|name| *names_are_known && !pair.is_for(name)) {
             return Err(FilesError::NotAskedFor { dir: dir(), name: name.clone(), found: pair.names().to_vec() });
@@ -231,12 +231,12 @@ impl CertificateFiles {
     }
 
     /// The authorities beside the newest pair.
-    pub fn newest_authorities(&self) -> &[Anchor] {
+    pub fn newest_authorities(&self) -> &[TrustAnchor] {
         self.candidate.as_ref().map_or(&self.in_use, |candidate| &candidate.authorities)
     }
 
     /// The authorities of the newest pair and of the one in use, each once.
-    pub fn authorities(&self) -> Vec<Anchor> {
+    pub fn authorities(&self) -> Vec<TrustAnchor> {
         let mut all = self.newest_authorities().to_vec();
         all.extend(self.in_use.iter().filter(|anchor| !self.newest_authorities().contains(anchor)).cloned());
         all

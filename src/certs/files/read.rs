@@ -15,19 +15,19 @@ use tokio::time::timeout;
 /// The most that a file may hold; a Secret holds no more than that.
 pub const LIMIT: u64 = 1 << 20;
 /// A network file system that has gone away answers neither with data nor with an error.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads files one at a time.
 #[derive(Debug, Clone)]
 pub struct FileReader {
     /// A read that was given up goes on in its thread; no other begins beside it.
     turn: Arc<Semaphore>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Default for FileReader {
     fn default() -> Self {
-        Self { turn: Arc::new(Semaphore::new(1)), patience: PATIENCE }
+        Self { turn: Arc::new(Semaphore::new(1)), timeout: TIMEOUT }
     }
 }
 
@@ -42,7 +42,7 @@ impl FileReader {
 
     async fn run(&self, work: impl FnOnce() -> io::Result<Vec<u8>> + Send + 'static) -> io::Result<Vec<u8>> {
         let late = || {
-            let text = format!("it was not read within {} s; does its file system answer?", self.patience.as_secs());
+            let text = format!("it was not read within {} s; does its file system answer?", self.timeout.as_secs());
             io::Error::new(io::ErrorKind::TimedOut, text)
         };
         let Ok(turn) = Arc::clone(&self.turn).try_acquire_owned() else { return Err(late()) };
@@ -54,7 +54,7 @@ impl FileReader {
             // Nobody may be waiting any more.
             let _ = done.send(read);
         })?;
-        match timeout(self.patience, outcome).await {
+        match timeout(self.timeout, outcome).await {
             Ok(Ok(read)) => read,
             Ok(Err(_)) => Err(io::Error::other("the thread that read it ended")),
             Err(_) => Err(late()),
@@ -128,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_read_that_hangs_is_given_up_and_no_second_one_hangs_beside_it() {
-        let reader = FileReader { patience: Duration::ZERO, ..FileReader::default() };
+        let reader = FileReader { timeout: Duration::ZERO, ..FileReader::default() };
         let (end, ended) = mpsc::channel::<()>();
         let hangs = move || {
             let _ = ended.recv();
@@ -142,7 +142,7 @@ mod tests {
         while reader.turn.available_permits() == 0 {
             tokio::task::yield_now().await;
         }
-        let patient = FileReader { patience: PATIENCE, ..reader };
+        let patient = FileReader { timeout: TIMEOUT, ..reader };
         assert_eq!(patient.run(|| Ok(vec![1])).await.unwrap(), [1]);
     }
 }

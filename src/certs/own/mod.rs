@@ -14,13 +14,13 @@ use self::rotation::{Known, Leaf, Signer, Step, signer, step};
 use self::secret::Authorities;
 use self::store::REQUEST_TIMEOUT;
 pub use self::store::{Storage, Store};
-use super::anchor::{self, Anchor};
 use super::authority::{Authority, AuthorityError};
 use super::ca_bundle;
 use super::ca_bundle::publisher::Publisher;
 use super::expiry::Alarm;
-use super::lives::Lives;
+use super::lifetimes::CertificateLifetimes;
 use super::resolver::Resolver;
+use super::trust_anchor::{self, TrustAnchor};
 use crate::answers::said;
 use crate::metrics::Metrics;
 use crate::names::CA_SECRET;
@@ -71,7 +71,7 @@ pub struct Setup {
     /// DNS names and addresses of the leaf.
     pub names: Vec<String>,
     /// How long things live.
-    pub lives: Lives,
+    pub lives: CertificateLifetimes,
     /// Gets the leaf.
     pub resolver: Arc<Resolver>,
     /// Open once there is a leaf that the API server trusts.
@@ -145,8 +145,8 @@ impl OwnCertificates {
         let stored = self.store.get(now).await?;
         let Authorities { newest, previous } = &stored.authorities;
         let (newest, previous) = (newest.anchor(), previous.as_ref().map(Authority::anchor));
-        let wanted: Vec<Anchor> = [Some(newest), previous].into_iter().flatten().cloned().collect();
-        anchor::tell(&self.setup.bundle, &wanted);
+        let wanted: Vec<TrustAnchor> = [Some(newest), previous].into_iter().flatten().cloned().collect();
+        trust_anchor::tell(&self.setup.bundle, &wanted);
         let is_changing = previous.is_some() || self.signed_by.as_deref() != Some(newest.fingerprint());
         let published = if self.publisher.leads() || is_changing || !self.is_open {
             self.publisher.publish(&wanted, self.is_open).await
@@ -187,7 +187,7 @@ impl OwnCertificates {
 
     /// Opens the gate once the API server trusts what is served. It stays open then: a caBundle that somebody empties later is
     /// the leader's business, and must not take all replicas away at once.
-    fn open(&mut self, wanted: &[Anchor]) {
+    fn open(&mut self, wanted: &[TrustAnchor]) {
         let Some(served) = wanted.iter().find(|anchor| self.signed_by.as_deref() == Some(anchor.fingerprint())) else {
             return;
         };
@@ -200,7 +200,7 @@ impl OwnCertificates {
         }
     }
 
-    async fn look_at_ends(&mut self, newest: &Anchor, now: Timestamp) {
+    async fn look_at_ends(&mut self, newest: &TrustAnchor, now: Timestamp) {
         let Setup { alarm, metrics, resolver, .. } = &mut self.setup;
         metrics.ca_not_after.set(newest.not_after().as_second());
         metrics.ca_not_before.set(newest.not_before().as_second());

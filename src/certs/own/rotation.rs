@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::certs::anchor::Anchor;
 use crate::certs::authority::CLOCK_SKEW;
-use crate::certs::lives::{Lives, signed};
+use crate::certs::lifetimes::{CertificateLifetimes, signed};
+use crate::certs::trust_anchor::TrustAnchor;
 
 /// What is known of the authorities.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// The newest one.
-    pub newest: &'a Anchor,
+    pub newest: &'a TrustAnchor,
     /// The one before, while not everybody trusts the newest.
-    pub previous: Option<&'a Anchor>,
+    pub previous: Option<&'a TrustAnchor>,
     /// Whether every API server can be expected to trust the newest.
     pub is_settled: bool,
 }
@@ -31,7 +31,7 @@ pub enum Step {
 }
 
 /// What the leader is to do.
-pub fn step(known: &Known<'_>, lives: &Lives, now: Timestamp) -> Step {
+pub fn step(known: &Known<'_>, lives: &CertificateLifetimes, now: Timestamp) -> Step {
     match known.previous {
         Some(_) if known.is_settled => Step::Forget,
         None if is_ageing(known.newest, lives.authority, now) => Step::Rotate,
@@ -41,7 +41,7 @@ pub fn step(known: &Known<'_>, lives: &Lives, now: Timestamp) -> Step {
 }
 
 /// Whether two thirds of an authority's life are over. One that was made to live longer than authorities do now is as old.
-fn is_ageing(anchor: &Anchor, life: Duration, now: Timestamp) -> bool {
+fn is_ageing(anchor: &TrustAnchor, life: Duration, now: Timestamp) -> bool {
     let made = anchor.not_before() + CLOCK_SKEW;
     let life = anchor.not_after().duration_since(made).min(signed(life));
     now.duration_since(made) >= life * 2 / 3
@@ -68,7 +68,7 @@ pub enum Signer {
 }
 
 /// Who is to sign a leaf. Every replica decides for itself, from what it has seen.
-pub fn signer(known: &Known<'_>, leaf: Option<Leaf<'_>>, lives: &Lives, now: Timestamp) -> Signer {
+pub fn signer(known: &Known<'_>, leaf: Option<Leaf<'_>>, lives: &CertificateLifetimes, now: Timestamp) -> Signer {
     let alive = leaf.filter(|leaf| leaf.not_after > now);
     let (signer, authority) = match (known.is_settled, known.previous) {
         (false, Some(previous)) => (Signer::Previous, previous),
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::certs::Authority;
 
-    const LIVES: Lives = Lives {
+    const LIVES: CertificateLifetimes = CertificateLifetimes {
         authority: Duration::from_secs(900),
         leaf: Duration::from_secs(90),
         settle: Duration::from_secs(10),
@@ -107,7 +107,7 @@ mod tests {
         start() + SignedDuration::from_secs(seconds)
     }
 
-    fn anchor(life: u64) -> Anchor {
+    fn anchor(life: u64) -> TrustAnchor {
         Authority::create("a", Duration::from_secs(life), start()).unwrap().anchor().clone()
     }
 

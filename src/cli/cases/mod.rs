@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use self::file::{Expected, TestFile, Verdict, files};
 use super::findings::{Case, Finding, Severity, Summary, json, junit, sarif};
-use super::offline::{OWN_NAMESPACE, World};
+use super::offline::{OWN_NAMESPACE, OfflineModel};
 use super::render::inject::{Failure, Rendered, Rules, render};
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
+use crate::input::{self, Manifest, identity};
 use crate::kinds::Kinds;
-use crate::manifest::{self, Manifest, identity};
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
 use engine::offline::admit::Questions;
@@ -143,9 +143,14 @@ fn of_file(path: &Path, file: &TestFile) -> Result<Vec<Case>, Vec<String>> {
     if let Some(no_set) = loaded.no_set {
         return Err(vec![format!("{}:1: {no_set}", path.display())]);
     }
-    let world =
-        World { registry, snapshot: loaded.snapshot, no_set: None, has_warned: false, questions: Questions::Open };
-    let resources = manifest::load(&beside(&file.resources))
+    let world = OfflineModel {
+        registry,
+        snapshot: loaded.snapshot,
+        no_set: None,
+        has_warned: false,
+        questions: Questions::Open,
+    };
+    let resources = input::load(&beside(&file.resources))
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let rules = Rules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };
     let case = |expected: &Expected| Case {
@@ -156,7 +161,7 @@ fn of_file(path: &Path, file: &TestFile) -> Result<Vec<Case>, Vec<String>> {
     Ok(file.results.iter().map(case).collect())
 }
 
-fn failures(expected: &Expected, resources: &[Manifest], rules: Rules<'_>, world: &World) -> Vec<String> {
+fn failures(expected: &Expected, resources: &[Manifest], rules: Rules<'_>, world: &OfflineModel) -> Vec<String> {
     let is_meant = |manifest: &&Manifest| {
         identity(&manifest.value).is_ok_and(|identity| {
             identity.name == expected.resource

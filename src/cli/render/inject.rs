@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use super::templates::{Found, Template};
 use super::typing::{self, Typing};
 use super::unchanged::why;
-use crate::cli::offline::World;
+use crate::cli::offline::OfflineModel;
 use crate::cli::streams::Outcome;
-use crate::manifest::{Identity, Manifest, identity};
+use crate::input::{Identity, Manifest, identity};
 use crate::validate::Validate;
 use engine::offline::admit::{self, Admitted, Creation, Patch};
 use engine::pod::older::{self, TakenOut};
@@ -63,7 +63,7 @@ pub struct Rules<'a> {
 }
 
 /// Renders an object; without a pod template it stays as it is.
-pub fn render(manifest: Manifest, rules: Rules<'_>, world: &World) -> Result<Rendered, Box<Failure>> {
+pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Result<Rendered, Box<Failure>> {
     let Manifest { source, value } = manifest;
     let identity = match identity(&value) {
         Ok(identity) => identity,
@@ -136,7 +136,7 @@ struct Injected<'a> {
 }
 
 impl Injected<'_> {
-    fn admit(&self, world: &World, said: &mut Said) {
+    fn admit(&self, world: &OfflineModel, said: &mut Said) {
         let at = self.template.pointer.as_str();
         if self.value.pointer(at).is_none_or(Value::is_null) {
             return said.warnings.push(format!("{} is missing, so there is no pod to look at", field(at)));
@@ -237,7 +237,7 @@ fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &str)
 }
 
 /// The pod without what its record says is of older forms of its sets, and what was taken out.
-fn without_older_forms(pod: &Value, namespace: &str, world: &World) -> Result<(Value, TakenOut), String> {
+fn without_older_forms(pod: &Value, namespace: &str, world: &OfflineModel) -> Result<(Value, TakenOut), String> {
     let mut taken_out = older::take_out(pod, namespace, &world.snapshot).map_err(|error| error.to_string())?;
     let mut stripped = pod.clone();
     let patch = Patch { operations: taken_out.patch };

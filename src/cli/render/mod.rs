@@ -17,10 +17,10 @@ use clap::{Args, ValueEnum};
 use self::inject::{Rendered, Rules, render};
 use super::findings::{Finding, Severity, Summary, sarif};
 use super::namespace::namespace;
-use super::offline::{World, WorldArgs};
+use super::offline::{OfflineModel, OfflineModelArgs};
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
-use crate::manifest::{self, Manifest};
+use crate::input::{self, Manifest};
 
 /// Arguments of `outrider render`.
 #[derive(Debug, Clone, Args)]
@@ -40,7 +40,7 @@ pub struct RenderArgs {
     pub output: Format,
     /// What decides
     #[command(flatten)]
-    pub world: WorldArgs,
+    pub world: OfflineModelArgs,
     /// How to report
     #[command(flatten)]
     pub report: ReportArgs,
@@ -99,7 +99,7 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
         writeln!(streams.stderr, "error: --manifests and -f cannot both be stdin")?;
         return Ok(Outcome::BadInput);
     }
-    let Some(mut world) = World::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
+    let Some(mut world) = OfflineModel::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
     let mut report = Report::new(&args.report);
     if let Some(no_set) = &world.no_set {
         writeln!(streams.stderr, "error: {no_set}")?;
@@ -140,7 +140,7 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
 fn render_all(
     manifests: Vec<Manifest>,
     rules: Rules<'_>,
-    world: &World,
+    world: &OfflineModel,
     report: &mut Report<'_>,
 ) -> (Vec<Rendered>, Outcome, usize) {
     let (mut all, mut outcome, mut refused) = (Vec::new(), Outcome::Fine, 0);
@@ -198,8 +198,8 @@ fn note_what_is_odd(all: &[Rendered], format: Format, report: &mut Report<'_>) {
 
 /// Loads what is to be rendered, or tells why that cannot be; kubectl has no objects for an error too.
 fn load(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Option<Vec<Manifest>>> {
-    let of_files = manifest::load_or_stdin(&args.files, streams.stdin);
-    let of_folders = args.kustomize.iter().map(|folder| manifest::kustomize(folder));
+    let of_files = input::load_or_stdin(&args.files, streams.stdin);
+    let of_folders = args.kustomize.iter().map(|folder| input::kustomize(folder));
     let (mut manifests, mut report) = (Vec::new(), Report::new(&args.report));
     for loaded in std::iter::once(of_files).chain(of_folders) {
         match loaded {

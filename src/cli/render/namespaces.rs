@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::super::findings::{Finding, Severity};
-use super::super::offline::World;
+use super::super::offline::OfflineModel;
 use super::super::report::Report;
-use crate::manifest::{Identity, Manifest, identity};
+use crate::input::{Identity, Manifest, identity};
 use crate::standalone::{Validate, namespaces};
 
 /// Takes the namespaces into the world. Returns whether there was a warning; `None` when one cannot be used.
@@ -13,7 +13,7 @@ use crate::standalone::{Validate, namespaces};
 /// # Errors
 /// When `stderr` cannot be written.
 pub fn learn(
-    world: &mut World,
+    world: &mut OfflineModel,
     manifests: &[Manifest],
     validate: Validate,
     report: &mut Report<'_>,

@@ -6,7 +6,7 @@
 use admission::field::Path;
 use serde_json::Value;
 
-use crate::manifest::{Identity, group, pod_template};
+use crate::input::{Identity, group, pod_template};
 
 /// The pod templates of an object.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Found {
         let mut places = Vec::new();
         if let Value::Object(fields) = object {
             for (key, value) in fields {
-                let place = Place { pointer: format!("/{}", escaped(key)), path: Path::new(key.clone()) };
+                let place = TemplateLocation { pointer: format!("/{}", escaped(key)), path: Path::new(key.clone()) };
                 found.search(value, place, key.ends_with("emplate"), &mut places);
             }
         }
@@ -79,7 +79,7 @@ impl Found {
     }
 
     /// Takes the templates in `value`. The loader bounds how deep objects nest.
-    fn search(&mut self, value: &Value, place: Place, is_template: bool, places: &mut Vec<String>) {
+    fn search(&mut self, value: &Value, place: TemplateLocation, is_template: bool, places: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {
                 if let Some(at) = embedded(value) {
@@ -151,12 +151,12 @@ fn makes_no_pods(identity: &Identity) -> bool {
     }
 }
 
-struct Place {
+struct TemplateLocation {
     pointer: String,
     path: Path,
 }
 
-impl Place {
+impl TemplateLocation {
     fn child(&self, key: &str) -> Self {
         Self { pointer: format!("{}/{}", self.pointer, escaped(key)), path: self.path.child(key.to_owned()) }
     }
@@ -172,8 +172,8 @@ impl Place {
     }
 }
 
-impl From<Place> for Template {
-    fn from(place: Place) -> Self {
+impl From<TemplateLocation> for Template {
+    fn from(place: TemplateLocation) -> Self {
         Self { pointer: place.pointer, path: Some(place.path) }
     }
 }
@@ -188,7 +188,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::Found;
-    use crate::manifest::identity;
+    use crate::input::identity;
 
     fn found(mut object: Value) -> (Vec<String>, Vec<String>) {
         object["apiVersion"] = "example.com/v1".into();

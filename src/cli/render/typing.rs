@@ -13,10 +13,10 @@ use k8s_openapi::schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::templates::{Found, Template};
-use crate::manifest::Identity;
+use crate::input::Identity;
 use crate::validate::Validate;
 use engine::pod::select::SKIP_ANNOTATION;
-use engine::shape::{Shape, UnknownField};
+use engine::schema::{SchemaType, UnknownField};
 use engine::sidecarset::validation::{template, told};
 use engine::snapshot::EXCLUDE_LABEL;
 
@@ -33,8 +33,8 @@ pub struct Typing {
 }
 
 /// The kinds whose every field is known.
-static KINDS: LazyLock<Vec<(&str, &str, Shape)>> = LazyLock::new(|| {
-    fn kind<K: Resource + JsonSchema>() -> (&'static str, &'static str, Shape) {
+static KINDS: LazyLock<Vec<(&str, &str, SchemaType)>> = LazyLock::new(|| {
+    fn kind<K: Resource + JsonSchema>() -> (&'static str, &'static str, SchemaType) {
         (K::API_VERSION, K::KIND, of_type::<K>())
     }
     vec![
@@ -50,12 +50,12 @@ static KINDS: LazyLock<Vec<(&str, &str, Shape)>> = LazyLock::new(|| {
     ]
 });
 
-static CONTAINER: LazyLock<Shape> = LazyLock::new(of_type::<Container>);
+static CONTAINER: LazyLock<SchemaType> = LazyLock::new(of_type::<Container>);
 
 /// A type as the API of this build's k8s-openapi has it.
-fn of_type<T: JsonSchema>() -> Shape {
+fn of_type<T: JsonSchema>() -> SchemaType {
     let settings = SchemaSettings::openapi3().with(|settings| settings.inline_subschemas = true);
-    Shape::of(settings.into_generator().into_root_schema_for::<T>().as_value())
+    SchemaType::of(settings.into_generator().into_root_schema_for::<T>().as_value())
 }
 
 /// Looks for typing errors in an object. `after` is the object with what was added to it.

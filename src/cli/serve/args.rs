@@ -7,7 +7,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::certs::files::DEFAULT_DIR;
-use crate::certs::lives::Lives;
+use crate::certs::lifetimes::CertificateLifetimes;
 use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::cli::namespace::namespace;
@@ -138,8 +138,8 @@ pub struct CertificateArgs {
 
 impl CertificateArgs {
     /// The durations.
-    pub const fn lives(&self) -> Lives {
-        Lives {
+    pub const fn lives(&self) -> CertificateLifetimes {
+        CertificateLifetimes {
             authority: self.self_signed_ca_duration,
             leaf: self.self_signed_leaf_duration,
             settle: self.ca_bundle_settle,

@@ -8,9 +8,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{CertificateSource, Given, Process, ServeArgs, ServeError, run};
-use crate::certs::lives::LivesError;
+use crate::certs::lifetimes::LivesError;
 use crate::certs::local;
-use crate::choice::Unknown;
 use crate::kind::Kind;
 use crate::manager::background::Background;
 use crate::manager::client::{self, Connection};
@@ -19,8 +18,9 @@ use crate::manager::options::{Certificates, Controllers, Election, Options};
 use crate::manager::questions::ApiServer;
 use crate::manager::scrapers::TokenReviews;
 use crate::manager::{Manager, Shared, registration};
-use crate::manifests::webhooks::Hook;
+use crate::manifests::webhooks::WebhookEntry;
 use crate::registry::registry;
+use crate::selection::Unknown;
 use crate::server::Shutdown;
 
 /// Why a cluster cannot be served.
@@ -38,7 +38,7 @@ pub enum ClusterError {
     Election(#[from] TimesError),
     /// `--self-signed-…-duration`.
     #[error(transparent)]
-    Lives(#[from] LivesError),
+    CertificateLifetimes(#[from] LivesError),
     /// `--webhook-url`.
     #[error("--webhook-url {0:?}: write https://HOST:PORT")]
     Url(String),
@@ -71,7 +71,7 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
     let (options, background) = (options(args, given)?, Background::start()?);
     let manager = Manager::new(&connection, options, shared, background).map_err(ClusterError::from)?;
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
-    let hooks = Hook::all(&registry);
+    let hooks = WebhookEntry::all(&registry);
     let kinds = args.kinds.enable_kinds.optional();
     tracing::info!(api_server = connection.url(), namespace = args.namespace, ?kinds, "Serving a cluster");
     let managing = tokio::spawn(manager.run(hooks, process.shutdown.clone()));
@@ -123,7 +123,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         controllers: Controllers::parse(&flags.controllers, &args.kinds.enable_kinds)?,
         kinds: args.kinds.enable_kinds.clone(),
         tuning: args.tuning(),
-        patience: args.ending().drain_delay.saturating_add(args.ending().finish),
+        grace_period: args.ending().drain_delay.saturating_add(args.ending().finish),
         election,
         certificates: certificates(args, webhook_url.is_some())?,
         lives: args.certificates.lives().checked()?,

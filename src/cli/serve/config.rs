@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 
 use super::ServeArgs;
 use crate::config::{GoDuration, LeaderElection, ProjectConfig, StopBudget};
-use crate::controller::tuning::Tuning;
+use crate::controller::options::ControllerOptions;
 use crate::manager::lease::Times;
 use crate::server::{BindAddress, Limits, ProbePaths};
 
@@ -136,9 +136,9 @@ impl ServeArgs {
     }
 
     /// How controllers run.
-    pub fn tuning(&self) -> Tuning {
-        let (file, default) = (&self.file, Tuning::default());
-        Tuning {
+    pub fn tuning(&self) -> ControllerOptions {
+        let (file, default) = (&self.file, ControllerOptions::default());
+        ControllerOptions {
             namespace: text(file.cache_namespace.as_ref()),
             sync_period: file.sync_period.map_or(default.sync_period, |GoDuration(period)| period),
             cache_sync_timeout: file.controller.cache_sync_timeout.map(Duration::from_nanos),

@@ -55,14 +55,14 @@ impl Campaign {
             let must_wait = !leads && self.held.is_some_and(|held| silent < held);
             return if must_wait { Step::Wait } else { Step::Create(self.record(None, wall)) };
         };
-        let patience = found.duration.min(LONGEST).max(self.duration);
+        let grace_period = found.duration.min(LONGEST).max(self.duration);
         if found.is_given_back() {
             self.held = None;
         } else if !found.holder.is_empty() {
-            self.held = Some(patience);
+            self.held = Some(grace_period);
         }
         let is_ours = found.holder == self.identity || (leads && found.holder.is_empty());
-        if !is_ours && !found.is_given_back() && silent < patience {
+        if !is_ours && !found.is_given_back() && silent < grace_period {
             return Step::Wait;
         }
         Step::Replace(self.record(Some(found), wall))

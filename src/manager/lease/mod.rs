@@ -17,8 +17,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::term::Term;
-use crate::logging::trouble::Trouble;
+use crate::controller::leader_term::LeaderTerm;
+use crate::logging::throttle::LogThrottle;
 use crate::manager::lease::campaign::{Campaign, LONGEST, Step};
 pub use crate::manager::lease::record::{Record, identity};
 pub use crate::manager::lease::store::{Error, KubeStore, Store};
@@ -105,28 +105,28 @@ pub struct Elector<S> {
     store: S,
     identity: String,
     times: Times,
-    patience: Duration,
+    grace_period: Duration,
     metrics: Metrics,
 }
 
 impl<S: Store> Elector<S> {
-    /// An elector by this identity, which must be unlike every other's. `patience` is how long work may go on once it is told
+    /// An elector by this identity, which must be unlike every other's. `grace_period` is how long work may go on once it is told
     /// to end.
-    pub fn new(store: S, identity: String, times: Times, patience: Duration, metrics: Metrics) -> Self {
-        Self { store, identity, times, patience, metrics }
+    pub fn new(store: S, identity: String, times: Times, grace_period: Duration, metrics: Metrics) -> Self {
+        Self { store, identity, times, grace_period, metrics }
     }
 
     /// Campaigns, leads, and campaigns again, until cancelled. `work` is started with each leadership. When `cancel` is, its
     /// term ends, and the lease is held until it has finished; then the lease is given back. The moment the leadership is lost
     /// its term is cut.
-    pub async fn run<F: Future<Output = ()>>(&self, work: impl Fn(Term) -> F, cancel: CancellationToken) {
+    pub async fn run<F: Future<Output = ()>>(&self, work: impl Fn(LeaderTerm) -> F, cancel: CancellationToken) {
         let mut campaign = Campaign::new(self.identity.clone(), self.times.duration);
         while !cancel.is_cancelled() {
             let Some(held_since) = cancel.run_until_cancelled(self.acquire(&mut campaign)).await else { return };
             tracing::info!(identity = self.identity, "Leading");
             self.metrics.leader.set(1);
             // Work that ends by itself has a defect, which a new leadership may heal.
-            Term::serve(&work, &cancel, self.patience, self.renew(&mut campaign, held_since)).await;
+            LeaderTerm::serve(&work, &cancel, self.grace_period, self.renew(&mut campaign, held_since)).await;
             self.metrics.leader.set(0);
             if cancel.is_cancelled() {
                 self.release().await;
@@ -141,7 +141,7 @@ impl<S: Store> Elector<S> {
 
     /// Tries until the lease is ours. Returns the time before the request that got it.
     async fn acquire(&self, campaign: &mut Campaign) -> Instant {
-        let mut trouble = Trouble::default();
+        let mut trouble = LogThrottle::default();
         loop {
             let start = Instant::now();
             match timeout_at(start + self.times.renew_deadline, self.step(campaign, false)).await {

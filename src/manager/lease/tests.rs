@@ -67,7 +67,7 @@ const TIMES: Times = Times {
     retry_period: Duration::from_millis(20),
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Candidate {
     store: Memory,
@@ -82,11 +82,11 @@ fn candidate(shared: &Arc<Shared>, leading: &Arc<AtomicUsize>, name: &str) -> Ca
     let store = Memory::of(shared);
     let (leads, leading) = (Arc::new(AtomicBool::new(false)), Arc::clone(leading));
     let cancel = CancellationToken::new();
-    let elector = Elector::new(store.clone(), name.to_owned(), TIMES, PATIENCE, Metrics::new(Freshness::default()));
+    let elector = Elector::new(store.clone(), name.to_owned(), TIMES, TIMEOUT, Metrics::new(Freshness::default()));
     let (flag, token, at_work) = (Arc::clone(&leads), cancel.clone(), Arc::new(Semaphore::new(1)));
     let held = Arc::clone(&at_work);
     let task = tokio::spawn(async move {
-        let work = |term: Term| {
+        let work = |term: LeaderTerm| {
             let (flag, leading, held) = (Arc::clone(&flag), Arc::clone(&leading), Arc::clone(&held));
             async move {
                 assert_eq!(leading.fetch_add(1, Ordering::SeqCst), 0, "two lead at once");

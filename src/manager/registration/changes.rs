@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 use crate::names::{MUTATING, VALIDATING};
-use crate::watch::patience::Patience;
+use crate::watch::backoff::WatchBackoff;
 use crate::watch::read_model::watch_config;
 
 /// Who applies manifests changes several objects, and some of them twice.
@@ -74,7 +74,7 @@ where
 {
     let config = watch_config().fields(&format!("metadata.name={name}"));
     let name = name.to_owned();
-    let events = watcher(Api::<PartialObjectMeta<K>>::all(client.clone()), config).backoff(Patience::default());
+    let events = watcher(Api::<PartialObjectMeta<K>>::all(client.clone()), config).backoff(WatchBackoff::default());
     let changes = events.filter_map(move |event| {
         let is_change = match &event {
             Ok(event) => {

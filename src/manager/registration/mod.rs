@@ -22,16 +22,16 @@ use self::changes::Changes;
 pub(super) use self::trust::Trusted;
 pub use super::configuration::{Configuration, OnDemand};
 use crate::answers::said;
-use crate::certs::anchor::Anchor;
 use crate::certs::ca_bundle::merge::Bundle;
-use crate::certs::ca_bundle::object::{Place, RETIRING};
-use crate::controller::term::Term;
+use crate::certs::ca_bundle::object::{BundleLocation, RETIRING};
+use crate::certs::trust_anchor::TrustAnchor;
+use crate::controller::leader_term::LeaderTerm;
 use crate::kinds::Kinds;
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 use crate::manager::{break_glass, conversion, on_demand};
-use crate::manifests::webhooks::{self, FailurePolicy, Hook, Settings, Target};
+use crate::manifests::webhooks::{self, FailurePolicy, Settings, Target, WebhookEntry};
 use crate::names::{MUTATING, VALIDATING};
-use crate::watch::read_model::World;
+use crate::watch::read_model::ReadModel;
 use engine::demand::Demand;
 use engine::snapshot::Exclusion;
 
@@ -86,7 +86,7 @@ pub fn host(url: &str) -> Option<String> {
 #[derive(Debug, Clone)]
 pub struct SelfRegistration {
     /// The endpoints.
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<WebhookEntry>,
     /// Names of the definitions whose objects this process converts.
     pub converted: Vec<String>,
     /// The same of kinds that are off, whose objects are converted all the same as long as there are definitions.
@@ -102,7 +102,7 @@ pub struct SelfRegistration {
     /// What accepted objects need on-demand entries for.
     pub kinds: Kinds,
     /// The accepted objects.
-    pub world: World,
+    pub world: ReadModel,
 }
 
 impl SelfRegistration {
@@ -129,7 +129,7 @@ impl SelfRegistration {
         self,
         client: Client,
         bundle: watch::Receiver<Option<String>>,
-        term: Term,
+        term: LeaderTerm,
         answering: TaskTrackerToken,
     ) {
         term.until_ending(self.keep(&client, bundle)).await;
@@ -156,13 +156,13 @@ impl SelfRegistration {
         let definitions = self.definitions();
         let all = definitions.iter().chain(&self.converted_off).cloned().collect();
         let mut changes = Changes::of(client, &definitions);
-        let (mut told, mut trouble) = (BTreeSet::new(), Trouble::default());
+        let (mut told, mut trouble) = (BTreeSet::new(), LogThrottle::default());
         let mut publications = self.world.publications();
         loop {
             let demands = on_demand::demands(&self.kinds, &self.world);
             let wanted = bundle.borrow_and_update().clone();
             let mut pause = CHECK;
-            let wanted = wanted.map(|pem| Anchor::read_all(pem.as_bytes())).filter(|wanted| !wanted.is_empty());
+            let wanted = wanted.map(|pem| TrustAnchor::read_all(pem.as_bytes())).filter(|wanted| !wanted.is_empty());
             if let Some(wanted) = wanted {
                 let trusted = Trusted { wanted, overlap: self.overlap };
                 let brought = Box::pin(async {
@@ -209,7 +209,7 @@ impl SelfRegistration {
                 Err(error) => return Err(error),
             }
         }
-        let hooks: Vec<Hook> = self.hooks.iter().filter(|hook| hook.is_wanted(missing)).cloned().collect();
+        let hooks: Vec<WebhookEntry> = self.hooks.iter().filter(|hook| hook.is_wanted(missing)).cloned().collect();
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
         has_written |= self.register(client, &webhooks::validating(&hooks, &settings), trusted).await?;
         has_written |= self.register(client, &webhooks::mutating(&hooks, &settings), trusted).await?;
@@ -256,7 +256,7 @@ impl SelfRegistration {
 
     /// Names of those without which there is nothing to ask about.
     fn definitions(&self) -> BTreeSet<String> {
-        self.hooks.iter().flat_map(Hook::definitions).chain(self.converted.iter().cloned()).collect()
+        self.hooks.iter().flat_map(WebhookEntry::definitions).chain(self.converted.iter().cloned()).collect()
     }
 
     /// Whether the API server is told to ask this process.
@@ -319,7 +319,7 @@ async fn apply<C: Configuration>(
     let found = api.get_opt(C::NAME).await.map_err(failed)?;
     let asks_us = found.as_ref().is_some_and(is_here);
     let stored = found.map(|found| json!(found));
-    let bundle = trusted.bundle(stored.as_ref().filter(|_| asks_us), Place::Webhooks, Timestamp::now());
+    let bundle = trusted.bundle(stored.as_ref().filter(|_| asks_us), BundleLocation::Webhooks, Timestamp::now());
     put_bundle(&mut object, &bundle);
     if let Some(stored) = &stored {
         break_glass::keep_policies(&mut object, stored);

@@ -8,15 +8,15 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::certs::anchor::{self, Anchor};
 use crate::certs::ca_bundle::merge::{Bundle, Duty, merge};
-use crate::certs::ca_bundle::object::{Place, RETIRING, Trust};
+use crate::certs::ca_bundle::object::{BundleLocation, RETIRING, Trust};
+use crate::certs::trust_anchor::{self, TrustAnchor};
 
 /// The authorities that are wanted in every caBundle.
 #[derive(Debug, Clone)]
 pub struct Trusted {
     /// The authorities of this process; there is one at least.
-    pub wanted: Vec<Anchor>,
+    pub wanted: Vec<TrustAnchor>,
     /// How long one that is wanted no more stays trusted.
     pub overlap: SignedDuration,
 }
@@ -24,7 +24,7 @@ pub struct Trusted {
 impl Trusted {
     /// What the caBundles of an object should hold, from what is stored: `None` where nothing is, or where the API server is told
     /// to ask somebody else.
-    pub fn bundle(&self, stored: Option<&Value>, place: Place, now: Timestamp) -> Bundle {
+    pub fn bundle(&self, stored: Option<&Value>, place: BundleLocation, now: Timestamp) -> Bundle {
         let fresh = || Bundle { anchors: self.wanted.clone(), retiring: <_>::default() };
         let Some(stored) = stored else { return fresh() };
         let found = Trust::of(stored, place);
@@ -40,7 +40,7 @@ impl Trusted {
 
 /// A caBundle as the API has it.
 pub fn encoded(bundle: &Bundle) -> String {
-    STANDARD.encode(anchor::bundle(&bundle.anchors))
+    STANDARD.encode(trust_anchor::bundle(&bundle.anchors))
 }
 
 /// The annotation that says since when certificates are kept; null where none is.
@@ -67,7 +67,7 @@ mod tests {
         "2026-01-02T03:04:05Z".parse().unwrap()
     }
 
-    fn anchor(name: &str) -> Anchor {
+    fn anchor(name: &str) -> TrustAnchor {
         Authority::create(name, Duration::from_secs(3600), now()).unwrap().anchor().clone()
     }
 
@@ -82,21 +82,23 @@ mod tests {
     #[test]
     fn an_authority_stays_trusted_while_a_leaf_of_it_may_be_served() {
         let (old, new) = (anchor("old"), anchor("new"));
-        let trusted =
-            |anchor: &Anchor| Trusted { wanted: vec![anchor.clone()], overlap: SignedDuration::from_secs(OVERLAP) };
+        let trusted = |anchor: &TrustAnchor| Trusted {
+            wanted: vec![anchor.clone()],
+            overlap: SignedDuration::from_secs(OVERLAP),
+        };
         let at = |seconds| now() + SignedDuration::from_secs(seconds);
-        let first = trusted(&old).bundle(None, Place::Webhooks, now());
+        let first = trusted(&old).bundle(None, BundleLocation::Webhooks, now());
         assert_eq!(first.anchors, std::slice::from_ref(&old));
 
-        let both = trusted(&new).bundle(Some(&stored(&first)), Place::Webhooks, now());
+        let both = trusted(&new).bundle(Some(&stored(&first)), BundleLocation::Webhooks, now());
         assert_eq!(both.anchors, [new.clone(), old.clone()]);
-        let again = trusted(&new).bundle(Some(&stored(&both)), Place::Webhooks, at(OVERLAP - 1));
+        let again = trusted(&new).bundle(Some(&stored(&both)), BundleLocation::Webhooks, at(OVERLAP - 1));
         assert_eq!((encoded(&again), retiring(&again)), (encoded(&both), retiring(&both)), "nothing is written");
-        let after = trusted(&new).bundle(Some(&stored(&both)), Place::Webhooks, at(OVERLAP));
+        let after = trusted(&new).bundle(Some(&stored(&both)), BundleLocation::Webhooks, at(OVERLAP));
         assert_eq!((after.anchors, after.retiring.len()), (vec![new.clone()], 0));
 
         // The one before is back, as when a Secret was restored.
-        let back = trusted(&old).bundle(Some(&stored(&both)), Place::Webhooks, at(1));
+        let back = trusted(&old).bundle(Some(&stored(&both)), BundleLocation::Webhooks, at(1));
         assert_eq!(back.anchors, [old, new]);
     }
 

@@ -1,14 +1,14 @@
 //! Counts the pods of each SidecarSet into its status, and those of all into a metric. Only the leader does.
 
 pub mod carried;
-pub mod census;
 pub mod count;
+pub mod injection_counts;
 pub mod packed;
+pub mod pod_state_metric;
 pub mod pods;
 pub mod programmed;
 pub mod record;
 pub mod records;
-pub mod standing;
 mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,12 +27,12 @@ use crate::answers::said;
 use crate::controller::Context;
 use crate::controller::queue::{Queue, add_all};
 use crate::field_managers::{SIDECARSET, patching};
-use crate::sidecarset::controller::census::Census;
 use crate::sidecarset::controller::count::Counts;
+use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::PodIndex;
 use crate::watch::SidecarSetResource;
 use crate::watch::coverage::Coverage;
-use crate::watch::read_model::World;
+use crate::watch::read_model::ReadModel;
 use engine::sidecarset::api::{GROUP, KIND};
 use engine::sidecarset::compiled::CompiledSet;
 
@@ -66,7 +66,7 @@ async fn run(context: Context) {
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
-    let census = Census::new(metrics.clone());
+    let census = PodStateMetric::new(metrics.clone());
     let api = tuning.api(client.clone());
     let events = watch::run(api, &world, &pods, coverage.clone(), &queue, census, listed.clone());
     let resync = tuning.resync(|| add_all(&queue, watch::all_sets(&world)));
@@ -97,7 +97,7 @@ async fn run(context: Context) {
 #[derive(Clone)]
 struct Controller {
     sets: Api<SidecarSetResource>,
-    world: World,
+    world: ReadModel,
     pods: Arc<Mutex<PodIndex>>,
     coverage: Receiver<Coverage>,
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::sidecarset::controller::carried::{self, carried};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
-use crate::watch::slim::Slim;
+use crate::watch::partial::Partial;
 use engine::sidecarset::affinity::Affinity;
 use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
 use engine::snapshot::Snapshot;
@@ -21,7 +21,7 @@ use engine::snapshot::sets::SetTable;
 const MAX_BYTES: usize = 1280;
 
 /// A pod as it is watched.
-pub type WatchedPod = Slim<Pod, PodSpec, PodStatus, Records>;
+pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;
 
 /// The names of a pod's containers, and what tells its operating system.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::queue::{Queue, add_all};
-use crate::logging::trouble::Trouble;
-use crate::sidecarset::controller::census::Census;
+use crate::logging::throttle::LogThrottle;
+use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::{PodRecord, Wanted, WatchedPod};
 use crate::watch::coverage::Coverage;
 use crate::watch::follow::events;
-use crate::watch::read_model::{Change, World, until, watch_config};
+use crate::watch::read_model::{Change, ReadModel, until, watch_config};
 use crate::watch::relist::Relist;
 use crate::watch::report::report;
 use engine::sidecarset::index::SetIndex;
@@ -34,15 +34,15 @@ const READ_AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// when all pods are known. Does not end.
 pub async fn run(
     api: Api<WatchedPod>,
-    world: &World,
+    world: &ReadModel,
     pods: &Mutex<PodIndex>,
     mut coverage: Receiver<Coverage>,
     queue: &Queue<Arc<str>>,
-    census: Census,
+    census: PodStateMetric,
     listed: CancellationToken,
 ) {
     let (mut changes, mut publications) = (world.changes(), world.publications());
-    let mut intake = Intake::new(pods, census, world);
+    let mut intake = EventHandler::new(pods, census, world);
     add_all(queue, intake.sets_are());
     let watch = || events(api.clone(), watch_config());
     let mut pod_events = pin!(watch());
@@ -80,27 +80,27 @@ pub async fn run(
 }
 
 /// The names of all sets.
-pub fn all_sets(world: &World) -> Sets {
+pub fn all_sets(world: &ReadModel) -> Sets {
     world.sets.names()
 }
 
-struct Intake<'a> {
+struct EventHandler<'a> {
     pods: &'a Mutex<PodIndex>,
     relist: Relist<PodKey>,
     all_listed: bool,
-    census: Census,
-    world: &'a World,
+    census: PodStateMetric,
+    world: &'a ReadModel,
     wanted: Wanted,
     // By which the labels that are wanted were found.
     sets: Arc<SetIndex>,
     // When to list all pods anew: what was left out of some may be wanted by now.
     read_again_at: Option<Instant>,
-    trouble: Trouble,
-    clipping: Trouble,
+    trouble: LogThrottle,
+    clipping: LogThrottle,
 }
 
-impl<'a> Intake<'a> {
-    fn new(pods: &'a Mutex<PodIndex>, census: Census, world: &'a World) -> Self {
+impl<'a> EventHandler<'a> {
+    fn new(pods: &'a Mutex<PodIndex>, census: PodStateMetric, world: &'a ReadModel) -> Self {
         Self {
             pods,
             relist: Relist::default(),
@@ -110,13 +110,13 @@ impl<'a> Intake<'a> {
             wanted: Wanted::default(),
             sets: Arc::default(),
             read_again_at: None,
-            trouble: Trouble::default(),
-            clipping: Trouble::default(),
+            trouble: LogThrottle::default(),
+            clipping: LogThrottle::default(),
         }
     }
 }
 
-impl Intake<'_> {
+impl EventHandler<'_> {
     fn index(&self) -> MutexGuard<'_, PodIndex> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,19 +215,19 @@ mod tests {
     use crate::metrics::{Freshness, Metrics};
     use crate::sidecarset::controller::record::tests::pod;
     use engine::snapshot::Exclusion;
-    use engine::snapshot::builder::Feed;
+    use engine::snapshot::builder::SnapshotBuilder;
 
     /// A feed of these sets, and a world that it feeds.
-    fn world(sets: &[&str]) -> (Feed, World) {
-        let mut feed = Feed::new(Exclusion::default(), true);
+    fn world(sets: &[&str]) -> (SnapshotBuilder, ReadModel) {
+        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
         for set in sets {
             apply(&mut feed, set);
         }
-        let world = World::of(&feed);
+        let world = ReadModel::of(&feed);
         (feed, world)
     }
 
-    fn apply(feed: &mut Feed, set: &str) {
+    fn apply(feed: &mut SnapshotBuilder, set: &str) {
         let set = serde_json::json!({
             "metadata": {"name": set, "uid": set, "generation": 1},
             "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "i"}]},
@@ -235,8 +235,8 @@ mod tests {
         feed.collections.sets.apply(&serde_json::from_value(set).unwrap());
     }
 
-    fn intake<'a>(pods: &'a Mutex<PodIndex>, world: &'a World) -> Intake<'a> {
-        let mut intake = Intake::new(pods, Census::new(Metrics::new(Freshness::default())), world);
+    fn intake<'a>(pods: &'a Mutex<PodIndex>, world: &'a ReadModel) -> EventHandler<'a> {
+        let mut intake = EventHandler::new(pods, PodStateMetric::new(Metrics::new(Freshness::default())), world);
         intake.sets_are();
         intake
     }

@@ -13,8 +13,8 @@ use kube::{Api, Client, ResourceExt as _};
 use super::NAME;
 use super::addresses::Addresses;
 use super::api::{Collector, CollectorStatus, DEPLOYMENT};
-use super::ledger::{Followed, Ledger, deployment_key};
-use super::tally::{Event, Tally};
+use super::event_counter::{Event, EventCounter};
+use super::event_store::{EventStore, Followed, deployment_key};
 use super::validation::faults;
 use super::watched::WatchedPod;
 use crate::controller::apply::{Error, request};
@@ -29,7 +29,7 @@ const CATCH_UP_SECONDS: u32 = 5;
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let client = context.client.clone();
     let mut operator = Operator::<Collector>::new(NAME, context);
-    let ledger = Ledger::default();
+    let ledger = EventStore::default();
     let (of_deployments, of_pods) = (ledger.clone(), ledger.clone());
     let controller = Controller {
         client,
@@ -52,7 +52,7 @@ fn now() -> Time {
 #[derive(Clone)]
 struct Controller {
     client: Client,
-    ledger: Ledger,
+    ledger: EventStore,
     collectors: Store<Collector>,
     deployments: Store<SlimDeployment>,
     pods: Store<WatchedPod>,
@@ -82,7 +82,7 @@ impl Controller {
     }
 
     /// Counts what happened to the Deployment while no process counted: the API server remembers it for some minutes.
-    async fn catch_up(&self, collector: &Collector, mut tally: Tally) -> Result<(), Error> {
+    async fn catch_up(&self, collector: &Collector, mut tally: EventCounter) -> Result<(), Error> {
         let (Some(key), Some(since)) = (deployment_key(collector), tally.events.last_resource_version.clone()) else {
             self.ledger.go_on_after_gap(collector, tally, &self.deployments, now());
             return Ok(());
@@ -129,7 +129,7 @@ fn status_of(
     collector: &Collector,
     target_found: bool,
     addresses: Addresses,
-    tally: Option<Tally>,
+    tally: Option<EventCounter>,
     now: Timestamp,
 ) -> CollectorStatus {
     let old = collector.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();

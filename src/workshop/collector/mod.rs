@@ -4,8 +4,8 @@ mod addresses;
 pub mod api;
 pub mod controller;
 mod crd;
-mod ledger;
-mod tally;
+mod event_counter;
+mod event_store;
 pub mod validation;
 pub mod watched;
 

@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Deserializer};
 
-use crate::watch::slim::Slim;
+use crate::watch::partial::Partial;
 use crate::workshop::object::at_most;
 
 /// A pod. Every pod of the cluster is watched, as a Collector may mean any.
-pub type WatchedPod = Slim<Pod, PodSpec, PodStatus>;
+pub type WatchedPod = Partial<Pod, PodSpec, PodStatus>;
 
 /// Where a pod runs.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Decision, Defaulting, Findings, Mutating, Summary, Validating};
+use crate::deadline::Deadline;
 use crate::field::{Error, Path};
 use crate::patch::{PatchBuilder, PatchError, PatchWriter, apply};
-use crate::patience::Patience;
 use crate::question::{Access, Answers, Known, Object, Question};
 use crate::reason::Reason;
 use crate::registry::{Phase, Registry, Resource, Rule};
@@ -350,7 +350,7 @@ fn a_decision_that_must_know_more_returns_questions_and_is_taken_again_with_the_
     let endpoint = &registry.find(&RULE.path(Phase::Mutating)).unwrap().endpoint;
     let body =
         br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE"}}"#;
-    let asked = |answers: &Answers| match endpoint.answer_with(body, &4, answers, Patience::default()) {
+    let asked = |answers: &Answers| match endpoint.answer_with(body, &4, answers, Deadline::default()) {
         Err(Unserved::Unanswered(questions)) => questions,
         other => panic!("{other:?}"),
     };
@@ -361,7 +361,7 @@ fn a_decision_that_must_know_more_returns_questions_and_is_taken_again_with_the_
 
     let mut allowed = answers.clone();
     allowed.insert(first[0].clone(), Known::Allowed(true, String::new()));
-    assert_eq!(endpoint.answer_with(body, &4, &allowed, Patience::default()).unwrap().reason, Reason::ALLOWED);
+    assert_eq!(endpoint.answer_with(body, &4, &allowed, Deadline::default()).unwrap().reason, Reason::ALLOWED);
 
     answers.insert(first[0].clone(), Known::Allowed(false, String::new()));
     let second = asked(&answers);
@@ -369,5 +369,5 @@ fn a_decision_that_must_know_more_returns_questions_and_is_taken_again_with_the_
     answers.insert(second[0].clone(), Known::Allowed(true, String::new()));
     assert_eq!(asked(&answers), second[1..], "what is known is not asked again");
     answers.insert(second[1].clone(), Known::Object(None));
-    assert_eq!(endpoint.answer_with(body, &4, &answers, Patience::default()).unwrap().reason.as_str(), "NotBoth");
+    assert_eq!(endpoint.answer_with(body, &4, &answers, Deadline::default()).unwrap().reason.as_str(), "NotBoth");
 }

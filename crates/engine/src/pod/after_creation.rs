@@ -107,7 +107,7 @@ impl Validating<Snapshot> for PodUpdateValidation {
             before.as_ref().map(|before| before.iter().map(|(set, _)| set.name.as_str()).collect());
         let injection = OnceCell::new();
         for set in &musts {
-            request.patience.check()?;
+            request.deadline.check()?;
             let is_new = names_before.as_ref().is_some_and(|names| !names.contains(set.name.as_str()));
             let changed: Vec<&str> = containers.changed(set).collect();
             if !changed.is_empty() || is_new {

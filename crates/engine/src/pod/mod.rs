@@ -3,10 +3,10 @@
 //! Everything here is pure: bytes and a snapshot in, bytes out. No client, no clock, no lock, no await.
 
 pub mod after_creation;
+pub mod borrowed_map;
 pub mod limits;
 pub mod mutate;
 pub mod older;
-pub mod pairs;
 pub mod positions;
 pub mod select;
 pub mod skip;

@@ -51,7 +51,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     let mut injection = Injection::new(pod, request.body, all);
     for (set, selection) in sets.iter().zip(selections) {
         // Every set that the pod matches costs, and their number has no limit.
-        request.patience.check()?;
+        request.deadline.check()?;
         if !set.may_opt_out && skip.asks_for(set) {
             report.ignored_opt_outs.push(&set.name);
         }

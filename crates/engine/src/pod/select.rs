@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use admission::{Reason, Unserved};
 
-use crate::nearest::nearest;
 use crate::pod::limits::{self, Exceeded};
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -15,6 +14,7 @@ use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceSc
 use crate::sidecarset::index::SetIndex;
 use crate::sidecarset::injection::{Clash, Fit, Fitting, Tailor};
 use crate::snapshot::Snapshot;
+use crate::suggest::suggest;
 
 /// On a pod: `true`, or names of sets joined by commas.
 pub const SKIP_ANNOTATION: &str = "outrider.dev/skip";
@@ -248,7 +248,7 @@ pub fn opts_out_of_nothing(
     let unknown = names.filter(|name| !name.is_empty() && !sets.contains(name));
     let warning = |name: &str| {
         let known = selected.iter().map(|(set, _)| set.name.as_str());
-        let meant = if name.len() <= MAX_NAME { nearest(name, known) } else { None };
+        let meant = if name.len() <= MAX_NAME { suggest(name, known) } else { None };
         let help = match meant {
             _ if name.eq_ignore_ascii_case("true") => " (\"true\" alone opts out of every set)".to_owned(),
             Some(meant) => format!(" (did you mean {meant:?}?)"),

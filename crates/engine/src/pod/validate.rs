@@ -64,7 +64,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
     let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
     let mut report = Report::default();
     for (set, selection) in sets.iter().zip(selections) {
-        request.patience.check()?;
+        request.deadline.check()?;
         match selection {
             Selection::Skipped(reason, _) => report.note(reason),
             Selection::Unbound => {

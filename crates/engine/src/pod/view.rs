@@ -9,8 +9,8 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most, at_most_or_none};
-use crate::pod::pairs::Pairs;
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
@@ -33,10 +33,10 @@ pub struct Metadata<'a> {
     pub name: Text<'a>,
     /// Labels.
     #[serde(borrow, deserialize_with = "null_as_default")]
-    pub labels: Pairs<'a>,
+    pub labels: BorrowedMap<'a>,
     /// Annotations; absent and empty differ for the patch.
     #[serde(borrow)]
-    pub annotations: Option<Pairs<'a>>,
+    pub annotations: Option<BorrowedMap<'a>>,
     /// Whether a Job is among the owners.
     #[serde(rename = "ownerReferences")]
     pub owned_by_job: OwnedByJob,
@@ -109,10 +109,10 @@ pub struct Spec<'a> {
     pub volumes: Option<Vec<&'a RawValue>>,
     /// Pull secrets.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::NAMES }>")]
-    pub image_pull_secrets: Option<Vec<Named<'a>>>,
+    pub image_pull_secrets: Option<Vec<NameOnly<'a>>>,
     /// Claims that containers may refer to.
     #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::NAMES }>")]
-    pub resource_claims: Vec<Named<'a>>,
+    pub resource_claims: Vec<NameOnly<'a>>,
     /// The pod shares the node's network.
     #[serde(deserialize_with = "null_as_default")]
     pub host_network: bool,
@@ -128,10 +128,10 @@ pub struct Spec<'a> {
     pub security_context: Option<&'a RawValue>,
     /// The operating system that the pod names.
     #[serde(borrow)]
-    pub os: Option<Named<'a>>,
+    pub os: Option<NameOnly<'a>>,
     /// Node labels that the pod asks for.
     #[serde(borrow, deserialize_with = "null_as_default")]
-    pub node_selector: Pairs<'a>,
+    pub node_selector: BorrowedMap<'a>,
     /// Where the pod asks to run, raw: few pods tell their operating system there.
     #[serde(borrow)]
     pub affinity: Option<&'a RawValue>,
@@ -294,17 +294,17 @@ pub struct Port<'a> {
 /// Anything whose name alone is read.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(remote = "Self", default)]
-pub struct Named<'a> {
+pub struct NameOnly<'a> {
     /// Name.
     #[serde(borrow)]
     pub name: Text<'a>,
 }
 
-admission::only_objects!(PodView<'a>, Metadata<'a>, Spec<'a>, Port<'a>, Named<'a>);
+admission::only_objects!(PodView<'a>, Metadata<'a>, Spec<'a>, Port<'a>, NameOnly<'a>);
 
 /// Whether a raw object has this name.
 pub fn is_named(raw: &RawValue, name: &str) -> bool {
     // Most are others, and a search is cheaper than reading the object. Escapes can spell a name in many ways.
     let may_be = raw.get().contains(name) || raw.get().contains('\\');
-    may_be && serde_json::from_str::<Named<'_>>(raw.get()).is_ok_and(|named| named.name.as_str() == name)
+    may_be && serde_json::from_str::<NameOnly<'_>>(raw.get()).is_ok_and(|named| named.name.as_str() == name)
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use serde_json::value::RawValue;
 
 use crate::pod::positions::Positions;
-use crate::pod::view::{Named, is_named};
+use crate::pod::view::{NameOnly, is_named};
 
 /// Up to this many volumes, of this many bytes together, are searched for a name.
 const FEW: usize = 16;
@@ -40,7 +40,7 @@ impl<'p> Volumes<'p> {
         } else {
             let name_of = |raw: &'p &'p RawValue| {
                 self.count();
-                serde_json::from_str::<Named<'p>>(raw.get()).map(|named| named.name.0).unwrap_or_default()
+                serde_json::from_str::<NameOnly<'p>>(raw.get()).map(|named| named.name.0).unwrap_or_default()
             };
             self.positions.find_sorted(self.all, name, name_of)?
         };

@@ -29,7 +29,7 @@ struct NodeSelector {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Term {
+struct NodeSelectorTerm {
     match_expressions: List<Expressions>,
 }
 
@@ -62,7 +62,7 @@ impl Affinity {
 }
 
 /// What the elements of a list come to.
-trait Tally: Default {
+trait Summary: Default {
     type Element: DeserializeOwned;
 
     fn count(&mut self, element: Self::Element);
@@ -75,10 +75,10 @@ struct Terms {
     some_with_windows: bool,
 }
 
-impl Tally for Terms {
-    type Element = Term;
+impl Summary for Terms {
+    type Element = NodeSelectorTerm;
 
-    fn count(&mut self, Term { match_expressions: List(expressions) }: Term) {
+    fn count(&mut self, NodeSelectorTerm { match_expressions: List(expressions) }: NodeSelectorTerm) {
         self.some = true;
         self.some_without_windows |= !expressions.require_windows;
         self.some_with_windows |= !expressions.exclude_windows;
@@ -92,7 +92,7 @@ struct Expressions {
     exclude_windows: bool,
 }
 
-impl Tally for Expressions {
+impl Summary for Expressions {
     type Element = Expression;
 
     fn count(&mut self, Expression { key, operator, values: List(values) }: Expression) {
@@ -120,7 +120,7 @@ struct Values {
     others: bool,
 }
 
-impl Tally for Values {
+impl Summary for Values {
     type Element = System;
 
     fn count(&mut self, system: System) {
@@ -136,10 +136,10 @@ impl Tally for Values {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct List<T>(T);
 
-impl<'de, T: Tally> Deserialize<'de> for List<T> {
+impl<'de, T: Summary> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ListVisitor<T>(PhantomData<T>);
-        impl<'de, T: Tally> Visitor<'de> for ListVisitor<T> {
+        impl<'de, T: Summary> Visitor<'de> for ListVisitor<T> {
             type Value = List<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a sequence")
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_list_is_kept_however_long_it_is() {
-        assert!(!needs_drop::<Affinity>() && !needs_drop::<Term>() && !needs_drop::<Expression>());
+        assert!(!needs_drop::<Affinity>() && !needs_drop::<NodeSelectorTerm>() && !needs_drop::<Expression>());
         assert!(size_of::<Affinity>() <= 8);
         for (list, expected) in [
             (r#"{"matchExpressions":[{},EXPRESSIONS]}"#, None),

@@ -32,11 +32,11 @@ pub struct SetIndex {
 /// Positions of sets by label.
 #[derive(Debug, Clone, Default)]
 struct Terms {
-    keys: HashMap<String, Term>,
+    keys: HashMap<String, LabelPosting>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Term {
+struct LabelPosting {
     values: HashMap<String, Vec<u32>>,
     any_value: Vec<u32>,
 }
@@ -196,7 +196,7 @@ impl Terms {
     }
 }
 
-impl Term {
+impl LabelPosting {
     fn collect(&self, value: &str, found: &mut Vec<u32>) {
         found.extend_from_slice(&self.any_value);
         if let Some(sets) = self.values.get(value) {

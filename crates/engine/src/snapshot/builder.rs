@@ -8,14 +8,14 @@ use super::{Collections, Exclusion, Snapshot};
 
 /// The source of snapshots.
 #[derive(Debug)]
-pub struct Feed {
+pub struct SnapshotBuilder {
     /// The objects, by kind.
     pub collections: Collections,
     version_changed: bool,
     next: Snapshot,
 }
 
-impl Feed {
+impl SnapshotBuilder {
     /// A feed that has seen nothing. Namespaces may appear where a cluster is watched, and not where files are all there is.
     pub fn new(exclusion: Exclusion, namespaces_may_appear: bool) -> Self {
         let next = Snapshot { exclusion: Arc::new(exclusion), namespaces_may_appear, ..Snapshot::default() };
@@ -50,8 +50,8 @@ mod tests {
     use super::*;
     use crate::snapshot::sets::tests::set;
 
-    fn feed() -> (Feed, ArcSwap<Snapshot>) {
-        (Feed::new(Exclusion::default(), true), ArcSwap::default())
+    fn feed() -> (SnapshotBuilder, ArcSwap<Snapshot>) {
+        (SnapshotBuilder::new(Exclusion::default(), true), ArcSwap::default())
     }
 
     #[test]

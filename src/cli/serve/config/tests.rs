@@ -196,7 +196,7 @@ fn the_file_says_how_controllers_run() {
         (tuning.workers("SidecarSet", "apps.outrider.dev"), tuning.workers("Welcome", "webapp.outrider.dev")),
         (7, 3)
     );
-    assert_eq!(configured(&[], "").tuning(), Tuning::default());
+    assert_eq!(configured(&[], "").tuning(), ControllerOptions::default());
 }
 
 #[test]

@@ -14,13 +14,13 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::term::Term;
-use crate::controller::tuning::Tuning;
+use crate::controller::leader_term::LeaderTerm;
+use crate::controller::options::ControllerOptions;
 use crate::metrics::{Freshness, Metrics};
 use crate::watch::coverage::Coverage;
-use crate::watch::read_model::World;
+use crate::watch::read_model::ReadModel;
 use engine::snapshot::Exclusion;
-use engine::snapshot::builder::Feed;
+use engine::snapshot::builder::SnapshotBuilder;
 
 /// What is stored, and what watches tell.
 #[derive(Default)]
@@ -63,13 +63,13 @@ impl Server {
 
     /// Runs the controller until the status is so.
     async fn run_until(&self, what: &str, holds: impl Fn(&Value) -> bool) {
-        let term = Term::default();
+        let term = LeaderTerm::default();
         let context = Context {
             client: self.client(),
             metrics: Metrics::new(Freshness::default()),
-            tuning: Tuning::default(),
+            tuning: ControllerOptions::default(),
             term: term.clone(),
-            world: World::of(&Feed::new(Exclusion::default(), true)),
+            world: ReadModel::of(&SnapshotBuilder::new(Exclusion::default(), true)),
             coverage: tokio::sync::watch::Sender::new(Coverage::Off).subscribe(),
         };
         let controller = tokio::spawn(start(context));

@@ -1,7 +1,7 @@
 //! Carries out for every `CronJob` what [`reconcile`] decides.
 
-mod course;
 mod limits;
+mod plan_executor;
 #[cfg(test)]
 mod tests;
 pub mod watched_job;
@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 
-use self::course::Course;
 use self::limits::Limit;
+use self::plan_executor::PlanExecutor;
 use self::watched_job::WatchedJob;
 use super::NAME;
 use super::api::CronJob;
@@ -119,7 +119,7 @@ impl Controller {
         let Some((cronjob, plan)) = self.decide(known, jobs).await? else { return Ok(None) };
         let key = Key::of(cronjob.as_ref());
         tracing::debug!(decision = ?plan.decision, again = plan.requeue_after.map(|pause| pause.as_secs_f64()), "Decided");
-        Course::of(self, &cronjob, key).take(&plan).await
+        PlanExecutor::of(self, &cronjob, key).take(&plan).await
     }
 
     /// What to do about the `CronJob`, as the plan sees it; `None` when it is gone.

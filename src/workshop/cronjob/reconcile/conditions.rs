@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::child::{ChildJob, Outcome};
-use super::status::World;
+use super::status::Observed;
 use super::{Decision, Event};
 use crate::workshop::cronjob::api::CronJobStatus;
 
@@ -42,7 +42,7 @@ impl Problem {
 /// Status, reason and message.
 type Statement = (bool, &'static str, String);
 
-impl World<'_> {
+impl Observed<'_> {
     /// All three conditions. `starts` says whether a run is about to start: a failure to create its Job stays told until it
     /// was created, else each attempt would write the status twice.
     pub fn conditions(&self, problem: Option<&Problem>, starts: bool) -> Vec<Condition> {

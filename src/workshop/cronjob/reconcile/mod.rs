@@ -25,7 +25,7 @@ pub use self::status::merge_patch;
 
 use self::conditions::{Problem, run_waits};
 use self::runs::Runs;
-use self::status::World;
+use self::status::Observed;
 use super::api::{CronJob, CronJobStatus};
 use super::schedule::{Schedule, zone};
 use super::vocabulary::{FINALIZER, FORBID, REPLACE};
@@ -139,7 +139,7 @@ impl Step {
 
 /// Decides about a `CronJob`. `jobs` are its children, see [`is_child`].
 pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
-    let world = World::of(cronjob, jobs, now);
+    let world = Observed::of(cronjob, jobs, now);
     if cronjob.metadata.deletion_timestamp.is_some() {
         return delete(&world);
     }
@@ -172,7 +172,7 @@ pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
     plan
 }
 
-fn decide(world: &World<'_>) -> (Decision, Option<Timestamp>) {
+fn decide(world: &Observed<'_>) -> (Decision, Option<Timestamp>) {
     let spec = &world.cronjob.spec;
     if spec.is_suspended() {
         return (Decision::Suspended, None);
@@ -196,7 +196,7 @@ fn decide(world: &World<'_>) -> (Decision, Option<Timestamp>) {
     }
 }
 
-fn start(world: &World<'_>, run: Timestamp, steps: &mut Vec<Step>) {
+fn start(world: &Observed<'_>, run: Timestamp, steps: &mut Vec<Step>) {
     if world.cronjob.spec.concurrency_policy.as_deref() == Some(REPLACE) {
         let replaced = world.active().filter(|job| !job.terminating);
         steps.extend(replaced.map(|job| job.delete(Cause::Replaced)));
@@ -206,7 +206,7 @@ fn start(world: &World<'_>, run: Timestamp, steps: &mut Vec<Step>) {
 
 /// The finalizer holds the object for as long as the policy asks, and is always removed in the end: when the last Job has ended
 /// or was deleted, or when somebody sets the policy to `Delete`. The Jobs themselves follow by their owner reference.
-fn delete(world: &World<'_>) -> Plan {
+fn delete(world: &Observed<'_>) -> Plan {
     let mut plan = Plan { steps: Vec::new(), requeue_after: None, decision: Decision::Deleting };
     let mut finalizers = finalizers(world.cronjob).to_vec();
     if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {

@@ -17,13 +17,13 @@ const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 const TOLD_LONG_AGO: SignedDuration = SignedDuration::from_mins(10);
 
 /// A `CronJob`, its Jobs and the time.
-pub struct World<'a> {
+pub struct Observed<'a> {
     pub cronjob: &'a CronJob,
     pub jobs: &'a [ChildJob],
     pub now: Timestamp,
 }
 
-impl<'a> World<'a> {
+impl<'a> Observed<'a> {
     pub const fn of(cronjob: &'a CronJob, jobs: &'a [ChildJob], now: Timestamp) -> Self {
         Self { cronjob, jobs, now }
     }

@@ -8,7 +8,7 @@ use crate::{Cluster, Error};
 
 /// How long a step of the start may take: generous, since a loaded machine is slow and a broken start is seen at once
 /// by the component that ended.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(100);
 
 impl Cluster {
@@ -56,10 +56,10 @@ impl Cluster {
                 return Ok(());
             };
             self.check()?;
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(Error::TimedOut {
                     what: what.to_owned(),
-                    seconds: PATIENCE.as_secs(),
+                    seconds: TIMEOUT.as_secs(),
                     last,
                     logs: self.log_tails(),
                 });

@@ -7,7 +7,7 @@ mod reply;
 pub use reply::{Cause, Details, Patch, Reply, ReplyError, Status};
 
 use admission::registry::{Entry, Phase, Resource};
-use admission::{Answer, Answers, Endpoint, Known, Operation, Patience, Question, Reason, Registry, Rule, Unserved};
+use admission::{Answer, Answers, Deadline, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
 use crate::offline::manifest::group;
@@ -49,7 +49,7 @@ pub fn answer(
 ) -> Result<Answer, Unserved> {
     let mut answers = Answers::default();
     for _ in 0..ROUNDS {
-        let asked = match endpoint.answer_with(body, snapshot, &answers, Patience::default()) {
+        let asked = match endpoint.answer_with(body, snapshot, &answers, Deadline::default()) {
             Err(Unserved::Unanswered(asked)) if questions == Questions::Allowed => asked,
             answered => return answered,
         };
@@ -62,7 +62,7 @@ pub fn answer(
             answers.insert(question, Known::Allowed(true, String::new()));
         }
     }
-    endpoint.answer_with(body, snapshot, &answers, Patience::default())
+    endpoint.answer_with(body, snapshot, &answers, Deadline::default())
 }
 
 /// What became of an object.

@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::Validate;
 use super::error::Error;
 use crate::API_DOMAIN;
-use crate::nearest::nearest;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
-use crate::shape::{Shape, UnknownField};
+use crate::schema::{SchemaType, UnknownField};
 use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::sidecarset::validation;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
+use crate::suggest::suggest;
 
 /// What decides, by name, and what is wrong with it.
 pub struct Sorted<'m> {
@@ -37,7 +37,7 @@ const NAMESPACE: &str = "Namespace";
 
 const CONFIG_MAP_KIND: &str = "ConfigMap";
 
-static NAMESPACE_SHAPE: LazyLock<Shape> = LazyLock::new(|| Shape::of_kind(NAMESPACE));
+static NAMESPACE_SHAPE: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind(NAMESPACE));
 
 fn is_our_group(group: &str) -> bool {
     group.strip_suffix(API_DOMAIN).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -104,7 +104,7 @@ impl<'m> Sorted<'m> {
         }
         let set = format!("{API_VERSION} {KIND}");
         let types = std::iter::once(&set).chain(self.other_types).map(String::as_str);
-        let near = nearest(&written, types).map(str::to_owned);
+        let near = suggest(&written, types).map(str::to_owned);
         let (origin, Identity { api_version, kind, .. }) = (origin.to_owned(), identity);
         self.errors.push(Error::NoSuchKind { origin, api_version, kind, near });
     }

@@ -142,9 +142,12 @@ fn pods_that_go_mirrors_and_excluded_namespaces_are_left_alone() {
 fn what_of_a_must_depends_on_the_pod_is_no_other_form_of_it() {
     let transfer = json!([{"sourceContainerName": "app", "envName": "TZ"}]);
     let container = json!({"name": "log", "image": "log:1", "transferEnv": transfer});
-    let sets = [set("log", json!({
-        "optOut": "Denied", "containers": [container], "allowedChanges": {"fields": ["readinessProbe"]},
-    }))];
+    let sets = [set(
+        "log",
+        json!({
+            "optOut": "Denied", "containers": [container], "allowedChanges": {"fields": ["readinessProbe"]},
+        }),
+    )];
     let world = World::from_objects(&sets);
     let mut pod = pod(json!({}));
     pod["spec"]["containers"][0]["env"] = json!([{"name": "TZ", "value": "Europe/Berlin"}]);

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use admission::{Decision, Patience, Reason, Unserved};
+use admission::{Deadline, Decision, Reason, Unserved};
 use serde_json::{Value, json};
 
 use crate::reasons;
@@ -34,7 +34,7 @@ fn a_decision_ends_when_nobody_waits_for_it_any_more() {
             asked.set(asked.get() + 1);
             asked.get() > 5
         };
-        let answer = world.answer_within(path, &body, Patience::until(&is_over));
+        let answer = world.answer_within(path, &body, Deadline::until(&is_over));
         assert_eq!((answer.err(), asked.get()), (Some(Unserved::OutOfTime), 6), "{path}");
         assert!(world.answer(path, &body).is_ok(), "{path}");
     }

@@ -9,10 +9,10 @@ use admission::patch::{PatchError, escape};
 use serde_json::Value;
 
 use super::filler::Filler;
-use crate::shape::Shape;
+use crate::schema::SchemaType;
 
-static CONTAINER: LazyLock<Shape> = LazyLock::new(|| Shape::of_kind("Container"));
-static VOLUME: LazyLock<Shape> = LazyLock::new(|| Shape::of_kind("Volume"));
+static CONTAINER: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind("Container"));
+static VOLUME: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind("Volume"));
 
 /// Writes out what the container at `at` has `null` for.
 pub fn fill_container(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
@@ -24,7 +24,7 @@ pub fn fill_volume(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> 
     fill(filler, at, &VOLUME)
 }
 
-fn fill(filler: &mut Filler<'_>, at: &str, shape: &Shape) -> Result<(), PatchError> {
+fn fill(filler: &mut Filler<'_>, at: &str, shape: &SchemaType) -> Result<(), PatchError> {
     let mut found = Vec::new();
     if let Some(value) = filler.get(at) {
         find(value, shape, at, &mut found);
@@ -36,19 +36,19 @@ fn fill(filler: &mut Filler<'_>, at: &str, shape: &Shape) -> Result<(), PatchErr
 }
 
 /// Every `null` that is no field of an object, and the empty value that belongs there.
-fn find(value: &Value, shape: &Shape, at: &str, found: &mut Vec<(String, Value)>) {
+fn find(value: &Value, shape: &SchemaType, at: &str, found: &mut Vec<(String, Value)>) {
     match (value, shape) {
-        (Value::Array(items), Shape::List(item)) => {
+        (Value::Array(items), SchemaType::List(item)) => {
             for (index, value) in items.iter().enumerate() {
                 find_there(value, item, || format!("{at}/{index}"), found);
             }
         }
-        (Value::Object(entries), Shape::Map(item)) => {
+        (Value::Object(entries), SchemaType::Map(item)) => {
             for (key, value) in entries {
                 find_there(value, item, || format!("{at}/{}", escape(key)), found);
             }
         }
-        (Value::Object(entries), Shape::Object { fields, .. }) => {
+        (Value::Object(entries), SchemaType::Object { fields, .. }) => {
             for (key, value) in entries.iter().filter(|(_, value)| value.is_array() || value.is_object()) {
                 if let Some(field) = fields.get(key) {
                     find(value, field, &format!("{at}/{}", escape(key)), found);
@@ -59,9 +59,9 @@ fn find(value: &Value, shape: &Shape, at: &str, found: &mut Vec<(String, Value)>
     }
 }
 
-fn find_there(value: &Value, item: &Shape, at: impl Fn() -> String, found: &mut Vec<(String, Value)>) {
+fn find_there(value: &Value, item: &SchemaType, at: impl Fn() -> String, found: &mut Vec<(String, Value)>) {
     match value {
-        Value::Null if *item != Shape::Anything => found.push((at(), item.empty())),
+        Value::Null if *item != SchemaType::Anything => found.push((at(), item.empty())),
         Value::Array(_) | Value::Object(_) => find(value, item, &at(), found),
         _ => {}
     }

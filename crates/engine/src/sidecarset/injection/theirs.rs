@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::fit::Sources;
 use super::{List, legality, ports};
-use crate::pod::pairs::Pairs;
+use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::positions::Positions;
-use crate::pod::view::{Container, Named, PodView};
+use crate::pod::view::{Container, NameOnly, PodView};
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::INJECTED_ANNOTATION;
 use crate::sidecarset::sameness::Around;
@@ -85,13 +85,13 @@ impl<'p, 's> Theirs<'p, 's> {
     /// Bytes of all annotations but the record of the sets.
     pub(super) fn annotation_bytes(&self) -> usize {
         *self.annotation_bytes.get_or_init(|| {
-            let all = self.pod.metadata.annotations.iter().flat_map(Pairs::iter);
+            let all = self.pod.metadata.annotations.iter().flat_map(BorrowedMap::iter);
             all.filter(|(key, _)| *key != INJECTED_ANNOTATION).map(|(key, value)| key.len() + value.len()).sum()
         })
     }
 }
 
-fn has<'p>(positions: &Positions<'p>, list: &'p [Named<'p>], name: &str) -> bool {
-    let is = |named: &Named<'_>| named.name.as_str() == name;
+fn has<'p>(positions: &Positions<'p>, list: &'p [NameOnly<'p>], name: &str) -> bool {
+    let is = |named: &NameOnly<'_>| named.name.as_str() == name;
     positions.find(list, name, |named| named.name.as_str().into(), is).is_some()
 }

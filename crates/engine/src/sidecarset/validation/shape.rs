@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 use admission::field::{ErrorList, Path};
 use serde_json::Value;
 
-use crate::shape::{Shape, UnknownField};
+use crate::schema::{SchemaType, UnknownField};
 use crate::sidecarset::api::KIND;
 
 /// The shape of a set.
-static SET: LazyLock<Shape> = LazyLock::new(set_shape);
+static SET: LazyLock<SchemaType> = LazyLock::new(set_shape);
 
 /// Unknown fields that are told one by one. To look for what was meant takes time, and an object may have very many.
 const UNKNOWN_FIELDS_TOLD: usize = 20;
@@ -43,28 +43,30 @@ pub fn told<'s>(unknown: &[UnknownField<'s>], word: impl Fn(&UnknownField<'s>) -
 
 /// Whether the pod API knows the field of a volume.
 pub fn is_volume_field(name: &str) -> bool {
-    let Some(Shape::List(item)) = SET.field("spec").and_then(|spec| spec.field("volumes")) else { return false };
+    let Some(SchemaType::List(item)) = SET.field("spec").and_then(|spec| spec.field("volumes")) else { return false };
     item.field(name).is_some()
 }
 
-fn set_shape() -> Shape {
+fn set_shape() -> SchemaType {
     // A shape without fields would call every field unknown; to know nothing is to allow all.
-    let mut shape = Shape::of_kind(KIND);
-    let Shape::Object { fields, .. } = &mut shape else { return shape };
-    fields.insert("metadata".to_owned(), Shape::of_kind("ObjectMeta"));
-    let (container, volume) = (Shape::of_kind("Container").open(), Shape::of_kind("Volume").open());
-    if let Some(Shape::Object { fields, .. }) = fields.get_mut("spec") {
+    let mut shape = SchemaType::of_kind(KIND);
+    let SchemaType::Object { fields, .. } = &mut shape else { return shape };
+    fields.insert("metadata".to_owned(), SchemaType::of_kind("ObjectMeta"));
+    let (container, volume) = (SchemaType::of_kind("Container").open(), SchemaType::of_kind("Volume").open());
+    if let Some(SchemaType::Object { fields, .. }) = fields.get_mut("spec") {
         for (list, of_pod) in [("containers", &container), ("initContainers", &container), ("volumes", &volume)] {
-            if let (Some(Shape::List(item)), Shape::Object { fields: of_pod, .. }) = (fields.get_mut(list), of_pod)
-                && let Shape::Object { fields: own, .. } = item.as_mut()
+            if let (Some(SchemaType::List(item)), SchemaType::Object { fields: of_pod, .. }) =
+                (fields.get_mut(list), of_pod)
+                && let SchemaType::Object { fields: own, .. } = item.as_mut()
             {
                 own.extend(of_pod.clone());
             }
         }
     }
-    if let Some(Shape::Object { fields, .. }) = fields.get_mut("spec")
-        && let Some(Shape::List(entry)) = fields.get_mut("appContainers")
-        && let (Shape::Object { fields: own, .. }, Shape::Object { fields: of_pod, .. }) = (entry.as_mut(), &container)
+    if let Some(SchemaType::Object { fields, .. }) = fields.get_mut("spec")
+        && let Some(SchemaType::List(entry)) = fields.get_mut("appContainers")
+        && let (SchemaType::Object { fields: own, .. }, SchemaType::Object { fields: of_pod, .. }) =
+            (entry.as_mut(), &container)
     {
         let lists = of_pod.iter().filter(|(field, _)| matches!(field.as_str(), "env" | "volumeMounts"));
         own.extend(lists.map(|(field, shape)| (field.clone(), shape.clone())));

@@ -16,7 +16,7 @@ use crate::workshop::cronjob::reconcile::{ChildJob, job_name};
 
 const FINALIZER: &str = "batch.outrider.dev/finalizer";
 
-struct World {
+struct Observed {
     api: Api,
     controller: Controller,
     now: Arc<Mutex<Timestamp>>,
@@ -30,7 +30,7 @@ fn job_of(text: &str) -> String {
     job_name("nightly", clock(text))
 }
 
-impl World {
+impl Observed {
     /// A `CronJob` of every minute, made at noon, with these fields of `spec` beside its own; ten seconds later.
     fn new(fields: &Value) -> Self {
         let mut spec = json!({
@@ -61,7 +61,7 @@ impl World {
         self.controller.reconcile(&cronjob, &jobs).await
     }
 
-    /// As [`World::look`] until nothing is written any more.
+    /// As [`Observed::look`] until nothing is written any more.
     async fn settle(&self) -> Again {
         loop {
             self.api.asked();
@@ -99,7 +99,7 @@ const fn seconds(seconds: u64) -> Duration {
 
 #[tokio::test]
 async fn a_run_that_is_due_becomes_a_job_a_status_and_an_event() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     assert_eq!(world.look().await.unwrap(), Some(seconds(50)));
     assert_eq!(world.api.asked(), ["PATCH cronjobs/nightly", "PATCH cronjobs/nightly/status"]);
     assert_eq!(world.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
@@ -123,7 +123,7 @@ async fn a_run_that_is_due_becomes_a_job_a_status_and_an_event() {
 /// What somebody else changed since is not what this controller wrote: the API server is asked before a Job is created.
 #[tokio::test]
 async fn a_cronjob_that_others_changed_is_read_again_before_it_starts() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.settle().await;
     world.api.content().cronjob.as_mut().unwrap()["metadata"]["resourceVersion"] = json!("1000");
     world.api.asked();
@@ -134,7 +134,7 @@ async fn a_cronjob_that_others_changed_is_read_again_before_it_starts() {
 
 #[tokio::test]
 async fn a_process_that_ended_before_it_wrote_the_status_starts_no_second_job() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.settle().await;
     let (before, _) = world.watched();
     world.set_clock("12:01:30");
@@ -148,7 +148,7 @@ async fn a_process_that_ended_before_it_wrote_the_status_starts_no_second_job() 
 
 #[tokio::test]
 async fn a_run_whose_job_is_gone_does_not_start_again_while_the_watch_is_behind() {
-    let world = World::new(&json!({"successfulJobsHistoryLimit": 0}));
+    let world = Observed::new(&json!({"successfulJobsHistoryLimit": 0}));
     world.settle().await;
     let (before, _) = world.watched();
     world.set_clock("12:01:00");
@@ -162,7 +162,7 @@ async fn a_run_whose_job_is_gone_does_not_start_again_while_the_watch_is_behind(
 
 #[tokio::test]
 async fn a_job_of_somebody_else_is_left_alone_and_told_once() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.settle().await;
     let job = job_of("12:01:00");
     world.api.content().jobs.insert(job.clone(), json!({"metadata": {"name": job, "namespace": "a"}}));
@@ -188,7 +188,7 @@ async fn a_job_of_somebody_else_is_left_alone_and_told_once() {
 #[tokio::test]
 async fn a_refused_job_is_told_once_and_tried_again_and_an_outage_is_only_tried_again() {
     for code in [400, 403, 404, 422] {
-        let world = World::new(&json!({}));
+        let world = Observed::new(&json!({}));
         world.settle().await;
         world.set_clock("12:01:00");
         world.api.content().refusal = Some(("POST jobs", code, "no more than two"));
@@ -200,7 +200,7 @@ async fn a_refused_job_is_told_once_and_tried_again_and_an_outage_is_only_tried_
         assert_eq!(world.degraded(), format!("JobCreationFailed: {message}"));
     }
     for code in [401, 429, 500, 503] {
-        let world = World::new(&json!({}));
+        let world = Observed::new(&json!({}));
         world.settle().await;
         world.set_clock("12:01:00");
         world.api.content().refusal = Some(("POST jobs", code, "a moment, please"));
@@ -212,7 +212,7 @@ async fn a_refused_job_is_told_once_and_tried_again_and_an_outage_is_only_tried_
 
 #[tokio::test]
 async fn jobs_that_are_refused_run_after_run_are_one_event_one_status_and_growing_pauses() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.settle().await;
     let mut pauses = Vec::new();
     let mut writes = 0;
@@ -242,7 +242,7 @@ async fn jobs_that_are_refused_run_after_run_are_one_event_one_status_and_growin
 
 #[tokio::test]
 async fn a_cronjob_that_changes_again_and_again_writes_no_more_than_its_share() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.settle().await;
     world.set_clock("12:00:20");
     let mut waits = Vec::new();
@@ -262,7 +262,7 @@ async fn a_cronjob_that_changes_again_and_again_writes_no_more_than_its_share() 
 
 #[tokio::test]
 async fn of_many_runs_at_once_those_that_have_to_wait_long_are_told_so() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.settle().await;
     world.set_clock("12:01:00");
     for owner in 0..2900 {
@@ -283,7 +283,7 @@ async fn of_many_runs_at_once_those_that_have_to_wait_long_are_told_so() {
 
 #[tokio::test]
 async fn a_long_refusal_is_told_on_in_part() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.settle().await;
     world.set_clock("12:01:00");
     let long: &'static str = "é".repeat(2000).leak();
@@ -296,7 +296,7 @@ async fn a_long_refusal_is_told_on_in_part() {
 #[tokio::test]
 async fn a_change_that_was_not_decided_on_is_never_written_over() {
     for known in ["first look", "run is due"] {
-        let world = World::new(&json!({}));
+        let world = Observed::new(&json!({}));
         if known == "run is due" {
             world.settle().await;
             world.set_clock("12:01:00");
@@ -317,7 +317,7 @@ async fn a_change_that_was_not_decided_on_is_never_written_over() {
 
 #[tokio::test]
 async fn the_finalizer_goes_only_when_no_job_runs_in_truth() {
-    let world = World::new(&json!({"deletionPolicy": "WaitForActiveJobs"}));
+    let world = Observed::new(&json!({"deletionPolicy": "WaitForActiveJobs"}));
     world.settle().await;
     world.set_clock("12:01:00");
     world.settle().await;
@@ -338,7 +338,7 @@ async fn the_finalizer_goes_only_when_no_job_runs_in_truth() {
 
 #[tokio::test]
 async fn no_finalizer_is_put_where_uninstall_has_taken_it_away_and_runs_start_all_the_same() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.api.content().retired = true;
     world.look().await.unwrap();
     world.set_clock("12:01:00");
@@ -349,7 +349,7 @@ async fn no_finalizer_is_put_where_uninstall_has_taken_it_away_and_runs_start_al
 /// Acceptance check 23: what has to be tidied up fails.
 #[tokio::test]
 async fn a_finalizer_that_cannot_be_removed_is_tried_again() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.settle().await;
     world.api.content().cronjob.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2024-01-01T12:01:30Z");
     world.api.content().refusal = Some(("PATCH cronjobs", 500, "not now"));
@@ -366,7 +366,7 @@ async fn a_finalizer_that_cannot_be_removed_is_tried_again() {
 
 #[tokio::test]
 async fn old_jobs_that_stay_hold_nothing_up_and_are_tried_again() {
-    let world = World::new(&json!({"successfulJobsHistoryLimit": 0}));
+    let world = Observed::new(&json!({"successfulJobsHistoryLimit": 0}));
     world.settle().await;
     world.set_clock("12:01:00");
     world.settle().await;
@@ -382,7 +382,7 @@ async fn old_jobs_that_stay_hold_nothing_up_and_are_tried_again() {
 
 #[tokio::test]
 async fn a_replaced_job_goes_in_the_background_and_no_other_of_its_name() {
-    let world = World::new(&json!({"concurrencyPolicy": "Replace"}));
+    let world = Observed::new(&json!({"concurrencyPolicy": "Replace"}));
     world.settle().await;
     for minute in ["12:01:00", "12:02:00"] {
         world.set_clock(minute);
@@ -409,14 +409,14 @@ async fn waits_end_in_time_to_notice_a_clock_that_was_set_and_are_none_where_not
         (json!({"timeZone": "Nowhere/Land"}), None),
         (json!({"suspend": true}), None),
     ] {
-        assert_eq!(World::new(&fields).settle().await, again, "{fields}");
+        assert_eq!(Observed::new(&fields).settle().await, again, "{fields}");
     }
 }
 
 /// The upstream test T16: stored while nobody looked, it says nothing at all.
 #[tokio::test]
 async fn a_cronjob_with_an_empty_spec_is_told_what_it_lacks_without_an_error() {
-    let world = World::new(&json!({
+    let world = Observed::new(&json!({
         "schedule": null, "jobTemplate": null, "successfulJobsHistoryLimit": null, "failedJobsHistoryLimit": null,
     }));
     assert_eq!(world.settle().await, None);
@@ -426,7 +426,7 @@ async fn a_cronjob_with_an_empty_spec_is_told_what_it_lacks_without_an_error() {
 /// Acceptance check 22: without limits, as where no webhook defaults them, every ended Job is kept.
 #[tokio::test]
 async fn without_limits_ended_jobs_are_kept() {
-    let world = World::new(&json!({"successfulJobsHistoryLimit": null, "failedJobsHistoryLimit": null}));
+    let world = Observed::new(&json!({"successfulJobsHistoryLimit": null, "failedJobsHistoryLimit": null}));
     world.settle().await;
     for minute in 1..10 {
         let now = format!("12:0{minute}:00");
@@ -441,7 +441,7 @@ async fn without_limits_ended_jobs_are_kept() {
 /// Acceptance check 18: the log tells it, and there is no further look.
 #[tokio::test]
 async fn too_many_missed_runs_are_told_once_and_looked_at_again_now_and_then() {
-    let world = World::new(&json!({}));
+    let world = Observed::new(&json!({}));
     world.set_clock("13:41:00");
     // The clock may be set right.
     assert_eq!(world.settle().await, Some(Duration::from_secs(300)));

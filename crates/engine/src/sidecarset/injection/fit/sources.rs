@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::pod::limits::at_most_or_none;
-use crate::pod::view::{Container, Named, PodView};
+use crate::pod::view::{Container, NameOnly, PodView};
 use crate::sidecarset::app_containers::Additions;
 use crate::sidecarset::canonical::is_empty;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
@@ -249,7 +249,7 @@ impl<'p> Own<'p> {
 }
 
 fn name_of<'p>(raw: &'p RawValue) -> Option<Text<'p>> {
-    serde_json::from_str::<Named<'p>>(raw.get()).ok().map(|named| named.name)
+    serde_json::from_str::<NameOnly<'p>>(raw.get()).ok().map(|named| named.name)
 }
 
 /// Whether a container runs what the set's runs. The author of a pod may call a container of his own like a set's.

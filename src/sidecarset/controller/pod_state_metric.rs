@@ -9,9 +9,9 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use crate::metrics::Metrics;
+use crate::sidecarset::controller::injection_counts::InjectionCounts;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
-use crate::sidecarset::controller::standing::Standing;
 use engine::snapshot::Snapshot;
 
 /// Pods that are looked at before others get the processor: with a few sets for each, a fraction of a millisecond.
@@ -23,19 +23,19 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// The sum over all pods of how they stand to the sets that select them. The metric is there from the first look at all pods until
 /// this is dropped: replicas that do not lead tell nothing, so that a sum over replicas is right.
-pub struct Census {
+pub struct PodStateMetric {
     metrics: Metrics,
     // Pods that no set selects are left out.
-    standings: HashMap<PodKey, Standing>,
-    sum: Standing,
+    standings: HashMap<PodKey, InjectionCounts>,
+    sum: InjectionCounts,
     taken: Option<Instant>,
     stale: bool,
 }
 
-impl Census {
+impl PodStateMetric {
     /// One that knows of no pod.
     pub fn new(metrics: Metrics) -> Self {
-        Self { metrics, standings: HashMap::new(), sum: Standing::default(), taken: None, stale: true }
+        Self { metrics, standings: HashMap::new(), sum: InjectionCounts::default(), taken: None, stale: true }
     }
 
     /// Sets or namespaces are not what they were: all pods have to be looked at.
@@ -59,7 +59,7 @@ impl Census {
     pub async fn take(&mut self, pods: &Mutex<PodIndex>, snapshot: &Snapshot) {
         self.stale = false;
         self.standings.clear();
-        self.sum = Standing::default();
+        self.sum = InjectionCounts::default();
         let mut last: Option<PodKey> = None;
         loop {
             let mut looked_at = 0;
@@ -67,7 +67,7 @@ impl Census {
                 let pods = pods.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut end = None;
                 for (key, pod) in pods.after(last.as_ref()).take(BATCH) {
-                    self.file(key, Standing::of(&key.namespace, pod, snapshot));
+                    self.file(key, InjectionCounts::of(&key.namespace, pod, snapshot));
                     looked_at += 1;
                     end = Some(key);
                 }
@@ -91,7 +91,7 @@ impl Census {
             self.sum = self.sum.minus(before);
         }
         if let Some(pod) = pod {
-            self.file(key, Standing::of(&key.namespace, pod, snapshot));
+            self.file(key, InjectionCounts::of(&key.namespace, pod, snapshot));
         }
         self.tell();
     }
@@ -101,8 +101,8 @@ impl Census {
         self.metrics.sidecarset_pods_clipped(pods);
     }
 
-    fn file(&mut self, key: &PodKey, standing: Standing) {
-        if standing != Standing::default() {
+    fn file(&mut self, key: &PodKey, standing: InjectionCounts) {
+        if standing != InjectionCounts::default() {
             self.sum = self.sum.plus(standing);
             self.standings.insert(key.clone(), standing);
         }
@@ -115,7 +115,7 @@ impl Census {
     }
 }
 
-impl Drop for Census {
+impl Drop for PodStateMetric {
     fn drop(&mut self) {
         self.metrics.no_sidecarset_pods();
     }
@@ -127,9 +127,9 @@ mod tests {
 
     use super::*;
     use crate::metrics::Freshness;
+    use crate::sidecarset::controller::injection_counts::tests::{set, snapshot};
     use crate::sidecarset::controller::record::WatchedPod;
     use crate::sidecarset::controller::record::tests::{pod, wanted};
-    use crate::sidecarset::controller::standing::tests::{set, snapshot};
 
     /// The lines of the metric, without its name.
     fn told(metrics: &Metrics) -> Vec<String> {
@@ -157,14 +157,14 @@ mod tests {
         Mutex::new(index)
     }
 
-    fn is(census: &mut Census, pod: &WatchedPod, snapshot: &Snapshot) {
+    fn is(census: &mut PodStateMetric, pod: &WatchedPod, snapshot: &Snapshot) {
         census.pod(&PodKey::of(pod), PodRecord::of(pod, &wanted(&[])).as_ref(), snapshot);
     }
 
     #[tokio::test]
     async fn the_metric_follows_pods_and_sets_and_goes_with_the_leadership() {
         let metrics = Metrics::new(Freshness::default());
-        let mut census = Census::new(metrics.clone());
+        let mut census = PodStateMetric::new(metrics.clone());
         let (some, none) = (snapshot([set(&json!({}))], &json!({})), snapshot([], &json!({})));
         let hash = set(&json!({})).hash;
         let injected = pod("injected", "web", &[("a", &hash)], true);
@@ -196,7 +196,7 @@ mod tests {
         for pods in [0, 1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH] {
             let all: Vec<_> = (0..pods).map(|number| pod(&format!("p-{number}"), "web", &[], true)).collect();
             let metrics = Metrics::new(Freshness::default());
-            let mut census = Census::new(metrics.clone());
+            let mut census = PodStateMetric::new(metrics.clone());
             census.take(&index(&all), &some).await;
             assert_eq!(told(&metrics), lines(0, u32::try_from(pods).unwrap(), 0, 0));
         }
@@ -204,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_pods_are_looked_at_again_after_a_pause_and_only_if_something_changed() {
-        let mut census = Census::new(Metrics::new(Freshness::default()));
+        let mut census = PodStateMetric::new(Metrics::new(Freshness::default()));
         assert!(census.due_at().unwrap() <= Instant::now());
         census.take(&index(&[]), &snapshot([], &json!({}))).await;
         assert_eq!(census.due_at(), None);

@@ -12,25 +12,25 @@ const TIDY_UP: Duration = Duration::from_secs(5);
 /// A time of leader work; clones share it. It ends in two steps: first nothing new is begun and what runs is finished, then
 /// nothing may be written any more.
 #[derive(Debug, Clone)]
-pub struct Term {
+pub struct LeaderTerm {
     ending: CancellationToken,
     over: CancellationToken,
 }
 
-impl Default for Term {
+impl Default for LeaderTerm {
     fn default() -> Self {
         let over = CancellationToken::new();
         Self { ending: over.child_token(), over }
     }
 }
 
-impl Term {
+impl LeaderTerm {
     /// Works for a new term, until the work ends by itself. When `cancel` is cancelled the term ends, and it is cut if what runs
-    /// has not finished after `patience`; when `lost` has come to its end, it is cut at once.
+    /// has not finished after `grace_period`; when `lost` has come to its end, it is cut at once.
     pub async fn serve<F: Future<Output = ()>>(
         work: impl FnOnce(Self) -> F,
         cancel: &CancellationToken,
-        patience: Duration,
+        grace_period: Duration,
         lost: impl Future<Output = ()>,
     ) {
         let term = Self::default();
@@ -38,7 +38,7 @@ impl Term {
         let ended = async {
             cancel.cancelled().await;
             term.end();
-            sleep(patience).await;
+            sleep(grace_period).await;
             tracing::warn!("Leader work did not finish in time");
         };
         tokio::select! {

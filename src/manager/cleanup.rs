@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use super::configuration::{Configuration, OnDemand};
 use super::conversion::{is_at_a_process, is_written_by_us, point};
 use super::registration::{Error, REQUEST_TIMEOUT, RETRY, remove};
-use crate::logging::trouble::Trouble;
+use crate::logging::throttle::LogThrottle;
 use crate::manifests::webhooks::Target;
 use crate::names::{MUTATING, VALIDATING};
 
@@ -25,7 +25,7 @@ impl Leftovers {
     /// Removes webhook configurations that such a process made, and has definitions as they are printed; tries until that is
     /// done, or not allowed.
     pub async fn put_right(&self, client: &Client) {
-        let mut trouble = Trouble::default();
+        let mut trouble = LogThrottle::default();
         loop {
             match timeout(REQUEST_TIMEOUT, self.try_to(client)).await.unwrap_or(Err(Error::Timeout)) {
                 Ok(()) => return,

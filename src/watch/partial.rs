@@ -25,7 +25,7 @@ const LABEL_OVERHEAD: usize = 96;
 /// An object of kind `K` of which only `Spec` and `Status` are decoded, and the metadata that a read model needs: name,
 /// namespace, uid, resourceVersion, generation, deletionTimestamp, labels as far as there is room for them, and the annotations
 /// as far as `Annotations` decodes them.
-pub struct Slim<K, Spec = IgnoredAny, Status = IgnoredAny, Annotations = IgnoredAny> {
+pub struct Partial<K, Spec = IgnoredAny, Status = IgnoredAny, Annotations = IgnoredAny> {
     metadata: ObjectMeta,
     /// What is read of the annotations; `None` where missing or null.
     pub annotations: Option<Annotations>,
@@ -38,7 +38,7 @@ pub struct Slim<K, Spec = IgnoredAny, Status = IgnoredAny, Annotations = Ignored
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K, Spec: Clone, Status: Clone, Annotations: Clone> Clone for Slim<K, Spec, Status, Annotations> {
+impl<K, Spec: Clone, Status: Clone, Annotations: Clone> Clone for Partial<K, Spec, Status, Annotations> {
     fn clone(&self) -> Self {
         Self {
             metadata: self.metadata.clone(),
@@ -51,13 +51,13 @@ impl<K, Spec: Clone, Status: Clone, Annotations: Clone> Clone for Slim<K, Spec, 
     }
 }
 
-impl<K, Spec, Status, Annotations> fmt::Debug for Slim<K, Spec, Status, Annotations> {
+impl<K, Spec, Status, Annotations> fmt::Debug for Partial<K, Spec, Status, Annotations> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slim").field("metadata", &self.metadata).finish_non_exhaustive()
+        f.debug_struct("Partial").field("metadata", &self.metadata).finish_non_exhaustive()
     }
 }
 
-resource_of_kind!(Slim<K, Spec, Status, Annotations>);
+resource_of_kind!(Partial<K, Spec, Status, Annotations>);
 
 #[derive(Deserialize)]
 struct Wire<Spec, Status, Annotations> {
@@ -86,7 +86,7 @@ struct LabelsWithRoom {
     some_left_out: bool,
 }
 
-impl<'de, K, Spec, Status, Annotations> Deserialize<'de> for Slim<K, Spec, Status, Annotations>
+impl<'de, K, Spec, Status, Annotations> Deserialize<'de> for Partial<K, Spec, Status, Annotations>
 where
     Spec: Deserialize<'de>,
     Status: Deserialize<'de>,
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn metadata_that_is_read_is_kept_and_the_rest_is_dropped() {
-        let slim: Slim<Pod> = serde_json::from_value(json!({
+        let slim: Partial<Pod> = serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
                 "name": "a", "namespace": "b", "uid": "u", "resourceVersion": "7", "labels": {"x": "y"},
@@ -184,17 +184,17 @@ mod tests {
     #[test]
     fn null_and_missing_maps_are_empty() {
         for metadata in [json!({"name": "a", "labels": null, "annotations": null}), json!({"name": "a"})] {
-            let slim: Slim<Pod> = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+            let slim: Partial<Pod> = serde_json::from_value(json!({"metadata": metadata})).unwrap();
             assert!(slim.labels().is_empty() && slim.annotations.is_none());
         }
-        assert!(serde_json::from_value::<Slim<Pod>>(json!({"metadata": null})).is_ok());
+        assert!(serde_json::from_value::<Partial<Pod>>(json!({"metadata": null})).is_ok());
     }
 
     #[test]
     fn labels_beyond_what_there_is_room_for_are_left_out_but_not_the_name_of_a_namespace() {
         let mut labels: BTreeMap<String, String> = (0..50_000).map(|n| (format!("a{n}"), String::new())).collect();
         labels.insert(NAMESPACE_NAME_LABEL.to_owned(), "n".to_owned());
-        let slim: Slim<Pod> = serde_json::from_value(json!({"metadata": {"labels": labels}})).unwrap();
+        let slim: Partial<Pod> = serde_json::from_value(json!({"metadata": {"labels": labels}})).unwrap();
         let kept = slim.labels();
         let cost: usize = kept.iter().map(|(key, value)| key.len() + value.len() + LABEL_OVERHEAD).sum();
         assert!(
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(kept.get(NAMESPACE_NAME_LABEL).map(String::as_str), Some("n"));
         let honest: BTreeMap<String, String> =
             (0..200).map(|n| (format!("example.com/label-{n}"), "value".to_owned())).collect();
-        let slim: Slim<Pod> = serde_json::from_value(json!({"metadata": {"labels": honest}})).unwrap();
+        let slim: Partial<Pod> = serde_json::from_value(json!({"metadata": {"labels": honest}})).unwrap();
         assert!(!slim.lacks_labels);
         assert_eq!(slim.labels(), &honest);
     }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::object::Trust;
-use crate::certs::anchor::Anchor;
-use crate::certs::lives::signed;
+use crate::certs::lifetimes::signed;
+use crate::certs::trust_anchor::TrustAnchor;
 
 /// What this process has seen of the caBundles.
 #[derive(Debug)]
-pub struct Sightings {
+pub struct TrustObservations {
     settle: Duration,
     seen: HashMap<String, Seen>,
 }
@@ -24,14 +24,14 @@ struct Seen {
     everywhere: Option<Instant>,
 }
 
-impl Sightings {
+impl TrustObservations {
     /// Nothing seen yet. An authority has to be seen for `settle` before it counts.
     pub fn new(settle: Duration) -> Self {
         Self { settle, seen: HashMap::new() }
     }
 
     /// Takes note of a look at every object with caBundles. Of `anchors`, those that are not looked for any more are forgotten.
-    pub fn note(&mut self, anchors: &[Anchor], found: &[&Trust], wall: Timestamp, now: Instant) {
+    pub fn note(&mut self, anchors: &[TrustAnchor], found: &[&Trust], wall: Timestamp, now: Instant) {
         self.seen.retain(|fingerprint, _| anchors.iter().any(|anchor| anchor.fingerprint() == fingerprint));
         for anchor in anchors {
             let alone = || found.iter().all(|trust| is_alone(trust, anchor, self.settle, wall));
@@ -43,7 +43,7 @@ impl Sightings {
     }
 
     /// Whether every API server can be expected to trust it.
-    pub fn is_settled(&self, anchor: &Anchor, now: Instant) -> bool {
+    pub fn is_settled(&self, anchor: &TrustAnchor, now: Instant) -> bool {
         let seen = self.seen.get(anchor.fingerprint());
         seen.is_some_and(|seen| match seen.everywhere {
             Some(since) => seen.alone || now.saturating_duration_since(since) >= self.settle,
@@ -52,13 +52,13 @@ impl Sightings {
     }
 
     /// Whether every caBundle has it, as of the last look.
-    pub fn is_everywhere(&self, anchor: &Anchor) -> bool {
+    pub fn is_everywhere(&self, anchor: &TrustAnchor) -> bool {
         self.seen.get(anchor.fingerprint()).is_some_and(|seen| seen.everywhere.is_some())
     }
 }
 
 /// Whether the object trusts nobody else, or only those whose successor must have been known for long enough.
-fn is_alone(trust: &Trust, anchor: &Anchor, settle: Duration, wall: Timestamp) -> bool {
+fn is_alone(trust: &Trust, anchor: &TrustAnchor, settle: Duration, wall: Timestamp) -> bool {
     let settle = signed(settle);
     trust.anchors().into_iter().filter(|other| *other != anchor && other.not_after() > wall).all(|other| {
         let since = trust.retiring.get(other.fingerprint());
@@ -81,17 +81,17 @@ mod tests {
         "2026-01-02T03:04:05Z".parse().unwrap()
     }
 
-    fn anchor(name: &str) -> Anchor {
+    fn anchor(name: &str) -> TrustAnchor {
         Authority::create(name, Duration::from_secs(3600), wall()).unwrap().anchor().clone()
     }
 
-    fn trust(anchors: &[&Anchor]) -> Trust {
+    fn trust(anchors: &[&TrustAnchor]) -> Trust {
         Trust { entries: vec![anchors.iter().copied().cloned().collect()], retiring: BTreeMap::new() }
     }
 
     /// Looks at these moments, each with what was found; whether `anchor` is settled at the last.
-    fn settled(anchor: &Anchor, looks: &[(u64, Vec<Trust>)]) -> bool {
-        let (mut sightings, start, mut now) = (Sightings::new(SETTLE), Instant::now(), Instant::now());
+    fn settled(anchor: &TrustAnchor, looks: &[(u64, Vec<Trust>)]) -> bool {
+        let (mut sightings, start, mut now) = (TrustObservations::new(SETTLE), Instant::now(), Instant::now());
         for (seconds, found) in looks {
             now = start + Duration::from_secs(*seconds);
             sightings.note(std::slice::from_ref(anchor), &found.iter().collect::<Vec<_>>(), wall(), now);
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn what_is_looked_for_anew_has_to_be_seen_anew() {
         let (a, b) = (anchor("a"), anchor("b"));
-        let (mut sightings, now) = (Sightings::new(SETTLE), Instant::now());
+        let (mut sightings, now) = (TrustObservations::new(SETTLE), Instant::now());
         let found = trust(&[&a, &b]);
         let found = [&found];
         sightings.note(std::slice::from_ref(&a), &found, wall(), now);

@@ -8,15 +8,15 @@ use crate::unserved::Unserved;
 /// whose work grows with what is in the cluster asks it as it goes on.
 ///
 /// ```
-/// use admission::Patience;
+/// use admission::Deadline;
 /// let is_over = || true;
-/// assert!(Patience::until(&is_over).check().is_err());
-/// assert!(Patience::default().check().is_ok());
+/// assert!(Deadline::until(&is_over).check().is_err());
+/// assert!(Deadline::default().check().is_ok());
 /// ```
 #[derive(Clone, Copy, Default)]
-pub struct Patience<'a>(Option<&'a dyn Fn() -> bool>);
+pub struct Deadline<'a>(Option<&'a dyn Fn() -> bool>);
 
-impl<'a> Patience<'a> {
+impl<'a> Deadline<'a> {
     /// Until this says that it is over.
     pub const fn until(is_over: &'a dyn Fn() -> bool) -> Self {
         Self(Some(is_over))
@@ -36,8 +36,8 @@ impl<'a> Patience<'a> {
     }
 }
 
-impl fmt::Debug for Patience<'_> {
+impl fmt::Debug for Deadline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Patience(limited)" } else { "Patience" })
+        f.write_str(if self.0.is_some() { "Deadline(limited)" } else { "Deadline" })
     }
 }

@@ -16,7 +16,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(1000);
 /// - After an error a key waits 5 ms, doubled by each further error up to 1000 s; a success forgets the errors.
 /// - Runs of one key begin at least `pace` after the last one ended, so a burst of events is one run.
 #[derive(Debug)]
-pub struct Schedule<K> {
+pub struct WorkQueue<K> {
     pace: Duration,
     ready: VecDeque<K>,
     waiting: HashSet<K>,
@@ -40,7 +40,7 @@ pub enum Next<K> {
     Nothing,
 }
 
-impl<K: Clone + Eq + Hash> Schedule<K> {
+impl<K: Clone + Eq + Hash> WorkQueue<K> {
     /// An empty schedule.
     pub fn new(pace: Duration) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl<K: Clone + Eq + Hash> Schedule<K> {
         self.later.insert((at, self.tickets), key);
     }
 
-    /// What to do now. A key handed out is running until [`Schedule::finish`].
+    /// What to do now. A key handed out is running until [`WorkQueue::finish`].
     pub fn next(&mut self, now: Instant) -> Next<K> {
         while let Some(entry) = self.later.first_entry() {
             if entry.key().0 > now {
@@ -146,8 +146,8 @@ mod tests {
 
     const PACE: Duration = Duration::from_millis(100);
 
-    fn schedule() -> (Schedule<&'static str>, Instant) {
-        (Schedule::new(PACE), Instant::now())
+    fn schedule() -> (WorkQueue<&'static str>, Instant) {
+        (WorkQueue::new(PACE), Instant::now())
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn errors_double_the_wait_and_a_success_forgets_them() {
-        let mut schedule = Schedule::new(Duration::ZERO);
+        let mut schedule = WorkQueue::new(Duration::ZERO);
         let start = Instant::now();
         let mut now = start;
         let mut waits = Vec::new();
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_event_ends_the_wait_after_an_error() {
-        let mut schedule = Schedule::new(Duration::ZERO);
+        let mut schedule = WorkQueue::new(Duration::ZERO);
         let now = Instant::now();
         schedule.add("a", now);
         schedule.next(now);
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_keys_that_came_and_went() {
-        let mut schedule = Schedule::new(PACE);
+        let mut schedule = WorkQueue::new(PACE);
         let mut now = Instant::now();
         for key in 0..100 {
             schedule.add(key, now);

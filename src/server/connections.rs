@@ -19,7 +19,7 @@ const BUSY: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Everybody who has a place.
-pub struct Crowd {
+pub struct ConnectionLimiter {
     start: Instant,
     places: Arc<Semaphore>,
     seated: Mutex<BTreeMap<u64, Arc<Activity>>>,
@@ -39,17 +39,17 @@ pub struct Activity {
 }
 
 /// A place; whoever holds it may use the connection.
-pub struct Place {
+pub struct ConnectionSlot {
     /// What the others are told of the connection.
     pub activity: Arc<Activity>,
-    crowd: Arc<Crowd>,
+    crowd: Arc<ConnectionLimiter>,
     _permit: OwnedSemaphorePermit,
 }
 
 /// A request; it ends when this is dropped, also when the client takes it back.
 pub struct Asking<'a>(&'a Activity);
 
-impl Crowd {
+impl ConnectionLimiter {
     /// Nobody, and places for so many.
     pub fn new(places: usize) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
@@ -57,7 +57,7 @@ impl Crowd {
     }
 
     /// Waits for a place, which takes no longer than [`BUSY`] unless all connections are in use.
-    pub async fn seat(self: &Arc<Self>, number: u64) -> Place {
+    pub async fn seat(self: &Arc<Self>, number: u64) -> ConnectionSlot {
         let permit = loop {
             if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
                 break permit;
@@ -69,7 +69,7 @@ impl Crowd {
         };
         let activity = Arc::new(Activity::new(number, self.start));
         self.seated().insert(number, Arc::clone(&activity));
-        Place { activity, crowd: Arc::clone(self), _permit: permit }
+        ConnectionSlot { activity, crowd: Arc::clone(self), _permit: permit }
     }
 
     fn seated(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Activity>>> {
@@ -85,7 +85,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.crowd.seated().remove(&self.activity.number);
     }
@@ -157,19 +157,19 @@ impl Drop for Asking<'_> {
 mod tests {
     use super::*;
 
-    fn after(crowd: &Crowd, seconds: u64) -> Instant {
+    fn after(crowd: &ConnectionLimiter, seconds: u64) -> Instant {
         crowd.start + Duration::from_secs(seconds)
     }
 
     /// Who is still there after one was given up.
-    fn left(crowd: &Crowd, now: Instant) -> Vec<u64> {
+    fn left(crowd: &ConnectionLimiter, now: Instant) -> Vec<u64> {
         crowd.give_up_one(now);
         crowd.seated().keys().copied().collect()
     }
 
     #[tokio::test]
     async fn who_never_asked_goes_first_then_who_was_silent_longest_and_who_is_busy_stays() {
-        let crowd = Crowd::new(9);
+        let crowd = ConnectionLimiter::new(9);
         let mut places = Vec::new();
         for number in 1..=5 {
             places.push(crowd.seat(number).await);
@@ -191,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_is_free_again_when_it_is_dropped() {
-        let crowd = Crowd::new(1);
+        let crowd = ConnectionLimiter::new(1);
         drop(crowd.seat(1).await);
         let second = crowd.seat(2).await;
         assert_eq!(crowd.seated().len(), 1);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::object::Trust;
 
 /// So often another may have the last word before we call it a contest: once is an upgrade that went back and forth.
-const PATIENCE: u32 = 3;
+const TIMEOUT: u32 = 3;
 
 /// We go on answering, so that an end of the contest is an end in order.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
@@ -15,13 +15,13 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// What became of what we wrote into one object.
 #[derive(Debug, Default)]
-pub struct Contest {
+pub struct BundleConflict {
     written: Option<Trust>,
     losses: u32,
     last_loss: Option<Instant>,
 }
 
-impl Contest {
+impl BundleConflict {
     /// Takes note of a look. True if what we wrote has been replaced since.
     pub fn look(&mut self, found: &Trust, now: Instant) -> bool {
         if self.last_loss.is_some_and(|lost| now.saturating_duration_since(lost) > FORGOTTEN_AFTER) {
@@ -43,7 +43,7 @@ impl Contest {
 
     /// How long to wait after the last loss, once it is a contest. `check` is the pause without one.
     pub fn pause(&self, check: Duration) -> Option<Duration> {
-        let excess = self.losses.checked_sub(PATIENCE)?;
+        let excess = self.losses.checked_sub(TIMEOUT)?;
         Some(check.saturating_mul(2_u32.saturating_pow(excess + 1)).min(LONGEST_PAUSE))
     }
 
@@ -63,10 +63,10 @@ mod tests {
     const CHECK: Duration = Duration::from_secs(15);
 
     /// Writes and loses so many times in a row, one check apart; the time is that of the last loss.
-    fn lost(times: u32) -> (Contest, Instant) {
+    fn lost(times: u32) -> (BundleConflict, Instant) {
         let ours = Trust { entries: vec![vec![]], retiring: BTreeMap::new() };
         let theirs = Trust { entries: vec![], ..ours.clone() };
-        let (mut contest, mut now) = (Contest::default(), Instant::now());
+        let (mut contest, mut now) = (BundleConflict::default(), Instant::now());
         for _ in 0..times {
             contest.written(&ours);
             assert!(!contest.look(&ours, now));

@@ -1,7 +1,7 @@
 //! What somebody meant who mistyped a name.
 
 /// The known name that `key` is most likely a slip of.
-pub fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn suggest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let lower = key.to_lowercase();
     let allowed = (key.chars().count() / 3).clamp(1, 3);
     let distances = known.into_iter().map(|name| (edit_distance(&lower, &name.to_lowercase(), allowed), name));
@@ -38,7 +38,7 @@ fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::suggest;
 
     #[test]
     fn a_slip_is_a_third_of_the_letters_at_most_and_never_more_than_three() {
@@ -54,7 +54,7 @@ mod tests {
             ("imagination", None),
             ("", None),
         ] {
-            assert_eq!(nearest(key, known), meant, "{key}");
+            assert_eq!(suggest(key, known), meant, "{key}");
         }
     }
 }

@@ -7,7 +7,7 @@ use engine::snapshot::Snapshot;
 
 /// How often a pod, or many, stand one way or the other to a set that selects them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct InjectionCounts {
     /// Carries what the set injects now.
     pub updated: u32,
     /// Carries the set as it was once.
@@ -18,7 +18,7 @@ pub struct Standing {
     pub exempt: u32,
 }
 
-impl Standing {
+impl InjectionCounts {
     /// That of a pod in this namespace to all sets. All zero where no pod is touched, and for one that has finished.
     pub fn of(namespace: &str, pod: &PodRecord, snapshot: &Snapshot) -> Self {
         let mut standing = Self::default();
@@ -110,11 +110,11 @@ pub(super) mod tests {
         }
     }
 
-    const UPDATED: Standing = Standing { updated: 1, outdated: 0, missing: 0, exempt: 0 };
-    const OUTDATED: Standing = Standing { updated: 0, outdated: 1, missing: 0, exempt: 0 };
-    const MISSING: Standing = Standing { updated: 0, outdated: 0, missing: 1, exempt: 0 };
-    const EXEMPT: Standing = Standing { updated: 0, outdated: 0, missing: 0, exempt: 1 };
-    const NONE: Standing = Standing { updated: 0, outdated: 0, missing: 0, exempt: 0 };
+    const UPDATED: InjectionCounts = InjectionCounts { updated: 1, outdated: 0, missing: 0, exempt: 0 };
+    const OUTDATED: InjectionCounts = InjectionCounts { updated: 0, outdated: 1, missing: 0, exempt: 0 };
+    const MISSING: InjectionCounts = InjectionCounts { updated: 0, outdated: 0, missing: 1, exempt: 0 };
+    const EXEMPT: InjectionCounts = InjectionCounts { updated: 0, outdated: 0, missing: 0, exempt: 1 };
+    const NONE: InjectionCounts = InjectionCounts { updated: 0, outdated: 0, missing: 0, exempt: 0 };
 
     #[test]
     fn what_the_pod_carries_decides_then_what_the_set_would_do_now() {
@@ -151,7 +151,7 @@ pub(super) mod tests {
         for (case, spec, pod, expected) in cases {
             let snapshot = snapshot([set(spec)], &json!({}));
             assert_eq!(
-                Standing::of("default", &PodRecord::of(&pod, &wanted(&[])).unwrap(), &snapshot),
+                InjectionCounts::of("default", &PodRecord::of(&pod, &wanted(&[])).unwrap(), &snapshot),
                 expected,
                 "{case}"
             );
@@ -176,7 +176,7 @@ pub(super) mod tests {
         for (case, spec, namespace, labels, expected) in cases {
             let record = PodRecord::of(&pod("p", "web", &[], true), &wanted(&[])).unwrap();
             let snapshot = snapshot([set(&spec)], &labels);
-            assert_eq!(Standing::of(namespace, &record, &snapshot), expected, "{case}");
+            assert_eq!(InjectionCounts::of(namespace, &record, &snapshot), expected, "{case}");
         }
     }
 
@@ -185,7 +185,7 @@ pub(super) mod tests {
         let (first, mut second) = (set(&json!({})), set(&json!({})));
         second.name = "b".to_owned();
         let pod = pod("p", "web", &[("a", &first.hash)], true);
-        let standing = Standing::of(
+        let standing = InjectionCounts::of(
             "default",
             &PodRecord::of(&pod, &wanted(&[])).unwrap(),
             &snapshot([first, second], &json!({})),

@@ -19,7 +19,7 @@ pub fn signed(duration: Duration) -> SignedDuration {
 
 /// Durations of certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lives {
+pub struct CertificateLifetimes {
     /// Of an authority of our own. Its successor comes when two thirds are over.
     pub authority: Duration,
     /// Of a leaf that it signs. It is renewed when a third is left.
@@ -30,7 +30,7 @@ pub struct Lives {
     pub overlap: Duration,
 }
 
-impl Default for Lives {
+impl Default for CertificateLifetimes {
     /// As cert-manager does it for its own webhook: a year, and a week (`pkg/server/tls/authority`).
     fn default() -> Self {
         Self {
@@ -63,7 +63,7 @@ pub enum LivesError {
 /// A third of it is a few looks.
 const SHORTEST_LEAF: Duration = Duration::from_secs(5);
 
-impl Lives {
+impl CertificateLifetimes {
     /// Checks that each life is long enough for what has to happen in it.
     ///
     /// # Errors
@@ -99,9 +99,9 @@ impl Lives {
 mod tests {
     use super::*;
 
-    const fn lives(authority: u64, leaf: u64, settle: u64) -> Lives {
+    const fn lives(authority: u64, leaf: u64, settle: u64) -> CertificateLifetimes {
         let second = Duration::from_secs(1);
-        Lives {
+        CertificateLifetimes {
             authority: Duration::from_secs(authority),
             leaf: Duration::from_secs(leaf),
             settle: Duration::from_secs(settle),
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn lives_that_are_too_short_are_refused() {
-        assert_eq!(Lives::default().checked(), Ok(Lives::default()));
+        assert_eq!(CertificateLifetimes::default().checked(), Ok(CertificateLifetimes::default()));
         for (given, fine) in [
             (lives(60, 20, 2), true),
             (lives(40, 20, 2), true),
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn every_life_has_time_for_several_looks() {
-        for given in [Lives::default(), lives(60, 20, 2), lives(60, 5, 0), lives(3600, 20, 300)] {
+        for given in [CertificateLifetimes::default(), lives(60, 20, 2), lives(60, 5, 0), lives(3600, 20, 300)] {
             let check = given.check();
             assert!(check * 6 <= given.leaf / 3, "{given:?}: {check:?}");
         }
-        assert_eq!(Lives::default().check(), Duration::from_secs(15));
+        assert_eq!(CertificateLifetimes::default().check(), Duration::from_secs(15));
     }
 }

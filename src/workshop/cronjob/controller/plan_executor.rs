@@ -40,7 +40,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 const TEXT_MAX_BYTES: usize = 900;
 
 /// What became of a step.
-enum Taken {
+enum StepOutcome {
     /// It was done.
     Done,
     /// It was done before: nothing to tell.
@@ -54,7 +54,7 @@ enum Taken {
 }
 
 /// A plan on its way.
-pub struct Course<'a> {
+pub struct PlanExecutor<'a> {
     controller: &'a Controller,
     cronjob: &'a CronJob,
     key: Key,
@@ -64,7 +64,7 @@ pub struct Course<'a> {
     status: CronJobStatus,
 }
 
-impl<'a> Course<'a> {
+impl<'a> PlanExecutor<'a> {
     pub fn of(controller: &'a Controller, cronjob: &'a CronJob, key: Key) -> Self {
         let (version, status) = (cronjob.resource_version(), cronjob.status.clone().unwrap_or_default());
         Self { controller, cronjob, key, version, status }
@@ -75,12 +75,12 @@ impl<'a> Course<'a> {
         let mut again = plan.requeue_after.map(|wait| wait.min(LONGEST_WAIT));
         for step in &plan.steps {
             match self.step(step).await {
-                Ok(Taken::Done) => self.tell_of(step).await,
-                Ok(Taken::Moot) => {}
-                Ok(Taken::Overtaken) => return Ok(Some(SOON)),
+                Ok(StepOutcome::Done) => self.tell_of(step).await,
+                Ok(StepOutcome::Moot) => {}
+                Ok(StepOutcome::Overtaken) => return Ok(Some(SOON)),
                 // Not by the next time of the schedule, which may come every second.
-                Ok(Taken::Refused(pause)) => return Ok(Some(pause)),
-                Ok(Taken::Later(wait)) => return Ok(Some(earlier(again, wait))),
+                Ok(StepOutcome::Refused(pause)) => return Ok(Some(pause)),
+                Ok(StepOutcome::Later(wait)) => return Ok(Some(earlier(again, wait))),
                 Err(error) if step.is_best_effort() => {
                     tracing::warn!(%error, "A step failed; it is tried again");
                     again = Some(earlier(again, LOOK_AGAIN));
@@ -91,21 +91,21 @@ impl<'a> Course<'a> {
         Ok(again)
     }
 
-    async fn step(&mut self, step: &Step) -> Result<Taken, Error> {
+    async fn step(&mut self, step: &Step) -> Result<StepOutcome, Error> {
         match step {
             Step::SetFinalizers(finalizers) => self.set_finalizers(finalizers).await,
             Step::WriteStatus(status) => self.write_status(status).await,
             Step::DeleteJob { name, uid, .. } => self.delete_job(name, uid.clone()).await,
             Step::CreateJob { job, .. } => self.create_job(job).await,
-            Step::Publish(_) => Ok(Taken::Done),
+            Step::Publish(_) => Ok(StepOutcome::Done),
         }
     }
 
     /// Puts none where `outrider uninstall` has taken them away: nobody would take them away again.
-    async fn set_finalizers(&mut self, finalizers: &[String]) -> Result<Taken, Error> {
+    async fn set_finalizers(&mut self, finalizers: &[String]) -> Result<StepOutcome, Error> {
         let holds = finalizers.iter().any(|finalizer| finalizer == FINALIZER);
         if holds && is_retired(&self.controller.client, &format!("{PLURAL}.{GROUP}")).await? {
-            return Ok(Taken::Moot);
+            return Ok(StepOutcome::Moot);
         }
         let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": self.version}});
         let (api, params, patch) = (self.cronjobs(), patching(MANAGER), Patch::Merge(&patch));
@@ -113,48 +113,48 @@ impl<'a> Course<'a> {
         self.patched(patched)
     }
 
-    async fn write_status(&mut self, status: &CronJobStatus) -> Result<Taken, Error> {
+    async fn write_status(&mut self, status: &CronJobStatus) -> Result<StepOutcome, Error> {
         let taken = self.controller.limits().status.take(self.owner(), (self.controller.clock)());
         if let Err(wait) = taken {
-            return Ok(Taken::Later(wait));
+            return Ok(StepOutcome::Later(wait));
         }
         let mut patch = merge_patch(status);
         patch["metadata"] = json!({"resourceVersion": self.version});
         let (api, params, patch) = (self.cronjobs(), patching(MANAGER), Patch::Merge(&patch));
         let patched = request::<CronJob, _>(&self.key, api.patch_status(&self.key.name, &params, &patch)).await;
         let taken = self.patched(patched)?;
-        if matches!(taken, Taken::Done) {
+        if matches!(taken, StepOutcome::Done) {
             self.status = status.clone();
         }
         Ok(taken)
     }
 
     /// A change of the `CronJob` that was not decided on is never written over: its event brings the `CronJob` back here.
-    fn patched(&mut self, patched: Result<CronJob, Error>) -> Result<Taken, Error> {
+    fn patched(&mut self, patched: Result<CronJob, Error>) -> Result<StepOutcome, Error> {
         match patched {
             Ok(cronjob) => {
                 self.version = cronjob.resource_version();
                 self.controller.written().note(&cronjob);
-                Ok(Taken::Done)
+                Ok(StepOutcome::Done)
             }
-            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Taken::Overtaken),
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(StepOutcome::Overtaken),
             Err(error) => Err(error),
         }
     }
 
-    async fn delete_job(&self, name: &str, uid: Option<String>) -> Result<Taken, Error> {
+    async fn delete_job(&self, name: &str, uid: Option<String>) -> Result<StepOutcome, Error> {
         let preconditions = Preconditions { uid, ..Preconditions::default() };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         let api = Api::<WatchedJob>::namespaced(self.controller.client.clone(), &self.key.namespace);
         match request::<WatchedJob, _>(&self.job_key(name), api.delete(name, &params)).await {
-            Ok(_) => Ok(Taken::Done),
+            Ok(_) => Ok(StepOutcome::Done),
             // Gone, or another one by now.
-            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Taken::Moot),
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(StepOutcome::Moot),
             Err(error) => Err(error),
         }
     }
 
-    async fn create_job(&mut self, job: &NewJob) -> Result<Taken, Error> {
+    async fn create_job(&mut self, job: &NewJob) -> Result<StepOutcome, Error> {
         let name = job.name().to_owned();
         let params = posting(MANAGER);
         // Not by a type of ours: it would lose what the template has and this build does not know, or take much memory.
@@ -162,7 +162,7 @@ impl<'a> Course<'a> {
         let create = create.create(&params, serde_json::to_vec(job)?).map_err(kube::Error::BuildRequest);
         let create = async { self.controller.client.request::<IgnoredAny>(create?).await };
         let created = request::<WatchedJob, _>(&self.job_key(&name), create).await;
-        let Err(error) = created else { return Ok(Taken::Done) };
+        let Err(error) = created else { return Ok(StepOutcome::Done) };
         match error.answer() {
             Some(answer) if answer.code == 409 => self.look_at_the_other(&name, error).await,
             // What will be otherwise in a moment is no refusal.
@@ -176,10 +176,10 @@ impl<'a> Course<'a> {
     }
 
     /// A Job of the name is there already: of this run, started before the process was stopped, or somebody else's.
-    async fn look_at_the_other(&mut self, name: &str, error: Error) -> Result<Taken, Error> {
+    async fn look_at_the_other(&mut self, name: &str, error: Error) -> Result<StepOutcome, Error> {
         let api = Api::<WatchedJob>::namespaced(self.controller.client.clone(), &self.key.namespace);
         match request::<WatchedJob, _>(&self.job_key(name), api.get_opt(name)).await? {
-            Some(other) if is_child(other.job(), self.cronjob) => Ok(Taken::Moot),
+            Some(other) if is_child(other.job(), self.cronjob) => Ok(StepOutcome::Moot),
             Some(_) => {
                 let (kind, owner) = (WatchedJob::kind(&()), CronJob::kind(&()).into_owned());
                 self.refused(&Error::Foreign { kind, name: name.to_owned(), owner }.to_string()).await
@@ -189,22 +189,22 @@ impl<'a> Course<'a> {
     }
 
     /// Tells once why the Job cannot be created: the next attempt for the same reason writes nothing.
-    async fn refused(&mut self, why: &str) -> Result<Taken, Error> {
+    async fn refused(&mut self, why: &str) -> Result<StepOutcome, Error> {
         let message = shortened(why);
         let now = (self.controller.clock)();
         let since = creation_failed_since(&self.status);
         let status = creation_failed(&self.status, message, now);
         if status == self.status {
-            return Ok(Taken::Refused(pause(since, now)));
+            return Ok(StepOutcome::Refused(pause(since, now)));
         }
         tracing::warn!(why = message, "A Job cannot be created; it is tried again");
         let taken = self.write_status(&status).await?;
-        if !matches!(taken, Taken::Done) {
+        if !matches!(taken, StepOutcome::Done) {
             return Ok(taken);
         }
         let event = Event { warning: true, reason: "JobCreationFailed", message: message.to_owned() };
         self.tell(&event, None).await;
-        Ok(Taken::Refused(LOOK_AGAIN))
+        Ok(StepOutcome::Refused(LOOK_AGAIN))
     }
 
     async fn tell_of(&self, step: &Step) {

@@ -17,7 +17,7 @@ const SYNC_PERIOD: Duration = Duration::from_secs(10 * 60 * 60);
 
 /// How controllers run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tuning {
+pub struct ControllerOptions {
     /// The only namespace whose objects are watched.
     pub namespace: Option<String>,
     /// Every object is looked at again after so long; never when zero.
@@ -28,13 +28,13 @@ pub struct Tuning {
     pub workers: BTreeMap<String, usize>,
 }
 
-impl Default for Tuning {
+impl Default for ControllerOptions {
     fn default() -> Self {
         Self { namespace: None, sync_period: SYNC_PERIOD, cache_sync_timeout: None, workers: BTreeMap::new() }
     }
 }
 
-impl Tuning {
+impl ControllerOptions {
     /// How many objects of a kind are reconciled at one time.
     pub fn workers(&self, kind: &str, group: &str) -> usize {
         self.workers_or(kind, group, WORKERS)
@@ -113,7 +113,7 @@ mod tests {
     fn workers_are_found_by_kind_and_group() {
         let workers = [("SidecarSet.apps.example.com", 5), ("Pod", 2)];
         let workers = workers.map(|(name, count)| (name.to_owned(), count)).into();
-        let tuning = Tuning { workers, ..Tuning::default() };
+        let tuning = ControllerOptions { workers, ..ControllerOptions::default() };
         assert_eq!(tuning.workers("SidecarSet", "apps.example.com"), 5);
         assert_eq!(tuning.workers("Pod", ""), 2);
         assert_eq!(tuning.workers("SidecarSet", "example.com"), WORKERS);
@@ -133,7 +133,7 @@ mod tests {
     #[tokio::test]
     async fn every_object_is_looked_at_again_in_every_period_and_never_when_it_is_zero() {
         for (period, wanted) in [(Duration::from_millis(1), 3), (Duration::ZERO, 0)] {
-            let tuning = Tuning { sync_period: period, ..Tuning::default() };
+            let tuning = ControllerOptions { sync_period: period, ..ControllerOptions::default() };
             let (times, enough) = (Arc::new(AtomicUsize::new(0)), tokio_util::sync::CancellationToken::new());
             let (count, reached) = (Arc::clone(&times), enough.clone());
             let again = tuning.resync(move || {
@@ -152,9 +152,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_that_is_never_complete_is_given_up_only_where_a_timeout_is_set() {
-        let tuning = Tuning { cache_sync_timeout: Some(Duration::from_millis(1)), ..Tuning::default() };
+        let tuning =
+            ControllerOptions { cache_sync_timeout: Some(Duration::from_millis(1)), ..ControllerOptions::default() };
         assert!(!tuning.told_in_time("test", std::future::pending()).await);
         assert!(tuning.told_in_time("test", async {}).await);
-        assert!(Tuning::default().told_in_time("test", async {}).await);
+        assert!(ControllerOptions::default().told_in_time("test", async {}).await);
     }
 }

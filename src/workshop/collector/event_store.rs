@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use super::api::Collector;
-use super::tally::{Event, Tally};
+use super::event_counter::{Event, EventCounter};
 use super::watched::WatchedPod;
 use crate::controller::{Key, Store};
 use crate::watch::deployment::SlimDeployment;
@@ -17,9 +17,9 @@ use crate::watch::deployment::SlimDeployment;
 ///
 /// A watch puts an object into its store before it tells of it. So under the lock an event is either counted, or its version
 /// is in the store already: whoever takes a Deployment from the store and begins a count with it here loses no event, and
-/// [`Tally::count`] knows the one that is told late.
+/// [`EventCounter::count`] knows the one that is told late.
 #[derive(Clone, Default)]
-pub struct Ledger(Arc<Mutex<BTreeMap<Key, Entry>>>);
+pub struct EventStore(Arc<Mutex<BTreeMap<Key, Entry>>>);
 
 #[derive(Default)]
 struct Entry {
@@ -27,12 +27,12 @@ struct Entry {
     deployment: Option<String>,
     selector: Option<Selector>,
     /// None while events that were missed are being counted.
-    tally: Option<Tally>,
+    tally: Option<EventCounter>,
 }
 
 impl Entry {
     /// Sees to it that there is a count of what is wanted, or gives the one that was written and is behind.
-    fn begin_count(&mut self, collector: &Collector, deployment: Option<&SlimDeployment>) -> Option<Tally> {
+    fn begin_count(&mut self, collector: &Collector, deployment: Option<&SlimDeployment>) -> Option<EventCounter> {
         let spec = &collector.spec;
         let Some(name) = spec.deployment() else {
             self.tally = None;
@@ -41,11 +41,11 @@ impl Entry {
         let before = self.tally.take();
         let is_first = before.is_none();
         // What is written may be older than what this process counts.
-        let known = before.or_else(|| collector.status.as_ref().and_then(Tally::resume));
+        let known = before.or_else(|| collector.status.as_ref().and_then(EventCounter::resume));
         let tally = match known.filter(|tally| tally.events.is_for(spec)) {
             Some(tally) if is_first && !tally.is_up_to(deployment) => return Some(tally),
             Some(tally) => tally,
-            None => Tally::begin(name, spec, deployment),
+            None => EventCounter::begin(name, spec, deployment),
         };
         self.tally = Some(tally);
         None
@@ -62,11 +62,11 @@ pub struct Followed {
     pub deployment: Option<Arc<SlimDeployment>>,
     /// Selects the pods.
     pub selector: Option<Selector>,
-    /// A count that has to be brought up to date, with [`Ledger::go_on`].
-    pub behind: Option<Tally>,
+    /// A count that has to be brought up to date, with [`EventStore::go_on`].
+    pub behind: Option<EventCounter>,
 }
 
-impl Ledger {
+impl EventStore {
     fn entries(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,7 +98,7 @@ impl Ledger {
     }
 
     /// Counts on from here if the count has reached the Deployment as it is. Says whether it has.
-    pub fn go_on(&self, collector: &Collector, tally: &Tally, deployments: &Store<SlimDeployment>) -> bool {
+    pub fn go_on(&self, collector: &Collector, tally: &EventCounter, deployments: &Store<SlimDeployment>) -> bool {
         let mut entries = self.entries();
         let deployment = target(collector, deployments);
         let up_to_date = tally.is_up_to(deployment.as_deref());
@@ -112,7 +112,7 @@ impl Ledger {
     pub fn go_on_after_gap(
         &self,
         collector: &Collector,
-        mut tally: Tally,
+        mut tally: EventCounter,
         deployments: &Store<SlimDeployment>,
         now: Time,
     ) {
@@ -132,7 +132,7 @@ impl Ledger {
     }
 
     /// The count of a Collector, unless it is behind.
-    pub fn tally(&self, collector: &Key) -> Option<Tally> {
+    pub fn tally(&self, collector: &Key) -> Option<EventCounter> {
         self.entries().get(collector)?.tally.clone()
     }
 

@@ -14,13 +14,13 @@ const FEW: usize = 16;
 
 /// Labels or annotations, borrowed, in the order of the body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pairs<'a> {
+pub struct BorrowedMap<'a> {
     pairs: Vec<(Text<'a>, Text<'a>)>,
     // Positions in the order of their keys; empty where there are few pairs.
     by_key: Vec<u32>,
 }
 
-impl<'a> Pairs<'a> {
+impl<'a> BorrowedMap<'a> {
     fn new(mut pairs: Vec<(Text<'a>, Text<'a>)>) -> Self {
         if pairs.len() <= FEW {
             return Self { pairs, by_key: Vec::new() };
@@ -76,23 +76,23 @@ fn without_repetitions(pairs: &mut Vec<(Text<'_>, Text<'_>)>) {
     }
 }
 
-impl Labels for Pairs<'_> {
+impl Labels for BorrowedMap<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         Self::get(self, key)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for BorrowedMap<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct PairsVisitor;
         impl<'de> Visitor<'de> for PairsVisitor {
-            type Value = Pairs<'de>;
+            type Value = BorrowedMap<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map of strings")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 // An empty map costs no allocation.
-                let Some(first) = map.next_entry()? else { return Ok(Pairs::default()) };
+                let Some(first) = map.next_entry()? else { return Ok(BorrowedMap::default()) };
                 let mut pairs = Vec::with_capacity(8);
                 pairs.push(first);
                 while let Some(pair) = map.next_entry()? {
@@ -102,7 +102,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
                         break;
                     }
                 }
-                Ok(Pairs::new(pairs))
+                Ok(BorrowedMap::new(pairs))
             }
         }
         deserializer.deserialize_map(PairsVisitor)
@@ -124,7 +124,7 @@ mod tests {
                 write!(json, r#","key{number}":"{number}""#).unwrap();
             }
             json.push_str(r#","a":"3"}"#);
-            let pairs: Pairs<'_> = serde_json::from_str(&json).unwrap();
+            let pairs: BorrowedMap<'_> = serde_json::from_str(&json).unwrap();
             assert_eq!(pairs.get("a"), Some("3"), "{further}");
             assert_eq!(pairs.get("b"), Some("2"), "{further}");
             assert_eq!(pairs.get("c"), None, "{further}");

@@ -14,7 +14,7 @@ use crate::watch::resource_of_kind;
 /// kube has `DeserializeGuard` for this; it goes through `serde_value`, which loses the order of fields and keeps
 /// managedFields. Here the text of the object is decoded, not a tree of it, which may take a hundred times as much memory.
 #[derive(Debug, Clone)]
-pub struct Guarded<K> {
+pub struct Lenient<K> {
     metadata: ObjectMeta,
     /// The object, or why it cannot be read.
     pub object: Result<Box<K>, String>,
@@ -34,7 +34,7 @@ struct Identity<'t> {
     resource_version: Option<&'t RawValue>,
 }
 
-impl<'de, K: DeserializeOwned + Resource> Deserialize<'de> for Guarded<K> {
+impl<'de, K: DeserializeOwned + Resource> Deserialize<'de> for Lenient<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Parts<'t> {
@@ -67,7 +67,7 @@ impl Identity<'_> {
     }
 }
 
-resource_of_kind!(Guarded<K>);
+resource_of_kind!(Lenient<K>);
 
 #[cfg(test)]
 mod tests {
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_unreadable_object_keeps_its_name_and_version() {
-        let guarded: Guarded<Pod> = serde_json::from_value(json!({
+        let guarded: Lenient<Pod> = serde_json::from_value(json!({
             "metadata": {"name": "a", "resourceVersion": "7", "labels": 3}, "spec": "no"
         }))
         .unwrap();
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_readable_object_loses_only_managed_fields() {
-        let guarded: Guarded<Pod> = serde_json::from_value(json!({
+        let guarded: Lenient<Pod> = serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "a", "managedFields": [{"manager": "m"}]},
             "spec": {"containers": [{"name": "c"}]}

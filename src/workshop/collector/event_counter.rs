@@ -19,14 +19,14 @@ pub enum Event<'a> {
 
 /// A count of events, and the operation that the last of them belongs to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tally {
+pub struct EventCounter {
     /// The count.
     pub events: EventCount,
     /// The operation; none before the first event.
     pub operation: Option<Operation>,
 }
 
-impl Tally {
+impl EventCounter {
     /// A count that begins with the Deployment as it is: what it was before is no event.
     pub fn begin(name: &str, spec: &CollectorSpec, deployment: Option<&SlimDeployment>) -> Self {
         let events = EventCount {
@@ -150,11 +150,11 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn begin(deployment: Option<&SlimDeployment>) -> Tally {
-        Tally::begin("web", &CollectorSpec::default(), deployment)
+    fn begin(deployment: Option<&SlimDeployment>) -> EventCounter {
+        EventCounter::begin("web", &CollectorSpec::default(), deployment)
     }
 
-    fn operation(tally: &Tally) -> (&str, i64) {
+    fn operation(tally: &EventCounter) -> (&str, i64) {
         let operation = tally.operation.as_ref().unwrap();
         (operation.description.as_str(), operation.events)
     }
@@ -219,11 +219,11 @@ mod tests {
             }),
             ..CollectorStatus::default()
         };
-        let mut tally = Tally::resume(&status).unwrap();
+        let mut tally = EventCounter::resume(&status).unwrap();
         tally.count(Event::Modified(None, &deployment("2", 2, 3, &json!({}))), at(1));
         assert_eq!((tally.events.total, operation(&tally)), (8, ("replicas 1 -> 3", 5)));
         tally.count(Event::Modified(None, &deployment("3", 3, 3, &json!({}))), at(1));
         assert_eq!((tally.events.total, operation(&tally)), (9, ("spec changed", 1)));
-        assert_eq!(Tally::resume(&CollectorStatus::default()), None);
+        assert_eq!(EventCounter::resume(&CollectorStatus::default()), None);
     }
 }

@@ -12,19 +12,19 @@ use hyper::body::{Body, Frame, SizeHint};
 ///
 /// The API server sends a bookmark about once a minute, so a healthy watch is never silent for much longer.
 #[derive(Debug, Clone)]
-pub struct Contact {
+pub struct LastSeen {
     start: Instant,
     /// Milliseconds after `start`, plus one; zero for never.
     last: Arc<AtomicU64>,
 }
 
-impl Default for Contact {
+impl Default for LastSeen {
     fn default() -> Self {
         Self { start: Instant::now(), last: Arc::default() }
     }
 }
 
-impl Contact {
+impl LastSeen {
     /// Notes that bytes came just now.
     pub fn touch(&self) {
         self.touch_at(Instant::now());
@@ -47,14 +47,14 @@ impl Contact {
 }
 
 /// A response body that notes each of its frames. Errors of the API server do not count as contact.
-pub struct Heard<B> {
+pub struct ObservedBody<B> {
     body: B,
-    contact: Option<Contact>,
+    contact: Option<LastSeen>,
 }
 
-impl<B> Heard<B> {
+impl<B> ObservedBody<B> {
     /// Wraps the body of a response.
-    pub fn response(response: http::Response<B>, contact: &Contact) -> http::Response<Self> {
+    pub fn response(response: http::Response<B>, contact: &LastSeen) -> http::Response<Self> {
         let contact = response.status().is_success().then(|| contact.clone());
         if let Some(contact) = &contact {
             contact.touch();
@@ -63,7 +63,7 @@ impl<B> Heard<B> {
     }
 }
 
-impl<B: Body + Unpin> Body for Heard<B> {
+impl<B: Body + Unpin> Body for ObservedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_age_counts_from_the_last_touch() {
-        let contact = Contact::default();
+        let contact = LastSeen::default();
         let after = |seconds| contact.start + Duration::from_secs(seconds);
         assert_eq!(contact.age_at(after(5)), None);
         contact.touch_at(after(5));

@@ -20,7 +20,7 @@ pub(super) fn validity(certificate: &X509Certificate<'_>) -> Result<(Timestamp, 
 
 /// A certificate that clients are to trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Anchor {
+pub struct TrustAnchor {
     der: Vec<u8>,
     fingerprint: String,
     not_before: Timestamp,
@@ -29,7 +29,7 @@ pub struct Anchor {
     is_authority: bool,
 }
 
-impl Anchor {
+impl TrustAnchor {
     /// Reads a certificate.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Anchor {
 }
 
 /// Tells whoever registers webhooks what to write into them.
-pub fn tell(listeners: &watch::Sender<Option<String>>, anchors: &[Anchor]) {
+pub fn tell(listeners: &watch::Sender<Option<String>>, anchors: &[TrustAnchor]) {
     let news = Some(bundle(anchors));
     listeners.send_if_modified(|bundle| {
         let changed = *bundle != news;
@@ -113,8 +113,8 @@ pub fn tell(listeners: &watch::Sender<Option<String>>, anchors: &[Anchor]) {
 }
 
 /// All of them, as a caBundle holds them.
-pub fn bundle(anchors: &[Anchor]) -> String {
-    anchors.iter().map(Anchor::pem).collect()
+pub fn bundle(anchors: &[TrustAnchor]) -> String {
+    anchors.iter().map(TrustAnchor::pem).collect()
 }
 
 #[cfg(test)]
@@ -129,18 +129,18 @@ mod tests {
         let made: Vec<Authority> =
             ["a", "b"].map(|name| Authority::create(name, Duration::from_secs(3600), Timestamp::now()).unwrap()).into();
         let pem = made.iter().map(Authority::certificate_pem).collect::<String>();
-        let anchors = Anchor::read_all(pem.as_bytes());
+        let anchors = TrustAnchor::read_all(pem.as_bytes());
         assert_eq!(anchors.len(), 2);
-        assert!(anchors.iter().all(Anchor::is_authority));
-        assert_eq!(Anchor::read_all((pem.clone() + &pem).as_bytes()), anchors);
-        assert_eq!(Anchor::read_all(bundle(&anchors).as_bytes()), anchors);
+        assert!(anchors.iter().all(TrustAnchor::is_authority));
+        assert_eq!(TrustAnchor::read_all((pem.clone() + &pem).as_bytes()), anchors);
+        assert_eq!(TrustAnchor::read_all(bundle(&anchors).as_bytes()), anchors);
         assert!(anchors.iter().all(|anchor| anchor.fingerprint().len() == 16));
     }
 
     #[test]
     fn what_is_no_certificate_is_passed_over() {
         for text in ["", "no pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            assert_eq!(Anchor::read_all(text.as_bytes()), [], "{text}");
+            assert_eq!(TrustAnchor::read_all(text.as_bytes()), [], "{text}");
         }
     }
 }

@@ -7,16 +7,16 @@ use std::sync::LazyLock;
 use admission::field::{Error, ErrorList, Path, quote};
 use serde_json::Value;
 
-use crate::nearest::nearest;
+use crate::suggest::suggest;
 
-/// Schemas by the name of their type, as far as a [`Shape`] reads them. Written by `make manifests`, from k8s-openapi and from the
+/// Schemas by the name of their type, as far as a [`SchemaType`] reads them. Written by `make manifests`, from k8s-openapi and from the
 /// definition of `SidecarSet`; a test of the workspace fails where they lag behind. In this form neither is a dependency: the API's
 /// types need a library for dates, and their schemas much code that would run once.
 pub const SCHEMAS: &str = include_str!("schemas.json");
 
 /// What a value may look like.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
+pub enum SchemaType {
     /// Whatever it is.
     Anything,
     /// A string.
@@ -53,14 +53,14 @@ pub enum Shape {
 pub struct UnknownField<'s> {
     key: String,
     path: Path,
-    known: &'s BTreeMap<String, Shape>,
+    known: &'s BTreeMap<String, SchemaType>,
     is_kept: bool,
 }
 
 impl fmt::Display for UnknownField<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "unknown field {}", quote(&self.path.to_string()))?;
-        match nearest(&self.key, self.known.keys().map(String::as_str)) {
+        match suggest(&self.key, self.known.keys().map(String::as_str)) {
             Some(meant) => write!(out, " (did you mean {}?)", quote(meant)),
             None => Ok(()),
         }
@@ -82,7 +82,7 @@ impl UnknownField<'_> {
 /// Fields that are an `IntOrString`. A schema calls quantities, which may be any number, the same; the API has them under other names.
 const INT_OR_STRING: [&str; 6] = ["maxSurge", "maxUnavailable", "minAvailable", "partition", "port", "targetPort"];
 
-impl Shape {
+impl SchemaType {
     /// What a structural schema of the API server's says.
     pub fn of(schema: &Value) -> Self {
         if schema["x-kubernetes-int-or-string"] == true {

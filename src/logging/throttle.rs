@@ -8,9 +8,9 @@ const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// What was told last, and when.
 #[derive(Debug, Default)]
-pub struct Trouble(Option<(String, Instant)>);
+pub struct LogThrottle(Option<(String, Instant)>);
 
-impl Trouble {
+impl LogThrottle {
     /// Whether it is to be told: it is not what was told last, or that was a minute ago.
     pub fn is_news(&mut self, what: &impl Display) -> bool {
         self.is_news_at(what, Instant::now())
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn the_same_is_told_once_a_minute_and_anything_else_at_once() {
-        let (mut trouble, start) = (Trouble::default(), Instant::now());
+        let (mut trouble, start) = (LogThrottle::default(), Instant::now());
         let told = [("a", 0), ("a", 1), ("b", 2), ("b", 61), ("b", 62), ("a", 63), ("a", 122)]
             .map(|(what, seconds)| trouble.is_news_at(&what, start + Duration::from_secs(seconds)));
         assert_eq!(told, [true, false, true, false, true, true, false]);
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_same_is_told_at_once_after_it_was_over() {
-        let (mut trouble, now) = (Trouble::default(), Instant::now());
+        let (mut trouble, now) = (LogThrottle::default(), Instant::now());
         assert!(trouble.is_news_at(&"a", now));
         trouble.over();
         assert!(trouble.is_news_at(&"a", now));

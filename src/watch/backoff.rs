@@ -14,20 +14,20 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 /// Doubles from 200 ms to 5 s, each wait up to half as long again by chance, so that replicas do not come back in step.
 /// A minute without a failure starts it over.
 #[derive(Debug)]
-pub struct Patience {
+pub struct WatchBackoff {
     base: Duration,
     last: Option<Instant>,
     chance: RandomState,
     turn: u64,
 }
 
-impl Default for Patience {
+impl Default for WatchBackoff {
     fn default() -> Self {
         Self { base: FIRST, last: None, chance: RandomState::new(), turn: 0 }
     }
 }
 
-impl Patience {
+impl WatchBackoff {
     fn wait_after(&mut self, failure: Instant) -> Duration {
         if self.last.is_some_and(|last| failure.saturating_duration_since(last) > FORGIVEN_AFTER) {
             self.base = FIRST;
@@ -41,7 +41,7 @@ impl Patience {
     }
 }
 
-impl Iterator for Patience {
+impl Iterator for WatchBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
@@ -49,7 +49,7 @@ impl Iterator for Patience {
     }
 }
 
-impl Backoff for Patience {
+impl Backoff for WatchBackoff {
     /// Nothing: kube's watcher reports `Init` before its first request, so a success is no sign of health.
     fn reset(&mut self) {}
 }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn waits_grow_up_to_a_limit_and_start_over_after_a_quiet_minute() {
-        let mut patience = Patience::default();
+        let mut patience = WatchBackoff::default();
         let now = Instant::now();
         let waits: Vec<Duration> = (0..20).map(|_| patience.wait_after(now)).collect();
         assert!(waits.first() < Some(&(FIRST * 2)));
