@@ -227,17 +227,17 @@ fn a_process_that_cannot_start_says_why_with_exit_code_2() {
 /// The client library would wait without end for a program that fetches credentials.
 #[test]
 fn a_credential_plugin_that_hangs_is_given_up() {
-    let run = |patience: &str, script: &str| {
-        let arguments = ["run-credential-plugin", patience, "--", "sh", "-c", script];
+    let run = |timeout: &str, script: &str| {
+        let arguments = ["run-credential-plugin", timeout, "--", "sh", "-c", script];
         let output = Command::new(OUTRIDER).args(arguments).stdin(Stdio::null()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
-    let (code, credentials, told) = run("--patience=1m", "echo credentials; echo beware >&2");
+    let (code, credentials, told) = run("--timeout=1m", "echo credentials; echo beware >&2");
     assert_eq!((code, &*credentials, &*told), (Some(0), "credentials\n", "beware\n"));
-    assert_eq!(run("--patience=1m", "exit 3").0, Some(3));
+    assert_eq!(run("--timeout=1m", "exit 3").0, Some(3));
     // What it started holds its outputs.
-    let (code, credentials, told) = run("--patience=100ms", "sleep 300 & wait");
+    let (code, credentials, told) = run("--timeout=100ms", "sleep 300 & wait");
     assert_eq!((code, &*credentials), (Some(2), ""));
     assert!(told.starts_with("outrider: the credential plugin sh gave no answer within 0 s"), "{told}");
 }
