@@ -181,7 +181,7 @@ fn fields_that_this_build_only_checks_say_so() {
     assert!(description("revisionHistoryLimit").contains("This build stores none"));
 }
 
-/// Of all resources of a cluster with `OpenKruise`: its set has no short name, and `oss` is nobody else's.
+/// `OpenKruise` has the same plural in another group.
 #[test]
 fn the_short_name_is_of_this_kind_alone() {
     assert_eq!(sidecarset().spec.names.short_names, Some(vec!["oss".to_owned()]));
