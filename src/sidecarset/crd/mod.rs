@@ -36,7 +36,10 @@ pub fn sidecarset() -> CustomResourceDefinition {
         ],
         scale: None,
     };
-    definition.into_crd()
+    let mut crd = definition.into_crd();
+    // Another project's SidecarSet has the same plural, and kubectl takes the first group that has it.
+    crd.spec.names.short_names = Some(vec!["oss".to_owned()]);
+    crd
 }
 
 /// The schema of the whole object.
@@ -88,7 +91,7 @@ fn spec_schema() -> JSONSchemaProps {
             ("updateStrategy", update_strategy()),
             ("injectionStrategy", injection_strategy()),
             ("imagePullSecrets", keyed_list("name", pull_secret(), "Pull secrets to add to the pod.")),
-            ("revisionHistoryLimit", int32("How many old revisions of the set are kept. Default: 10.")),
+            ("revisionHistoryLimit", int32("How many old revisions of the set are to be kept. This build stores none. Default: 10.")),
             (
                 "patchPodMetadata",
                 atomic_list(

@@ -8,13 +8,14 @@ use engine::sidecarset::vocabulary as words;
 /// `spec.updateStrategy`
 pub fn update_strategy() -> JSONSchemaProps {
     object(
-        "How pods that carry the set already follow a change of it.",
+        "How running pods that carry the set follow a change of it. This build checks these fields and changes no running pod: a \
+         change reaches the pods that are created after it.",
         [
             (
                 "type",
                 word(
                     &words::UPDATE_TYPES,
-                    "RollingUpdate updates running pods step by step, NotUpdate leaves them. Default: RollingUpdate, and \
+                    "RollingUpdate is for updating running pods step by step, NotUpdate for leaving them. Default: RollingUpdate, and \
                      NotUpdate for a set with native sidecars.",
                 ),
             ),

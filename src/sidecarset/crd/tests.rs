@@ -170,3 +170,22 @@ fn definition_names_the_resource_as_users_type_it() {
         .collect();
     assert_eq!(columns, ["Matched", "Updated", "Ready", "Age"]);
 }
+
+#[test]
+fn fields_that_this_build_only_checks_say_so() {
+    let root = root();
+    let description = |field: &str| {
+        root.pointer(&format!("/properties/spec/properties/{field}/description")).unwrap().as_str().unwrap().to_owned()
+    };
+    assert!(description("updateStrategy").contains("changes no running pod"));
+    assert!(description("revisionHistoryLimit").contains("This build stores none"));
+}
+
+/// `OpenKruise` has the same plural in another group.
+#[test]
+fn the_short_name_is_of_this_kind_alone() {
+    assert_eq!(sidecarset().spec.names.short_names, Some(vec!["oss".to_owned()]));
+    for kind in crate::kinds::workshop() {
+        assert!(!kind.definition().spec.names.short_names.unwrap_or_default().contains(&"oss".to_owned()));
+    }
+}
