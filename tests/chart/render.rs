@@ -200,7 +200,7 @@ fn values_reach_their_place() {
     assert_eq!(selector["matchLabels"]["team"], "shop");
     assert_eq!(selector["matchExpressions"].as_array().unwrap().len(), 3);
     let role = find(&rendered, "Role", "outrider");
-    assert_eq!(role["rules"][1]["resourceNames"][0], "another");
+    assert!(role["rules"].as_array().unwrap().iter().any(|rule| rule["resourceNames"][0] == "another"));
     assert!(role["rules"].as_array().unwrap().iter().any(|rule| rule["resources"][0] == "deployments"));
     let pod = &find(&rendered, "Deployment", "outrider")["spec"]["template"]["spec"];
     assert_eq!(pod["dnsPolicy"], "ClusterFirstWithHostNet");
