@@ -93,7 +93,7 @@ impl Validating<Snapshot> for PodUpdateValidation {
             }
         };
         // As this pod gets them: what of a set depends on the pod is not another form of it.
-        let (fitted, _) = fitted(new, request.body, musts, snapshot);
+        let (fitted, selections) = fitted(new, request.body, musts, snapshot);
         let musts: Vec<&CompiledSet> = fitted.iter().map(|set| -> &CompiledSet { set }).collect();
         let before = musts_before(old, new, request, snapshot)?;
         let mut refusals = Vec::new();
@@ -106,13 +106,13 @@ impl Validating<Snapshot> for PodUpdateValidation {
         let names_before: Option<BTreeSet<&str>> =
             before.as_ref().map(|before| before.iter().map(|(set, _)| set.name.as_str()).collect());
         let injection = OnceCell::new();
-        for set in &musts {
+        for (set, selection) in musts.iter().zip(&selections) {
             request.deadline.check()?;
             let is_new = names_before.as_ref().is_some_and(|names| !names.contains(set.name.as_str()));
             let changed: Vec<&str> = containers.changed(set).collect();
             if !changed.is_empty() || is_new {
                 let injection = injection.get_or_init(|| Injection::new(new, request.body, musts.iter().copied()));
-                refusals.extend(fault(injection, set, &changed, is_new));
+                refusals.extend(fault(injection, (set, selection), &changed, is_new));
             }
         }
         if request.sub_resource.as_str() == EPHEMERAL {
@@ -211,22 +211,36 @@ impl<'p> Containers<'p> {
 }
 
 /// Why the pod may not be changed so, for one must.
-fn fault<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, changed: &[&str], is_new: bool) -> Option<String> {
-    let fault = match injection.examine(set) {
-        Err(clash) => Some(clash.text),
-        Ok(missing) => {
-            let lacking: Vec<&str> = missing.lacking().collect();
-            // What it lacked it may go on lacking.
-            let lacks = is_new && !lacking.is_empty();
-            let lacks = lacks.then(|| format!("it lacks container {}", lacking.join(", ")));
-            lacks.or_else(|| missing.outdated().map(str::to_owned))
-        }
+fn fault<'s>(
+    injection: &Injection<'_, 's>,
+    (set, selection): (&'s CompiledSet, &Selection),
+    changed: &[&str],
+    is_new: bool,
+) -> Option<String> {
+    let fault = match selection {
+        // What the pod would get of it is not known. The set as it is written leaves open what it would settle for the pod, and
+        // annotations and owners, on which that depends, may be changed without anybody being asked.
+        Selection::Unfit(clash) => Some(clash.text.clone()),
+        Selection::Skipped(_, why) if !changed.is_empty() => Some(why.clone()),
+        _ => differing(injection, set, is_new),
     }?;
     Some(if is_new {
         format!("{}, and labels that the set selects do not bring it: {fault}; recreate the pod", must(set))
     } else {
         format!("{}, and container {} may not become another: {fault}", must(set), changed.join(", "))
     })
+}
+
+/// In what the pod does not carry the set.
+fn differing<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, is_new: bool) -> Option<String> {
+    let missing = match injection.examine(set) {
+        Err(clash) => return Some(clash.text),
+        Ok(missing) => missing,
+    };
+    let lacking: Vec<&str> = missing.lacking().collect();
+    // What it lacked it may go on lacking.
+    let lacks = (is_new && !lacking.is_empty()).then(|| format!("it lacks container {}", lacking.join(", ")));
+    lacks.or_else(|| missing.outdated().map(str::to_owned))
 }
 
 fn all<'p, 'a>(pod: &'p PodView<'a>) -> impl Iterator<Item = &'p Container<'a>> {
