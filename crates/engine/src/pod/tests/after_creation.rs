@@ -207,3 +207,20 @@ fn a_must_that_depends_on_the_pod_leaves_nothing_open_when_the_pod_changes_what_
         assert_eq!(resized(&old, of_pod).decision, Decision::Allowed, "{metadata}");
     }
 }
+
+#[test]
+fn many_ephemeral_containers_are_refused_in_few_words() {
+    let old = carrying();
+    let name = old["spec"]["containers"][container(&old, true)]["name"].clone();
+    let mut new = old.clone();
+    let many = (0..20_000).map(|at| json!({"name": format!("e{at}"), "targetContainerName": name}));
+    new["spec"]["ephemeralContainers"] = many.collect();
+    let reply = update("ephemeralcontainers", &old, &new);
+    assert_eq!(reply.decision, Decision::Denied);
+    assert!(reply.body.len() < 16 * 1024, "{}", reply.body.len());
+    assert!(reply.message.contains("ephemeral container \"e0\""), "{}", reply.message);
+    // A long name is not repeated as a whole.
+    new["spec"]["ephemeralContainers"] = json!([{"name": "e".repeat(1_000_000), "targetContainerName": name}]);
+    let reply = update("ephemeralcontainers", &old, &new);
+    assert!(reply.body.len() < 16 * 1024, "{}", reply.body.len());
+}
