@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::demand::Demand;
 use crate::pod::limits::{self, at_most_or_none, too_large};
-use crate::pod::select::{Selected, Selection, fitted, selected};
+use crate::pod::select::{Selected, Selection, absent, fitted, selected};
 use crate::pod::skip::MIRROR_ANNOTATION;
 use crate::pod::view::{Container, PodView};
 use crate::reasons;
@@ -90,16 +90,20 @@ impl Validating<Snapshot> for PodUpdateValidation {
             findings.reason = reason;
             return Ok(());
         }
-        let musts = match musts(new, request, snapshot)? {
-            Ok(musts) => musts,
-            Err(refusal) => {
-                findings.denial = Some(refusal);
+        let all = match selected(new, &request.namespace, snapshot)? {
+            Ok(all) => all,
+            Err(exceeded) => {
+                findings.denial = Some((Reason::TOO_LARGE, too_large(request, exceeded)));
                 return Ok(());
             }
         };
-        // As this pod gets them: what of a set depends on the pod is not another form of it.
-        let (fitted, selections) = fitted(new, request.body, musts, snapshot);
-        let musts: Vec<&CompiledSet> = fitted.iter().map(|set| -> &CompiledSet { set }).collect();
+        // As this pod gets them: what of a set depends on the pod is not another form of it. All of them, as containers of other
+        // sets are not the pod's own.
+        let due: Vec<bool> = all.iter().map(is_due).collect();
+        let (fitted, selections) = fitted(new, request.body, all, snapshot);
+        let due = fitted.iter().zip(&selections).zip(due).filter(|(_, is_due)| *is_due);
+        let (musts, of_musts): (Vec<&CompiledSet>, Vec<&Selection>) =
+            due.map(|((set, selection), _)| -> (&CompiledSet, &Selection) { (set, selection) }).unzip();
         let before = musts_before(old, new, request, snapshot)?;
         let mut refusals = Vec::new();
         let containers = Containers::of(old, new, request.body);
@@ -111,12 +115,15 @@ impl Validating<Snapshot> for PodUpdateValidation {
         let names_before: Option<BTreeSet<&str>> =
             before.as_ref().map(|before| before.iter().map(|(set, _)| set.name.as_str()).collect());
         let injection = OnceCell::new();
-        for (set, selection) in musts.iter().zip(&selections) {
+        for (set, selection) in musts.iter().zip(of_musts) {
             request.deadline.check()?;
             let is_new = names_before.as_ref().is_some_and(|names| !names.contains(set.name.as_str()));
             let changed: Vec<&str> = containers.changed(set).collect();
             if !changed.is_empty() || is_new {
-                let injection = injection.get_or_init(|| Injection::new(new, request.body, musts.iter().copied()));
+                let injection = injection.get_or_init(|| {
+                    let all = fitted.iter().map(|set| -> &CompiledSet { set });
+                    Injection::new(new, request.body, all).without(absent(&fitted, &selections))
+                });
                 refusals.extend(fault(injection, (set, selection), &changed, is_new));
             }
         }
@@ -145,20 +152,9 @@ fn left_alone(request: &Request<'_, PodView<'_>>, old: &PodView<'_>, snapshot: &
     }
 }
 
-type Refusal = (Reason, Denial);
-
-/// The musts that a pod is to carry.
-fn musts<'s>(
-    pod: &PodView<'_>,
-    request: &Request<'_, PodView<'_>>,
-    snapshot: &'s Snapshot,
-) -> Result<Result<Selected<'s>, Refusal>, Unserved> {
-    let is_must =
-        |(set, selection): &(&Arc<CompiledSet>, Selection)| set.is_must() && matches!(selection, Selection::Selected);
-    let selected = selected(pod, &request.namespace, snapshot)?;
-    Ok(selected
-        .map(|selected| selected.into_iter().filter(is_must).collect())
-        .map_err(|exceeded| (Reason::TOO_LARGE, too_large(request, exceeded))))
+/// Whether the pod is to carry the set, and the set is a must.
+fn is_due((set, selection): &(&Arc<CompiledSet>, Selection)) -> bool {
+    set.is_must() && matches!(selection, Selection::Selected)
 }
 
 /// The musts that the pod was to carry, where its labels have changed. A pod whose old labels are too long is judged as new.
@@ -171,7 +167,8 @@ fn musts_before<'s>(
     if old.metadata.labels.iter().eq(new.metadata.labels.iter()) {
         return Ok(None);
     }
-    Ok(Some(musts(old, request, snapshot)?.unwrap_or_default()))
+    let all = selected(old, &request.namespace, snapshot)?.unwrap_or_default();
+    Ok(Some(all.into_iter().filter(is_due).collect()))
 }
 
 /// Names of the containers that a pod had.

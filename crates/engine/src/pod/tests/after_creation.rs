@@ -224,3 +224,26 @@ fn many_ephemeral_containers_are_refused_in_few_words() {
     let reply = update("ephemeralcontainers", &old, &new);
     assert!(reply.body.len() < 16 * 1024, "{}", reply.body.len());
 }
+
+#[test]
+fn containers_of_other_sets_are_not_the_pods_own_when_a_must_is_updated() {
+    let policy = json!({"targetContainersMode": "sum", "resourcesExpr": {"limits": {"memory": "memory*50%"}}});
+    let must = |image: &str| {
+        let container = json!({"name": "log", "image": image, "resourcesPolicy": policy});
+        set("log", json!({"optOut": "Denied", "containers": [container]}))
+    };
+    let limits = json!({"limits": {"memory": "1Gi"}});
+    let other = set("other", json!({"containers": [{"name": "other", "image": "o:1", "resources": limits}]}));
+    let mut pod = pod(json!({}));
+    pod["spec"]["containers"][0]["resources"] = limits;
+    let old = World::from_objects(&[must("log:1"), other.clone()]).mutate(&pod).pod;
+    let containers = old["spec"]["containers"].as_array().unwrap();
+    let at = containers.iter().position(|container| container["name"] == "log").unwrap();
+    assert_eq!(old["spec"]["containers"][at]["resources"]["limits"]["memory"], "512Mi");
+    let mut new = old.clone();
+    new["spec"]["containers"][at]["image"] = "log:2".into();
+    let mut review = review("shop", &new);
+    json_patch::merge(&mut review, &json!({"request": {"operation": "UPDATE", "oldObject": old}}));
+    let reply = World::from_objects(&[must("log:2"), other]).ask(PATH, &review).unwrap();
+    assert_eq!(reply.decision, Decision::Allowed, "as a rollout does: {}", reply.message);
+}
