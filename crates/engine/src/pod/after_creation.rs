@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::demand::Demand;
 use crate::pod::limits::{self, at_most_or_none, too_large};
-use crate::pod::select::{Selected, Selection, fitted, selected};
+use crate::pod::select::{Selected, Selection, absent, fitted, selected};
 use crate::pod::skip::MIRROR_ANNOTATION;
 use crate::pod::view::{Container, PodView};
 use crate::reasons;
@@ -25,6 +25,11 @@ use crate::sidecarset::injection::Injection;
 use crate::snapshot::Snapshot;
 
 const EPHEMERAL: &str = "ephemeralcontainers";
+
+/// Ephemeral containers that a refusal names: a pod may have very many.
+const TOLD: usize = 8;
+/// The longest name that a container can have, in characters.
+const NAME_MAX: usize = 63;
 
 const RESOURCES: &[Resource] = &[
     Resource { group: "", version: "v1", resource: "pods", kind: "Pod" },
@@ -85,16 +90,20 @@ impl Validating<Snapshot> for PodUpdateValidation {
             findings.reason = reason;
             return Ok(());
         }
-        let musts = match musts(new, request, snapshot)? {
-            Ok(musts) => musts,
-            Err(refusal) => {
-                findings.denial = Some(refusal);
+        let all = match selected(new, &request.namespace, snapshot)? {
+            Ok(all) => all,
+            Err(exceeded) => {
+                findings.denial = Some((Reason::TOO_LARGE, too_large(request, exceeded)));
                 return Ok(());
             }
         };
-        // As this pod gets them: what of a set depends on the pod is not another form of it.
-        let (fitted, _) = fitted(new, request.body, musts, snapshot);
-        let musts: Vec<&CompiledSet> = fitted.iter().map(|set| -> &CompiledSet { set }).collect();
+        // As this pod gets them: what of a set depends on the pod is not another form of it. All of them, as containers of other
+        // sets are not the pod's own.
+        let due: Vec<bool> = all.iter().map(is_due).collect();
+        let (fitted, selections) = fitted(new, request.body, all, snapshot);
+        let due = fitted.iter().zip(&selections).zip(due).filter(|(_, is_due)| *is_due);
+        let (musts, of_musts): (Vec<&CompiledSet>, Vec<&Selection>) =
+            due.map(|((set, selection), _)| -> (&CompiledSet, &Selection) { (set, selection) }).unzip();
         let before = musts_before(old, new, request, snapshot)?;
         let mut refusals = Vec::new();
         let containers = Containers::of(old, new, request.body);
@@ -106,13 +115,16 @@ impl Validating<Snapshot> for PodUpdateValidation {
         let names_before: Option<BTreeSet<&str>> =
             before.as_ref().map(|before| before.iter().map(|(set, _)| set.name.as_str()).collect());
         let injection = OnceCell::new();
-        for set in &musts {
+        for (set, selection) in musts.iter().zip(of_musts) {
             request.deadline.check()?;
             let is_new = names_before.as_ref().is_some_and(|names| !names.contains(set.name.as_str()));
             let changed: Vec<&str> = containers.changed(set).collect();
             if !changed.is_empty() || is_new {
-                let injection = injection.get_or_init(|| Injection::new(new, request.body, musts.iter().copied()));
-                refusals.extend(fault(injection, set, &changed, is_new));
+                let injection = injection.get_or_init(|| {
+                    let all = fitted.iter().map(|set| -> &CompiledSet { set });
+                    Injection::new(new, request.body, all).without(absent(&fitted, &selections))
+                });
+                refusals.extend(fault(injection, (set, selection), &changed, is_new));
             }
         }
         if request.sub_resource.as_str() == EPHEMERAL {
@@ -140,20 +152,9 @@ fn left_alone(request: &Request<'_, PodView<'_>>, old: &PodView<'_>, snapshot: &
     }
 }
 
-type Refusal = (Reason, Denial);
-
-/// The musts that a pod is to carry.
-fn musts<'s>(
-    pod: &PodView<'_>,
-    request: &Request<'_, PodView<'_>>,
-    snapshot: &'s Snapshot,
-) -> Result<Result<Selected<'s>, Refusal>, Unserved> {
-    let is_must =
-        |(set, selection): &(&Arc<CompiledSet>, Selection)| set.is_must() && matches!(selection, Selection::Selected);
-    let selected = selected(pod, &request.namespace, snapshot)?;
-    Ok(selected
-        .map(|selected| selected.into_iter().filter(is_must).collect())
-        .map_err(|exceeded| (Reason::TOO_LARGE, too_large(request, exceeded))))
+/// Whether the pod is to carry the set, and the set is a must.
+fn is_due((set, selection): &(&Arc<CompiledSet>, Selection)) -> bool {
+    set.is_must() && matches!(selection, Selection::Selected)
 }
 
 /// The musts that the pod was to carry, where its labels have changed. A pod whose old labels are too long is judged as new.
@@ -166,7 +167,8 @@ fn musts_before<'s>(
     if old.metadata.labels.iter().eq(new.metadata.labels.iter()) {
         return Ok(None);
     }
-    Ok(Some(musts(old, request, snapshot)?.unwrap_or_default()))
+    let all = selected(old, &request.namespace, snapshot)?.unwrap_or_default();
+    Ok(Some(all.into_iter().filter(is_due).collect()))
 }
 
 /// Names of the containers that a pod had.
@@ -211,22 +213,36 @@ impl<'p> Containers<'p> {
 }
 
 /// Why the pod may not be changed so, for one must.
-fn fault<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, changed: &[&str], is_new: bool) -> Option<String> {
-    let fault = match injection.examine(set) {
-        Err(clash) => Some(clash.text),
-        Ok(missing) => {
-            let lacking: Vec<&str> = missing.lacking().collect();
-            // What it lacked it may go on lacking.
-            let lacks = is_new && !lacking.is_empty();
-            let lacks = lacks.then(|| format!("it lacks container {}", lacking.join(", ")));
-            lacks.or_else(|| missing.outdated().map(str::to_owned))
-        }
+fn fault<'s>(
+    injection: &Injection<'_, 's>,
+    (set, selection): (&'s CompiledSet, &Selection),
+    changed: &[&str],
+    is_new: bool,
+) -> Option<String> {
+    let fault = match selection {
+        // What the pod would get of it is not known. The set as it is written leaves open what it would settle for the pod, and
+        // annotations and owners, on which that depends, may be changed without anybody being asked.
+        Selection::Unfit(clash) => Some(clash.text.clone()),
+        Selection::Skipped(_, why) if !changed.is_empty() => Some(why.clone()),
+        _ => differing(injection, set, is_new),
     }?;
     Some(if is_new {
         format!("{}, and labels that the set selects do not bring it: {fault}; recreate the pod", must(set))
     } else {
         format!("{}, and container {} may not become another: {fault}", must(set), changed.join(", "))
     })
+}
+
+/// In what the pod does not carry the set.
+fn differing<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, is_new: bool) -> Option<String> {
+    let missing = match injection.examine(set) {
+        Err(clash) => return Some(clash.text),
+        Ok(missing) => missing,
+    };
+    let lacking: Vec<&str> = missing.lacking().collect();
+    // What it lacked it may go on lacking.
+    let lacks = (is_new && !lacking.is_empty()).then(|| format!("it lacks container {}", lacking.join(", ")));
+    lacks.or_else(|| missing.outdated().map(str::to_owned))
 }
 
 fn all<'p, 'a>(pod: &'p PodView<'a>) -> impl Iterator<Item = &'p Container<'a>> {
@@ -241,18 +257,15 @@ fn targeted(request: &Request<'_, PodView<'_>>, musts: &[&CompiledSet]) -> Vec<S
     };
     let old: BTreeSet<&str> = review.request.old_object.iter().flat_map(WithEphemeral::names).collect();
     let new = review.request.object.iter().flat_map(|pod| &pod.spec.ephemeral_containers);
-    let mut refusals = Vec::new();
-    for container in new.filter(|container| !old.contains(container.name.as_str())) {
-        let target = container.target_container_name.as_str();
-        for set in musts.iter().filter(|set| set.pieces().any(|piece| piece.name == target)) {
-            refusals.push(format!(
-                "{}, and ephemeral container {:?} may not target its container {target:?}",
-                must(set),
-                container.name.as_str()
-            ));
-        }
-    }
-    refusals
+    // Of two musts with one name neither is evaded, so that either will do.
+    let owners: BTreeMap<&str, &CompiledSet> =
+        musts.iter().flat_map(|set| set.pieces().map(|piece| (piece.name.as_str(), *set))).collect();
+    let targeted = new.filter(|container| !old.contains(container.name.as_str())).filter_map(|container| {
+        let (target, set) = owners.get_key_value(container.target_container_name.as_str())?;
+        let name: String = container.name.as_str().chars().take(NAME_MAX).collect();
+        Some(format!("{}, and ephemeral container {name:?} may not target its container {target:?}", must(set)))
+    });
+    targeted.take(TOLD).collect()
 }
 
 #[derive(Default, Deserialize)]

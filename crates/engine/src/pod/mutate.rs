@@ -6,7 +6,7 @@ use admission::reply::Cause;
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 
 use crate::pod::limits::too_large;
-use crate::pod::select::{SKIP_ANNOTATION, Selection, Skip, fitted, opts_out_of_nothing, selected};
+use crate::pod::select::{SKIP_ANNOTATION, Selection, Skip, absent, fitted, opts_out_of_nothing, selected};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
@@ -48,7 +48,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     let (sets, selections) = fitted(pod, request.body, selected, snapshot);
     let all: Vec<&CompiledSet> = sets.iter().map(|set| -> &CompiledSet { set }).collect();
     report.mistyped.extend(overrides_of_nothing(pod, &all));
-    let mut injection = Injection::new(pod, request.body, all);
+    let mut injection = Injection::new(pod, request.body, all).without(absent(&sets, &selections));
     for (set, selection) in sets.iter().zip(selections) {
         // Every set that the pod matches costs, and their number has no limit.
         request.deadline.check()?;

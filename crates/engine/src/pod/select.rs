@@ -1,7 +1,7 @@
 //! Which sets a pod is to carry.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use admission::{Reason, Unserved};
@@ -32,6 +32,19 @@ pub enum Selection {
     Unfit(Clash),
 }
 
+impl Selection {
+    /// Whether a container of the pod may be the set's. One may have come before the set was paused.
+    fn may_have_come(&self) -> bool {
+        !matches!(self, Self::Skipped(reason, _) if *reason != reasons::SET_PAUSED)
+    }
+}
+
+/// Sets of which no container of the pod is, by name: the pod goes without them. A container that runs the same is the pod's own.
+pub fn absent<'s>(sets: &'s [Cow<'_, CompiledSet>], selections: &[Selection]) -> BTreeSet<&'s str> {
+    let all = sets.iter().zip(selections);
+    all.filter(|(_, selection)| !selection.may_have_come()).map(|(set, _)| set.name.as_str()).collect()
+}
+
 /// Sets that select a pod, in the order of injection, and what each means for it.
 pub type Selected<'s> = Vec<(&'s Arc<CompiledSet>, Selection)>;
 
@@ -43,7 +56,8 @@ pub fn fitted<'s>(
     selected: Selected<'s>,
     snapshot: &Snapshot,
 ) -> (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) {
-    let sets: Vec<&'s CompiledSet> = selected.iter().map(|(set, _)| -> &CompiledSet { set }).collect();
+    let coming = selected.iter().filter(|(_, selection)| selection.may_have_come());
+    let sets: Vec<&'s CompiledSet> = coming.map(|(set, _)| -> &CompiledSet { set }).collect();
     let tailor = Tailor::new(pod, sets, snapshot.minor_version);
     let tailored = |(set, selection): (&'s Arc<CompiledSet>, Selection)| match selection {
         Selection::Selected => match tailor.fit(set) {
@@ -57,7 +71,8 @@ pub fn fitted<'s>(
     let (mut sets, mut selections): (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) =
         selected.into_iter().map(tailored).unzip();
     // Once the containers of all sets are in the lists that they go to.
-    let mut fitting = Fitting::new(pod, body, &sets.iter().map(|set| -> &CompiledSet { set }).collect::<Vec<_>>());
+    let coming = sets.iter().zip(&selections).filter(|(_, selection)| selection.may_have_come());
+    let mut fitting = Fitting::new(pod, body, &coming.map(|(set, _)| -> &CompiledSet { set }).collect::<Vec<_>>());
     let mut fit = |(set, selection): (&Cow<'s, CompiledSet>, &mut Selection)| {
         if !matches!(selection, Selection::Selected) {
             return None;

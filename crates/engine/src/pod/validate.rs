@@ -5,7 +5,7 @@ use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
 use crate::pod::limits::too_large;
-use crate::pod::select::{Selection, fitted, selected};
+use crate::pod::select::{Selection, absent, fitted, selected};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
@@ -61,7 +61,8 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
         return Ok(());
     }
     let (sets, selections) = fitted(pod, request.body, selected, snapshot);
-    let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }));
+    let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }))
+        .without(absent(&sets, &selections));
     let mut report = Report::default();
     for (set, selection) in sets.iter().zip(selections) {
         request.deadline.check()?;

@@ -132,7 +132,7 @@ impl PodOverrides {
             let Value::Object(amounts) = amounts else { return Err(NotAllowed::new(list_field, "must be a map")) };
             for (name, amount) in amounts {
                 let field = format!("{list_field}[{name}]");
-                let asked = self.amount(name, amount).map_err(|why| NotAllowed::new(field, why))?;
+                let asked = self.amount(name, amount, list == "limits").map_err(|why| NotAllowed::new(field, why))?;
                 set_amount(container, list, name, asked);
             }
         }
@@ -140,7 +140,7 @@ impl PodOverrides {
     }
 
     /// The amount, where it is within the bounds.
-    fn amount(&self, name: &str, asked: &Value) -> Result<Value, String> {
+    fn amount(&self, name: &str, asked: &Value, is_limit: bool) -> Result<Value, String> {
         let Some(max) = self.max.get(name) else {
             return Err("the set does not let pods change it (spec.podOverrides.resources.max)".to_owned());
         };
@@ -150,6 +150,10 @@ impl PodOverrides {
         if is_below || amount > *max {
             let min = self.min.get(name).cloned().unwrap_or(Quantity::ZERO);
             return Err(format!("must be from {min} to {max}"));
+        }
+        // The kubelet sets none for it.
+        if is_limit && amount == Quantity::ZERO {
+            return Err(format!("a limit of 0 is none; must be above 0 and at most {max}"));
         }
         Ok(amount.to_string().into())
     }

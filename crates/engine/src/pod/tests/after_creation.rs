@@ -165,3 +165,85 @@ fn what_of_a_must_depends_on_the_pod_is_no_other_form_of_it() {
     assert_eq!(ask("readinessProbe", json!({"exec": {"command": ["true"]}})), Decision::Allowed);
     assert_eq!(ask("image", json!("evil:1")), Decision::Denied);
 }
+
+#[test]
+fn a_must_that_depends_on_the_pod_leaves_nothing_open_when_the_pod_changes_what_it_depends_on() {
+    let policy = json!({
+        "targetContainersMode": "sum", "resourcesExpr": {"limits": {"memory": "memory*50%"}, "requests": {"memory": "memory*50%"}},
+    });
+    let container = json!({"name": "log", "image": "log:1", "resourcesPolicy": policy});
+    let spec = json!({"optOut": "Denied", "jobPods": "Skip", "containers": [container]});
+    let world = World::from_objects(&[set("log", spec)]);
+    let mut pod = pod(json!({}));
+    pod["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": "1Gi"}});
+    let carrying = world.mutate(&pod).pod;
+    let [of_set, of_pod] = [true, false].map(|of_set| self::container(&carrying, of_set));
+    assert_eq!(carrying["spec"]["containers"][of_set]["resources"]["limits"]["memory"], "512Mi");
+    let resized = |old: &Value, container: usize| {
+        let mut new = old.clone();
+        let amounts = json!({"limits": {"memory": "1Mi"}, "requests": {"memory": "1Mi"}});
+        new["spec"]["containers"][container]["resources"] = amounts;
+        let mut review = review("shop", &new);
+        json_patch::merge(
+            &mut review,
+            &json!({"request": {"operation": "UPDATE", "subResource": "resize", "oldObject": old}}),
+        );
+        world.ask(PATH, &review).unwrap()
+    };
+    assert_eq!(resized(&carrying, of_set).decision, Decision::Denied);
+    // Annotations and owners may be changed without anybody being asked. No set lets this pod ask for anything, and nobody can
+    // say that it was not created by a Job.
+    let job = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u"}]);
+    for (metadata, says) in [
+        (json!({"annotations": {"outrider.dev/overrides": r#"{"log":{}}"#}}), "changes log of SidecarSet"),
+        (json!({"annotations": {"outrider.dev/overrides": r#"{"log":[]}"#}}), "changes log of SidecarSet"),
+        (json!({"ownerReferences": job}), "spec.jobPods: Skip"),
+    ] {
+        let mut old = carrying.clone();
+        json_patch::merge(&mut old["metadata"], &metadata);
+        let reply = resized(&old, of_set);
+        assert_eq!(reply.decision, Decision::Denied, "{metadata}");
+        assert!(reply.message.contains(says), "{}", reply.message);
+        assert_eq!(resized(&old, of_pod).decision, Decision::Allowed, "{metadata}");
+    }
+}
+
+#[test]
+fn many_ephemeral_containers_are_refused_in_few_words() {
+    let old = carrying();
+    let name = old["spec"]["containers"][container(&old, true)]["name"].clone();
+    let mut new = old.clone();
+    let many = (0..20_000).map(|at| json!({"name": format!("e{at}"), "targetContainerName": name}));
+    new["spec"]["ephemeralContainers"] = many.collect();
+    let reply = update("ephemeralcontainers", &old, &new);
+    assert_eq!(reply.decision, Decision::Denied);
+    assert!(reply.body.len() < 16 * 1024, "{}", reply.body.len());
+    assert!(reply.message.contains("ephemeral container \"e0\""), "{}", reply.message);
+    // A long name is not repeated as a whole.
+    new["spec"]["ephemeralContainers"] = json!([{"name": "e".repeat(1_000_000), "targetContainerName": name}]);
+    let reply = update("ephemeralcontainers", &old, &new);
+    assert!(reply.body.len() < 16 * 1024, "{}", reply.body.len());
+}
+
+#[test]
+fn containers_of_other_sets_are_not_the_pods_own_when_a_must_is_updated() {
+    let policy = json!({"targetContainersMode": "sum", "resourcesExpr": {"limits": {"memory": "memory*50%"}}});
+    let must = |image: &str| {
+        let container = json!({"name": "log", "image": image, "resourcesPolicy": policy});
+        set("log", json!({"optOut": "Denied", "containers": [container]}))
+    };
+    let limits = json!({"limits": {"memory": "1Gi"}});
+    let other = set("other", json!({"containers": [{"name": "other", "image": "o:1", "resources": limits}]}));
+    let mut pod = pod(json!({}));
+    pod["spec"]["containers"][0]["resources"] = limits;
+    let old = World::from_objects(&[must("log:1"), other.clone()]).mutate(&pod).pod;
+    let containers = old["spec"]["containers"].as_array().unwrap();
+    let at = containers.iter().position(|container| container["name"] == "log").unwrap();
+    assert_eq!(old["spec"]["containers"][at]["resources"]["limits"]["memory"], "512Mi");
+    let mut new = old.clone();
+    new["spec"]["containers"][at]["image"] = "log:2".into();
+    let mut review = review("shop", &new);
+    json_patch::merge(&mut review, &json!({"request": {"operation": "UPDATE", "oldObject": old}}));
+    let reply = World::from_objects(&[must("log:2"), other]).ask(PATH, &review).unwrap();
+    assert_eq!(reply.decision, Decision::Allowed, "as a rollout does: {}", reply.message);
+}

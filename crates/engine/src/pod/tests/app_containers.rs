@@ -163,6 +163,20 @@ fn a_must_adds_to_containers_that_pass_for_injected_and_is_missed_where_it_was_t
     assert_eq!(env_of(&world.mutate(&called).pod, "helper")[0], json!({"name": "X", "value": "1"}));
 }
 
+#[test]
+fn a_container_that_runs_what_a_set_would_is_no_sets_where_the_pod_opts_out_of_that_set() {
+    let musts = only("must", json!([{"env": [{"name": "X", "value": "1"}]}]), json!({"optOut": "Denied"}));
+    let helper = set("other", json!({"containers": [{"name": "helper", "image": "h:1"}]}));
+    let world = World::from_objects(&[musts, helper]);
+    for image in ["h:1", "h:1@sha256:0123"] {
+        let mut pod = pod_with("helper", image);
+        pod["metadata"]["annotations"] = json!({"outrider.dev/skip": "other"});
+        assert_eq!(world.validate(&pod).decision, Decision::Denied, "{image}");
+        let pod = admitted(&world, &pod);
+        assert_eq!(env_of(&pod, "helper")[0], json!({"name": "X", "value": "1"}), "{image}");
+    }
+}
+
 fn pod_with(name: &str, image: &str) -> Value {
     pod(json!({"containers": [{"name": name, "image": image}]}))
 }

@@ -192,3 +192,31 @@ fn pods_injected_by_openkruise_count_as_injected() {
     assert_eq!((reply.reason, reply.names("containers")), (reasons::INJECTED, vec!["log", "app"]));
     assert_eq!(reply.pod["metadata"]["annotations"]["kruise.io/sidecarset-injected-list"], "log");
 }
+
+#[test]
+fn a_shared_token_brings_no_variables_of_the_pods_choice_into_a_must() {
+    const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let container = json!({"name": "log", "image": "log:1", "shareServiceAccountToken": true});
+    let world = World::from_objects(&[set("s", json!({"optOut": "Denied", "containers": [container]}))]);
+    // The sub-path is relative, as it has to be, and what it refers to is a path of a library in the volume.
+    let env =
+        json!([{"name": "LD_PRELOAD", "value": format!("{TOKEN}/evil.so")}, {"name": "P", "value": "x$(LD_PRELOAD)"}]);
+    for (sub, is_shared) in [
+        (json!({"subPathExpr": "$(P)"}), false),
+        (json!({"subPathExpr": "x"}), false),
+        (json!({"subPathExpr": ""}), true),
+    ] {
+        let mut mount = json!({"name": "mine", "mountPath": TOKEN});
+        json_patch::merge(&mut mount, &sub);
+        let mut pod = pod(json!({"volumes": [{"name": "mine", "configMap": {"name": "evil"}}]}));
+        pod["spec"]["containers"][0]["env"] = env.clone();
+        pod["spec"]["containers"][0]["volumeMounts"] = json!([mount]);
+        let reply = world.mutate(&pod);
+        let containers = reply.pod["spec"]["containers"].as_array().unwrap();
+        let log = containers.iter().find(|container| container["name"] == "log").unwrap();
+        assert_eq!(log["env"], json!([{"name": "IS_INJECTED", "value": "true"}]), "{sub}");
+        assert_eq!(!log["volumeMounts"].is_null(), is_shared, "{sub}");
+        assert_eq!(reply.warnings.is_empty(), is_shared, "{:?}", reply.warnings);
+        assert_eq!(world.validate(&reply.pod).decision, Decision::Allowed);
+    }
+}

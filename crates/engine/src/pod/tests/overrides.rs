@@ -99,3 +99,16 @@ fn a_pod_that_changes_its_mind_after_injection_carries_another_form() {
     assert_eq!(world(json!({})).mutate(&changed).reason, reasons::OUTDATED);
     assert_eq!(world(json!({"optOut": "Denied"})).mutate(&changed).decision, Decision::Denied);
 }
+
+#[test]
+fn a_limit_of_zero_is_none_and_so_above_every_bound() {
+    for list in ["limits", "requests"] {
+        for amount in [json!("0"), json!(0), json!("0.0"), json!("0e9")] {
+            let asked = json!({"proxy": {"resources": {list: {"cpu": amount}}}}).to_string();
+            let reply = world(json!({"optOut": "Denied"})).mutate(&asking(&asked));
+            let expected = if list == "limits" { Decision::Denied } else { Decision::Patched };
+            assert_eq!(reply.decision, expected, "{asked}");
+            assert_eq!(reply.message.contains("a limit of 0 is none"), list == "limits", "{}", reply.message);
+        }
+    }
+}

@@ -23,7 +23,7 @@ pub use tailored::{Fit, Tailor, overrides_of_nothing};
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use admission::Reason;
 
@@ -140,6 +140,8 @@ pub struct Injection<'p, 's> {
     // Bytes of the record with the new entries.
     record_bytes: usize,
     volume_owners: OnceCell<BTreeMap<&'s str, Vec<&'s str>>>,
+    // Sets that the pod goes without.
+    absent: BTreeSet<&'s str>,
 }
 
 impl<'p, 's> Injection<'p, 's> {
@@ -158,7 +160,15 @@ impl<'p, 's> Injection<'p, 's> {
             annotations: Annotations::default(),
             new_entries: BTreeMap::new(),
             volume_owners: OnceCell::new(),
+            absent: BTreeSet::new(),
         }
+    }
+
+    /// The same where no container of the pod is of these sets, whatever it runs.
+    #[must_use]
+    pub fn without(mut self, sets: BTreeSet<&'s str>) -> Self {
+        self.absent = sets;
+        self
     }
 
     /// Adds what the pod lacks of a set.
@@ -254,7 +264,10 @@ impl<'p, 's> Injection<'p, 's> {
 
     /// The pod's own containers.
     fn sources(&self) -> &Sources<'p, 's> {
-        self.theirs.sources.get_or_init(|| Sources::new(self.pod, self.body, &self.theirs.selecting))
+        self.theirs.sources.get_or_init(|| {
+            let coming = self.theirs.selecting.iter().filter(|set| !self.absent.contains(set.name.as_str()));
+            Sources::new(self.pod, self.body, &coming.copied().collect::<Vec<_>>())
+        })
     }
 
     fn find(&self, name: &str) -> Option<(List, usize, &'p Container<'p>)> {

@@ -31,6 +31,14 @@ struct Place {
     bytes: usize,
 }
 
+impl Place {
+    /// The API server mounts tokens so. With a sub-path the container would get variables of any name that the pod's author chooses,
+    /// and sharing a token is no leave for that.
+    fn is_whole_volume(&self) -> bool {
+        ["subPath", "subPathExpr"].iter().all(|field| text(&self.element, field).is_empty())
+    }
+}
+
 impl Shared {
     fn of<'o, 'p: 'o>(containers: impl Iterator<Item = (usize, &'o Own<'p>)>) -> Self {
         let mut shared = Self::default();
@@ -79,7 +87,8 @@ impl Fitting<'_, '_> {
         let mut paths = container.own_paths();
         let mut mounted = container.own_names("volumeMounts");
         let mut devices = container.own_names("volumeDevices");
-        let token = shared.by_path.get(TOKEN_PATH).and_then(|at| shared.mounts.get(*at));
+        let token =
+            shared.by_path.get(TOKEN_PATH).and_then(|at| shared.mounts.get(*at)).filter(|it| it.is_whole_volume());
         let mounts = shared.mounts.iter().filter(|_| plan.shares_mounts);
         for mount in mounts.chain(token.filter(|_| plan.shares_token)) {
             // The API server takes no volume as a directory and as a device of one container.
