@@ -10,6 +10,7 @@ use kube::Client;
 
 use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
+use crate::kind::{Family, Kind};
 use crate::kinds::Kinds;
 use crate::manager::client;
 use crate::manager::configuration::OnDemand;
@@ -104,7 +105,8 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
             let removed = remove::<OnDemand<ValidatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
             tell_of_removal(&mut told, ON_DEMAND_VALIDATING, &removed, args.dry_run);
         }
-        for kind in args.kind.clone().unwrap_or_else(Kinds::all).iter() {
+        let is_meant = |kind: &&Kind| args.kind.is_none() || kind.family == Family::Workshop;
+        for kind in args.kind.clone().unwrap_or_else(Kinds::all).iter().filter(is_meant) {
             let Some(retirement) = Retirement::of(kind) else {
                 if args.kind.is_some() {
                     // Writing to a String cannot fail.

@@ -118,7 +118,8 @@ fn fields_that_are_newer_than_our_types_stay_on_their_container() {
     let manifest = POD_OF_A_NEWER_API.replace("RULES", if knows_rules { RULES } else { "" });
     // As it is without us.
     let plain = room.pod(&manifest.replace("app: ROOM", "app: nobody").replace("name: web", "name: plain"));
-    room.apply_set(SET);
+    // The pod ends, and the set's containers would be native sidecars in it.
+    room.apply_set(&SET.replacen("spec:\n", "spec:\n  jobPods: Inject\n", 1));
     let pod = room.pod(&manifest);
     assert_eq!(containers(&pod), ["proxy", "app", "second"]);
     let without_token = |container: &Value| {
