@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use admission::format::Quantity;
+use serde_json::value::RawValue;
 
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::legality::amounts;
@@ -50,9 +51,12 @@ fn is_pod_guaranteed(injection: &Injection<'_, '_>) -> bool {
     }) {
         return false;
     }
-    let mut containers = spec.init_containers().iter().chain(spec.containers()).peekable();
-    containers.peek().is_some()
-        && containers.all(|container| {
+    let containers = || spec.init_containers().iter().chain(spec.containers());
+    // Most pods have a container without limits, and a search is cheaper than reading quantities. Escapes can spell a key in many ways.
+    let may_have_limits = |raw: &RawValue| raw.get().contains("limits") || raw.get().contains('\\');
+    containers().next().is_some()
+        && containers().all(|container| container.resources.is_some_and(may_have_limits))
+        && containers().all(|container| {
             container.resources.is_some_and(|raw| {
                 let (requests, limits) = amounts(raw, &counted);
                 is_guaranteed(|name| (requests.get(name).or_else(|| limits.get(name)), limits.get(name)))
