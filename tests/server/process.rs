@@ -42,9 +42,9 @@ impl Process {
     }
 
     /// The same, started by a program that becomes it.
-    fn standalone_by(program: &str, ca_file: &std::path::Path, more: &[&str]) -> Self {
-        let mut command = Command::new(program);
-        command.arg(OUTRIDER).stdin(Stdio::null()).stdout(Stdio::null());
+    fn standalone_by(wrapper: &[&str], ca_file: &std::path::Path, more: &[&str]) -> Self {
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).arg(OUTRIDER).stdin(Stdio::null()).stdout(Stdio::null());
         Self::spawn(command, ca_file, &[&["--health-probe-bind-address=0", "--metrics-bind-address=0"], more].concat())
     }
 
@@ -141,7 +141,9 @@ fn a_second_signal_ends_the_process_at_once() {
 #[test]
 fn a_closed_terminal_ends_the_process_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let mut process = Process::standalone(&dir.path().join("ca.crt"), &["--drain-delay", "100ms"]);
+    // Whoever runs the tests may have it ignored, and programs inherit that.
+    let by_default = ["env", "--default-signal=HUP"];
+    let mut process = Process::standalone_by(&by_default, &dir.path().join("ca.crt"), &["--drain-delay", "100ms"]);
     process.line("Listening");
     for ignored in ["USR1", "USR2", "ALRM"] {
         process.signal(ignored);
@@ -158,7 +160,7 @@ fn a_closed_terminal_ends_the_process_in_order() {
 #[test]
 fn a_process_that_is_to_outlive_its_terminal_does() {
     let dir = tempfile::tempdir().unwrap();
-    let mut process = Process::standalone_by("nohup", &dir.path().join("ca.crt"), &["--drain-delay", "0"]);
+    let mut process = Process::standalone_by(&["nohup"], &dir.path().join("ca.crt"), &["--drain-delay", "0"]);
     process.line("Listening");
     process.signal("HUP");
     process.signal("TERM");
