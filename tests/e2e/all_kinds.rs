@@ -183,17 +183,22 @@ fn ten_looks_at_every_object_write_nothing(stage: &Stage) {
 fn a_definition_that_is_installed_again_is_put_right_at_once(stage: &Stage) {
     let url = "jsonpath={.spec.conversion.webhook.clientConfig.url}";
     let url = || stage.kubectl(&["get", "crd", "cronjobs.batch.outrider.dev", "-o", url]);
-    let (before, told) = (url(), stage.outrider.log().len());
+    let before = url();
     assert!(before.starts_with("https://"), "{before}");
-    let installed = make(&stage.cluster, &["install"]);
-    assert!(installed.success(), "{}{}", installed.stdout, installed.stderr);
-    let mut log = String::new();
-    eventually("the address is put back", || {
-        log = stage.outrider.log().split_off(told);
-        log.contains("Wrote where objects are converted") && url() == before
-    });
-    let (seen, _) = log.split_once("Wrote where objects are converted").unwrap();
-    assert!(seen.contains("Changed; looking whether it is in order"), "it waited for its look at the clock: {log}");
+    // The look at the clock, or one that a change before has begun, may come at the same moment; not three times.
+    let is_told_of = |_| {
+        let told = stage.outrider.log().len();
+        let installed = make(&stage.cluster, &["install"]);
+        assert!(installed.success(), "{}{}", installed.stdout, installed.stderr);
+        let mut log = String::new();
+        eventually("the address is put back", || {
+            log = stage.outrider.log().split_off(told);
+            log.contains("Wrote where objects are converted") && url() == before
+        });
+        let (seen, _) = log.split_once("Wrote where objects are converted").unwrap();
+        seen.contains("Changed; looking whether it is in order")
+    };
+    assert!((0..3).any(is_told_of), "it waited for its look at the clock");
 }
 
 /// Acceptance check 41, first half: who only reads, or may not write, is nothing that a webhook hears of.
