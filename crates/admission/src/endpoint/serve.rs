@@ -1,0 +1,154 @@
+//! How an implementation becomes bytes in, bytes out.
+
+use serde_json::Value;
+
+use super::{Answer, Defaulting, Findings, Mutating, Validating, lacking};
+use crate::deadline::Deadline;
+use crate::limit::ObjectLimit;
+use crate::patch::{PatchBuilder, PatchWriter};
+use crate::question::Answers;
+use crate::reason::Reason;
+use crate::registry::Rule;
+use crate::reply::{Denial, Verdict};
+use crate::review::{Operation, ParseError, Review};
+use crate::unserved::Unserved;
+
+/// One webhook path: the whole body in, the whole reply out.
+pub trait Endpoint<W>: Send + Sync {
+    /// Answers a review with what is known of what the decision may ask, unless nobody waits for it any more.
+    ///
+    /// # Errors
+    /// [`Unserved`] when there is no verdict to give, and [`Unserved::Unanswered`] with further questions.
+    fn answer_with<'a>(
+        &self,
+        body: &'a [u8],
+        world: &W,
+        answers: &'a Answers,
+        deadline: Deadline<'a>,
+    ) -> Result<Answer, Unserved>;
+
+    /// Answers a review.
+    ///
+    /// # Errors
+    /// [`Unserved`] when there is no verdict to give.
+    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
+        self.answer_with(body, world, Answers::NONE, Deadline::default())
+    }
+
+    /// Whether objects are decoded as a whole: what is decided on one takes many times as long as to read its text.
+    fn decodes_objects(&self) -> bool;
+}
+
+/// Decides on what was read of a body, if it is about what the rule names.
+fn decided<'a, O>(
+    rule: &Rule,
+    body: &[u8],
+    parsed: Result<Review<'a, O>, ParseError>,
+    (answers, deadline): (&'a Answers, Deadline<'a>),
+    decide: impl FnOnce(&mut Review<'a, O>) -> Result<Verdict, Unserved>,
+) -> Result<Answer, Unserved> {
+    match parsed {
+        Ok(review) if !rule.serves(&review.request) => Ok(Answer::not_served(&review, rule)),
+        Ok(mut review) => {
+            review.request.answers = Some(answers);
+            review.request.deadline = deadline;
+            let verdict = decide(&mut review)?;
+            Ok(Answer::to(&review, verdict))
+        }
+        Err(error) => Answer::undecodable(rule, body, error),
+    }
+}
+
+pub(crate) struct MutatingEndpoint<M>(pub Rule, pub M);
+
+impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
+    fn decodes_objects(&self) -> bool {
+        false
+    }
+
+    fn answer_with<'a>(
+        &self,
+        body: &'a [u8],
+        world: &W,
+        answers: &'a Answers,
+        deadline: Deadline<'a>,
+    ) -> Result<Answer, Unserved> {
+        let review = Review::<M::Object<'a>>::parse(body);
+        decided(&self.0, body, review, (answers, deadline), |review| self.1.mutate(&review.request, world))
+    }
+}
+
+pub(crate) struct DefaultingEndpoint<D>(pub Rule, pub D);
+
+impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
+    fn decodes_objects(&self) -> bool {
+        true
+    }
+
+    fn answer_with<'a>(
+        &self,
+        body: &'a [u8],
+        world: &W,
+        answers: &'a Answers,
+        deadline: Deadline<'a>,
+    ) -> Result<Answer, Unserved> {
+        let review = Review::<Value>::parse_within(body, ObjectLimit::STORABLE);
+        decided(&self.0, body, review, (answers, deadline), |review| {
+            // Decoded, it may be the largest thing in the process: there is one of it.
+            let object = review.request.object.take();
+            let request = &review.request;
+            Ok(match (object, request.operation) {
+                (Some(object), Operation::Create | Operation::Update) => {
+                    let mut patch = PatchBuilder::of(object);
+                    match self.1.default(request, &mut patch, world) {
+                        Ok(()) => defaulted(patch.finish()),
+                        Err(error) => Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(error.to_string())),
+                    }
+                }
+                (None, operation @ (Operation::Create | Operation::Update)) => {
+                    Verdict::deny(Reason::UNDECODABLE, lacking("object", operation))
+                }
+                (_, Operation::Delete | Operation::Connect) => Verdict::allow(Reason::ALLOWED),
+            })
+        })
+    }
+}
+
+fn defaulted(patch: PatchWriter) -> Verdict {
+    let reason = if patch.is_empty() { Reason::ALLOWED } else { Reason::DEFAULTED };
+    Verdict::patch(reason, patch)
+}
+
+pub(crate) struct ValidatingEndpoint<V>(pub Rule, pub V);
+
+impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
+    fn decodes_objects(&self) -> bool {
+        V::LIMIT.is_some()
+    }
+
+    fn answer_with<'a>(
+        &self,
+        body: &'a [u8],
+        world: &W,
+        answers: &'a Answers,
+        deadline: Deadline<'a>,
+    ) -> Result<Answer, Unserved> {
+        let review = match V::LIMIT {
+            Some(limit) => Review::<V::Object<'a>>::parse_within(body, limit),
+            None => Review::parse(body),
+        };
+        decided(&self.0, body, review, (answers, deadline), |review| {
+            let mut findings = Findings::default();
+            let request = &review.request;
+            match (&request.object, request.operation) {
+                // What cannot be compared is judged as if it were new, and never kept from going.
+                (Some(object), Operation::Update) if review.lacks_old => {
+                    self.1.create(object, request, world, &mut findings);
+                }
+                (_, Operation::Delete) if review.lacks_old => {}
+                _ => self.1.validate(request, world, &mut findings)?,
+            }
+            Ok(findings.into_verdict(request))
+        })
+    }
+}
