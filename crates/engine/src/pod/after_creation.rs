@@ -16,8 +16,10 @@ use serde::Deserialize;
 
 use crate::demand::Demand;
 use crate::pod::limits::{self, at_most_or_none, too_large};
-use crate::pod::select::{Selected, Selection, absent, fitted, selected};
+use crate::pod::select::{Fitted, Selected, Selection, fitted, injection, selected};
 use crate::pod::skip::MIRROR_ANNOTATION;
+use crate::pod::stages::refuse;
+use crate::pod::validate::must;
 use crate::pod::view::{Container, PodView};
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
@@ -93,47 +95,13 @@ impl Validating<Snapshot> for PodUpdateValidation {
         let all = match selected(new, &request.namespace, snapshot)? {
             Ok(all) => all,
             Err(exceeded) => {
-                findings.denial = Some((Reason::TOO_LARGE, too_large(request, exceeded)));
+                refuse(findings, Reason::TOO_LARGE, too_large(request, exceeded));
                 return Ok(());
             }
         };
-        // As this pod gets them: what of a set depends on the pod is not another form of it. All of them, as containers of other
-        // sets are not the pod's own.
-        let due: Vec<bool> = all.iter().map(is_due).collect();
-        let (fitted, selections) = fitted(new, request.body, all, snapshot);
-        let due = fitted.iter().zip(&selections).zip(due).filter(|(_, is_due)| *is_due);
-        let (musts, of_musts): (Vec<&CompiledSet>, Vec<&Selection>) =
-            due.map(|((set, selection), _)| -> (&CompiledSet, &Selection) { (set, selection) }).unzip();
-        let before = musts_before(old, new, request, snapshot)?;
-        let mut refusals = Vec::new();
-        let containers = Containers::of(old, new, request.body);
-        if let Some(before) = &before {
-            let names: BTreeSet<&str> = musts.iter().map(|must| must.name.as_str()).collect();
-            let lost = before.iter().filter(|(set, _)| !names.contains(set.name.as_str()));
-            refusals.extend(lost.filter_map(|(set, _)| containers.lost(set)));
-        }
-        let names_before: Option<BTreeSet<&str>> =
-            before.as_ref().map(|before| before.iter().map(|(set, _)| set.name.as_str()).collect());
-        let injection = OnceCell::new();
-        for (set, selection) in musts.iter().zip(of_musts) {
-            request.deadline.check()?;
-            let is_new = names_before.as_ref().is_some_and(|names| !names.contains(set.name.as_str()));
-            let changed: Vec<&str> = containers.changed(set).collect();
-            if !changed.is_empty() || is_new {
-                let injection = injection.get_or_init(|| {
-                    let all = fitted.iter().map(|set| -> &CompiledSet { set });
-                    Injection::new(new, request.body, all).without(absent(&fitted, &selections))
-                });
-                refusals.extend(fault(injection, (set, selection), &changed, is_new));
-            }
-        }
-        if request.sub_resource.as_str() == EPHEMERAL {
-            refusals.extend(targeted(request, &musts));
-        }
-        findings.reason = if musts.is_empty() { reasons::NO_MATCH } else { reasons::ALLOWED };
+        let refusals = refusals(request, (old, new), all, snapshot, findings)?;
         if !refusals.is_empty() {
-            findings.audit.push(("reason", Reason::INVALID.as_str().to_owned()));
-            findings.denial = Some((Reason::INVALID, refusal(request, &refusals)));
+            refuse(findings, Reason::INVALID, refusal(request, &refusals));
         }
         Ok(())
     }
@@ -150,6 +118,48 @@ fn left_alone(request: &Request<'_, PodView<'_>>, old: &PodView<'_>, snapshot: &
     } else {
         None
     }
+}
+
+/// Why the pod may not be changed so, for each must. `all` are the sets that select it.
+fn refusals(
+    request: &Request<'_, PodView<'_>>,
+    (old, new): (&PodView<'_>, &PodView<'_>),
+    all: Selected<'_>,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+) -> Result<Vec<String>, Unserved> {
+    let due: Vec<bool> = all.iter().map(is_due).collect();
+    // As this pod gets them: what of a set depends on the pod is not another form of it. All of them, as containers of other sets are
+    // not the pod's own.
+    let Fitted { sets, selections, .. } = fitted(new, request.body, all, snapshot);
+    let due = sets.iter().zip(&selections).zip(due).filter(|(_, is_due)| *is_due);
+    let (musts, of_musts): (Vec<&CompiledSet>, Vec<&Selection>) =
+        due.map(|((set, selection), _)| -> (&CompiledSet, &Selection) { (set, selection) }).unzip();
+    findings.reason = if musts.is_empty() { reasons::NO_MATCH } else { reasons::ALLOWED };
+    let before = musts_before(old, new, request, snapshot)?;
+    let containers = Containers::of(old, new, request.body);
+    let mut refusals = Vec::new();
+    if let Some(before) = &before {
+        let names: BTreeSet<&str> = musts.iter().map(|must| must.name.as_str()).collect();
+        let lost = before.iter().filter(|(set, _)| !names.contains(set.name.as_str()));
+        refusals.extend(lost.filter_map(|(set, _)| containers.lost(set)));
+    }
+    let names_before: Option<BTreeSet<&str>> =
+        before.as_ref().map(|before| before.iter().map(|(set, _)| set.name.as_str()).collect());
+    let found = OnceCell::new();
+    for (set, selection) in musts.iter().zip(of_musts) {
+        request.deadline.check()?;
+        let is_new = names_before.as_ref().is_some_and(|names| !names.contains(set.name.as_str()));
+        let changed: Vec<&str> = containers.changed(set).collect();
+        if !changed.is_empty() || is_new {
+            let injection = found.get_or_init(|| injection(new, request.body, &sets, &selections));
+            refusals.extend(fault(injection, (set, selection), &changed, is_new));
+        }
+    }
+    if request.sub_resource.as_str() == EPHEMERAL {
+        refusals.extend(targeted(request, &musts));
+    }
+    Ok(refusals)
 }
 
 /// Whether the pod is to carry the set, and the set is a must.
@@ -298,10 +308,6 @@ struct Ephemeral<'a> {
 }
 
 admission::only_objects!(WithEphemeral<'a>, EphemeralSpec<'a>, Ephemeral<'a>);
-
-fn must(set: &CompiledSet) -> String {
-    format!("pod must carry SidecarSet {:?} (spec.optOut: Denied)", set.name)
-}
 
 fn refusal(request: &Request<'_, PodView<'_>>, texts: &[String]) -> Denial {
     let causes = texts.iter().map(|text| Cause {

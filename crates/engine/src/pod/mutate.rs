@@ -6,13 +6,13 @@ use admission::reply::Cause;
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 
 use crate::pod::limits::too_large;
-use crate::pod::select::{SKIP_ANNOTATION, Selection, Skip, absent, fitted, opts_out_of_nothing, selected};
+use crate::pod::select::{Fitted, SKIP_ANNOTATION, Selection, Skip, fitted, injection, opts_out_of_nothing, selected};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
-use crate::sidecarset::compiled::{CompiledSet, OnClash};
-use crate::sidecarset::injection::{Clash, Injection, overrides_of_nothing};
+use crate::sidecarset::compiled::OnClash;
+use crate::sidecarset::injection::{Clash, Injection};
 use crate::snapshot::Snapshot;
 
 /// The endpoint: sets, and then further stages.
@@ -45,10 +45,9 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
     let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
     let mut report = Report { mistyped, ..Report::default() };
-    let (sets, selections) = fitted(pod, request.body, selected, snapshot);
-    let all: Vec<&CompiledSet> = sets.iter().map(|set| -> &CompiledSet { set }).collect();
-    report.mistyped.extend(overrides_of_nothing(pod, &all));
-    let mut injection = Injection::new(pod, request.body, all).without(absent(&sets, &selections));
+    let Fitted { sets, selections, warnings } = fitted(pod, request.body, selected, snapshot);
+    report.mistyped.extend(warnings);
+    let mut injection = injection(pod, request.body, &sets, &selections);
     for (set, selection) in sets.iter().zip(selections) {
         // Every set that the pod matches costs, and their number has no limit.
         request.deadline.check()?;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use admission::Unserved;
 use serde_json::{Value, json};
 
-use crate::pod::select::{Selection, fitted, selected};
+use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
@@ -37,8 +37,8 @@ pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<Tak
     let text = pod.to_string();
     let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else { return Ok(TakenOut::default()) };
     let Ok(selected) = selected(&view, namespace, snapshot)? else { return Ok(TakenOut::default()) };
-    let (sets, selections) = fitted(&view, &text, selected, snapshot);
-    let mut injection = Injection::new(&view, &text, sets.iter().map(|set| -> &CompiledSet { set }));
+    let Fitted { sets, selections, .. } = fitted(&view, &text, selected, snapshot);
+    let mut injection = injection(&view, &text, &sets, &selections);
     let mut older = Older::default();
     for (set, selection) in sets.iter().zip(selections) {
         if matches!(selection, Selection::Selected) {

@@ -1,7 +1,7 @@
 //! Which sets a pod is to carry.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use admission::{Reason, Unserved};
@@ -12,7 +12,7 @@ use crate::reasons;
 use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
 use crate::sidecarset::index::SetIndex;
-use crate::sidecarset::injection::{Clash, Fit, Fitting, Tailor};
+use crate::sidecarset::injection::{Clash, Fit, Fitting, Injection, Tailor};
 use crate::snapshot::Snapshot;
 use crate::suggest::suggest;
 
@@ -39,23 +39,35 @@ impl Selection {
     }
 }
 
-/// Sets of which no container of the pod is, by name: the pod goes without them. A container that runs the same is the pod's own.
-pub fn absent<'s>(sets: &'s [Cow<'_, CompiledSet>], selections: &[Selection]) -> BTreeSet<&'s str> {
-    let all = sets.iter().zip(selections);
-    all.filter(|(_, selection)| !selection.may_have_come()).map(|(set, _)| set.name.as_str()).collect()
+/// What can be added to a pod, which was read from `body`, of the sets that [`fitted`] has returned. A container that runs the same as
+/// that of a set which the pod goes without is the pod's own.
+pub fn injection<'p, 's>(
+    pod: &'p PodView<'p>,
+    body: &'p str,
+    sets: &'s [Cow<'_, CompiledSet>],
+    selections: &[Selection],
+) -> Injection<'p, 's> {
+    let absent = sets.iter().zip(selections).filter(|(_, selection)| !selection.may_have_come());
+    let absent = absent.map(|(set, _)| set.name.as_str()).collect();
+    Injection::new(pod, body, sets.iter().map(|set| -> &CompiledSet { set }), absent)
 }
 
 /// Sets that select a pod, in the order of injection, and what each means for it.
 pub type Selected<'s> = Vec<(&'s Arc<CompiledSet>, Selection)>;
 
-/// The same sets, each as this pod gets it, and what each means for it: what of them depends on the pod is settled. The pod was read
-/// from `body`.
-pub fn fitted<'s>(
-    pod: &PodView<'_>,
-    body: &str,
-    selected: Selected<'s>,
-    snapshot: &Snapshot,
-) -> (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) {
+/// The sets that select a pod, with all that depends on the pod settled.
+#[derive(Debug)]
+pub struct Fitted<'s> {
+    /// The sets, each as the pod gets it, in the order of injection.
+    pub sets: Vec<Cow<'s, CompiledSet>>,
+    /// What each means for the pod.
+    pub selections: Vec<Selection>,
+    /// About what the pod asks of no set.
+    pub warnings: Vec<String>,
+}
+
+/// The same sets, each as this pod gets it. The pod was read from `body`.
+pub fn fitted<'s>(pod: &PodView<'_>, body: &str, selected: Selected<'s>, snapshot: &Snapshot) -> Fitted<'s> {
     let coming = selected.iter().filter(|(_, selection)| selection.may_have_come());
     let sets: Vec<&'s CompiledSet> = coming.map(|(set, _)| -> &CompiledSet { set }).collect();
     let tailor = Tailor::new(pod, sets, snapshot.minor_version);
@@ -70,6 +82,7 @@ pub fn fitted<'s>(
     };
     let (mut sets, mut selections): (Vec<Cow<'s, CompiledSet>>, Vec<Selection>) =
         selected.into_iter().map(tailored).unzip();
+    let warnings = tailor.overrides_of_nothing(sets.iter().map(|set| -> &CompiledSet { set }));
     // Once the containers of all sets are in the lists that they go to.
     let coming = sets.iter().zip(&selections).filter(|(_, selection)| selection.may_have_come());
     let mut fitting = Fitting::new(pod, body, &coming.map(|(set, _)| -> &CompiledSet { set }).collect::<Vec<_>>());
@@ -92,7 +105,7 @@ pub fn fitted<'s>(
             *set = Cow::Owned(fitted);
         }
     }
-    (sets, selections)
+    Fitted { sets, selections, warnings }
 }
 
 /// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns nobody is left

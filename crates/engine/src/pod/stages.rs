@@ -166,8 +166,7 @@ pub(super) fn validate(
         findings.audit.extend(step.audit);
         if let Some((reason, denial)) = step.denial {
             findings.audit.retain(|(key, _)| *key != REASON);
-            findings.audit.push((REASON, reason.as_str().to_owned()));
-            findings.denial = Some((reason, denial));
+            refuse(findings, reason, denial);
             return Ok(());
         }
         if let Some(reason) = step.reason.filter(|_| says_little(findings.reason)) {
@@ -175,6 +174,12 @@ pub(super) fn validate(
         }
     }
     Ok(())
+}
+
+/// Refuses, and gives the audit log the reason.
+pub(super) fn refuse(findings: &mut Findings, reason: Reason, denial: Denial) {
+    findings.audit.push((REASON, reason.as_str().to_owned()));
+    findings.denial = Some((reason, denial));
 }
 
 /// Key of the audit annotation with the reason.

@@ -5,9 +5,9 @@ use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
 use crate::pod::limits::too_large;
-use crate::pod::select::{Selection, absent, fitted, selected};
+use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::skip::skip;
-use crate::pod::stages::{self, Stages};
+use crate::pod::stages::{self, Stages, refuse};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
@@ -52,17 +52,15 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
     let selected = match selected(pod, &request.namespace, snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => {
-            findings.audit.push(("reason", Reason::TOO_LARGE.as_str().to_owned()));
-            findings.denial = Some((Reason::TOO_LARGE, too_large(request, exceeded)));
+            refuse(findings, Reason::TOO_LARGE, too_large(request, exceeded));
             return Ok(());
         }
     };
     if selected.is_empty() {
         return Ok(());
     }
-    let (sets, selections) = fitted(pod, request.body, selected, snapshot);
-    let mut injection = Injection::new(pod, request.body, sets.iter().map(|set| -> &CompiledSet { set }))
-        .without(absent(&sets, &selections));
+    let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, snapshot);
+    let mut injection = injection(pod, request.body, &sets, &selections);
     let mut report = Report::default();
     for (set, selection) in sets.iter().zip(selections) {
         request.deadline.check()?;
@@ -145,8 +143,7 @@ impl Report {
     fn tell(self, request: &Request<'_, PodView<'_>>, findings: &mut Findings) {
         findings.warnings.extend(self.warnings);
         if !self.refusals.is_empty() {
-            findings.audit.push(("reason", Reason::INVALID.as_str().to_owned()));
-            findings.denial = Some((Reason::INVALID, refusal(request, &self.refusals)));
+            refuse(findings, Reason::INVALID, refusal(request, &self.refusals));
         } else if let Some(reason) = self.reason {
             findings.reason = reason;
             if matches!(reason, reasons::UNINJECTED | reasons::OUTDATED) {
@@ -156,7 +153,8 @@ impl Report {
     }
 }
 
-fn must(set: &CompiledSet) -> String {
+/// The beginning of a refusal on behalf of a must.
+pub(super) fn must(set: &CompiledSet) -> String {
     format!("pod must carry SidecarSet {:?} (spec.optOut: Denied)", set.name)
 }
 

@@ -19,7 +19,7 @@ pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
 pub(crate) use presence::Recorded;
-pub use tailored::{Fit, Tailor, overrides_of_nothing};
+pub use tailored::{Fit, Tailor};
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -145,8 +145,14 @@ pub struct Injection<'p, 's> {
 }
 
 impl<'p, 's> Injection<'p, 's> {
-    /// Starts with a pod as it came, the body that it was read from, and the sets that select it, in order.
-    pub fn new(pod: &'p PodView<'p>, body: &'p str, selecting: impl IntoIterator<Item = &'s CompiledSet>) -> Self {
+    /// Starts with a pod as it came, the body that it was read from, and the sets that select it, in order. No container of the pod is
+    /// of the sets that are `absent`, whatever it runs.
+    pub fn new(
+        pod: &'p PodView<'p>,
+        body: &'p str,
+        selecting: impl IntoIterator<Item = &'s CompiledSet>,
+        absent: BTreeSet<&'s str>,
+    ) -> Self {
         let selecting: Vec<&'s CompiledSet> = selecting.into_iter().collect();
         let carried = Carried::read(&pod.metadata, &selecting);
         Self {
@@ -160,15 +166,8 @@ impl<'p, 's> Injection<'p, 's> {
             annotations: Annotations::default(),
             new_entries: BTreeMap::new(),
             volume_owners: OnceCell::new(),
-            absent: BTreeSet::new(),
+            absent,
         }
-    }
-
-    /// The same where no container of the pod is of these sets, whatever it runs.
-    #[must_use]
-    pub fn without(mut self, sets: BTreeSet<&'s str>) -> Self {
-        self.absent = sets;
-        self
     }
 
     /// Adds what the pod lacks of a set.

@@ -7,8 +7,6 @@ mod jobs;
 mod overrides;
 mod resources;
 
-pub use overrides::overrides_of_nothing;
-
 use admission::Reason;
 
 use self::jobs::OfJob;
@@ -72,6 +70,11 @@ impl<'p, 's> Tailor<'p, 's> {
             jobs::make_native(&mut fitted, self.pod);
         }
         Ok(Fit::Tailored(Box::new(fitted)))
+    }
+
+    /// Warnings about an annotation that asks for a change of what none of these sets has.
+    pub fn overrides_of_nothing<'f>(&self, sets: impl Iterator<Item = &'f CompiledSet>) -> Vec<String> {
+        self.asked.of_nothing(sets)
     }
 
     fn settle_resources(&self, set: &CompiledSet, piece: &mut Piece) -> Result<(), Clash> {

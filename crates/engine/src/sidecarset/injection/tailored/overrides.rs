@@ -58,24 +58,23 @@ impl<'p> Asked<'p> {
         *piece = piece.with(&object);
         Ok(())
     }
-}
 
-/// Warnings about an annotation that asks for something of nobody: whoever mistyped a name believes that it is changed.
-pub fn overrides_of_nothing(pod: &PodView<'_>, sets: &[&CompiledSet]) -> Vec<String> {
-    let asked = Asked::read(pod);
-    if asked.is_unreadable {
-        return vec![format!(
-            "{OVERRIDES_ANNOTATION} must be JSON, a map from names of containers; nothing is changed by it"
-        )];
+    /// Warnings about what is asked of containers that no set has: whoever mistyped a name believes that it is changed.
+    pub(super) fn of_nothing<'s>(&self, sets: impl Iterator<Item = &'s CompiledSet>) -> Vec<String> {
+        if self.is_unreadable {
+            return vec![format!(
+                "{OVERRIDES_ANNOTATION} must be JSON, a map from names of containers; nothing is changed by it"
+            )];
+        }
+        if self.by_container.is_empty() {
+            return Vec::new();
+        }
+        let known: BTreeSet<&str> = sets.flat_map(CompiledSet::pieces).map(|piece| piece.name.as_str()).collect();
+        let unknown = self.by_container.keys().map(Text::as_str).filter(|name| !known.contains(name));
+        let warning = |name: &str| {
+            let name = shortened(name);
+            format!("{OVERRIDES_ANNOTATION} names container {name:?}, which no SidecarSet that selects the pod has")
+        };
+        unknown.take(TOLD).map(warning).collect()
     }
-    if asked.by_container.is_empty() {
-        return Vec::new();
-    }
-    let known: BTreeSet<&str> = sets.iter().flat_map(|set| set.pieces()).map(|piece| piece.name.as_str()).collect();
-    let unknown = asked.by_container.keys().map(Text::as_str).filter(|name| !known.contains(name));
-    let warning = |name: &str| {
-        let name = shortened(name);
-        format!("{OVERRIDES_ANNOTATION} names container {name:?}, which no SidecarSet that selects the pod has")
-    };
-    unknown.take(TOLD).map(warning).collect()
 }
