@@ -17,13 +17,13 @@ use crate::metrics::{Metrics, QuestionResult};
 
 /// Questions that are asked at one time, of all reviews together.
 const IN_FLIGHT: usize = 32;
-/// Questions of one review, in all rounds.
+/// Questions of one review in one round.
 pub const OF_ONE_REVIEW: usize = 16;
 /// Rounds of one review: a question may depend on the answer to an earlier one.
 pub const ROUNDS: usize = 4;
 /// How long an answer about rights or images counts. Rights that are taken back are good for so long. Objects are asked for anew.
 pub const ANSWER_LIFE: Duration = Duration::from_secs(10);
-/// Answers that are remembered. The oldest go first.
+/// Answers that are remembered. While so many count, no further one is.
 const REMEMBERED: usize = 4096;
 
 /// Who knows the answers.
