@@ -133,7 +133,7 @@ impl ReadModel {
         }
     }
 
-    /// Every watch, by the plural of what it watches.
+    /// The watches of what rows of kinds name, by its plural.
     pub const fn models(&self) -> [(&'static str, &Model); 2] {
         [(PLURAL, &self.sidecarsets), ("namespaces", &self.namespaces)]
     }
@@ -327,11 +327,10 @@ impl EventHandler<'_> {
             Step::Listed => world.namespaces.mark_synced(),
         });
     }
-}
 
-impl EventHandler<'_> {
     fn configuration(&mut self, event: Result<Event<ConfigMap>, watcher::Error>, feed: &mut SnapshotBuilder) {
         let (world, collection) = (self.world, &mut feed.collections.configuration);
+        world.configuration.note(&event);
         self.maps.follow(event, ConfigMap::name_any, |step| match step {
             Step::Is(map) => {
                 let allow_list = map.data.and_then(|mut data| data.remove(ALLOW_LIST_KEY));

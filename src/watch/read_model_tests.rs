@@ -111,6 +111,19 @@ fn the_list_of_annotations_is_published_and_goes_with_its_map() {
 }
 
 #[test]
+fn of_every_watch_it_is_noted_that_it_fails() {
+    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let world = ReadModel::of(&feed);
+    let mut intake = EventHandler::of(&world);
+    intake.set(Err(watcher::Error::NoResourceVersion), &mut feed);
+    intake.namespace(Err(watcher::Error::NoResourceVersion), &mut feed);
+    intake.configuration(Err(watcher::Error::NoResourceVersion), &mut feed);
+    for model in [&world.sidecarsets, &world.namespaces, &world.configuration] {
+        assert!(model.failing().is_some());
+    }
+}
+
+#[test]
 fn the_first_change_after_a_pause_is_published_at_once_and_a_burst_is_not() {
     let mut pace = Pace::default();
     assert!(pace.next_publication(false).is_none());
