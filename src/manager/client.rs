@@ -108,6 +108,16 @@ fn default_kubeconfig() -> String {
     PathBuf::from(home).join(".kube/config").display().to_string()
 }
 
+/// The configuration of a kubeconfig, and which of its contexts that is.
+async fn configured(
+    file: Result<Kubeconfig, KubeconfigError>,
+    options: &KubeConfigOptions,
+) -> Result<(Config, Option<String>), KubeconfigError> {
+    let file = file?;
+    let context = options.context.clone().or_else(|| file.current_context.clone());
+    Ok((Config::from_custom_kubeconfig(file, options).await?, context))
+}
+
 impl Connection {
     /// Finds the API server: by the kubeconfig file given; else by KUBECONFIG or `~/.kube/config`; else as a pod.
     ///
@@ -132,26 +142,20 @@ impl Connection {
     /// As [`Connection::find`]; a context that is named needs a kubeconfig.
     pub async fn select(selection: &Selection) -> Result<Self, Error> {
         let options = KubeConfigOptions { context: selection.context.clone(), ..KubeConfigOptions::default() };
-        let mut context = selection.context.clone();
-        let (mut config, mut origin) = if let Some(path) = &selection.kubeconfig {
+        let (mut config, context, mut origin) = if let Some(path) = &selection.kubeconfig {
             let failed = |source| Error::Kubeconfig { path: path.to_owned(), source };
-            let file = Kubeconfig::read_from(path).map_err(failed)?;
-            context = context.or_else(|| file.current_context.clone());
-            let config = Config::from_custom_kubeconfig(file, &options).await.map_err(failed)?;
-            (config, format!("kubeconfig {}", path.display()))
+            let (config, context) = configured(Kubeconfig::read_from(path), &options).await.map_err(failed)?;
+            (config, context, format!("kubeconfig {}", path.display()))
         } else {
             let tried = default_kubeconfig();
-            match Config::from_kubeconfig(&options).await {
-                Ok(config) => {
-                    context = context.or_else(|| Kubeconfig::read().ok()?.current_context);
-                    (config, format!("kubeconfig {tried}"))
-                }
+            match configured(Kubeconfig::read(), &options).await {
+                Ok((config, context)) => (config, context, format!("kubeconfig {tried}")),
                 Err(source) if selection.context.is_some() => {
                     return Err(Error::Kubeconfig { path: tried.into(), source });
                 }
                 Err(kubeconfig) => {
                     let none = |in_cluster| Error::NoCluster { in_cluster, tried, kubeconfig };
-                    (Config::incluster().map_err(none)?, "the pod's service account".to_owned())
+                    (Config::incluster().map_err(none)?, None, "the pod's service account".to_owned())
                 }
             }
         };
