@@ -52,6 +52,13 @@ struct Owner {
     promised: Option<Timestamp>,
 }
 
+/// When one more may be written, and what is next then.
+struct Place {
+    slot: Timestamp,
+    next_of_owner: Timestamp,
+    next_of_all: Timestamp,
+}
+
 impl Limit {
     /// Jobs that are created. All together as many at once as are due on one minute in a large cluster: the built-in controller has
     /// no limit for them.
@@ -78,34 +85,39 @@ impl Limit {
     /// # Errors
     /// How long the owner has to wait. Its place is kept: who comes after has to wait longer.
     pub fn take(&mut self, owner: &str, now: Timestamp) -> Result<(), Duration> {
-        let before = self.owners.get(owner);
-        if let Some(promised) = before.and_then(|before| before.promised)
-            // A clock that was set back keeps nobody for longer than it would take anew.
-            && promised.duration_since(now) < SignedDuration::from_hours(1)
-        {
+        let promised = self.owners.get(owner).and_then(|before| before.promised);
+        // A clock that was set back keeps nobody for longer than it would take anew.
+        if let Some(promised) = promised.filter(|promised| is_near(*promised, now)) {
             return self.keep(owner, promised, now);
         }
-        let (slot_of_all, next_of_all) = self.all.slot(self.next.filter(|next| is_near(*next, now)), now);
-        let next = before.map(|before| before.next).filter(|next| is_near(*next, now));
-        let (slot, next) = self.each.slot(next, now);
-        self.next = Some(next_of_all);
-        self.forget(now);
-        self.owners.insert(owner.to_owned(), Owner { next, promised: None });
-        self.keep(owner, slot.max(slot_of_all), now)
+        let place = self.place(owner, now);
+        self.give(owner, &place, now);
+        self.keep(owner, place.slot, now)
     }
 
     /// As [`Self::take`], for what is not worth waiting for.
     pub fn try_take(&mut self, owner: &str, now: Timestamp) -> bool {
-        let next = self.owners.get(owner).map(|before| before.next);
-        let (slot, next_of_owner) = self.each.slot(next.filter(|next| is_near(*next, now)), now);
-        let (slot_of_all, next_of_all) = self.all.slot(self.next.filter(|next| is_near(*next, now)), now);
-        let is_free = slot.max(slot_of_all) <= now;
+        let place = self.place(owner, now);
+        let is_free = place.slot <= now;
         if is_free {
-            self.next = Some(next_of_all);
-            self.forget(now);
-            self.owners.insert(owner.to_owned(), Owner { next: next_of_owner, promised: None });
+            self.give(owner, &place, now);
         }
         is_free
+    }
+
+    /// The place of one more of this owner, which is not given yet.
+    fn place(&self, owner: &str, now: Timestamp) -> Place {
+        let near = |next: Option<Timestamp>| next.filter(|next| is_near(*next, now));
+        let (slot_of_owner, next_of_owner) =
+            self.each.slot(near(self.owners.get(owner).map(|before| before.next)), now);
+        let (slot_of_all, next_of_all) = self.all.slot(near(self.next), now);
+        Place { slot: slot_of_owner.max(slot_of_all), next_of_owner, next_of_all }
+    }
+
+    fn give(&mut self, owner: &str, place: &Place, now: Timestamp) {
+        self.next = Some(place.next_of_all);
+        self.forget(now);
+        self.owners.insert(owner.to_owned(), Owner { next: place.next_of_owner, promised: None });
     }
 
     fn keep(&mut self, owner: &str, slot: Timestamp, now: Timestamp) -> Result<(), Duration> {
