@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::Client;
 
 use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
 use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, since, who, whole_seconds};
 use crate::manager::client;
-use crate::manager::configuration::OnDemand;
-use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
+use crate::manager::configuration::{Configuration, OnDemand};
 
 /// Arguments of `outrider break-glass`.
 #[derive(Debug, Args)]
@@ -71,19 +71,18 @@ pub fn execute(args: &BreakGlassArgs) -> ExitCode {
             Order::Break { by, at: whole_seconds(Timestamp::now()) }
         };
         let steps = [
-            (MUTATING, carry_out::<MutatingWebhookConfiguration>(&client, &order, args.dry_run).await),
-            (VALIDATING, carry_out::<ValidatingWebhookConfiguration>(&client, &order, args.dry_run).await),
-            (
-                ON_DEMAND_MUTATING,
-                carry_out::<OnDemand<MutatingWebhookConfiguration>>(&client, &order, args.dry_run).await,
-            ),
-            (
-                ON_DEMAND_VALIDATING,
-                carry_out::<OnDemand<ValidatingWebhookConfiguration>>(&client, &order, args.dry_run).await,
-            ),
+            step::<MutatingWebhookConfiguration>(&client, &order, args.dry_run).await,
+            step::<ValidatingWebhookConfiguration>(&client, &order, args.dry_run).await,
+            step::<OnDemand<MutatingWebhookConfiguration>>(&client, &order, args.dry_run).await,
+            step::<OnDemand<ValidatingWebhookConfiguration>>(&client, &order, args.dry_run).await,
         ];
         Ok::<_, client::Error>(told(&steps, args))
     })
+}
+
+/// The name of a configuration, and what came of it.
+async fn step<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> (&'static str, Result<Step, Error>) {
+    (C::NAME, carry_out::<C>(client, order, dry_run).await)
 }
 
 /// One configuration that cannot be written does not keep the other from being told.

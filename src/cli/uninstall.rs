@@ -13,12 +13,11 @@ use super::streams::Outcome;
 use crate::kind::{Family, Kind};
 use crate::kinds::Kinds;
 use crate::manager::client;
-use crate::manager::configuration::OnDemand;
+use crate::manager::configuration::{Configuration, OnDemand};
 use crate::manager::hook_job::{self, HookJob, Maker};
 use crate::manager::registration;
 use crate::manager::retire::{self, Retirement};
 use crate::manager::uninstall::{self, remove};
-use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 use crate::server::deadline::duration;
 
 /// Arguments of `outrider uninstall`.
@@ -96,14 +95,10 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
             return Ok(told);
         }
         if args.kind.is_none() {
-            let removed = remove::<MutatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
-            tell_of_removal(&mut told, MUTATING, &removed, args.dry_run);
-            let removed = remove::<ValidatingWebhookConfiguration>(&client, args.timeout, args.dry_run).await;
-            tell_of_removal(&mut told, VALIDATING, &removed, args.dry_run);
-            let removed = remove::<OnDemand<MutatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
-            tell_of_removal(&mut told, ON_DEMAND_MUTATING, &removed, args.dry_run);
-            let removed = remove::<OnDemand<ValidatingWebhookConfiguration>>(&client, args.timeout, args.dry_run).await;
-            tell_of_removal(&mut told, ON_DEMAND_VALIDATING, &removed, args.dry_run);
+            remove_one::<MutatingWebhookConfiguration>(&client, args, &mut told).await;
+            remove_one::<ValidatingWebhookConfiguration>(&client, args, &mut told).await;
+            remove_one::<OnDemand<MutatingWebhookConfiguration>>(&client, args, &mut told).await;
+            remove_one::<OnDemand<ValidatingWebhookConfiguration>>(&client, args, &mut told).await;
         }
         let is_meant = |kind: &&Kind| args.kind.is_none() || kind.family == Family::Workshop;
         for kind in args.kind.clone().unwrap_or_else(Kinds::all).iter().filter(is_meant) {
@@ -140,6 +135,11 @@ async fn is_uninstalled(client: &Client, job: Option<&HookJob>, told: &mut Told)
         Err(error) => stays(told, &error),
     };
     false
+}
+
+async fn remove_one<C: Configuration>(client: &Client, args: &UninstallArgs, told: &mut Told) {
+    let removed = remove::<C>(client, args.timeout, args.dry_run).await;
+    tell_of_removal(told, C::NAME, &removed, args.dry_run);
 }
 
 /// One thing that stays does not keep another from being removed and told.
