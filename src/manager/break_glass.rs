@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answers::to_user;
+use crate::field_managers::patching;
 use crate::manager::registration::Configuration;
 
 /// Annotation of a webhook configuration while break-glass is in force: a [`Record`] as JSON.
@@ -132,7 +133,7 @@ pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run
         let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(Step::Absent) };
         let (step, patch) = plan(&json!(found), order).map_err(|why| Error::Record { name: C::NAME, why })?;
         let Some(patch) = patch else { return Ok(step) };
-        let params = PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = PatchParams { dry_run, ..patching(FIELD_MANAGER) };
         let patch = Patch::Strategic(&patch);
         match api.patch(C::NAME, &params, &patch).await {
             Ok(_) => return Ok(step),

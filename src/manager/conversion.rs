@@ -5,13 +5,14 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
 use super::registration::{Error, FIELD_MANAGER, Trusted, trust};
 use crate::certs::ca_bundle::object::{BundleLocation, RETIRING};
 use crate::certs::trust_anchor;
+use crate::field_managers::patching;
 use crate::manifests::webhooks::Target;
 
 /// Has the definition named converted there. Tells whether that had to be written.
@@ -50,8 +51,7 @@ async fn write(
     if converter(found) == Some(there) && noted == retiring.as_str() {
         return Ok(false);
     }
-    let (params, patch) =
-        (PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..<_>::default() }, pointing(there, retiring));
+    let (params, patch) = (patching(FIELD_MANAGER), pointing(there, retiring));
     api.patch(name, &params, &Patch::Merge(&patch)).await.map_err(|source| failed(name, source))?;
     tracing::info!(definition = name, url = there.url, "Wrote where objects are converted");
     Ok(true)
