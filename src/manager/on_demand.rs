@@ -97,7 +97,7 @@ impl OnDemandEntries {
     async fn bring<C: Configuration>(&self, demands: &[Demand]) -> Result<(), Error> {
         let wanted: Vec<&Demand> = demands.iter().filter(|demand| demand.phase == C::PHASE).collect();
         let api = Api::<OnDemand<C>>::all(self.client.clone());
-        let name = <OnDemand<C> as Configuration>::NAME;
+        let name = C::ON_DEMAND;
         let failed = |error| Error::Api(name, Box::new(error));
         let Some(found) = api.get_opt(name).await.map_err(failed)? else {
             // Installed by an earlier version: nothing is lost while nothing is needed.
@@ -154,7 +154,7 @@ impl OnDemandEntries {
 
     /// Replaces the entries of the version that was read.
     async fn write<C: Configuration>(&self, found: &Value, entries: &[Value]) -> Result<(), kube::Error> {
-        let name = <OnDemand<C> as Configuration>::NAME;
+        let name = C::ON_DEMAND;
         let version = found.pointer("/metadata/resourceVersion");
         let patch = json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": version},
