@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use engine::sidecarset::api::{API_VERSION, KIND};
+use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
 use http::Request;
 use kube::Client;
 use serde_json::Value;
@@ -178,10 +178,6 @@ struct Failed<E: std::error::Error> {
     error: E,
 }
 
-/// Where the sets and namespaces of a cluster are listed.
-const DECIDING: [(&str, &str, &str); 2] =
-    [("/apis/apps.outrider.dev/v1alpha1/sidecarsets", API_VERSION, KIND), ("/api/v1/namespaces", "v1", "Namespace")];
-
 /// The sets and namespaces of a cluster, which decide there.
 ///
 /// # Errors
@@ -191,8 +187,10 @@ pub fn deciding(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let (client, place) = connect(args).await.map_err(|error| error.to_string())?;
+        let sets = format!("/apis/{API_VERSION}/{PLURAL}");
         let mut found = Vec::new();
-        for (path, api_version, kind) in DECIDING {
+        for (path, api_version, kind) in [(sets.as_str(), API_VERSION, KIND), ("/api/v1/namespaces", "v1", "Namespace")]
+        {
             let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
             let mut list = client
                 .request::<Value>(request)

@@ -19,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::folder::Folder;
 use self::story::Story;
+use super::offline::OWN_NAMESPACE;
 use super::serve::{Process, ServeError, feed};
 use super::streams::Outcome;
 use crate::certs::local::{self, Local};
@@ -177,7 +178,7 @@ impl Demo {
         let local = Local::serve(&process.resolver, NAMESPACE, &self.ca_file(), Timestamp::now())?;
         tokio::spawn(local.run());
         let world = Arc::default();
-        let exclusion = Exclusion::new("outrider-system", []);
+        let exclusion = Exclusion::new(OWN_NAMESPACE, []);
         let paths = vec![self.sets.clone()];
         feed(Standalone::new(paths, exclusion, registry(&Kinds::default()), Validate::Strict), &world, process)?;
         let feeds = Feeds {
