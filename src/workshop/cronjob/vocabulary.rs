@@ -37,3 +37,6 @@ pub const V2_SCHEDULE: &str = concat!("batch.", api_domain!(), "/v2-schedule");
 pub const NAME_MAX_BYTES: usize = 52;
 /// Longest schedule in bytes: a list of every minute takes 169. Conversion puts it into an annotation, and those have a limit.
 pub const SCHEDULE_MAX_BYTES: usize = 1024;
+
+/// Jobs that are created in a second: for one `CronJob`, and for all together.
+pub const JOBS_PER_SECOND: [u32; 2] = [1, 200];

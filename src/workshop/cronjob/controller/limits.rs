@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::workshop::cronjob::vocabulary::JOBS_PER_SECOND;
+
 #[cfg(test)]
 mod tests;
 
@@ -63,7 +65,8 @@ impl Limit {
     /// Jobs that are created. All together as many at once as are due on one minute in a large cluster: the built-in controller has
     /// no limit for them.
     pub fn of_creates() -> Self {
-        Self::new(Rate { per_second: 1, burst: 5 }, Rate { per_second: 200, burst: 500 })
+        let [each, all] = JOBS_PER_SECOND;
+        Self::new(Rate { per_second: each, burst: 5 }, Rate { per_second: all, burst: 500 })
     }
 
     /// Status writes.

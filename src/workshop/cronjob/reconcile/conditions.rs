@@ -7,6 +7,7 @@ use super::child::{ChildJob, Outcome};
 use super::status::Observed;
 use super::{Decision, Event};
 use crate::workshop::cronjob::api::CronJobStatus;
+use crate::workshop::cronjob::vocabulary::JOBS_PER_SECOND;
 
 const AVAILABLE: &str = "Available";
 const PROGRESSING: &str = "Progressing";
@@ -169,9 +170,11 @@ pub fn creation_failed_since(status: &CronJobStatus) -> Option<Timestamp> {
 
 /// The status with the news that the run that is due has to wait.
 pub fn run_waits(status: &CronJobStatus, now: Timestamp) -> CronJobStatus {
-    let message =
-        "More Jobs are due than are created: one a second for a CronJob, and 50 a second for all; the run waits";
-    degraded_by(status, RATE_LIMITED, message, now)
+    let [each, all] = JOBS_PER_SECOND;
+    let message = format!(
+        "More Jobs are due than are created: {each} a second for a CronJob, and {all} a second for all; the run waits"
+    );
+    degraded_by(status, RATE_LIMITED, &message, now)
 }
 
 fn degraded_by(status: &CronJobStatus, reason: &'static str, message: &str, now: Timestamp) -> CronJobStatus {
