@@ -399,12 +399,8 @@ fn require_names(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
 /// The operating system that the set says, which defaulting has filled in; else that of its containers.
 fn platform(spec: &SidecarSetSpec) -> Platform {
     let word = spec.platform.as_deref().filter(|word| !word.is_empty());
-    let is_windows = || all_containers(spec).any(|container| platform::is_for_windows(&container.0));
+    let is_windows = || spec.all_containers().any(|container| platform::is_for_windows(&container.0));
     if word.map_or_else(is_windows, |word| word == PLATFORM_WINDOWS) { Platform::Windows } else { Platform::Linux }
-}
-
-fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContainer> {
-    spec.init_containers.iter().flatten().chain(spec.containers.iter().flatten())
 }
 
 /// The volumes that the containers' own mounts, devices and variables name, in order of use, each once.
@@ -422,7 +418,7 @@ fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
         fields.map(|(field, list)| (field.to_owned(), json!(list))).into_iter().collect::<RawObject>()
     });
     let of_app: Vec<RawObject> = of_app.collect();
-    let containers = all_containers(spec).map(|container| &container.0).chain(&of_app);
+    let containers = spec.all_containers().map(|container| &container.0).chain(&of_app);
     containers.flat_map(volume_names).filter_map(|name| unused.remove(name)).collect()
 }
 

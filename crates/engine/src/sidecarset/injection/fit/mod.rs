@@ -15,11 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use self::plan::{list, text};
 use self::share::Shared;
 pub(super) use self::sources::{Own, Sources};
 use crate::pod::view::PodView;
-use crate::sidecarset::api::RawObject;
+use crate::sidecarset::api::{RawObject, list, text};
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::Clash;
 use crate::sidecarset::sameness::{Taken, clean_path};
