@@ -90,14 +90,10 @@ pub fn fitted<'s>(pod: &PodView<'_>, body: &str, selected: Selected<'s>, snapsho
         if !matches!(selection, Selection::Selected) {
             return None;
         }
-        match fitting.fit(Cow::Borrowed(&**set)) {
-            Ok(Cow::Owned(fitted)) => Some(fitted),
-            Ok(Cow::Borrowed(_)) => None,
-            Err(clash) => {
-                *selection = Selection::Unfit(clash);
-                None
-            }
-        }
+        fitting.fit(set).unwrap_or_else(|clash| {
+            *selection = Selection::Unfit(clash);
+            None
+        })
     };
     let fitted: Vec<Option<CompiledSet>> = sets.iter().zip(&mut selections).map(&mut fit).collect();
     for (set, fitted) in sets.iter_mut().zip(fitted) {

@@ -10,7 +10,6 @@ mod transfer;
 
 pub use plan::{Plan, Source, Transfer};
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -51,24 +50,24 @@ impl<'p, 's> Fitting<'p, 's> {
         Self { pod, sources, shared: [const { None }; 2], left: MAX_TAKEN, told: 0 }
     }
 
-    /// The set as the pod gets it.
+    /// The set as the pod gets it; `None` where it takes nothing from the pod.
     ///
     /// # Errors
     /// [`Clash`] when no pod can have so much.
-    pub fn fit<'f>(&mut self, set: Cow<'f, CompiledSet>) -> Result<Cow<'f, CompiledSet>, Clash> {
+    pub fn fit(&mut self, set: &CompiledSet) -> Result<Option<CompiledSet>, Clash> {
         if !set.takes_from_pod() {
-            return Ok(set);
+            return Ok(None);
         }
-        let mut fitted = set.clone().into_owned();
+        let mut fitted = set.clone();
         let mut warnings = Vec::new();
         for pieces in [&mut fitted.init_containers, &mut fitted.containers] {
             for piece in pieces.before.iter_mut().chain(&mut pieces.after) {
                 let Some(plan) = piece.plan.take() else { continue };
-                *piece = self.piece(&set, &plan, piece, &mut warnings).map_err(|TooMuch| too_much(&set))?;
+                *piece = self.piece(set, &plan, piece, &mut warnings).map_err(|TooMuch| too_much(set))?;
             }
         }
         fitted.notes.extend(warnings);
-        Ok(Cow::Owned(fitted))
+        Ok(Some(fitted))
     }
 
     fn piece(
