@@ -151,6 +151,11 @@ impl Pieces {
         self.before.iter().chain(&self.after)
     }
 
+    /// The same, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
+        self.before.iter_mut().chain(&mut self.after)
+    }
+
     fn names(&self) -> Vec<&str> {
         self.iter().map(|piece| piece.name.as_str()).collect()
     }

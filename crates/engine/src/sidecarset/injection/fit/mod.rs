@@ -61,7 +61,7 @@ impl<'p, 's> Fitting<'p, 's> {
         let mut fitted = set.clone();
         let mut warnings = Vec::new();
         for pieces in [&mut fitted.init_containers, &mut fitted.containers] {
-            for piece in pieces.before.iter_mut().chain(&mut pieces.after) {
+            for piece in pieces.iter_mut() {
                 let Some(plan) = piece.plan.take() else { continue };
                 *piece = self.piece(set, &plan, piece, &mut warnings).map_err(|TooMuch| too_much(set))?;
             }
