@@ -108,8 +108,7 @@ impl Validating<Snapshot> for PodUpdateValidation {
 }
 
 fn left_alone(request: &Request<'_, PodView<'_>>, old: &PodView<'_>, snapshot: &Snapshot) -> Option<Reason> {
-    let labels = snapshot.namespaces.labels(&request.namespace);
-    if snapshot.exclusion.covers(&request.namespace, labels) {
+    if snapshot.excludes(&request.namespace) {
         Some(reasons::NAMESPACE_EXCLUDED)
     } else if old.metadata.deletion_timestamp.is_some() {
         Some(Reason::TERMINATING)
