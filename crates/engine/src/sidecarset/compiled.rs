@@ -184,12 +184,13 @@ impl Piece {
     /// A container as it goes into the pod.
     pub fn of(object: &RawObject) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let json = Value::Object(object.clone()).to_string();
         Self {
             name: text("name"),
             image: text("image"),
-            form: Form::of(object),
+            form: Form::of(object, json.len()),
             needs: Needs::of(object),
-            json: Value::Object(object.clone()).to_string(),
+            json,
             policy: None,
             plan: None,
         }

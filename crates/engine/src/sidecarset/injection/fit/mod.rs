@@ -93,8 +93,10 @@ impl<'p, 's> Fitting<'p, 's> {
         insert(&mut object, "env", plan.last, &taken.env);
         insert(&mut object, "volumeMounts", 0, &taken.volume_mounts);
         insert(&mut object, "volumeDevices", 0, &taken.volume_devices);
-        let form = piece.form.with(&object, &taken);
-        Ok(Piece { needs, form, json: Value::Object(object).to_string(), plan: None, ..piece.clone() })
+        let json = Value::Object(object.clone()).to_string();
+        let form = piece.form.with(&object, json.len(), &taken);
+        let (name, image, policy) = (piece.name.clone(), piece.image.clone(), piece.policy.clone());
+        Ok(Piece { name, json, image, form, needs, policy, plan: None })
     }
 
     /// Takes note that so many bytes are taken.
