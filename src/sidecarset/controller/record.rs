@@ -173,7 +173,7 @@ impl WatchedPod {
     fn platform(&self) -> Option<Platform> {
         let os = self.spec.as_ref().and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
         let nodes = self.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
-        let affinity = self.spec.as_ref().and_then(|spec| spec.affinity);
+        let affinity = || self.spec.as_ref().and_then(|spec| spec.affinity);
         Platform::of_pod(os, |label| nodes?.get(label), affinity)
     }
 }

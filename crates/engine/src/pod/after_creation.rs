@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Phase, Resource, Rule};
-use admission::reply::Cause;
 use admission::review::null_as_default;
-use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Review, Text, Unserved, Validating};
+use admission::{Findings, ObjectLimit, Operation, Reason, Request, Review, Text, Unserved, Validating};
 use serde::Deserialize;
 
 use crate::demand::Demand;
@@ -19,7 +18,7 @@ use crate::pod::limits::{self, at_most_or_none, too_large};
 use crate::pod::select::{Fitted, Selected, Selection, fitted, injection, selected};
 use crate::pod::skip::MIRROR_ANNOTATION;
 use crate::pod::stages::refuse;
-use crate::pod::validate::must;
+use crate::pod::validate::{must, refusal};
 use crate::pod::view::{Container, PodView};
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
@@ -101,15 +100,14 @@ impl Validating<Snapshot> for PodUpdateValidation {
         };
         let refusals = refusals(request, (old, new), all, snapshot, findings)?;
         if !refusals.is_empty() {
-            refuse(findings, Reason::INVALID, refusal(request, &refusals));
+            refuse(findings, Reason::INVALID, refusal(request, "FieldValueForbidden", &refusals));
         }
         Ok(())
     }
 }
 
 fn left_alone(request: &Request<'_, PodView<'_>>, old: &PodView<'_>, snapshot: &Snapshot) -> Option<Reason> {
-    let labels = snapshot.namespaces.labels(&request.namespace);
-    if snapshot.exclusion.covers(&request.namespace, labels) {
+    if snapshot.excludes(&request.namespace) {
         Some(reasons::NAMESPACE_EXCLUDED)
     } else if old.metadata.deletion_timestamp.is_some() {
         Some(Reason::TERMINATING)
@@ -308,12 +306,3 @@ struct Ephemeral<'a> {
 }
 
 admission::only_objects!(WithEphemeral<'a>, EphemeralSpec<'a>, Ephemeral<'a>);
-
-fn refusal(request: &Request<'_, PodView<'_>>, texts: &[String]) -> Denial {
-    let causes = texts.iter().map(|text| Cause {
-        reason: "FieldValueForbidden".to_owned(),
-        message: text.clone(),
-        field: "spec.containers".to_owned(),
-    });
-    Denial::forbidden(request, texts.join("; ")).with_causes(causes)
-}

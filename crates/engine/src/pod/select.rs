@@ -1,6 +1,7 @@
 //! Which sets a pod is to carry.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -90,14 +91,10 @@ pub fn fitted<'s>(pod: &PodView<'_>, body: &str, selected: Selected<'s>, snapsho
         if !matches!(selection, Selection::Selected) {
             return None;
         }
-        match fitting.fit(Cow::Borrowed(&**set)) {
-            Ok(Cow::Owned(fitted)) => Some(fitted),
-            Ok(Cow::Borrowed(_)) => None,
-            Err(clash) => {
-                *selection = Selection::Unfit(clash);
-                None
-            }
-        }
+        fitting.fit(set).unwrap_or_else(|clash| {
+            *selection = Selection::Unfit(clash);
+            None
+        })
     };
     let fitted: Vec<Option<CompiledSet>> = sets.iter().zip(&mut selections).map(&mut fit).collect();
     for (set, fitted) in sets.iter_mut().zip(fitted) {
@@ -139,7 +136,8 @@ pub fn select<'s>(
     snapshot: &'s Snapshot,
 ) -> Result<Selected<'s>, Unserved> {
     let labels = snapshot.namespaces.labels(namespace);
-    let platform = platform(pod);
+    // Read for no pod that concerns nobody.
+    let platform = LazyCell::new(|| platform(pod));
     let mut selected = Vec::new();
     for set in snapshot.sets.candidates(pod.metadata.labels.iter(), namespace, labels) {
         if !set.selector.matches(&pod.metadata.labels) {
@@ -147,7 +145,7 @@ pub fn select<'s>(
         }
         match reaches(set, namespace, labels) {
             Reach::No => {}
-            Reach::Yes => selected.push((set, selection(set, platform, skip))),
+            Reach::Yes => selected.push((set, selection(set, *platform, skip))),
             Reach::Unknown if snapshot.namespaces_may_appear => {
                 return Err(Unserved::NamespaceUnknown(namespace.to_owned()));
             }
@@ -300,6 +298,6 @@ fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
 
 fn platform(pod: &PodView<'_>) -> Option<Platform> {
     let spec = &pod.spec;
-    let affinity = spec.affinity.and_then(|raw| Affinity::read(raw.get()));
+    let affinity = || spec.affinity.and_then(|raw| Affinity::read(raw.get()));
     Platform::of_pod(spec.os.as_ref().map(|os| os.name.as_str()), |label| spec.node_selector.get(label), affinity)
 }

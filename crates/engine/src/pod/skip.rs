@@ -17,8 +17,7 @@ pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<R
     if request.operation != Operation::Create {
         return Some(reasons::NOT_CREATE);
     }
-    let labels = snapshot.namespaces.labels(&request.namespace);
-    if snapshot.exclusion.covers(&request.namespace, labels) {
+    if snapshot.excludes(&request.namespace) {
         return Some(reasons::NAMESPACE_EXCLUDED);
     }
     let pod = request.object.as_ref()?;

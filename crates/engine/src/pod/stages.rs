@@ -80,12 +80,8 @@ fn busy<'s>(
     request: &PodRequest<'_>,
     snapshot: &'s Snapshot,
 ) -> Vec<&'s &'static dyn Stage> {
-    let concerns = || {
-        let labels = snapshot.namespaces.labels(&request.namespace);
-        request.operation == Operation::Create
-            && request.object.is_some()
-            && !snapshot.exclusion.covers(&request.namespace, labels)
-    };
+    let concerns =
+        || request.operation == Operation::Create && request.object.is_some() && !snapshot.excludes(&request.namespace);
     if stages.is_empty() || !concerns() {
         return Vec::new();
     }

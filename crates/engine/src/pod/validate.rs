@@ -143,7 +143,7 @@ impl Report {
     fn tell(self, request: &Request<'_, PodView<'_>>, findings: &mut Findings) {
         findings.warnings.extend(self.warnings);
         if !self.refusals.is_empty() {
-            refuse(findings, Reason::INVALID, refusal(request, &self.refusals));
+            refuse(findings, Reason::INVALID, refusal(request, "FieldValueRequired", &self.refusals));
         } else if let Some(reason) = self.reason {
             findings.reason = reason;
             if matches!(reason, reasons::UNINJECTED | reasons::OUTDATED) {
@@ -169,11 +169,12 @@ fn lacks(names: &[String]) -> String {
     format!("{}; another admission webhook may have removed it after injection", names.join(", "))
 }
 
-fn refusal(request: &Request<'_, PodView<'_>>, lacking: &[String]) -> Denial {
-    let causes = lacking.iter().map(|text| Cause {
-        reason: "FieldValueRequired".to_owned(),
+/// The refusal for faults of the pod's containers. Each is a cause, with one of the words of Kubernetes' field errors.
+pub(super) fn refusal(request: &Request<'_, PodView<'_>>, cause: &str, texts: &[String]) -> Denial {
+    let causes = texts.iter().map(|text| Cause {
+        reason: cause.to_owned(),
         message: text.clone(),
         field: "spec.containers".to_owned(),
     });
-    Denial::forbidden(request, lacking.join("; ")).with_causes(causes)
+    Denial::forbidden(request, texts.join("; ")).with_causes(causes)
 }

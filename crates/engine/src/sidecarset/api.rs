@@ -175,6 +175,23 @@ pub const CONTROL_FIELDS: [&str; 7] = [
     "resourcesPolicy",
 ];
 
+/// The elements of a list, none where it is missing or no list.
+pub(super) fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// A string field, empty where missing or not a string.
+pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl SidecarSetSpec {
+    /// Every container of the set, init containers first.
+    pub fn all_containers(&self) -> impl Iterator<Item = &SidecarContainer> {
+        self.init_containers.iter().flatten().chain(self.containers.iter().flatten())
+    }
+}
+
 impl SidecarContainer {
     /// The container's name, empty where missing or not a string.
     pub fn name(&self) -> &str {

@@ -1,5 +1,9 @@
 //! A SidecarSet in ready-to-splice form, made when the set changes, not when a pod arrives.
 
+mod pieces;
+
+pub use pieces::{Piece, Pieces, SecretPiece, VolumePiece};
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -8,20 +12,19 @@ use admission::format::Selector;
 use admission::format::selector::LabelSelector;
 use serde_json::{Value, json};
 
-use crate::sidecarset::api::{CONTROL_FIELDS, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
+use self::pieces::{Fillings, Side, pieces, secret_pieces};
+use crate::sidecarset::api::{RawObject, SidecarSet, SidecarSetSpec};
 use crate::sidecarset::app_containers::AppPiece;
 use crate::sidecarset::canonical;
 use crate::sidecarset::hot_upgrade;
-use crate::sidecarset::injection::{List, Plan};
-use crate::sidecarset::mark;
+use crate::sidecarset::injection::List;
 use crate::sidecarset::metadata::{self, AnnotationPiece};
-use crate::sidecarset::needs::{Needs, volume_names};
+use crate::sidecarset::needs::volume_names;
 use crate::sidecarset::overrides::PodOverrides;
 use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
-use crate::sidecarset::pod_security;
-use crate::sidecarset::resources::{ResourceDefaults, ResourcesPolicy};
-use crate::sidecarset::sameness::{AllowedChanges, Form};
+use crate::sidecarset::resources::ResourceDefaults;
+use crate::sidecarset::sameness::AllowedChanges;
 use crate::sidecarset::vocabulary::{JOB_INJECT, JOB_SKIP, PLATFORM_WINDOWS, SECURITY_COMPLETE};
 
 /// The label that every namespace carries with its own name.
@@ -134,108 +137,6 @@ impl JobPods {
             _ => Self::NativeSidecar,
         }
     }
-}
-
-/// Containers by the side of the pod's own that they go to.
-#[derive(Debug, Clone, Default)]
-pub struct Pieces {
-    /// In front.
-    pub before: Vec<Piece>,
-    /// Behind.
-    pub after: Vec<Piece>,
-}
-
-impl Pieces {
-    /// All, those in front first.
-    pub fn iter(&self) -> impl Iterator<Item = &Piece> {
-        self.before.iter().chain(&self.after)
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.iter().map(|piece| piece.name.as_str()).collect()
-    }
-}
-
-/// A container ready to be spliced in.
-#[derive(Debug, Clone)]
-pub struct Piece {
-    /// Name.
-    pub name: String,
-    /// The container as it goes into the pod.
-    pub json: String,
-    /// Image.
-    pub image: String,
-    /// For comparing with a container of a pod.
-    pub form: Form,
-    /// What it asks of the pod.
-    pub needs: Needs,
-    /// How its resources follow from those of the pod's own containers.
-    pub policy: Option<Arc<ResourcesPolicy>>,
-    /// What it takes from the pod, if anything. The others are then without it.
-    pub plan: Option<Box<Plan>>,
-}
-
-impl Piece {
-    /// A container as it goes into the pod.
-    pub fn of(object: &RawObject) -> Self {
-        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Self {
-            name: text("name"),
-            image: text("image"),
-            form: Form::of(object),
-            needs: Needs::of(object),
-            json: Value::Object(object.clone()).to_string(),
-            policy: None,
-            plan: None,
-        }
-    }
-
-    /// The same piece with another container.
-    #[must_use]
-    pub fn with(&self, object: &RawObject) -> Self {
-        Self { policy: self.policy.clone(), plan: self.plan.clone(), ..Self::of(object) }
-    }
-
-    /// The container as it goes into the pod.
-    pub fn object(&self) -> RawObject {
-        serde_json::from_str(&self.json).unwrap_or_default()
-    }
-}
-
-/// A volume ready to be spliced in.
-#[derive(Debug, Clone)]
-pub struct VolumePiece {
-    /// Name.
-    pub name: String,
-    /// The volume as it goes into the pod.
-    pub json: String,
-    /// For comparing with another volume of that name.
-    pub canonical: RawObject,
-}
-
-impl VolumePiece {
-    /// A volume of a set.
-    pub fn of(volume: &RawObject) -> Self {
-        Self {
-            name: volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            json: Value::Object(volume.clone()).to_string(),
-            canonical: canonical::strict_volume(volume.clone()),
-        }
-    }
-
-    /// Whether it is an empty directory of the pod's own.
-    pub fn is_empty_dir(&self) -> bool {
-        self.canonical.keys().all(|field| matches!(field.as_str(), "name" | "emptyDir"))
-    }
-}
-
-/// A pull secret ready to be spliced in.
-#[derive(Debug, Clone)]
-pub struct SecretPiece {
-    /// Name.
-    pub name: String,
-    /// The reference as it goes into the pod.
-    pub json: String,
 }
 
 impl CompiledSet {
@@ -399,12 +300,8 @@ fn require_names(spec: &SidecarSetSpec, path: &Path, errors: &mut ErrorList) {
 /// The operating system that the set says, which defaulting has filled in; else that of its containers.
 fn platform(spec: &SidecarSetSpec) -> Platform {
     let word = spec.platform.as_deref().filter(|word| !word.is_empty());
-    let is_windows = || all_containers(spec).any(|container| platform::is_for_windows(&container.0));
+    let is_windows = || spec.all_containers().any(|container| platform::is_for_windows(&container.0));
     if word.map_or_else(is_windows, |word| word == PLATFORM_WINDOWS) { Platform::Windows } else { Platform::Linux }
-}
-
-fn all_containers(spec: &SidecarSetSpec) -> impl Iterator<Item = &SidecarContainer> {
-    spec.init_containers.iter().flatten().chain(spec.containers.iter().flatten())
 }
 
 /// The volumes that the containers' own mounts, devices and variables name, in order of use, each once.
@@ -422,79 +319,8 @@ fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
         fields.map(|(field, list)| (field.to_owned(), json!(list))).into_iter().collect::<RawObject>()
     });
     let of_app: Vec<RawObject> = of_app.collect();
-    let containers = all_containers(spec).map(|container| &container.0).chain(&of_app);
+    let containers = spec.all_containers().map(|container| &container.0).chain(&of_app);
     containers.flat_map(volume_names).filter_map(|name| unused.remove(name)).collect()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Before,
-    After,
-}
-
-fn pieces(
-    list: Option<&[SidecarContainer]>,
-    default: Side,
-    fillings: &Fillings,
-    path: &Path,
-    errors: &mut ErrorList,
-) -> Pieces {
-    let mut pieces = Pieces::default();
-    for (index, container) in list.unwrap_or_default().iter().enumerate() {
-        let side = match container.text("podInjectPolicy") {
-            "BeforeAppContainer" => Side::Before,
-            "AfterAppContainer" => Side::After,
-            _ => default,
-        };
-        let of_side = match side {
-            Side::Before => &mut pieces.before,
-            Side::After => &mut pieces.after,
-        };
-        of_side.extend(pieces_of(container, fillings, &path.index(index), errors));
-    }
-    pieces
-}
-
-/// What is filled into every container of a set.
-struct Fillings {
-    defaults: ResourceDefaults,
-    // None where security contexts stay as written.
-    security: Option<Platform>,
-}
-
-/// One, or with a hot upgrade two.
-fn pieces_of(container: &SidecarContainer, fillings: &Fillings, path: &Path, errors: &mut ErrorList) -> Vec<Piece> {
-    let policy = container.0.get("resourcesPolicy").filter(|policy| !canonical::is_empty(policy));
-    let policy = policy.and_then(|policy| ResourcesPolicy::read(policy, &path.child("resourcesPolicy"), errors));
-    let policy = policy.map(Arc::new);
-    let mut object = container.0.clone();
-    for field in CONTROL_FIELDS {
-        object.remove(field);
-    }
-    mark::mark(&mut object);
-    if policy.is_none() {
-        fillings.defaults.fill(&mut object);
-    }
-    if let Some(platform) = fillings.security {
-        pod_security::complete(&mut object, platform);
-    }
-    let piece = |object: &RawObject, last: usize| Piece {
-        plan: Plan::of(container, last).map(Box::new),
-        policy: policy.clone(),
-        ..Piece::of(object)
-    };
-    match hot_upgrade::pair(container, &object) {
-        Some(pair) => pair.iter().map(|object| piece(object, hot_upgrade::VARIABLES.len())).collect(),
-        None => vec![piece(&object, 0)],
-    }
-}
-
-fn secret_pieces(spec: &SidecarSetSpec) -> Vec<SecretPiece> {
-    let mut seen = BTreeSet::new();
-    let secrets = spec.image_pull_secrets.iter().flatten().filter(|secret| seen.insert(secret.name.as_str()));
-    secrets
-        .map(|secret| SecretPiece { name: secret.name.clone(), json: json!({"name": secret.name}).to_string() })
-        .collect()
 }
 
 fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) -> String {

@@ -73,10 +73,9 @@ fn one_of_two(mut object: RawObject, name: String, image: Value) -> RawObject {
 
 /// What a new pod says about the pairs of a set.
 pub fn annotations(spec: &SidecarSetSpec) -> Vec<AnnotationPiece> {
-    let all = spec.init_containers.iter().flatten().chain(spec.containers.iter().flatten());
     let mut working = serde_json::Map::new();
     let mut annotations = Vec::new();
-    for container in all.filter(|container| is_hot(&container.0)) {
+    for container in spec.all_containers().filter(|container| is_hot(&container.0)) {
         let [first, second] = names(container.name());
         for (name, version, other) in [(&first, "1", "0"), (&second, "0", "1")] {
             annotations.push(overwrite(format!("{VERSION_PREFIX}{name}"), version));

@@ -7,7 +7,7 @@ use admission::format::Quantity;
 use serde_json::Value;
 
 use crate::pod::view::Port;
-use crate::sidecarset::api::RawObject;
+use crate::sidecarset::api::{RawObject, list, text};
 
 /// What a container asks of its pod.
 #[derive(Debug, Clone, Default)]
@@ -246,12 +246,4 @@ pub fn quantities(map: Option<&Value>) -> BTreeMap<String, Quantity> {
             Some((name.clone(), amount))
         })
         .collect()
-}
-
-fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
-    value.and_then(Value::as_array).into_iter().flatten()
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

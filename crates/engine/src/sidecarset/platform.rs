@@ -27,14 +27,14 @@ impl Platform {
     pub fn of_pod<'p>(
         os: Option<&'p str>,
         node_selector: impl Fn(&str) -> Option<&'p str>,
-        affinity: Option<Affinity>,
+        affinity: impl FnOnce() -> Option<Affinity>,
     ) -> Option<Self> {
         let of = |name: &str| if name == "windows" { Self::Windows } else { Self::Linux };
         let os = os.filter(|name| !name.is_empty()).or_else(|| OS_LABELS.into_iter().find_map(&node_selector));
         match os {
             Some(name) => Some(of(name)),
             None if node_selector(WINDOWS_BUILD).is_some() => Some(Self::Windows),
-            None => affinity.and_then(Affinity::binds_to),
+            None => affinity().and_then(Affinity::binds_to),
         }
     }
 }
@@ -60,7 +60,7 @@ mod tests {
             ]}}],
         }});
         let affinity = Affinity::read(&affinity.to_string());
-        Platform::of_pod(os, |label| selector.get(label)?.as_str(), affinity)
+        Platform::of_pod(os, |label| selector.get(label)?.as_str(), || affinity)
     }
 
     #[test]

@@ -23,6 +23,13 @@ collections! {
     configuration: ConfigurationMaps,
 }
 
+impl Snapshot {
+    /// Whether Outrider leaves the namespace alone, as far as its labels are known.
+    pub fn excludes(&self, namespace: &str) -> bool {
+        self.exclusion.covers(namespace, self.namespaces.labels(namespace))
+    }
+}
+
 /// A namespace with this label is excluded, whatever the label's value.
 pub const EXCLUDE_LABEL: &str = "outrider.dev/exclude";
 

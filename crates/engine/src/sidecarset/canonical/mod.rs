@@ -7,7 +7,7 @@ mod strict;
 mod volume;
 
 pub use strict::{strict_container, strict_volume, without_unset};
-pub use volume::canonical_volume;
+pub use volume::{canonical_volume, print_settled};
 
 use std::collections::BTreeMap;
 

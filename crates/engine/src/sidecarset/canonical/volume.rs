@@ -140,12 +140,18 @@ fn strip_claim(claim: &mut RawObject) {
 
 /// Writes a quantity as Kubernetes prints it. What is none stays as it is.
 fn print_anew(amount: &mut Value) {
+    print_settled(amount, |_| {});
+}
+
+/// The same, once `settle` has changed the quantity.
+pub fn print_settled(amount: &mut Value, settle: impl FnOnce(&mut Quantity)) {
     let text = match &*amount {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         _ => return,
     };
-    if let Ok(quantity) = text.parse::<Quantity>() {
+    if let Ok(mut quantity) = text.parse::<Quantity>() {
+        settle(&mut quantity);
         *amount = Value::String(quantity.to_string());
     }
 }

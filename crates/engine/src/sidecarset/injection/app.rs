@@ -9,6 +9,7 @@ use admission::PatchWriter;
 use admission::patch::Present;
 
 use super::fit::{Own, Sources};
+use super::patch::OPERATION;
 use super::{Clash, Injection, Missing};
 use crate::reasons;
 use crate::sidecarset::app_containers::{AppPiece, Mount, Variable};
@@ -18,8 +19,6 @@ use crate::sidecarset::compiled::CompiledSet;
 const MAX_ADDED: usize = 3 * 1024 * 1024;
 /// Containers that something is added to. No node runs a pod of so many.
 const MAX_CONTAINERS: usize = 1000;
-/// What stands around an element in a patch.
-const OPERATION: usize = 80;
 /// Warnings about one set: there may be as many as the pod has containers.
 const TOLD: usize = 8;
 

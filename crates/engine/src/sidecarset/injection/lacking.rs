@@ -6,6 +6,7 @@ use admission::patch::Present;
 
 use crate::sidecarset::compiled::Piece;
 use crate::sidecarset::injection::List;
+use crate::sidecarset::injection::patch::OPERATION;
 use crate::sidecarset::sameness::Lacking;
 
 /// What a container of the pod gets.
@@ -29,7 +30,6 @@ impl<'s> Repair<'s> {
 
     /// Bytes that the operations take, roughly.
     pub(super) fn bytes(&self) -> usize {
-        const OPERATION: usize = 80;
         let added = self.lacking.lists.iter().flat_map(|list| &list.add);
         let replaced = self.lacking.lists.iter().flat_map(|list| &list.replace).map(|(_, json)| json);
         added.chain(replaced).map(|json| json.len() + OPERATION).sum()

@@ -209,7 +209,7 @@ impl<'p, 's> Injection<'p, 's> {
         self.added.repairs.extend(missing.repairs);
         self.added.app.extend(missing.app);
         self.added.warnings.extend(missing.warnings);
-        self.added.warnings.extend(set.notes.iter().cloned().chain(quality));
+        self.added.warnings.extend(quality);
         reasons::INJECTED
     }
 

@@ -19,6 +19,9 @@ const SAFE_TO_EVICT_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/safe-to
 /// What stands around the name and the entry of a set in the record: two quotes, a colon, a comma.
 const AROUND: usize = 4;
 
+/// What stands around an element in a patch, in bytes.
+pub(super) const OPERATION: usize = 80;
+
 impl Injection<'_, '_> {
     /// The patch; empty when nothing was added.
     pub fn into_patch(self) -> PatchWriter {
@@ -149,7 +152,6 @@ impl Injection<'_, '_> {
     }
 
     fn patch_size(&self) -> usize {
-        const OPERATION: usize = 80;
         let added = &self.added;
         let containers: usize = added.containers().map(|piece| piece.json.len() + OPERATION).sum();
         let volumes: usize = added.volumes.iter().map(|volume| volume.json.len() + OPERATION).sum();

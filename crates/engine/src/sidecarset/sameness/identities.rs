@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::variables::{Free, Variables};
 use super::{Around, paths};
-use crate::sidecarset::api::RawObject;
+use crate::sidecarset::api::{RawObject, text};
 use crate::sidecarset::canonical::strict_volume;
 
 /// Whose mount it is.
@@ -215,8 +215,4 @@ fn only_member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
 
 pub(super) fn elements<'c>(container: &'c RawObject, list: &str) -> impl Iterator<Item = &'c Value> + use<'c> {
     container.get(list).and_then(Value::as_array).into_iter().flatten()
-}
-
-pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::AllowedChanges;
 use super::identities::{Identities, MountOf};
 use super::taken::Expected;
+use crate::sidecarset::api::text;
 
 /// Longest part of a name that a message repeats, in characters: the author of the pod wrote it.
 const NAME_MAX: usize = 120;
@@ -93,8 +94,4 @@ fn elements(list: Option<&Value>) -> Option<&[Value]> {
         None => Some(&[]),
         Some(list) => list.as_array().map(Vec::as_slice),
     }
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

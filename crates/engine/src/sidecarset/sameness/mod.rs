@@ -49,26 +49,27 @@ pub struct Form {
 }
 
 impl Form {
-    /// The form of a container as it goes into a pod.
-    pub fn of(container: &RawObject) -> Self {
+    /// The form of a container as it goes into a pod, where it takes this many bytes.
+    pub fn of(container: &RawObject, bytes: usize) -> Self {
         let stored = Value::Object(settled::as_stored(container));
         Self {
             fields: settled::container(container.clone()),
             stored,
             room: Room::of(container),
-            bytes: Value::Object(container.clone()).to_string().len(),
+            bytes,
             taken: TakenForm::default(),
         }
     }
 
-    /// The form of the container in a pod from whose own containers it takes something, with which it is `container`.
+    /// The form of the container in a pod from whose own containers it takes something, with which it is `container` and takes this
+    /// many bytes.
     #[must_use]
-    pub fn with(&self, container: &RawObject, taken: &Taken) -> Self {
+    pub fn with(&self, container: &RawObject, bytes: usize, taken: &Taken) -> Self {
         Self {
             fields: self.fields.clone(),
             stored: Value::Object(settled::as_stored(container)),
             room: self.room,
-            bytes: Value::Object(container.clone()).to_string().len(),
+            bytes,
             taken: TakenForm::of(taken),
         }
     }

@@ -7,7 +7,7 @@ use admission::format::Quantity;
 use serde_json::{Value, json};
 
 use crate::sidecarset::api::RawObject;
-use crate::sidecarset::canonical::{strict_container, without_unset};
+use crate::sidecarset::canonical::{print_settled, strict_container, without_unset};
 
 /// Texts in these are pointers in the API's Go types: an empty one overrides what the pod says.
 const POINTERS: [&str; 1] = ["windowsOptions"];
@@ -76,7 +76,7 @@ fn drop_empty_texts(value: &mut Value) {
 fn settle_resources(resources: &mut RawObject) {
     for list in ["limits", "requests"] {
         if let Some(Value::Object(amounts)) = resources.get_mut(list) {
-            amounts.values_mut().for_each(print_anew);
+            amounts.values_mut().for_each(|amount| print_settled(amount, Quantity::round_up_to_milli));
         }
     }
     let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
@@ -85,17 +85,5 @@ fn settle_resources(resources: &mut RawObject) {
         for (name, limit) in limits {
             requests.entry(name).or_insert(limit);
         }
-    }
-}
-
-fn print_anew(amount: &mut Value) {
-    let text = match &*amount {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        _ => return,
-    };
-    if let Ok(mut quantity) = text.parse::<Quantity>() {
-        quantity.round_up_to_milli();
-        *amount = Value::String(quantity.to_string());
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{AllowedChanges, settled};
-use crate::sidecarset::api::RawObject;
+use crate::sidecarset::api::{RawObject, text};
 
 /// What a container takes from the pod's own containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -148,8 +148,4 @@ impl Lacking {
         let position = || list.replace.first().map(|(at, _)| at.to_string());
         Some(format!("{}[{}]", list.field, list.first.clone().or_else(position).unwrap_or_default()))
     }
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

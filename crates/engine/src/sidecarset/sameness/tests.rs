@@ -40,10 +40,14 @@ fn stored() -> (Value, Value) {
     (ours, pods)
 }
 
+fn form(container: &Value) -> Form {
+    Form::of(container.as_object().unwrap(), container.to_string().len())
+}
+
 #[test]
 fn a_container_as_the_api_server_stores_it_reads_as_the_sets() {
     let (ours, mut pods) = stored();
-    let form = Form::of(ours.as_object().unwrap());
+    let form = form(&ours);
     let same = |container: &str, volumes: &[&RawValue]| {
         let container = RawValue::from_string(container.to_owned()).unwrap();
         super::verbatim::is_same(&container, &form.stored, form.room, &Around::new(false, volumes))
@@ -102,8 +106,7 @@ impl Case {
         let volumes: Vec<&RawValue> = volumes.iter().map(AsRef::as_ref).collect();
         let around = Around::new(self.host_network, &volumes);
         let allowed = serde_json::from_value(self.allowed.clone()).unwrap();
-        let form = Form::of(self.ours.as_object().unwrap());
-        form.difference(Some(&found), &AllowedChanges::of(Some(&allowed)), &around)
+        form(&self.ours).difference(Some(&found), &AllowedChanges::of(Some(&allowed)), &around)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::identities::{MountOf, elements, text};
-use crate::sidecarset::api::RawObject;
+use super::identities::{MountOf, elements};
+use crate::sidecarset::api::{RawObject, text};
 
 /// The variables of the table that may come, by position.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -10,16 +10,14 @@ mod transfer;
 
 pub use plan::{Plan, Source, Transfer};
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use self::plan::{list, text};
 use self::share::Shared;
 pub(super) use self::sources::{Own, Sources};
 use crate::pod::view::PodView;
-use crate::sidecarset::api::RawObject;
+use crate::sidecarset::api::{RawObject, list, text};
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::Clash;
 use crate::sidecarset::sameness::{Taken, clean_path};
@@ -52,24 +50,24 @@ impl<'p, 's> Fitting<'p, 's> {
         Self { pod, sources, shared: [const { None }; 2], left: MAX_TAKEN, told: 0 }
     }
 
-    /// The set as the pod gets it.
+    /// The set as the pod gets it; `None` where it takes nothing from the pod.
     ///
     /// # Errors
     /// [`Clash`] when no pod can have so much.
-    pub fn fit<'f>(&mut self, set: Cow<'f, CompiledSet>) -> Result<Cow<'f, CompiledSet>, Clash> {
+    pub fn fit(&mut self, set: &CompiledSet) -> Result<Option<CompiledSet>, Clash> {
         if !set.takes_from_pod() {
-            return Ok(set);
+            return Ok(None);
         }
-        let mut fitted = set.clone().into_owned();
+        let mut fitted = set.clone();
         let mut warnings = Vec::new();
         for pieces in [&mut fitted.init_containers, &mut fitted.containers] {
-            for piece in pieces.before.iter_mut().chain(&mut pieces.after) {
+            for piece in pieces.iter_mut() {
                 let Some(plan) = piece.plan.take() else { continue };
-                *piece = self.piece(&set, &plan, piece, &mut warnings).map_err(|TooMuch| too_much(&set))?;
+                *piece = self.piece(set, &plan, piece, &mut warnings).map_err(|TooMuch| too_much(set))?;
             }
         }
         fitted.notes.extend(warnings);
-        Ok(Cow::Owned(fitted))
+        Ok(Some(fitted))
     }
 
     fn piece(
@@ -95,8 +93,10 @@ impl<'p, 's> Fitting<'p, 's> {
         insert(&mut object, "env", plan.last, &taken.env);
         insert(&mut object, "volumeMounts", 0, &taken.volume_mounts);
         insert(&mut object, "volumeDevices", 0, &taken.volume_devices);
-        let form = piece.form.with(&object, &taken);
-        Ok(Piece { needs, form, json: Value::Object(object).to_string(), plan: None, ..piece.clone() })
+        let json = Value::Object(object.clone()).to_string();
+        let form = piece.form.with(&object, json.len(), &taken);
+        let (name, image, policy) = (piece.name.clone(), piece.image.clone(), piece.policy.clone());
+        Ok(Piece { name, json, image, form, needs, policy, plan: None })
     }
 
     /// Takes note that so many bytes are taken.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::sidecarset::api::SidecarContainer;
+use crate::sidecarset::api::{SidecarContainer, list, text};
 use crate::sidecarset::vocabulary::SHARE_ENABLED;
 
 /// What a container takes from the pod around it.
@@ -82,12 +82,4 @@ impl Source {
             _ => None,
         }
     }
-}
-
-pub(super) fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
-    value.and_then(Value::as_array).into_iter().flatten()
-}
-
-pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

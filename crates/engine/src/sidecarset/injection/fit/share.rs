@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::plan::text;
 use super::sources::Own;
 use super::{Container, Fitting, TooMuch, same_path};
+use crate::sidecarset::api::text;
 
 /// Where containers have the token of the pod's service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::pod::view::PodView;
 use crate::reasons;
-use crate::sidecarset::compiled::{CompiledSet, JobPods, Piece};
+use crate::sidecarset::api::RawObject;
+use crate::sidecarset::compiled::{CompiledSet, JobPods, Pieces};
 use crate::sidecarset::injection::Clash;
 
 /// The first minor version of Kubernetes in which native sidecars are on (feature gate `SidecarContainers`).
@@ -54,22 +55,19 @@ pub(super) fn of_job(set: &CompiledSet, minor: Option<u32>) -> Result<OfJob, Cla
     }
 }
 
-/// Turns the set's containers into native sidecars: those in front go before all its init containers, the others behind them.
-pub(super) fn make_native(set: &mut CompiledSet, pod: &PodView<'_>) {
-    let containers = std::mem::take(&mut set.containers);
-    let never_restarts = pod.spec.restart_policy.as_str() == "Never";
-    let mut native = |pieces: Vec<Piece>| -> Vec<Piece> {
-        pieces.iter().map(|piece| to_native(piece, never_restarts, &set.name, &mut set.notes)).collect()
-    };
-    let (mut before, after) = (native(containers.before), native(containers.after));
+/// Moves the set's containers, each of which is one of [`to_native`] by now, among its init containers: those in front go before all
+/// of these, the others behind them.
+pub(super) fn move_to_native(set: &mut CompiledSet) {
+    let Pieces { mut before, after } = std::mem::take(&mut set.containers);
     before.append(&mut set.init_containers.before);
     set.init_containers.before = before;
     set.init_containers.after.extend(after);
     set.renew_entry();
 }
 
-fn to_native(piece: &Piece, never_restarts: bool, set: &str, notes: &mut Vec<String>) -> Piece {
-    let mut object = piece.object();
+/// Turns a container of the set into a native sidecar of the pod. Returns a sentence about what it goes without, if there is something.
+pub(super) fn to_native(set: &CompiledSet, name: &str, object: &mut RawObject, pod: &PodView<'_>) -> Option<String> {
+    let never_restarts = pod.spec.restart_policy.as_str() == "Never";
     let mut dropped = Vec::new();
     if object.remove("restartPolicyRules").is_some_and(|rules| rules.as_array().is_some_and(|rules| !rules.is_empty()))
     {
@@ -88,12 +86,11 @@ fn to_native(piece: &Piece, never_restarts: bool, set: &str, notes: &mut Vec<Str
             dropped.push("resizePolicy");
         }
     }
-    if !dropped.is_empty() {
-        notes.push(format!(
-            "container {:?} of SidecarSet {set:?} goes without its {}: in a pod that is to end it is a native sidecar, which may not have it",
-            piece.name,
+    (!dropped.is_empty()).then(|| {
+        format!(
+            "container {name:?} of SidecarSet {:?} goes without its {}: in a pod that is to end it is a native sidecar, which may not have it",
+            set.name,
             dropped.join(" and ")
-        ));
-    }
-    piece.with(&object)
+        )
+    })
 }

@@ -13,8 +13,9 @@ use self::jobs::OfJob;
 use self::overrides::Asked;
 use self::resources::Targets;
 use crate::pod::view::PodView;
+use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
-use crate::sidecarset::injection::Clash;
+use crate::sidecarset::injection::{Clash, List};
 
 /// What becomes of a set for one pod.
 #[derive(Debug)]
@@ -60,14 +61,27 @@ impl<'p, 's> Tailor<'p, 's> {
             return Ok(Fit::AsWritten);
         }
         let mut fitted = set.clone();
-        for piece in pieces(&mut fitted) {
-            self.settle_resources(set, piece)?;
-            if is_asked_of {
-                self.asked.apply(set, piece)?;
+        let mut notes = Vec::new();
+        for (list, piece) in pieces(&mut fitted) {
+            let is_asked_for = is_asked_of && self.asked.concerns_piece(piece);
+            let becomes_native = is_native && list == List::Containers;
+            if piece.policy.is_none() && !is_asked_for && !becomes_native {
+                continue;
             }
+            // Read and prepared for comparing once, whatever changes it.
+            let mut object = piece.object();
+            self.settle_resources(set, piece, &mut object)?;
+            if is_asked_for {
+                self.asked.apply(set, piece, &mut object)?;
+            }
+            if becomes_native {
+                notes.extend(jobs::to_native(set, &piece.name, &mut object, self.pod));
+            }
+            *piece = piece.with(&object);
         }
+        fitted.notes.extend(notes);
         if is_native {
-            jobs::make_native(&mut fitted, self.pod);
+            jobs::move_to_native(&mut fitted);
         }
         Ok(Fit::Tailored(Box::new(fitted)))
     }
@@ -77,19 +91,16 @@ impl<'p, 's> Tailor<'p, 's> {
         self.asked.of_nothing(sets)
     }
 
-    fn settle_resources(&self, set: &CompiledSet, piece: &mut Piece) -> Result<(), Clash> {
-        let Some(policy) = piece.policy.clone() else { return Ok(()) };
-        let totals = self.targets.totals(&policy).map_err(|why| Clash::evaluation(set, piece, &why))?;
-        let mut object = piece.object();
-        policy.apply(&totals, &mut object);
-        set.resource_defaults.fill(&mut object);
-        *piece = piece.with(&object);
+    fn settle_resources(&self, set: &CompiledSet, piece: &Piece, object: &mut RawObject) -> Result<(), Clash> {
+        let Some(policy) = &piece.policy else { return Ok(()) };
+        let totals = self.targets.totals(policy).map_err(|why| Clash::evaluation(set, piece, &why))?;
+        policy.apply(&totals, object);
+        set.resource_defaults.fill(object);
         Ok(())
     }
 }
 
-fn pieces(set: &mut CompiledSet) -> impl Iterator<Item = &mut Piece> {
-    let [inits, containers] = [&mut set.init_containers, &mut set.containers];
-    let lists = [&mut inits.before, &mut inits.after, &mut containers.before, &mut containers.after];
-    lists.into_iter().flatten()
+fn pieces(set: &mut CompiledSet) -> impl Iterator<Item = (List, &mut Piece)> {
+    let lists = [(List::InitContainers, &mut set.init_containers), (List::Containers, &mut set.containers)];
+    lists.into_iter().flat_map(|(list, pieces)| pieces.iter_mut().map(move |piece| (list, piece)))
 }

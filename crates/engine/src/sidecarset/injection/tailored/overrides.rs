@@ -6,6 +6,7 @@ use admission::Text;
 use serde_json::value::RawValue;
 
 use crate::pod::view::PodView;
+use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::Clash;
 use crate::sidecarset::injection::clash::shortened;
@@ -36,11 +37,16 @@ impl<'p> Asked<'p> {
                 && set.pieces().any(|piece| self.by_container.contains_key(piece.name.as_str())))
     }
 
-    /// Changes a container of the set as the pod asks for it.
+    /// Whether something is asked of the container, of a set of which something is.
+    pub(super) fn concerns_piece(&self, piece: &Piece) -> bool {
+        self.is_unreadable || self.by_container.contains_key(piece.name.as_str())
+    }
+
+    /// Changes `object`, which is a container of the set, as the pod asks for it.
     ///
     /// # Errors
     /// [`Clash`] with the field that the pod may not change.
-    pub(super) fn apply(&self, set: &CompiledSet, piece: &mut Piece) -> Result<(), Clash> {
+    pub(super) fn apply(&self, set: &CompiledSet, piece: &Piece, object: &mut RawObject) -> Result<(), Clash> {
         let clash = |fault: &NotAllowed| Clash::overriding(set, &piece.name, &shortened(&fault.field), &fault.why);
         if self.is_unreadable {
             let why =
@@ -53,10 +59,7 @@ impl<'p> Asked<'p> {
             return Err(clash(&NotAllowed { field: String::new(), why }));
         }
         let asked = serde_json::from_str(raw.get()).unwrap_or_default();
-        let mut object = piece.object();
-        set.pod_overrides.apply(&piece.name, &asked, &mut object).map_err(|fault| clash(&fault))?;
-        *piece = piece.with(&object);
-        Ok(())
+        set.pod_overrides.apply(&piece.name, &asked, object).map_err(|fault| clash(&fault))
     }
 
     /// Warnings about what is asked of containers that no set has: whoever mistyped a name believes that it is changed.

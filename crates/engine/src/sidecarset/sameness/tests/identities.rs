@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::{AllowedChanges, Around, Form};
-use super::{Case, container, with_env, with_mounts};
+use super::super::{AllowedChanges, Around};
+use super::{Case, container, form, with_env, with_mounts};
 
 /// The sources of the volume that the plugin `ServiceAccount` adds.
 pub fn token_sources() -> [Value; 3] {
@@ -81,7 +81,7 @@ fn volumes_are_read_once_a_review_however_many_containers_mount_them() {
         .collect();
     let volumes: Vec<&RawValue> = volumes.iter().map(AsRef::as_ref).collect();
     let around = Around::new(false, &volumes);
-    let form = Form::of(container().as_object().unwrap());
+    let form = form(&container());
     for at in 0..2_000 {
         let mut found = container();
         let mount = json!({"name": format!("v{}", at % 500), "mountPath": path(at), "readOnly": true});
