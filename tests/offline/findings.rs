@@ -105,7 +105,10 @@ fn findings_of_a_review_are_printed_as_json_and_sarif() {
         let none = outrider(&[command, &["--manifests", "tests/no-such-folder", "-o", "sarif"]].concat(), "");
         let value: Value = serde_json::from_str(&none.stdout).unwrap();
         assert_eq!(none.outcome.code(), 2);
-        assert!(value["runs"][0]["results"][0]["message"]["text"].as_str().unwrap().contains("no-such-folder"), "{value}");
+        assert!(
+            value["runs"][0]["results"][0]["message"]["text"].as_str().unwrap().contains("no-such-folder"),
+            "{value}"
+        );
     }
 }
 
