@@ -65,6 +65,17 @@ pub enum Error {
     /// No answer in time.
     #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
+    /// Another process is called, and answers.
+    #[error("another process serves the webhooks at {url}; end it, or use another cluster")]
+    Served {
+        /// Host and port.
+        url: String,
+    },
+    /// The cluster has replicas that a Service leads to.
+    #[error(
+        "Outrider is installed in this cluster: {0} calls a Service; use another cluster, or remove the installation first"
+    )]
+    Installed(&'static str),
     /// An entry cannot be written as JSON: a defect.
     #[error("an entry cannot be written: {0}")]
     Json(#[from] serde_json::Error),
@@ -166,6 +177,8 @@ impl SelfRegistration {
             if let Some(wanted) = wanted {
                 let trusted = Trusted { wanted, overlap: self.overlap };
                 let brought = Box::pin(async {
+                    not_installed::<MutatingWebhookConfiguration>(client).await?;
+                    not_installed::<ValidatingWebhookConfiguration>(client).await?;
                     let missing = definitions::missing(client, &all).await?;
                     tell(&mut told, missing.intersection(&definitions).cloned().collect());
                     self.apply(client, &trusted, &missing, &demands, &mut changes).await
@@ -285,6 +298,15 @@ fn tell(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
         );
     }
     *known = missing;
+}
+
+/// Fails where replicas in the cluster are called: to take over from them would leave the cluster without webhooks when this
+/// process ends.
+async fn not_installed<C: Configuration>(client: &Client) -> Result<(), Error> {
+    let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
+    let found = Api::<C>::all(client.clone()).get_opt(C::NAME).await.map_err(failed)?;
+    let calls_a_service = |found: &C| found.entries().iter().any(|(_, config)| config.service.is_some());
+    if found.as_ref().is_some_and(calls_a_service) { Err(Error::Installed(C::NAME)) } else { Ok(()) }
 }
 
 /// Removes our configuration if there is one, and it is such.
