@@ -12,9 +12,9 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::answers::said;
+use crate::go_duration::unsigned_duration;
 use crate::input::Manifest;
 use crate::manager::client::{Connection, Error, Selection};
-use crate::server::deadline::duration;
 use crate::visible::Visible;
 
 use super::streams::{Outcome, with_process_streams};
@@ -43,7 +43,7 @@ pub struct ClusterArgs {
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
+    match unsigned_duration(text)? {
         Duration::ZERO => Err("a request takes some time".to_owned()),
         timeout => Ok(timeout),
     }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::streams::Outcome;
+use crate::go_duration::unsigned_duration;
 use crate::manager::credentials::PLUGIN_TIMEOUT;
-use crate::server::deadline::duration;
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Args)]
 pub struct PluginArgs {
     /// How long the program may take
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = unsigned_duration)]
     pub timeout: Option<Duration>,
     /// The program and its arguments
     #[arg(required = true, last = true)]

@@ -10,15 +10,15 @@ use kube::Client;
 
 use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
 use super::streams::Outcome;
+use crate::go_duration::unsigned_duration;
 use crate::kind::{Family, Kind};
 use crate::kinds::Kinds;
 use crate::manager::client;
 use crate::manager::configuration::{Configuration, OnDemand};
+use crate::manager::error;
 use crate::manager::hook_job::{self, HookJob, Maker};
-use crate::manager::registration;
 use crate::manager::retire::{self, Retirement};
 use crate::manager::uninstall::{self, remove};
-use crate::server::deadline::duration;
 
 /// Arguments of `outrider uninstall`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub struct UninstallArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// How long to wait until a configuration is gone, or the objects of a kind are free
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = unsigned_duration)]
     pub timeout: Duration,
     /// Let go of the objects of these kinds alone, as when a kind is turned off, and remove nothing
     #[arg(long, value_name = "KINDS", value_parser = |list: &str| list.parse::<Kinds>())]
@@ -166,7 +166,7 @@ fn tell_of_removal(told: &mut Told, name: &str, outcome: &Result<uninstall::Outc
 fn tell_of_retirement(
     told: &mut Told,
     name: &str,
-    outcome: &Result<retire::Outcome, registration::Error>,
+    outcome: &Result<retire::Outcome, error::Error>,
     args: &UninstallArgs,
 ) {
     let _ = match outcome {

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use super::cluster::{ClusterArgs, Told, run};
 use super::namespace::namespace;
 use super::streams::Outcome;
+use crate::go_duration::unsigned_duration;
 use crate::manager::client;
 use crate::manager::verify::verify;
-use crate::server::deadline::duration;
 
 /// Arguments of `outrider verify`.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct VerifyArgs {
     #[arg(short, long, default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// How long to try
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = unsigned_duration)]
     pub timeout: Duration,
 }
 

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::duration::{GoDuration, StopBudget};
 use super::field::{FIELDS, Form};
-use crate::server::{BindAddress, address, deadline};
+use crate::go_duration;
+use crate::server::{BindAddress, address};
 
 /// The only lock that client-go still has (`k8s.io/client-go/tools/leaderelection/resourcelock`).
 const LOCKS: [&str; 1] = ["leases"];
@@ -183,7 +184,7 @@ fn text_fault(form: Form, path: &Path, text: &str) -> Option<Error> {
         Form::Budget => text
             .parse::<StopBudget>()
             .err()
-            .and_then(|_| invalid(&format!("{}; negative is without limit", deadline::HOW_TO_WRITE))),
+            .and_then(|_| invalid(&format!("{}; negative is without limit", go_duration::HOW_TO_WRITE))),
         // Go's zero values: as if the field were not there.
         _ if text.is_empty() => None,
         Form::Address => text.parse::<BindAddress>().err().and_then(|_| invalid(address::HOW_TO_WRITE)),

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::owned::Owned;
 use super::owner::is_controlled_by;
 use super::scope::{Scoped, within};
-use super::{Again, Key, REQUEST_TIMEOUT, Store};
-use crate::answers::said;
+use super::{Again, Key, Store};
+use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
 
 #[cfg(test)]
 mod tests;
@@ -64,7 +64,7 @@ pub enum Error {
         source: Box<kube::Error>,
     },
     /// No answer in time.
-    #[error("{kind} {name:?}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    #[error("{kind} {name:?}: {}", NoAnswer(REQUEST_TIMEOUT))]
     Timeout {
         /// Kind of the object.
         kind: Cow<'static, str>,

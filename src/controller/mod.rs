@@ -22,8 +22,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
@@ -36,15 +34,11 @@ use crate::controller::options::{ControllerOptions, WORKERS};
 use crate::controller::queue::{Queue, add_all};
 use crate::controller::scope::Scoped;
 use crate::metrics::Metrics;
-use crate::names::APP;
 use crate::watch::coverage::Coverage;
 use crate::watch::read_model::ReadModel;
 
 /// One object is reconciled at most once in this time: a burst of events is one run.
 const PACE: Duration = Duration::from_millis(100);
-
-/// A request to the API server that takes longer is given up and tried again.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// When to look at an object again if nothing happens before.
 pub type Again = Option<Duration>;
@@ -183,48 +177,6 @@ impl<K: Watchable> Operator<K> {
             _ = join_all(watches) => {}
             () = resync => {}
             () = reconciles => {}
-        }
-    }
-}
-
-/// Tells users about an object, in `kubectl describe` and `kubectl events`.
-#[derive(Clone)]
-pub struct Events(Recorder);
-
-impl Events {
-    /// Events of the controller named.
-    pub fn new(client: Client, controller: &str) -> Self {
-        Self(Recorder::new(client, format!("{APP}-{controller}").as_str().into()))
-    }
-
-    /// Warns.
-    pub async fn warn<K: Watchable>(&self, object: &K, reason: &str, message: &str) {
-        self.tell(object, true, reason, message, None).await;
-    }
-
-    /// Tells, or warns. `related` is another object that it is about. An event that cannot be written is only logged: it is
-    /// never the reason why something else fails.
-    pub async fn tell<K: Watchable>(
-        &self,
-        object: &K,
-        warning: bool,
-        reason: &str,
-        message: &str,
-        related: Option<ObjectReference>,
-    ) {
-        let event = Event {
-            type_: if warning { EventType::Warning } else { EventType::Normal },
-            reason: reason.to_owned(),
-            note: Some(message.to_owned()),
-            action: "Reconcile".to_owned(),
-            secondary: related,
-        };
-        let about = object.object_ref(&());
-        let publish = self.0.publish(&event, &about);
-        match tokio::time::timeout(REQUEST_TIMEOUT, publish).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, reason, "An event cannot be written"),
-            Err(_) => tracing::warn!(reason, "An event was not written in time"),
         }
     }
 }

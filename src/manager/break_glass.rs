@@ -4,25 +4,20 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{PatchParams, PostParams};
 use kube::{Api, Client};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::answers::to_user;
+use super::configuration::Configuration;
+use super::error;
+use super::failure_policies::{IGNORE, annotation, patch, policies, rewrite};
 use crate::field_managers::patching;
-use crate::manager::registration::Configuration;
 
 /// Annotation of a webhook configuration while break-glass is in force: a [`Record`] as JSON.
 pub use crate::names::BREAK_GLASS as ANNOTATION;
 
 const FIELD_MANAGER: &str = "outrider-break-glass";
-/// The policy by which requests pass while nobody answers.
-pub const IGNORE: &str = "Ignore";
-/// The API server's default.
-const DEFAULT_POLICY: &str = "Fail";
-/// The leader and cert-manager write to the same object, but rarely.
-const TRIES: usize = 5;
 
 /// Who broke the glass, when, and what was behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,20 +33,9 @@ pub struct Record {
 /// Why the policies could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused, or could not be reached.
-    #[error("{name}: {}", to_user(source, "break-glass needs get and patch"))]
-    Api {
-        /// Name of the configuration.
-        name: &'static str,
-        /// What happened.
-        source: Box<kube::Error>,
-    },
-    /// Others write all the time.
-    #[error("{name}: it changed while it was being written, {TRIES} times; try again")]
-    Contended {
-        /// Name of the configuration.
-        name: &'static str,
-    },
+    /// The configuration could not be read or written.
+    #[error("{}", .0.to_user("break-glass needs get and patch"))]
+    Request(#[from] error::Error),
     /// The configuration cannot be put back by what the annotation says.
     #[error(
         "{name}: the annotation {ANNOTATION} cannot be read ({why}); set failurePolicy of its entries by hand, then remove the \
@@ -127,29 +111,21 @@ pub async fn who(client: &Client) -> Result<String, kube::Error> {
 /// # Errors
 /// [`Error`].
 pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> Result<Step, Error> {
-    let api = Api::<C>::all(client.clone());
-    let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
-    for _ in 0..TRIES {
-        let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(Step::Absent) };
-        let (step, patch) = plan(&json!(found), order).map_err(|why| Error::Record { name: C::NAME, why })?;
-        let Some(patch) = patch else { return Ok(step) };
-        let params = PatchParams { dry_run, ..patching(FIELD_MANAGER) };
-        let patch = Patch::Strategic(&patch);
-        match api.patch(C::NAME, &params, &patch).await {
-            Ok(_) => return Ok(step),
-            // Written by another meanwhile, or deleted.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(error) => return Err(failed(error)),
-        }
+    let params = PatchParams { dry_run, ..patching(FIELD_MANAGER) };
+    let plan = |found: &Value| match plan(found, order) {
+        Ok((step, patch)) => (Ok(step), patch),
+        Err(why) => (Err(why), None),
+    };
+    match rewrite::<C, _>(client, &params, plan).await? {
+        Some((step, _)) => step.map_err(|why| Error::Record { name: C::NAME, why }),
+        None => Ok(Step::Absent),
     }
-    Err(Error::Contended { name: C::NAME })
 }
 
-/// What is to be done to a configuration, and the strategic merge patch that does it, bound to the version that was read.
-/// Entries are keyed by name in it (`patchMergeKey` in `k8s.io/api/admissionregistration/v1`), so nothing else is touched.
+/// What is to be done to a configuration, and the patch that does it.
 ///
 /// # Errors
-/// In words, when an annotation that is to be undone cannot be read.
+/// Why an annotation that is to be undone cannot be read.
 fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
     let record = annotation(found, ANNOTATION).and_then(Value::as_str).map(serde_json::from_str::<Record>);
     let (wanted, record) = match (order, record) {
@@ -173,43 +149,19 @@ fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
         }
     };
     let changes = changes(found, &wanted);
-    let webhooks: Vec<Value> =
-        changes.iter().map(|change| json!({"name": change.entry, "failurePolicy": change.to})).collect();
+    let policies: Vec<(&str, &str)> =
+        changes.iter().map(|change| (change.entry.as_str(), change.to.as_str())).collect();
     let note = match record {
         Some(record) => Value::String(json!(record).to_string()),
         None => Value::Null,
     };
-    Ok((Step::Change(changes), Some(patch(found, ANNOTATION, &note, &webhooks))))
-}
-
-/// The strategic merge patch with this annotation, which null takes away, and these entries, bound to the version that was read.
-pub fn patch(found: &Value, annotation: &str, note: &Value, webhooks: &[Value]) -> Value {
-    json!({
-        "metadata": {
-            "resourceVersion": found.pointer("/metadata/resourceVersion"),
-            "annotations": {(annotation): note},
-        },
-        "webhooks": webhooks,
-    })
-}
-
-/// An annotation of a configuration.
-pub fn annotation<'a>(configuration: &'a Value, name: &str) -> Option<&'a Value> {
-    configuration.pointer("/metadata/annotations")?.get(name)
+    let patch = patch(found, ANNOTATION, &note, &policies);
+    Ok((Step::Change(changes), Some(patch)))
 }
 
 /// Whether break-glass is in force for a configuration.
 pub fn is_in_force(configuration: &Value) -> bool {
     annotation(configuration, ANNOTATION).is_some()
-}
-
-/// Name and policy of each entry.
-pub fn policies(configuration: &Value) -> impl Iterator<Item = (&str, &str)> {
-    let entries = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
-    entries.filter_map(|entry| {
-        let policy = entry.get("failurePolicy").and_then(Value::as_str).unwrap_or(DEFAULT_POLICY);
-        Some((entry.get("name")?.as_str()?, policy))
-    })
 }
 
 fn changes(found: &Value, wanted: &BTreeMap<String, String>) -> Vec<Change> {

@@ -3,11 +3,13 @@
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::Client;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::configuration::{Configuration, OnDemand};
 use super::conversion::{is_at_a_process, is_written_by_us, point};
-use super::registration::{Error, REQUEST_TIMEOUT, RETRY, remove};
+use super::error::Error;
+use super::registration::{RETRY, remove};
+use crate::answers::in_time;
 use crate::logging::throttle::LogThrottle;
 use crate::manifests::webhooks::Target;
 use crate::names::{MUTATING, VALIDATING};
@@ -27,11 +29,11 @@ impl Leftovers {
     pub async fn put_right(&self, client: &Client) {
         let mut trouble = LogThrottle::default();
         loop {
-            match timeout(REQUEST_TIMEOUT, self.try_to(client)).await.unwrap_or(Err(Error::Timeout)) {
+            match in_time(self.try_to(client)).await {
                 Ok(()) => return,
-                Err(Error::Api { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 403) => {
+                Err(error) if error.code() == Some(403) => {
                     return tracing::error!(
-                        error = %source,
+                        %error,
                         "Webhooks of a process that was killed are still registered, and this one may not remove them: \
                          `kubectl delete mutatingwebhookconfiguration/{MUTATING} validatingwebhookconfiguration/{VALIDATING}`"
                     );

@@ -9,7 +9,9 @@ use kube::api::Patch;
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
-use super::registration::{Error, FIELD_MANAGER, Trusted, trust};
+use super::error::Error;
+use super::registration::{FIELD_MANAGER, Trusted, trust};
+use crate::answers::code;
 use crate::certs::ca_bundle::object::{BundleLocation, RETIRING};
 use crate::certs::trust_anchor;
 use crate::field_managers::patching;
@@ -93,10 +95,7 @@ fn converter(definition: &CustomResourceDefinition) -> Option<&WebhookClientConf
 }
 
 fn failed(name: &str, source: kube::Error) -> Error {
-    if matches!(&source, kube::Error::Api(status) if status.code == 404) {
-        return Error::NoDefinition(name.to_owned());
-    }
-    Error::Api { name: name.to_owned(), source: Box::new(source) }
+    if code(&source) == Some(404) { Error::NoDefinition(name.to_owned()) } else { Error::api(name)(source) }
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::registration::Error;
-use crate::answers::to_user;
+use super::error::Error;
+use crate::answers::{code, to_user, within};
 use crate::field_managers::{UNINSTALL, patching};
 use crate::kind::Kind;
 
@@ -73,7 +73,7 @@ impl Retirement {
     /// # Errors
     /// What the API server says; [`Error::Timeout`] when objects get finalizers of ours anew for so long.
     pub async fn carry_out(&self, client: &Client, patience: Duration, dry_run: bool) -> Result<Outcome, Error> {
-        timeout(patience, self.let_go(client, dry_run)).await.unwrap_or(Err(Error::Timeout))
+        within(patience, self.let_go(client, dry_run)).await
     }
 
     /// Whether there is a definition, and it is not retired. Where we may not look, nobody has given us the kind.
@@ -83,7 +83,7 @@ impl Retirement {
     pub async fn is_in_force(&self, client: &Client) -> Result<bool, Error> {
         match self.ask(definitions(client).get_opt(&self.definition)).await {
             Ok(found) => Ok(found.is_some_and(|found| stored_version_alone(&found.data).0.is_some())),
-            Err(Error::Api { source, .. }) if code(&source) == Some(403) => Ok(false),
+            Err(error) if error.code() == Some(403) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -100,7 +100,7 @@ impl Retirement {
             }
             Ok(freed)
         };
-        timeout(patience, free).await.unwrap_or(Err(Error::Timeout))
+        within(patience, free).await
     }
 
     /// The objects that have a finalizer of ours.
@@ -159,7 +159,7 @@ impl Retirement {
         match self.ask(objects.patch_metadata(name, params, &Patch::Merge(&patch))).await {
             Ok(_) => Ok(true),
             // Gone, or changed: the next look tells.
-            Err(Error::Api { source, .. }) if matches!(code(&source), Some(404 | 409)) => Ok(false),
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -173,8 +173,7 @@ impl Retirement {
     }
 
     async fn ask<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
-        let failed = |source| Error::Api { name: self.definition.clone(), source: Box::new(source) };
-        request.await.map_err(failed)
+        request.await.map_err(Error::api(&self.definition))
     }
 }
 
@@ -196,13 +195,6 @@ fn stored_version_alone(definition: &Value) -> (Option<Value>, Vec<String>) {
     let conversion = json!({"strategy": "None", "webhook": null});
     let patch = json!({"spec": {"versions": versions, "conversion": conversion}});
     ((!stopped.is_empty()).then_some(patch), stopped)
-}
-
-fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
 }
 
 impl Outcome {

@@ -14,6 +14,7 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::answers::NoAnswer;
 use crate::server::{Bearer, Scrapers};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -99,10 +100,8 @@ impl Scrapers for TokenReviews {
                 let _asking = self.asking.acquire().await;
                 self.ask(token).await
             };
-            let bearer = match timeout(REQUEST_TIMEOUT, question).await {
-                Ok(answer) => answer.map_err(|error| error.to_string())?,
-                Err(_) => return Err(format!("no answer within {} s", REQUEST_TIMEOUT.as_secs())),
-            };
+            let answer = timeout(REQUEST_TIMEOUT, question).await.map_err(|_| NoAnswer(REQUEST_TIMEOUT).to_string())?;
+            let bearer = answer.map_err(|error| error.to_string())?;
             if bearer == Bearer::Allowed {
                 self.remember(known);
             }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use kube::Client;
 use tokio::time::sleep;
 
-use super::registration::{Error, REQUEST_TIMEOUT};
+use super::error::Error;
 use super::retire::Retirement;
+use crate::answers::REQUEST_TIMEOUT;
 use crate::kinds::Kinds;
 use crate::logging::throttle::LogThrottle;
 

@@ -21,7 +21,7 @@ use self::conflict::BundleConflict;
 use self::merge::{Duty, merge};
 use self::object::{BundleLocation, Trust};
 use super::trust_anchor::TrustAnchor;
-use crate::answers::said;
+use crate::answers::{NoAnswer, said};
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
 /// Owner of every caBundle in managedFields: another than of our other fields, so that applying it gives up no other field.
@@ -39,8 +39,8 @@ pub enum Error {
         source: Box<kube::Error>,
     },
     /// No answer in time.
-    #[error("the caBundles: the API server did not answer within {} s", .0.as_secs())]
-    Timeout(Duration),
+    #[error("the caBundles: {0}")]
+    Timeout(#[from] NoAnswer),
 }
 
 /// All objects with caBundles of ours.

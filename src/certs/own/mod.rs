@@ -12,7 +12,6 @@ use tokio::sync::watch;
 
 use self::rotation::{Known, Leaf, Signer, Step, signer, step};
 use self::secret::Authorities;
-use self::store::REQUEST_TIMEOUT;
 pub use self::store::{Storage, Store};
 use super::authority::{Authority, AuthorityError};
 use super::ca_bundle;
@@ -21,7 +20,7 @@ use super::expiry::Alarm;
 use super::lifetimes::CertificateLifetimes;
 use super::resolver::Resolver;
 use super::trust_anchor::{self, TrustAnchor};
-use crate::answers::said;
+use crate::answers::{NoAnswer, said};
 use crate::metrics::Metrics;
 use crate::names::CA_SECRET;
 use crate::readiness::Gate;
@@ -48,8 +47,8 @@ pub enum Error {
         namespace: String,
     },
     /// The API server did not answer.
-    #[error("secret {CA_SECRET}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
+    #[error("secret {CA_SECRET}: {0}")]
+    Timeout(#[from] NoAnswer),
     /// Another replica made it, and it cannot be used.
     #[error("secret {namespace}/{CA_SECRET}, which another replica made: {reason}")]
     Unusable {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use tokio::time::timeout;
 
 use super::Error;
 use super::secret::{Authorities, previous, read, written};
+use crate::answers::{code, in_time};
 use crate::certs::authority::{Authority, AuthorityError};
 use crate::certs::warnings::Warnings;
 use crate::field_managers::{CERTIFICATES, posting};
@@ -16,7 +16,6 @@ use crate::metrics::Metrics;
 use crate::names::CA_SECRET;
 
 const COMMON_NAME: &str = "Outrider CA";
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the authority may live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +65,7 @@ impl Store {
     /// # Errors
     /// [`Error`].
     pub async fn get(&mut self, now: Timestamp) -> Result<Stored, Error> {
-        match timeout(REQUEST_TIMEOUT, self.get_or_make(now)).await.map_err(|_| Error::Timeout)? {
+        match in_time(self.get_or_make(now)).await {
             Err(Error::NoNamespace { namespace }) if self.storage == Storage::SecretOrMemory => {
                 if self.in_memory.is_none() {
                     tracing::warn!(
@@ -182,13 +181,14 @@ impl Store {
 
     async fn replace(&self, secret: &Secret) -> Result<(), Error> {
         let params = posting(CERTIFICATES);
-        let write = self.secrets.replace(CA_SECRET, &params, secret);
-        match timeout(REQUEST_TIMEOUT, write).await.map_err(|_| Error::Timeout)? {
-            Ok(_) => Ok(()),
-            // Somebody else wrote it meanwhile; the next look decides anew.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(self.failed(error)),
-        }
+        in_time(async {
+            match self.secrets.replace(CA_SECRET, &params, secret).await {
+                // After a write by another client the next pass decides again.
+                Err(error) if code(&error) != Some(409) => Err(self.failed(error)),
+                _ => Ok(()),
+            }
+        })
+        .await
     }
 
     fn failed(&self, error: kube::Error) -> Error {

@@ -6,7 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::ListParams;
 use kube::{Api, Client};
 
-use super::Error;
+use crate::answers::code;
+use crate::manager::error::Error;
 
 /// Those of the names that no definition has, or one that is being deleted. Where we may not look, there are none.
 ///
@@ -23,8 +24,8 @@ pub async fn missing(client: &Client, names: &BTreeSet<String>) -> Result<BTreeS
                 missing.insert(name.clone());
             }
             Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 403 => {}
-            Err(source) => return Err(Error::Api { name: name.clone(), source: Box::new(source) }),
+            Err(error) if code(&error) == Some(403) => {}
+            Err(error) => return Err(Error::api(name)(error)),
         }
     }
     Ok(missing)

@@ -23,7 +23,8 @@ use super::NAME;
 use super::api::CronJob;
 use super::reconcile::{ChildJob, Decision, Plan, is_child, reconcile};
 use crate::controller::apply::{Error, request};
-use crate::controller::{Again, Context, Events, Key, Operator, Store};
+use crate::controller::{Again, Context, Key, Operator, Store};
+use crate::events::Events;
 
 /// Tells the time: the wall clock, or one that a test sets.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use admission::bounded::beginning;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -190,7 +191,7 @@ impl<'a> PlanExecutor<'a> {
 
     /// Tells once why the Job cannot be created: the next attempt for the same reason writes nothing.
     async fn refused(&mut self, why: &str) -> Result<StepOutcome, Error> {
-        let message = shortened(why);
+        let message = beginning(why, TEXT_MAX_BYTES);
         let now = (self.controller.clock)();
         let since = creation_failed_since(&self.status);
         let status = creation_failed(&self.status, message, now);
@@ -233,7 +234,7 @@ impl<'a> PlanExecutor<'a> {
             name: Some(name.to_owned()),
             ..ObjectReference::default()
         });
-        self.controller.events.tell(self.cronjob, event.warning, event.reason, &event.message, related).await;
+        self.controller.events.reconciled(self.cronjob, event.warning, event.reason, &event.message, related).await;
     }
 
     fn owner(&self) -> &str {
@@ -257,9 +258,4 @@ fn pause(since: Option<Timestamp>, now: Timestamp) -> Duration {
 
 fn earlier(again: Again, wait: Duration) -> Duration {
     again.map_or(wait, |again| again.min(wait))
-}
-
-fn shortened(text: &str) -> &str {
-    let longest = text.len().min(TEXT_MAX_BYTES);
-    (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }

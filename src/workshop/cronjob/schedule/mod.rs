@@ -1,4 +1,4 @@
-//! When a `CronJob` is due: the cron grammar, and the times that it stands for.
+//! When a `CronJob` is due: the cron grammar, and the times that it means.
 //!
 //! Grammar, wording of the errors and times are those of `ParseStandard` and `Next` of robfig/cron v1.2.0 (Go), which existing
 //! manifests were written against: five fields, descriptors, `@every`; no seconds and no time zone inside the text.
@@ -7,7 +7,6 @@
 //! back; and it steps by the hour, so that it misses the start of an hour where the clocks move by half an hour. Here the
 //! wall clock decides.
 
-mod duration;
 mod error;
 mod field;
 mod next;
@@ -19,7 +18,6 @@ mod zone;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::duration::DurationError;
 pub use self::error::ScheduleError;
 use self::field::Field;
 pub use self::parse::{FIELD_COUNT, expansion, is_too_often};
