@@ -1,15 +1,11 @@
 //! A certificate that clients are to trust, as it stands in a caBundle.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use pem::{EncodeConfig, LineEnding, Pem};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
-
-/// Characters of a line in PEM (RFC 7468).
-const PEM_LINE: usize = 64;
 
 /// When a certificate begins and ends; in words, when such a time cannot be written.
 pub(super) fn validity(certificate: &X509Certificate<'_>) -> Result<(Timestamp, Timestamp), String> {
@@ -64,11 +60,8 @@ impl TrustAnchor {
 
     /// As PEM.
     pub fn pem(&self) -> String {
-        let text = STANDARD.encode(&self.der);
-        // Base64 is ASCII, so every byte is a character.
-        let lines: Vec<String> =
-            text.as_bytes().chunks(PEM_LINE).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
-        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+        let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
+        pem::encode_config(&Pem::new("CERTIFICATE", self.der.as_slice()), config)
     }
 
     /// The certificate itself.

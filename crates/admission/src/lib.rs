@@ -7,6 +7,7 @@
 //! What the types make impossible: a reply without the request's uid, a patch in a validating reply, and a failure to decide
 //! that looks like a verdict ([`Unserved`] is another type than [`Denial`]).
 
+pub mod bounded;
 pub mod conversion;
 pub mod deadline;
 pub mod endpoint;

@@ -484,12 +484,6 @@ pub(crate) fn found(word: &Text<'_>) -> String {
 /// As much of a name from a review as is said again: the longest that a name can be.
 pub(crate) const NAME_MAX_BYTES: usize = 253;
 
-/// The beginning of a text, of so many bytes at most.
-pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
-    let longest = text.len().min(bytes);
-    (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default()
-}
-
 /// What is wrong with a body that is not `expected`, for whoever sent it by hand.
 pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error, expected: &str) -> String {
     if body.trim_ascii().is_empty() {

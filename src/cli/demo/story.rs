@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use admission::bounded::ellipsis;
 use serde_json::Value;
 
 use crate::cli::diff::{coloured, unified};
@@ -100,13 +101,6 @@ impl Story<'_> {
 
     fn difference(&self) -> String {
         let whole = unified(&yaml::write(self.before), &yaml::write(self.after), "pod as sent", "pod as it will run");
-        whole.lines().flat_map(|line| [cut(line), "\n".to_owned()]).collect()
-    }
-}
-
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
-        None => line.to_owned(),
+        whole.lines().flat_map(|line| [ellipsis(line, WIDTH), "\n".to_owned()]).collect()
     }
 }

@@ -3,11 +3,12 @@
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use crate::bounded::beginning;
 use crate::raw;
 use crate::reason::Reason;
 use crate::registry::Rule;
 use crate::reply::{Denial, Outcome, Verdict};
-use crate::review::{NAME_MAX_BYTES, Operation, ParseError, Request, Review, beginning};
+use crate::review::{NAME_MAX_BYTES, Operation, ParseError, Request, Review};
 use crate::unserved::Unserved;
 
 /// The decision in one word, for logs and metrics.
