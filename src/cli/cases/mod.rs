@@ -147,7 +147,6 @@ fn of_file(path: &Path, file: &TestFile) -> Result<Vec<Case>, Vec<String>> {
         registry,
         snapshot: loaded.snapshot,
         no_set: None,
-        has_warned: false,
         questions: Questions::Open,
     };
     let resources = input::load(&beside(&file.resources))
