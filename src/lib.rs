@@ -34,3 +34,8 @@ mod validate;
 mod visible;
 pub mod watch;
 pub mod workshop;
+
+/// The example of the page on adding a kind compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/workshop.md")]
+struct Workshop;
