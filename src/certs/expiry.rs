@@ -21,7 +21,7 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Without `warnings`, only the log is told.
+    /// Without `warnings`, it only logs.
     pub fn new(warnings: Option<Warnings>) -> Self {
         Self { warnings, told: HashMap::new() }
     }

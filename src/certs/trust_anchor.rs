@@ -1,4 +1,4 @@
-//! A certificate that clients are to trust, as it stands in a caBundle.
+//! A certificate that clients are to trust, as a caBundle holds it.
 
 use jiff::Timestamp;
 use pem::{EncodeConfig, LineEnding, Pem};
@@ -45,7 +45,7 @@ impl TrustAnchor {
         })
     }
 
-    /// Every certificate in the PEM that can be read, each once. What else stands there is of no use to a client either.
+    /// Every certificate in the PEM that can be read, each once. Other content is of no use to a client either.
     pub fn read_all(pem: &[u8]) -> Vec<Self> {
         let mut anchors: Vec<Self> = Vec::new();
         for der in CertificateDer::pem_slice_iter(pem).map_while(Result::ok) {
@@ -69,7 +69,7 @@ impl TrustAnchor {
         &self.der
     }
 
-    /// The first 16 hexadecimal digits of its SHA-256: enough to tell the certificates of one cluster apart.
+    /// The first 16 hexadecimal digits of its SHA-256: enough to distinguish the certificates of one cluster.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -95,7 +95,7 @@ impl TrustAnchor {
     }
 }
 
-/// Tells whoever registers webhooks what to write into them.
+/// Sends the bundle to the registration of webhooks, if it changed.
 pub fn tell(listeners: &watch::Sender<Option<String>>, anchors: &[TrustAnchor]) {
     let news = Some(bundle(anchors));
     listeners.send_if_modified(|bundle| {

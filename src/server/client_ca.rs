@@ -22,7 +22,7 @@ pub struct FollowClientCa {
     acceptor: Acceptor,
     /// What the acceptor goes by.
     used: Vec<u8>,
-    /// The last error, so that it is told once.
+    /// The last error, so that it is logged once.
     error: Option<String>,
     gate: Gate,
     metrics: Metrics,

@@ -31,7 +31,7 @@ pub fn minor_versions(client: Client) -> impl Stream<Item = Option<u32>> {
     })
 }
 
-/// The minor version whose rules the API server goes by: it may be told to behave as an older one.
+/// The minor version whose rules the API server applies: it may be configured to behave as an older one.
 fn minor(info: &Info) -> Option<u32> {
     let major = info.emulation_major.as_ref().unwrap_or(&info.major);
     let minor = info.emulation_minor.as_ref().unwrap_or(&info.minor);

@@ -1,4 +1,4 @@
-//! Whether somebody else keeps writing the same caBundle, and how seldom to answer. Pure: the time is an argument.
+//! Detects another client that keeps writing the same caBundle, and limits how often it is answered. Pure: the time is an argument.
 
 use std::time::{Duration, Instant};
 

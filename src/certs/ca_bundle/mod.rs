@@ -56,7 +56,7 @@ struct Target {
     contest: BundleConflict,
     /// Nothing is lost while it is not there.
     is_optional: bool,
-    /// What a person was last told about it.
+    /// The obstacle that was logged last.
     told: Option<Obstacle>,
 }
 
@@ -105,7 +105,7 @@ impl CaBundles {
         Self { targets }
     }
 
-    /// Looks at every object that exists, and does its duty by it.
+    /// Reads every object that exists, and does `duty` for it.
     ///
     /// # Errors
     /// [`Error`], at the first object that cannot be read or written.
@@ -149,7 +149,7 @@ impl Target {
             let params = PatchParams::apply(FIELD_MANAGER).force();
             match self.api.patch(&self.name, &params, &Patch::Apply(&patch)).await {
                 Ok(written) => found = json!(written),
-                // Somebody else wrote it meanwhile; what they wrote shows at the next look.
+                // Another client wrote it meanwhile; the next pass reads its version.
                 Err(kube::Error::Api(status)) if status.code == 409 => return Ok(Some(self.found(trust, is_injected))),
                 Err(error) => return Err(self.failed(error)),
             }
@@ -169,7 +169,7 @@ impl Target {
         Error::Api { object: self.object.clone(), source: Box::new(source) }
     }
 
-    /// Says once what stands in the way, if it is this process that writes: one that registers itself makes what is missing.
+    /// Logs an obstacle once, if this process writes: one that registers itself creates what is missing.
     fn tell(&mut self, obstacle: Option<Obstacle>, duty: Duty) {
         let news = obstacle.filter(|_| self.told != obstacle && duty != Duty::Look);
         self.told = obstacle;

@@ -19,9 +19,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Who writes the caBundles.
 #[derive(Debug, Clone)]
 pub enum Writer {
-    /// We do while this says that we lead; for what we need ourselves also if nobody else does.
+    /// This replica, while it leads; otherwise it writes only what it needs itself and no other replica has written.
     Leader(watch::Receiver<bool>),
-    /// Somebody else, and we only look: the registration of a process outside the cluster writes whole configurations.
+    /// Another part of the process; this one only reads. The registration of a process outside the cluster writes whole configurations.
     Registration,
 }
 
@@ -81,7 +81,7 @@ impl Publisher {
         }
     }
 
-    /// Whether a replica may get requests only once it is trusted. Where it registers itself, nobody asks it before that.
+    /// Whether a replica may get requests only once it is trusted. A process that registers itself gets none before that.
     pub const fn guards_readiness(&self) -> bool {
         matches!(self.writer, Writer::Leader(_))
     }

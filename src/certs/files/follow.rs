@@ -17,21 +17,21 @@ use crate::certs::trust_anchor;
 use crate::metrics::Metrics;
 use crate::readiness::Gate;
 
-/// How often the directory is read although nothing was told of it: not every file system tells.
+/// How often the directory is read without an event: not every file system reports changes.
 pub const POLL: Duration = Duration::from_secs(5);
 
 /// Files that are written one after the other are read together.
 pub const GATHER: Duration = Duration::from_millis(200);
 
-/// Who is told.
+/// The recipients of what is read.
 pub struct Told {
     /// Open while there is a pair.
     pub gate: Gate,
-    /// Is told of errors and ends.
+    /// Counts errors and holds the times of the certificate.
     pub metrics: Metrics,
     /// Warns of what ends.
     pub alarm: Alarm,
-    /// Is told of the authorities, as PEM, for whoever registers webhooks.
+    /// Receives the authorities, as PEM, for the registration of webhooks.
     pub bundle: Option<watch::Sender<Option<String>>>,
 }
 
@@ -42,13 +42,13 @@ pub struct FollowFiles {
     told: Told,
     /// Has the API server trust `ca.crt` before anything of it is served.
     publisher: Option<Publisher>,
-    /// The last error, so that it is told once.
+    /// The last error, so that it is logged once.
     error: Option<String>,
     is_open: bool,
 }
 
 impl FollowFiles {
-    /// Without a `publisher`, somebody else sees to the caBundles, and a new pair is served at once.
+    /// Without a `publisher`, another component writes the caBundles, and a new pair is served at once.
     pub const fn new(
         files: CertificateFiles,
         resolver: Arc<Resolver>,
@@ -90,7 +90,7 @@ impl FollowFiles {
         pause
     }
 
-    /// What ends while it is served is told as what had ended before.
+    /// A certificate that expires while it is served is reported like one that had expired before.
     fn served_has_ended(&mut self, now: Timestamp) {
         let Some(end) = self.resolver.not_after().filter(|end| *end < now && !self.files.has_news()) else { return };
         self.refused(&FilesError::Pair { dir: self.files.dir().to_owned(), source: PairError::Expired(end) });
@@ -112,7 +112,7 @@ impl FollowFiles {
         self.error = Some(text);
     }
 
-    /// Serves what may be served, after the caBundles have been seen to. Says when to look again.
+    /// Serves what may be served, once the caBundles are written. Returns when to check again.
     async fn publish(&mut self, now: Timestamp) -> Duration {
         let Some(publisher) = &mut self.publisher else {
             self.serve(true, "");
@@ -151,7 +151,7 @@ impl FollowFiles {
         if self.resolver.current().is_none() || self.error.is_some() {
             return;
         }
-        // Once it is open it stays open: a caBundle that somebody empties later must not take all replicas away at once.
+        // Once it is open it stays open: a caBundle that is emptied later must not take all replicas away at once.
         self.is_open |= opens;
         if self.is_open {
             self.told.gate.open();
@@ -172,7 +172,7 @@ impl FollowFiles {
     }
 }
 
-/// Waits until something happens in the directory; for ever where that is never told.
+/// Waits until the directory changes; for ever where the file system reports no changes.
 pub async fn changes(watch: &mut Option<DirectoryWatch>) {
     match watch {
         Some(watch) => watch.changed().await,

@@ -16,7 +16,7 @@ use super::pair::{PairError, ServingPair};
 use super::resolver::Resolver;
 use super::trust_anchor::TrustAnchor;
 
-/// Where the files are looked for unless somebody says otherwise: where controller-runtime looks.
+/// The default directory of the files, which is controller-runtime's.
 pub const DEFAULT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
 
 /// Why the pair in the directory is not used.
@@ -93,7 +93,7 @@ pub struct Clients {
     pub trust_authorities: bool,
 }
 
-/// What a look at the directory found.
+/// What was read from the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// The same as last time.
@@ -129,7 +129,7 @@ pub struct CertificateFiles {
 }
 
 impl CertificateFiles {
-    /// A directory that nobody has looked into yet.
+    /// A directory that has not been read yet.
     pub fn new(dir: impl Into<PathBuf>, resolver: Arc<Resolver>, clients: Clients) -> Self {
         Self {
             dir: dir.into(),
@@ -225,7 +225,7 @@ impl CertificateFiles {
         self.candidate.is_some()
     }
 
-    /// Whether whoever trusts the pair in use trusts the newest one too.
+    /// Whether a client that trusts the pair in use trusts the newest one too.
     pub fn keeps_authorities(&self) -> bool {
         self.newest_authorities().iter().all(|anchor| self.in_use.contains(anchor))
     }

@@ -65,7 +65,7 @@ pub enum Error {
     CaBundles(#[from] ca_bundle::Error),
 }
 
-/// What a replica signs for, and who is told.
+/// What a replica signs for, and the recipients of the result.
 pub struct Setup {
     /// DNS names and addresses of the leaf.
     pub names: Vec<String>,
@@ -75,9 +75,9 @@ pub struct Setup {
     pub resolver: Arc<Resolver>,
     /// Open once there is a leaf that the API server trusts.
     pub gate: Gate,
-    /// Is told of the authorities, as PEM, for whoever registers webhooks.
+    /// Receives the authorities, as PEM, for the registration of webhooks.
     pub bundle: watch::Sender<Option<String>>,
-    /// Is told of errors, and of the end of the authority.
+    /// Counts errors, and holds the end of the authority.
     pub metrics: Metrics,
     /// Warns of what ends.
     pub alarm: Alarm,
@@ -91,7 +91,7 @@ pub struct OwnCertificates {
     /// Fingerprint of the authority whose leaf is served.
     signed_by: Option<String>,
     is_open: bool,
-    /// The end of a leaf that ended while it was served, once that was told.
+    /// The end of a leaf that expired while it was served, once it was reported.
     ended: Option<Timestamp>,
 }
 
@@ -138,7 +138,7 @@ impl OwnCertificates {
         }
     }
 
-    /// Looks at everything once, and does what follows. False if something is under way that should not wait long.
+    /// Checks everything once, and does what follows. False if something is under way that should not wait long.
     async fn check(&mut self) -> Result<bool, Error> {
         let now = Timestamp::now();
         let stored = self.store.get(now).await?;
@@ -152,7 +152,7 @@ impl OwnCertificates {
         } else {
             Ok(())
         };
-        // Also when the caBundles cannot be seen: a leaf that ends helps nobody.
+        // Also when the caBundles cannot be read: an expired leaf is of no use.
         let is_settled = published.is_ok() && self.publisher.are_settled([newest]);
         let known = Known { newest, previous, is_settled };
         self.sign(&stored.authorities, &known, now)?;
@@ -184,7 +184,7 @@ impl OwnCertificates {
         Ok(())
     }
 
-    /// Opens the gate once the API server trusts what is served. It stays open then: a caBundle that somebody empties later is
+    /// Opens the gate once the API server trusts what is served. It stays open then: a caBundle that is emptied later is
     /// the leader's business, and must not take all replicas away at once.
     fn open(&mut self, wanted: &[TrustAnchor]) {
         let Some(served) = wanted.iter().find(|anchor| self.signed_by.as_deref() == Some(anchor.fingerprint())) else {

@@ -26,7 +26,7 @@ pub enum Step {
     Rest,
     /// A new authority takes the first place, the newest becomes the previous one.
     Rotate,
-    /// The previous one is removed: nobody needs its key any more.
+    /// The previous one is removed: its key is not needed any more.
     Forget,
 }
 
@@ -35,7 +35,7 @@ pub fn step(known: &Known<'_>, lives: &CertificateLifetimes, now: Timestamp) -> 
     match known.previous {
         Some(_) if known.is_settled => Step::Forget,
         None if is_ageing(known.newest, lives.authority, now) => Step::Rotate,
-        // One change at a time: of three authorities, nobody knows which one a replica signs with.
+        // One change at a time: with three authorities, it would be unknown which one a replica signs with.
         Some(_) | None => Step::Rest,
     }
 }
@@ -59,7 +59,7 @@ pub struct Leaf<'a> {
 /// Who signs a leaf now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signer {
-    /// Nobody: the present one stays.
+    /// None: the present one stays.
     Nobody,
     /// The newest authority.
     Newest,

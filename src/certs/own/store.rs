@@ -111,7 +111,7 @@ impl Store {
             Some((certificate, key)) => Authority::from_pem(certificate, key)?,
             None => self.create(now)?,
         };
-        // Whoever still trusts the one before is served by it until the new one is known.
+        // Clients that still trust the one before are served by it until the new one is known.
         let previous = found.as_ref().and_then(|secret| previous(secret, now));
         let secret = written(&newest, previous.as_ref(), found.as_ref());
         let answer = match &found {

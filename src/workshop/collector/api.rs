@@ -137,7 +137,7 @@ pub struct PodAddress {
     pub ready: bool,
 }
 
-/// Events of a Deployment since the count began: each is one version of it that a watch told of.
+/// Events of a Deployment since the count began: each is one version of it that a watch reported.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventCount {

@@ -6,7 +6,7 @@ use kube::{Resource as _, ResourceExt};
 use super::api::{CollectorSpec, CollectorStatus, EventCount, Operation};
 use crate::watch::deployment::SlimDeployment;
 
-/// What a watch tells of a Deployment.
+/// What a watch reports of a Deployment.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// It is there, and was not.
@@ -48,7 +48,7 @@ impl EventCounter {
         self.events.last_resource_version == version(deployment)
     }
 
-    /// Counts an event, unless it tells of the version that is counted already.
+    /// Counts an event, unless it is about the version that is counted already.
     pub fn count(&mut self, event: Event<'_>, now: Time) {
         let new = match event {
             Event::Added(new) | Event::Modified(_, new) => Some(new),
@@ -76,7 +76,7 @@ impl EventCounter {
     }
 
     /// What began with this event, unless it follows from the operation before: a creation, a deletion, a change of the spec
-    /// (which is a new generation), or the loss of replicas that nobody has asked for.
+    /// (which is a new generation), or the loss of replicas that no user has asked for.
     fn begun(&self, event: Event<'_>) -> Option<String> {
         let known = self.operation.as_ref().and_then(|operation| operation.generation);
         match event {

@@ -15,9 +15,9 @@ use crate::watch::deployment::SlimDeployment;
 
 /// Clones share their content.
 ///
-/// A watch puts an object into its store before it tells of it. So under the lock an event is either counted, or its version
-/// is in the store already: whoever takes a Deployment from the store and begins a count with it here loses no event, and
-/// [`EventCounter::count`] knows the one that is told late.
+/// A watch puts an object into its store before it reports it. So under the lock an event is either counted, or its version
+/// is in the store already: a count that begins here with a Deployment from the store loses no event, and
+/// [`EventCounter::count`] recognizes the one that is reported late.
 #[derive(Clone, Default)]
 pub struct EventStore(Arc<Mutex<BTreeMap<Key, Entry>>>);
 
@@ -31,7 +31,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Sees to it that there is a count of what is wanted, or gives the one that was written and is behind.
+    /// Starts a count of what is wanted if there is none, or returns the stored one, which is behind.
     fn begin_count(&mut self, collector: &Collector, deployment: Option<&SlimDeployment>) -> Option<EventCounter> {
         let spec = &collector.spec;
         let Some(name) = spec.deployment() else {
@@ -108,7 +108,7 @@ impl EventStore {
         up_to_date
     }
 
-    /// Counts on from the Deployment as it is. What happened before that nobody can tell any more is one event.
+    /// Continues the count from the Deployment as it is. All events that were missed count as one.
     pub fn go_on_after_gap(
         &self,
         collector: &Collector,

@@ -26,17 +26,17 @@ use crate::workshop::cronjob::vocabulary::FINALIZER;
 /// Field manager of all that this controller writes.
 const MANAGER: &str = "outrider-cronjob";
 
-/// When to look again at what the watch has not told yet.
+/// When to check again for what the watch has not reported yet.
 const SOON: Duration = Duration::from_secs(1);
 
-/// When to try again what the API server refused: what stands in the way is not watched.
+/// When to retry what the API server refused: the obstacle is not watched.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
-/// The longest wait. Waits are counted by a clock that nobody can set, schedules by one that somebody can: this is how late
+/// The longest wait. Waits are counted by a monotonic clock, schedules by one that can be set: this is how late
 /// that is noticed.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// The longest text of the API server that is told on, in bytes: an event's note may have 1024
+/// The longest text of the API server that is repeated, in bytes: an event's note may have 1024
 /// (k8s.io/kubernetes/pkg/apis/core/validation, `NoteLengthLimit`).
 const TEXT_MAX_BYTES: usize = 900;
 
@@ -44,7 +44,7 @@ const TEXT_MAX_BYTES: usize = 900;
 enum StepOutcome {
     /// It was done.
     Done,
-    /// It was done before: nothing to tell.
+    /// It was done before: there is nothing to report.
     Moot,
     /// The `CronJob` is not what was decided on any more.
     Overtaken,
@@ -102,7 +102,7 @@ impl<'a> PlanExecutor<'a> {
         }
     }
 
-    /// Puts none where `outrider uninstall` has taken them away: nobody would take them away again.
+    /// Adds none where `outrider uninstall` has removed them: they would never be removed again.
     async fn set_finalizers(&mut self, finalizers: &[String]) -> Result<StepOutcome, Error> {
         let holds = finalizers.iter().any(|finalizer| finalizer == FINALIZER);
         if holds && is_retired(&self.controller.client, &format!("{PLURAL}.{GROUP}")).await? {
@@ -176,7 +176,7 @@ impl<'a> PlanExecutor<'a> {
         }
     }
 
-    /// A Job of the name is there already: of this run, started before the process was stopped, or somebody else's.
+    /// A Job of the name exists already: of this run, started before the process was stopped, or of another owner.
     async fn look_at_the_other(&mut self, name: &str, error: Error) -> Result<StepOutcome, Error> {
         let api = Api::<WatchedJob>::namespaced(self.controller.client.clone(), &self.key.namespace);
         match request::<WatchedJob, _>(&self.job_key(name), api.get_opt(name)).await? {
@@ -189,7 +189,7 @@ impl<'a> PlanExecutor<'a> {
         }
     }
 
-    /// Tells once why the Job cannot be created: the next attempt for the same reason writes nothing.
+    /// Reports once why the Job cannot be created: the next attempt for the same reason writes nothing.
     async fn refused(&mut self, why: &str) -> Result<StepOutcome, Error> {
         let message = beginning(why, TEXT_MAX_BYTES);
         let now = (self.controller.clock)();

@@ -6,6 +6,8 @@
 //! Two of its faults are not copied. Where the clocks skip midnight, as in Brazil until 2018, it leaves out days or never comes
 //! back; and it steps by the hour, so that it misses the start of an hour where the clocks move by half an hour. Here the
 //! wall clock decides.
+//!
+//! No library: croner and others accept more than robfig/cron (`L`, `W`, `#`, seconds), lack `@every`, and word errors differently.
 
 mod error;
 mod field;

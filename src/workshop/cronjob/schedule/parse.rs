@@ -12,7 +12,7 @@ pub const FIELD_COUNT: usize = 5;
 
 const EVERY: &str = "@every ";
 
-/// What each descriptor stands for.
+/// The fields that each descriptor is short for.
 const DESCRIPTORS: [(&str, [&str; FIELD_COUNT]); 7] = [
     ("@yearly", ["0", "0", "1", "1", "*"]),
     ("@annually", ["0", "0", "1", "1", "*"]),
@@ -23,7 +23,7 @@ const DESCRIPTORS: [(&str, [&str; FIELD_COUNT]); 7] = [
     ("@hourly", ["0", "*", "*", "*", "*"]),
 ];
 
-/// The five fields that a schedule stands for, whether or not each of them is right; `None` where there are not five, as with
+/// The five fields of a schedule, whether or not each of them is right; `None` where there are not five, as with
 /// `@every`.
 pub fn expansion(text: &str) -> Option<[&str; FIELD_COUNT]> {
     if let Some((_, fields)) = DESCRIPTORS.iter().find(|(name, _)| *name == text) {
