@@ -1,4 +1,4 @@
-//! `outrider break-glass`: requests pass while nobody answers.
+//! `outrider break-glass`: lets requests pass while no replica answers.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -85,7 +85,7 @@ async fn step<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -
     (C::NAME, carry_out::<C>(client, order, dry_run).await)
 }
 
-/// One configuration that cannot be written does not keep the other from being told.
+/// One configuration that cannot be written does not keep the other from being reported.
 fn told(steps: &[(&str, Result<Step, Error>)], args: &BreakGlassArgs) -> Told {
     let (mut result, mut aside) = (String::new(), String::new());
     let mut outcome = Outcome::Fine;

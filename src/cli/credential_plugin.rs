@@ -72,7 +72,7 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<u8>> {
 }
 
 fn pass(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static) -> JoinHandle<()> {
-    // Nobody may be there to read it.
+    // The reader may be gone.
     thread::spawn(move || drop(io::copy(&mut from, &mut to).and_then(|_| to.flush())))
 }
 

@@ -27,7 +27,7 @@ pub enum FindingsFormat {
     Sarif,
 }
 
-/// Findings of a command, and how they are told.
+/// Findings of a command, and how they are printed.
 pub struct Report<'a> {
     args: &'a ReportArgs,
     places: Places,

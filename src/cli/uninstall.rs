@@ -117,7 +117,7 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
     })
 }
 
-/// Whether a release goes, or whoever runs the command means it.
+/// Whether a release is being uninstalled, or a user runs the command.
 async fn is_uninstalled(client: &Client, job: Option<&HookJob>, told: &mut Told) -> bool {
     let Some(job) = job else { return true };
     // Writing to a String cannot fail.
@@ -142,7 +142,7 @@ async fn remove_one<C: Configuration>(client: &Client, args: &UninstallArgs, tol
     tell_of_removal(told, C::NAME, &removed, args.dry_run);
 }
 
-/// One thing that stays does not keep another from being removed and told.
+/// One object that stays does not keep another from being removed and reported.
 fn tell_of_removal(told: &mut Told, name: &str, outcome: &Result<uninstall::Outcome, uninstall::Error>, dry_run: bool) {
     // Writing to a String cannot fail.
     let _ = match outcome {
@@ -170,7 +170,7 @@ fn tell_of_retirement(
     args: &UninstallArgs,
 ) {
     let _ = match outcome {
-        // Where the kind is off, nobody has rights on it.
+        // Where the kind is off, no account has rights on it.
         Ok(retire::Outcome::Unknown(why)) if args.kind.is_none() => {
             writeln!(told.aside, "outrider: {name}: not looked at, which is right where CronJobs are off: {why}")
         }

@@ -29,7 +29,7 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
-/// Looks at every field of an object. Its `apiVersion` and `kind` are the caller's business.
+/// Checks every field of an object. Its `apiVersion` and `kind` are the caller's task.
 pub fn check(object: &Value) -> Checked {
     let mut checked = Checked::default();
     if let Some(object) = object.as_object() {
@@ -51,7 +51,7 @@ impl Checked {
     fn object(&mut self, object: &Map<String, Value>, parent: Option<&Path>) {
         for (key, value) in object {
             let is_root = parent.is_none();
-            // The API server sees to metadata, and the status has no fields.
+            // The API server checks metadata, and the status has no fields.
             if is_root && matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
                 continue;
             }
@@ -76,7 +76,7 @@ impl Checked {
         }
     }
 
-    /// Two probes cannot be told apart on one path.
+    /// Two probes cannot share one path.
     fn endpoints(&mut self, object: &Value) {
         let name = |field: &str, default| {
             let given = object.pointer(&format!("/health/{field}")).and_then(Value::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A controller of a kind with objects of its own: watches, a queue of keys, and a function that sees to one object.
+//! A controller of a kind with objects of its own: watches, a queue of keys, and a function that reconciles one object.
 //!
 //! An event of an owned object is an event of its owner. What is watched is kept whole, without managedFields, for the
 //! reconciles to read; so narrow the watch of a common kind by labels.
@@ -40,7 +40,7 @@ use crate::watch::read_model::ReadModel;
 /// One object is reconciled at most once in this time: a burst of events is one run.
 const PACE: Duration = Duration::from_millis(100);
 
-/// When to look at an object again if nothing happens before.
+/// When to reconcile an object again if nothing happens before.
 pub type Again = Option<Duration>;
 
 /// What a controller gets from the manager.
@@ -48,7 +48,7 @@ pub type Again = Option<Duration>;
 pub struct Context {
     /// The API server.
     pub client: Client,
-    /// Is told of reconciles.
+    /// Counts reconciles.
     pub metrics: Metrics,
     /// How controllers run.
     pub tuning: ControllerOptions,
@@ -105,7 +105,7 @@ impl<K: Watchable> Operator<K> {
         self.workers = workers;
     }
 
-    /// Every `K`, as far as the watch has told.
+    /// Every `K`, as far as the watch has reported.
     pub fn objects(&self) -> Store<K> {
         self.objects.clone()
     }
@@ -118,7 +118,7 @@ impl<K: Watchable> Operator<K> {
     }
 
     /// Watches objects that some `K` depend on. `touched` gets the object before and after, and gives the keys of those `K`;
-    /// it is called once for each version of the object that the watch tells of.
+    /// it is called once for each version of the object that the watch reports.
     pub fn watching<C: Watchable, T: IntoIterator<Item = Key> + Send>(
         &mut self,
         labels: Option<&str>,
@@ -141,7 +141,7 @@ impl<K: Watchable> Operator<K> {
         store
     }
 
-    /// Runs until the term ends, and then finishes what it is about. `reconcile` is called only once every watch has been told
+    /// Runs until the term ends, and then finishes what it has begun. `reconcile` is called only once every watch has listed
     /// all that there is; if that takes longer than the tuning allows, the controller ends, to be started again.
     pub async fn run<E, F, R>(self, reconcile: R)
     where

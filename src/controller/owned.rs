@@ -19,7 +19,7 @@ use crate::watch::resource_of_kind;
 const VALUES_MAX: usize = 10_000;
 
 /// An object of kind `K` whose fields stay JSON. They are compared as JSON with what is wanted, and to decode a whole pod template
-/// for a few numbers would cost time, and the decoder's code a fair part of the image. They stay text while nobody asks: whoever
+/// for a few numbers would cost time, and the decoder's code a fair part of the image. They stay text until they are read: a user who
 /// may create objects with our label may fill them with what takes a hundred times as much memory when it is decoded.
 pub struct Owned<K> {
     metadata: ObjectMeta,

@@ -16,7 +16,7 @@ use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATIN
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
 
 const DEFINITION: &str = "customresourcedefinition";
-/// Stands for the name that a converter has not.
+/// Used in place of a converter's missing name.
 const CONVERSION: &str = "conversion";
 const WEBHOOK: &str = "Webhook";
 const OUR_DEFINITIONS: &str = concat!(".", api_domain!());
@@ -90,7 +90,7 @@ impl<'a> Entry<'a> {
         self.resource == DEFINITION
     }
 
-    /// Tells it from all others.
+    /// Identifies the entry.
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.resource, self.configuration, self.name)
     }

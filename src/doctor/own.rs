@@ -30,7 +30,7 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// The API server can be told of a label that is there or not, and of values that it may have, not of both in one entry.
+/// One selector can require that a label exists or not, or which values it may have, but not both.
 fn excluded(namespace: &Namespace) -> Finding {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let value = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(EXCLUDE_LABEL));
@@ -92,7 +92,7 @@ fn named<'a>(
     configurations.find(|(metadata, _)| metadata.name.as_deref() == Some(name))
 }
 
-/// Webhooks of a configuration that refuse while nobody answers.
+/// Webhooks of a configuration that refuse requests while no replica answers.
 fn refusing<C: Serialize>(configuration: &C) -> Vec<String> {
     let configuration = serde_json::json!(configuration);
     policies(&configuration).filter(|(_, policy)| *policy != IGNORE).map(|(name, _)| name.to_owned()).collect()

@@ -1,4 +1,4 @@
-//! Whether anybody answers for a webhook, and is trusted.
+//! Whether a process answers for a webhook, and is trusted.
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -75,7 +75,7 @@ fn broken(entry: &Entry<'_>, reach: &Reach, check: Check, found: &str, remedy: &
     entry.finding(severity, check, &format!("{found}; {effect}"), &format!("{remedy}{way_out}"))
 }
 
-/// Why nobody answers at a Service, and what to do.
+/// Why no pod answers behind a Service, and what to do.
 fn unanswered(reference: &ServiceReference, entry: &Entry<'_>, facts: &Facts) -> Option<(String, String)> {
     let ServiceReference { namespace, name, .. } = reference;
     if facts.lacks("services") {
@@ -144,7 +144,7 @@ pub fn is_ready(endpoint: &Endpoint) -> bool {
     endpoint.conditions.as_ref().is_none_or(|conditions| conditions.ready.unwrap_or(true))
 }
 
-/// Whom the API server trusts, or why it trusts nobody who could answer.
+/// The authorities that the API server trusts, or why it trusts none that could answer.
 fn trust(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCertificate>, String> {
     let pem = entry.client.ca_bundle.as_ref().map(|ByteString(pem)| pem.as_slice()).unwrap_or_default();
     if pem.is_empty() {

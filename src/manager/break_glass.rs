@@ -1,4 +1,4 @@
-//! The way out while nobody answers: our webhooks are turned to Ignore, and back, with nothing but access to the API server.
+//! Break-glass: turns our webhooks to Ignore, and back, with nothing but access to the API server.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ pub fn since(at: &str) -> String {
 /// Who asks, as the API server knows them.
 ///
 /// # Errors
-/// When the API server does not tell.
+/// When the API server does not return it.
 pub async fn who(client: &Client) -> Result<String, kube::Error> {
     let api = Api::<SelfSubjectReview>::all(client.clone());
     let answer = api.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
@@ -173,7 +173,7 @@ fn changes(found: &Value, wanted: &BTreeMap<String, String>) -> Vec<Change> {
 }
 
 /// Gives the entries of a configuration that is about to be applied the policies that are stored, while break-glass is in
-/// force: whoever applies it owns every field that it names.
+/// force: the client that applies it owns every field that it names.
 pub fn keep_policies(wanted: &mut Value, stored: &Value) {
     if !is_in_force(stored) {
         return;

@@ -29,7 +29,7 @@ pub struct Supply<'a> {
 }
 
 impl Supply<'_> {
-    /// Works until it is dropped. The gate is open while there is a certificate that the API server trusts; `bundle` is told of
+    /// Works until it is dropped. The gate is open while there is a certificate that the API server trusts; `bundle` receives
     /// the authorities, for the registration.
     pub fn start(&self, gate: Gate, bundle: watch::Sender<Option<String>>) -> BoxFuture<'static, ()> {
         let (metrics, resolver) = (self.shared.metrics.clone(), Arc::clone(&self.shared.resolver));
@@ -65,7 +65,7 @@ impl Supply<'_> {
         Clients { names: vec![name], names_are_known, trust_authorities: false }
     }
 
-    /// What anybody may ask for.
+    /// The names that a client may ask for.
     fn all_names(&self) -> Vec<String> {
         let mut names = local::service_names(&self.options.namespace);
         for name in local::loopback_names().into_iter().chain(self.options.asked_name.clone()) {

@@ -1,5 +1,5 @@
-//! What a process outside the cluster leaves behind when it is killed: the API server is told to ask at an address where nobody
-//! answers any more, and refuses what it would have to ask about.
+//! Cleaning up after a process outside the cluster that was killed: the API server would still call an address where no process
+//! answers, and refuse the requests that it calls it for.
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::Client;
@@ -14,7 +14,7 @@ use crate::logging::throttle::LogThrottle;
 use crate::manifests::webhooks::Target;
 use crate::names::{MUTATING, VALIDATING};
 
-/// What to look at, for a process that does not register itself. One that does writes over all of it.
+/// What to check, for a process that does not register itself. One that does overwrites all of it.
 #[derive(Debug, Clone)]
 pub struct Leftovers {
     /// Names of the definitions whose objects are converted.

@@ -17,7 +17,7 @@ use crate::certs::trust_anchor;
 use crate::field_managers::patching;
 use crate::manifests::webhooks::Target;
 
-/// Has the definition named converted there. Tells whether that had to be written.
+/// Has the definition named converted there. Returns whether that had to be written.
 ///
 /// # Errors
 /// What the API server says, and that there is no such definition.
@@ -59,7 +59,7 @@ async fn write(
     Ok(true)
 }
 
-/// By merge and not by apply: a Service and a URL may not stand side by side, whoever wrote the other.
+/// By merge and not by apply: a Service and a URL exclude each other, also where another manager wrote one.
 fn pointing(there: &WebhookClientConfig, retiring: &Value) -> Value {
     let client_config = json!({"url": there.url, "service": there.service, "caBundle": there.ca_bundle});
     let webhook = json!({"clientConfig": client_config, "conversionReviewVersions": ["v1"]});

@@ -68,7 +68,7 @@ impl FailOpen {
         Self { client: client.clone(), deployments: Api::namespaced(client.clone(), namespace), name: name.to_owned() }
     }
 
-    /// Waits until this replica is told to end, and turns the webhooks to Ignore if no other will follow.
+    /// Waits until this replica has to end, and turns the webhooks to Ignore if no other will follow.
     pub async fn at_the_end(self, draining: CancellationToken) {
         // A Deployment that never was there has not been deleted: its name is wrong.
         let mut was_there = false;
@@ -228,7 +228,7 @@ fn close(found: &Value) -> Option<Value> {
     }
     // Of a record that cannot be read only the annotation can be taken away.
     let was = record(found)?.map(|record| record.was).unwrap_or_default();
-    // An entry that is Ignore no more was changed by somebody who knew why.
+    // An entry that is not Ignore any more was changed on purpose.
     let turned = policies(found).filter(|(_, policy)| *policy == IGNORE);
     let entries: Vec<(&str, &str)> = turned.filter_map(|(entry, _)| Some((entry, was.get(entry)?.as_str()))).collect();
     Some(patch(found, ANNOTATION, &Value::Null, &entries))

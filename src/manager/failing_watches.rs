@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::readiness::Gate;
 use crate::watch::read_model::Model;
 
-/// From when on a watch that fails is told of: an API server that starts again takes some time.
+/// When a failing watch is first reported: an API server that starts again takes some time.
 const FAILING_FOR_LONG: Duration = Duration::from_secs(60);
 
 /// A watch that decisions read from, and the gate that opens when it has been read once.
@@ -43,7 +43,7 @@ pub async fn report(watches: Vec<Gated>, metrics: Metrics) {
     }
 }
 
-/// What is to be told of a watch that fails.
+/// What is to be reported of a watch that fails.
 fn told_of((since, why): (Duration, String)) -> Option<String> {
     (since >= FAILING_FOR_LONG).then(|| format!("the watch has failed for {} s: {why}", since.as_secs()))
 }

@@ -27,8 +27,8 @@ pub use crate::names::NARROW as CONDITION;
 
 /// Owner of the condition in managedFields: another than of the rest, so that applying it gives up no other field.
 const FIELD_MANAGER: &str = "outrider-narrow";
-/// How long the sets have to stay as they are before less is asked about: another replica, or another API server, may still go
-/// by what was before.
+/// How long the sets have to stay as they are before the condition is narrowed: another replica, or another API server, may still apply
+/// what was before.
 const NARROW_AFTER: Duration = Duration::from_secs(10);
 /// A person or an upgrade of the chart may have changed the condition.
 const CHECK: Duration = Duration::from_secs(15);
@@ -57,7 +57,7 @@ impl Narrowing {
         Self { client, world, entries, stages, enabled, coverage }
     }
 
-    /// Tells which pods the API server is known to ask about.
+    /// The pods for which the API server is known to call the webhook.
     pub fn coverage(&self) -> watch::Receiver<Coverage> {
         self.coverage.subscribe()
     }
@@ -105,7 +105,7 @@ impl Narrowing {
         }
     }
 
-    /// Nobody waits for the end of a condition that most probably is not there.
+    /// Nothing waits for the removal of a condition that most probably does not exist.
     const fn retry(&self) -> Duration {
         if self.enabled { RETRY } else { CHECK }
     }
@@ -154,7 +154,7 @@ impl Narrowing {
         let failed = Error::api(C::NAME);
         let Some(found) = api.get_opt(C::NAME).await.map_err(&failed)? else { return Ok(None) };
         let mut found = json!(found);
-        // The wide rule is no condition; if somebody else wrote one of that name too, it stays, and is made always true.
+        // The wide rule is no condition; if another manager wrote one of that name too, it stays, and is made always true.
         for always in [None, Some(ALWAYS)] {
             let Some(rule) = step(&rules(&found, &self.entries), wanted, settled) else { break };
             let expression = rule.expression();

@@ -31,7 +31,7 @@ const FIELD_MANAGER: &str = "outrider-on-demand";
 /// Objects are often applied many at a time.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// The entry for pods, which exists however we are deployed: further entries that leave the policy to whoever installs Outrider follow
+/// The entry for pods, which exists in every installation: further entries that leave the policy to the administrator follow
 /// it.
 const POD_ENTRY: &str = "pod.outrider.dev";
 
@@ -103,7 +103,7 @@ impl OnDemandEntries {
         Ok(())
     }
 
-    /// The configuration whose entries tell what is trusted, and what happens to pods.
+    /// The configuration whose entries show what is trusted, and what happens to pods.
     async fn validating(&self) -> Result<Value, Error> {
         let api = Api::<ValidatingWebhookConfiguration>::all(self.client.clone());
         let found = api.get_opt(VALIDATING).await.map_err(Error::api(VALIDATING))?;
@@ -124,7 +124,7 @@ impl OnDemandEntries {
         };
         let bundle = |entry: &Value| entry.pointer("/clientConfig/caBundle").filter(|bundle| *bundle != "").cloned();
         let trusted = || validating.and_then(|validating| webhooks(validating).find_map(bundle));
-        // While a way out is in force, nothing is refused as nobody answers.
+        // While a way out is in force, no request is refused because no replica answers.
         let is_open = [BREAK_GLASS, FAIL_OPEN].iter().any(|name| {
             found.pointer("/metadata/annotations").is_some_and(|annotations| annotations.get(name).is_some())
         });

@@ -1,5 +1,5 @@
-//! Lets go of the objects of a kind of the workshop, for when nobody will see to them any more: what the API server would ask
-//! of us is not asked, and no finalizer of ours holds anything.
+//! Releases the objects of a workshop kind that is no longer reconciled: the API server stops calling this process for their
+//! conversion, and our finalizers are removed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::kind::Kind;
 
 const POLL: Duration = Duration::from_millis(500);
 
-/// What to let go of.
+/// What to release.
 #[derive(Debug, Clone)]
 pub struct Retirement {
     /// Name of the definition.
@@ -45,7 +45,7 @@ pub enum Outcome {
 }
 
 impl Retirement {
-    /// Of a kind that has something to let go of: objects that are converted, or that its controller may have put a finalizer
+    /// Of a kind that has something to release: objects that are converted, or that its controller may have put a finalizer
     /// on, as it may write them.
     pub fn of(kind: &Kind) -> Option<Self> {
         let spec = kind.definition().spec;
@@ -76,7 +76,7 @@ impl Retirement {
         within(patience, self.let_go(client, dry_run)).await
     }
 
-    /// Whether there is a definition, and it is not retired. Where we may not look, nobody has given us the kind.
+    /// Whether there is a definition, and it is not retired. Where we may not read it, the kind was never installed for us.
     ///
     /// # Errors
     /// What else the API server says.
@@ -88,7 +88,7 @@ impl Retirement {
         }
     }
 
-    /// Takes our finalizers from objects that are being deleted. Tells how many there were.
+    /// Removes our finalizers from objects that are being deleted. Returns how many there were.
     ///
     /// # Errors
     /// What the API server says; [`Error::Timeout`].
@@ -158,7 +158,7 @@ impl Retirement {
         let patch = json!({"metadata": {"finalizers": others, "resourceVersion": object.resource_version}});
         match self.ask(objects.patch_metadata(name, params, &Patch::Merge(&patch))).await {
             Ok(_) => Ok(true),
-            // Gone, or changed: the next look tells.
+            // Gone, or changed: the next pass reads it again.
             Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(false),
             Err(error) => Err(error),
         }

@@ -1,4 +1,5 @@
-//! Who may read the metrics, as the API server says: `TokenReview` tells who somebody is, `SubjectAccessReview` what they may.
+//! Who may read the metrics, as the API server says: `TokenReview` returns the user of a token,
+//! `SubjectAccessReview` the user's rights.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -18,11 +19,11 @@ use crate::answers::NoAnswer;
 use crate::server::{Bearer, Scrapers};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an answer that allowed somebody counts; a token that is taken back is good for so long.
+/// How long an answer that allowed a user counts; a token that is revoked is good for so long.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Answers that are remembered: a Prometheus or two, and those before them whose tokens were renewed.
 const ANSWERS: usize = 16;
-/// Questions at one time. Anybody may send any token, and each costs the API server two answers.
+/// Questions at one time. Any client may send any token, and each costs the API server two answers.
 const QUESTIONS: usize = 4;
 
 /// Asks the API server.

@@ -1,4 +1,4 @@
-//! Kinds that are off while their definitions are there: somebody turned them off, and their objects stay.
+//! Kinds that are off while their definitions exist: they were turned off, and their objects stay.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ struct Off {
     trouble: LogThrottle,
 }
 
-/// Sees to objects of kinds that are off, as far as that is allowed: those that are deleted are let go of, or they and their
+/// Releases objects of kinds that are off, as far as that is allowed, when they are deleted: otherwise they and their
 /// namespaces would stay. Nothing else is done for them, and the log says so. Ends where no such kind is.
 pub async fn let_go(client: &Client, on: &Kinds) {
     let off = on.off();

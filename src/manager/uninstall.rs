@@ -1,4 +1,4 @@
-//! Removes our webhook configurations, so that the API server asks nobody who is about to go.
+//! Removes our webhook configurations, so that the API server calls no replica that is about to end.
 
 use std::time::Duration;
 

@@ -113,7 +113,7 @@ impl TestFile {
     }
 }
 
-/// The test files that paths stand for, in the order of their names, or why there are none.
+/// The test files at these paths, in the order of their names, or why there are none.
 pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, String>> {
     let mut found = Vec::new();
     for path in paths {

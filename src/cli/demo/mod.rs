@@ -90,7 +90,7 @@ const NAMESPACE: &str = "shop";
 
 /// Runs the command in the process.
 pub fn execute(args: &DemoArgs) -> ExitCode {
-    // Who edits the sets is told when they cannot be used.
+    // The log reports when edited sets cannot be used.
     if let Err(error) = logging::init(Some(logging::Format::Text), "warn") {
         return super::fail(&error);
     }
@@ -208,7 +208,7 @@ impl Demo {
         self.folder.path("ca.crt")
     }
 
-    /// Sends the pod and tells what came back.
+    /// Sends the pod and prints the reply.
     async fn play(&self, addresses: Addresses, once: bool, coloured: bool) -> Result<String, DemoError> {
         let address = addresses.webhook.ok_or(DemoError::Missing("the port of the webhooks"))?;
         let ca_pem = std::fs::read_to_string(self.ca_file())?;

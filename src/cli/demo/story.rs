@@ -14,7 +14,7 @@ use engine::yaml;
 /// Longer lines of the difference are cut: our annotation would fill a screen.
 const WIDTH: usize = 100;
 
-/// Everything there is to tell.
+/// Everything that is printed.
 pub struct Story<'a> {
     /// File with the sets.
     pub sets: &'a Path,
@@ -28,7 +28,7 @@ pub struct Story<'a> {
     pub addresses: Addresses,
     /// The pod that was sent.
     pub before: &'a Value,
-    /// Whether the demo ends once this is told.
+    /// Whether the demo ends once this is printed.
     pub once: bool,
     /// The pod that would be stored.
     pub after: &'a Value,

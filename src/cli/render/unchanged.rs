@@ -10,7 +10,7 @@ use engine::pod::select::SKIP_ANNOTATION;
 use engine::sidecarset::compiled::{CompiledSet, NamespaceScope};
 use engine::snapshot::Snapshot;
 
-/// Sets whose selectors are told.
+/// Sets whose selectors are listed.
 const SETS_TOLD: usize = 3;
 
 /// The end of a sentence about a pod that nothing is added to.

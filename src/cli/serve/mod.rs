@@ -68,7 +68,7 @@ fn listed(unusable: &crate::standalone::Unusable) -> String {
 pub struct Process {
     /// The gates; every part makes its own before [`run`] is called.
     pub readiness: Readiness,
-    /// Told by whoever replaces the snapshot.
+    /// Written by the component that replaces the snapshot.
     pub freshness: Freshness,
     /// The metrics.
     pub metrics: Metrics,
@@ -171,7 +171,7 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     };
     let server = Server::bind(args.server_options(), feeds).await?;
     // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.
-    // With a cluster, the manager sees to it.
+    // With a cluster, this is the manager's task.
     if (args.listen.enable_webhooks || args.listen.metrics_secure) && args.standalone.standalone {
         certificate(args, &process)?;
     }
@@ -190,7 +190,7 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     Ok(())
 }
 
-/// Sees to the serving certificate of a server without a cluster. The gate `certificate` is open while there is one.
+/// Keeps the serving certificate of a server without a cluster. The gate `certificate` is open while there is one.
 fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
     let gate = process.readiness.gate("certificate");
     match args.certificate_source() {

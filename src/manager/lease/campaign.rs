@@ -17,7 +17,7 @@ pub struct Campaign {
     duration: Duration,
     /// The record last seen, `None` where there was no lease, and when it was first seen like that.
     seen: Option<(Option<Record>, Instant)>,
-    /// How long whoever held the lease when it was last held may go on without it.
+    /// How long the last known holder of the lease may go on without it.
     held: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl Campaign {
     /// Decides on the lease just read. `leads` says whether it was ours until now. `now` is the monotonic clock, which decides;
     /// `wall` is what is written for people.
     ///
-    /// Whose lease is deleted or emptied by somebody else goes on until it looks the next time, and then takes it again. So the
+    /// A holder whose lease is deleted or emptied by another client goes on until its next read, and then takes it again. So the
     /// others wait as long as for one that is silent, but where it was given back.
     pub fn step(&mut self, found: Option<&Record>, leads: bool, now: Instant, wall: Timestamp) -> Step {
         let since = match &self.seen {
@@ -77,7 +77,7 @@ impl Campaign {
 
     fn record(&self, found: Option<&Record>, wall: Timestamp) -> Record {
         let kept = found.filter(|found| found.holder == self.identity);
-        // Whoever wrote the largest number there is: it is for people, and must not keep anybody from leading.
+        // Another client wrote the largest number there is: it is for people, and must not keep any replica from leading.
         let transitions = found.map_or(0, |found| found.transitions.max(0).saturating_add(i32::from(kept.is_none())));
         Record {
             holder: self.identity.clone(),
@@ -118,7 +118,7 @@ mod tests {
         let free = held_by("other", "1").given_back(wall);
         let Step::Replace(record) = campaign.step(Some(&free), false, now, wall) else { panic!("it is free") };
         assert_eq!((record.holder.as_str(), record.transitions, record.version.as_deref()), ("me", 1, Some("1")));
-        // One that somebody made with nothing in it.
+        // One that was created empty.
         let (mut campaign, empty) = (Campaign::new("me".to_owned(), DURATION), Record::default());
         assert!(matches!(campaign.step(Some(&empty), false, now, wall), Step::Replace(_)));
     }

@@ -17,7 +17,7 @@ pub async fn missing(client: &Client, names: &BTreeSet<String>) -> Result<BTreeS
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     let mut missing = BTreeSet::new();
     for name in names {
-        // By list and not by get: whoever may watch a definition may list it.
+        // By list and not by get: an account that may watch a definition may list it.
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
         match api.list_metadata(&params).await {
             Ok(found) if found.items.iter().all(|found| found.metadata.deletion_timestamp.is_some()) => {

@@ -38,10 +38,10 @@ use engine::snapshot::Exclusion;
 /// Owner of the fields that are applied, in managedFields.
 pub(super) const FIELD_MANAGER: &str = "outrider";
 
-/// How often the configurations are compared with what they should say, if no change of them was told: a wrong caBundle is an
+/// How often the configurations are compared with what they should say, if no watch reported a change: a wrong caBundle is an
 /// outage.
 const CHECK: Duration = Duration::from_secs(15);
-/// API servers hear by a watch that they are to ask nobody any more.
+/// API servers learn by a watch that a webhook was removed.
 const HEARD: Duration = Duration::from_millis(500);
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 
@@ -89,11 +89,11 @@ impl SelfRegistration {
         }
     }
 
-    /// Keeps the configurations applied until the term ends, then removes them, and has definitions as they are printed: nobody
-    /// answers at the URL any more, and a cluster that is told to ask there would refuse every pod. `answering` keeps the
+    /// Keeps the configurations applied until the term ends, then removes them, and has definitions as they are printed: no process
+    /// answers at the URL any more, and a cluster that still calls it would refuse every pod. `answering` keeps the
     /// listeners open until then.
     ///
-    /// What has no definition is not asked about: whoever removes the definitions wants to be rid of us.
+    /// A kind without a definition has no entry: an administrator who removes the definitions wants to be rid of us.
     pub async fn run(
         self,
         client: Client,
@@ -228,7 +228,7 @@ impl SelfRegistration {
         self.hooks.iter().flat_map(WebhookEntry::definitions).chain(self.converted.iter().cloned()).collect()
     }
 
-    /// Whether the API server is told to ask this process.
+    /// Whether the API server calls this process.
     fn is_here(&self, found: &impl Configuration) -> bool {
         let here = |config: &WebhookClientConfig| config.url.as_ref().is_some_and(|url| url.starts_with(&self.url));
         found.entries().iter().any(|(_, config)| here(config))

@@ -26,7 +26,7 @@ pub async fn remove<C: Configuration>(client: &Client, is_such: impl Fn(&C) -> b
             tracing::info!(configuration = C::NAME, "Removed");
             Ok(())
         }
-        // Gone, or somebody else's by now.
+        // Gone, or replaced by another client.
         Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(()),
         Err(error) => Err(failed(error)),
     }

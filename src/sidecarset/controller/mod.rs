@@ -53,7 +53,7 @@ pub enum Error {
     Timeout(#[from] NoAnswer),
 }
 
-/// Runs the controller until the term of its context ends. It ends by itself when it was not told of every object in time.
+/// Runs the controller until the term of its context ends. It ends by itself when the watches have not listed every object in time.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     run(context).boxed()
 }
@@ -102,7 +102,7 @@ struct Controller {
 impl Controller {
     async fn reconcile(&self, name: &str) -> Result<(), Error> {
         let Some(set) = self.world.sets.get(name) else { return Ok(()) };
-        // The log has told of one that never compiled.
+        // The log has an error for a set that never compiled.
         let Some(compiled) = set.compiled.as_ref() else { return Ok(()) };
         let (generation, stored) = (set.compiled_generation, set.status.as_ref());
         let counts = self.count(compiled, generation);
