@@ -133,7 +133,7 @@ fn about<O>(request: &Request<'_, O>) -> String {
 }
 
 /// Whether an object that is being deleted changes in its metadata or status alone. What cannot be decoded may have been stored
-/// while nobody judged it; were its update refused, its finalizers could never be removed, and its namespace would stay.
+/// before it was validated; were its update refused, its finalizers could never be removed, and its namespace would stay.
 fn only_leaves(request: &Request<'_, &RawValue>) -> bool {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object) else {
         return false;

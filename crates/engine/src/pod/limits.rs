@@ -41,7 +41,7 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// Whether the labels were cut, so that nobody can say which sets select the pod.
+/// Whether the labels were cut, so that it is unknown which sets select the pod.
 pub fn labels(pod: &PodView<'_>) -> Option<Exceeded> {
     cut("metadata.labels", pod.metadata.labels.len(), PAIRS, "labels")
 }

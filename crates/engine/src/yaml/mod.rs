@@ -101,7 +101,7 @@ pub enum Problem {
     /// A `<<` key with something else than a mapping.
     #[error("\"<<\" takes a mapping, an alias of a mapping, or a list of these")]
     MergeNeedsMapping,
-    /// An alias within the value that it stands for.
+    /// An alias within the value that it refers to.
     #[error("this alias is part of the value that it stands for")]
     AliasOfItself,
     /// Aliases that would multiply the document beyond reason.
