@@ -178,7 +178,7 @@ fn a_definition_whose_converter_is_gone_or_not_trusted_is_critical() {
     assert_eq!([of("fine"), of("none")].concat(), []);
 }
 
-/// A URL under Fail is as critical as a Service, whoever is to be there; under Ignore requests pass.
+/// A URL under Fail is as critical as a Service, whichever is to be there; under Ignore requests pass.
 #[test]
 fn an_endpoint_by_url_that_nobody_answers_at_is_critical_under_fail() {
     for (policy, severity) in [("Fail", Severity::Critical), ("Ignore", Severity::Warning)] {

@@ -100,12 +100,15 @@ fn findings_of_a_review_are_printed_as_json_and_sarif() {
     assert_eq!(sarif.outcome.code(), 1);
     assert!(results.len() > 1 && results.iter().all(|result| result["level"] == "error"), "{results:?}");
 
-    // What cannot be read is a finding too: nobody who reads SARIF reads stderr.
+    // What cannot be read is a finding too: readers of SARIF do not read stderr.
     for command in [&["review", "-"][..], &["render", "-f", "-"]] {
         let none = outrider(&[command, &["--manifests", "tests/no-such-folder", "-o", "sarif"]].concat(), "");
         let value: Value = serde_json::from_str(&none.stdout).unwrap();
         assert_eq!(none.outcome.code(), 2);
-        assert!(value["runs"][0]["results"][0]["message"]["text"].as_str().unwrap().contains("no-such-folder"), "{value}");
+        assert!(
+            value["runs"][0]["results"][0]["message"]["text"].as_str().unwrap().contains("no-such-folder"),
+            "{value}"
+        );
     }
 }
 

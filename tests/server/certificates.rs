@@ -23,7 +23,7 @@ fn names() -> Vec<String> {
     vec!["localhost".to_owned()]
 }
 
-/// Somebody who may ask for these names.
+/// A client that may ask for these names.
 fn anybody() -> Clients {
     Clients { names: names(), ..Clients::default() }
 }
@@ -226,7 +226,7 @@ impl Follower {
     }
 }
 
-/// A pair that begins so long after now, signed by nobody of interest.
+/// A pair that begins so long after now, signed by an authority that does not matter.
 fn not_yet_valid() -> (String, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut params = rcgen::CertificateParams::new(names()).unwrap();
@@ -290,7 +290,7 @@ async fn whatever_goes_wrong_on_disk_the_last_good_pair_is_served() {
     assert_eq!(follower.detail(), "");
 }
 
-/// A pair that nobody signed but itself, as `openssl req -x509` makes it.
+/// A pair that is signed by itself alone, as `openssl req -x509` makes it.
 fn self_signed() -> (String, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut params = rcgen::CertificateParams::new(names()).unwrap();
@@ -451,7 +451,7 @@ fn a_local_certificate_is_for_this_machine_and_for_the_service() {
     assert!(error.to_string().contains("missing/ca.crt"), "{error}");
 }
 
-/// As one that had ended before it was found: in readiness, the log and the metric; and as long as nobody renews it.
+/// As one that had ended before it was found: in readiness, the log and the metric; and as long as it is not renewed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_ends_while_it_is_served_is_told() {
     let (ours, dir) = (authority(), tempfile::tempdir().unwrap());
