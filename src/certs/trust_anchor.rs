@@ -96,7 +96,7 @@ impl TrustAnchor {
 }
 
 /// Sends the bundle to the registration of webhooks, if it changed.
-pub fn tell(listeners: &watch::Sender<Option<String>>, anchors: &[TrustAnchor]) {
+pub fn publish(listeners: &watch::Sender<Option<String>>, anchors: &[TrustAnchor]) {
     let news = Some(bundle(anchors));
     listeners.send_if_modified(|bundle| {
         let changed = *bundle != news;

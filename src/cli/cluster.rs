@@ -80,7 +80,7 @@ pub struct Intent<'a> {
 
 /// The output of a command: its result, its messages, and how it ended.
 #[derive(Debug)]
-pub struct Told {
+pub struct CommandOutput {
     /// For stdout.
     pub result: String,
     /// For stderr.
@@ -108,7 +108,7 @@ enum NoAnswer {
 pub fn run<E, F>(args: &ClusterArgs, work: impl FnOnce(Client) -> F) -> ExitCode
 where
     E: std::error::Error,
-    F: Future<Output = Result<Told, E>>,
+    F: Future<Output = Result<CommandOutput, E>>,
 {
     run_with_intent(args, None, work)
 }
@@ -117,7 +117,7 @@ where
 pub fn run_with_intent<E, F>(args: &ClusterArgs, intent: Option<Intent<'_>>, work: impl FnOnce(Client) -> F) -> ExitCode
 where
     E: std::error::Error,
-    F: Future<Output = Result<Told, E>>,
+    F: Future<Output = Result<CommandOutput, E>>,
 {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

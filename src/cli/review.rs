@@ -76,7 +76,7 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     let reply = answered.as_ref().and_then(|(_, answer)| Reply::read(&answer.body).ok());
     let is_refused = matches!(&answered, Some((_, answer)) if answer.decision == Decision::Denied);
     if args.output == FindingsFormat::Text {
-        report.tell(streams.stderr)?;
+        report.print_text(streams.stderr)?;
         if let Some((path, answer)) = &answered {
             streams.stdout.write_all(&answer.body)?;
             streams.stdout.write_all(b"\n")?;

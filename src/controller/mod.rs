@@ -153,7 +153,7 @@ impl<K: Watchable> Operator<K> {
         let Context { tuning, term, .. } = context;
         let resync = tuning.resync(|| add_all(&queue, objects.all().iter().map(|object| Key::of(&**object))));
         let objects = objects.clone();
-        let see_to = move |key: Key| {
+        let reconcile_key = move |key: Key| {
             let (object, reconcile) = (objects.get(&key), reconcile.clone());
             async move {
                 match object {
@@ -168,9 +168,9 @@ impl<K: Watchable> Operator<K> {
                     listed.cancelled().await;
                 }
             };
-            if term.until_ending(tuning.told_in_time(name, told)).await == Some(true) {
+            if term.until_ending(tuning.listed_in_time(name, told)).await == Some(true) {
                 let workers = tuning.workers_or(&K::kind(&()), &K::group(&()), workers);
-                queue.run(workers, see_to, term).await;
+                queue.run(workers, reconcile_key, term).await;
             }
         };
         tokio::select! {

@@ -15,7 +15,7 @@ use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity, counted};
 use crate::kind::Kind;
 use crate::kinds;
-use crate::manager::break_glass::{ANNOTATION, Record, since};
+use crate::manager::break_glass::{ANNOTATION, BreakGlassRecord, since};
 use crate::manager::failure_policies::{IGNORE, policies};
 use crate::names::CA_SECRET;
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
@@ -100,15 +100,15 @@ fn refusing<C: Serialize>(configuration: &C) -> Vec<String> {
 
 fn break_glass(object: String, metadata: &ObjectMeta, refusing: &[String]) -> Option<Finding> {
     let text = metadata.annotations.as_ref()?.get(ANNOTATION)?;
-    let (found, remedy) = match serde_json::from_str::<Record>(text) {
-        Ok(Record { by, at, .. }) if refusing.is_empty() => (
+    let (found, remedy) = match serde_json::from_str::<BreakGlassRecord>(text) {
+        Ok(BreakGlassRecord { by, at, .. }) if refusing.is_empty() => (
             format!(
                 "break-glass is in force since {}, by {by}: while nobody answers, pods are created without their sets",
                 since(&at)
             ),
             "when Outrider answers again: outrider break-glass --undo",
         ),
-        Ok(Record { by, at, .. }) => (
+        Ok(BreakGlassRecord { by, at, .. }) => (
             format!(
                 "break-glass is in force since {}, by {by}, but {} put back to Fail meanwhile, as an upgrade does",
                 since(&at),

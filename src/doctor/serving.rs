@@ -53,7 +53,7 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
     }
     match trust(entry, facts, now) {
         Ok(bundle) => findings.extend(ends(entry, &bundle, now)),
-        Err(found) => findings.push(broken(entry, reach, Check::NotTrusted, &found, &mend_trust(entry))),
+        Err(found) => findings.push(broken(entry, reach, Check::NotTrusted, &found, &repair_trust(entry))),
     }
     findings
 }
@@ -180,7 +180,7 @@ fn trust(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCerti
     }
 }
 
-fn mend_trust(entry: &Entry<'_>) -> String {
+fn repair_trust(entry: &Entry<'_>) -> String {
     let annotations = entry.metadata.annotations.iter().flatten();
     match annotations.into_iter().find(|(key, _)| key.starts_with(INJECTOR)) {
         Some((key, value)) => format!("cert-manager's cainjector fills caBundle ({key}: {value}); see its log and that Certificate"),
@@ -204,5 +204,5 @@ fn ends(entry: &Entry<'_>, bundle: &[CaCertificate], now: Timestamp) -> Option<F
         last.not_after,
         counted(days_until(last.not_after, now).unsigned_abs(), "day")
     );
-    Some(entry.finding(Severity::Warning, Check::CertificateEnds, &found, &mend_trust(entry)))
+    Some(entry.finding(Severity::Warning, Check::CertificateEnds, &found, &repair_trust(entry)))
 }

@@ -14,14 +14,14 @@ use super::error;
 use super::failure_policies::{IGNORE, annotation, patch, policies, rewrite};
 use crate::field_managers::patching;
 
-/// Annotation of a webhook configuration while break-glass is in force: a [`Record`] as JSON.
+/// Annotation of a webhook configuration while break-glass is in force: a [`BreakGlassRecord`] as JSON.
 pub use crate::names::BREAK_GLASS as ANNOTATION;
 
 const FIELD_MANAGER: &str = "outrider-break-glass";
 
 /// Who broke the glass, when, and what was behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct BreakGlassRecord {
     /// User, as the API server knows it.
     pub by: String,
     /// When.
@@ -65,18 +65,18 @@ pub enum Order {
 
 /// What is to be done to a configuration, or was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PolicyStep {
     /// There is no such configuration.
     Absent,
     /// Nothing: it is as asked for. With the record that is in force.
-    Nothing(Option<Record>),
+    Nothing(Option<BreakGlassRecord>),
     /// These entries get these policies.
-    Change(Vec<Change>),
+    Change(Vec<PolicyChange>),
 }
 
 /// What happens to an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct PolicyChange {
     /// Name of the entry.
     pub entry: String,
     /// Its policy before.
@@ -110,7 +110,7 @@ pub async fn who(client: &Client) -> Result<String, kube::Error> {
 ///
 /// # Errors
 /// [`Error`].
-pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> Result<Step, Error> {
+pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> Result<PolicyStep, Error> {
     let params = PatchParams { dry_run, ..patching(FIELD_MANAGER) };
     let plan = |found: &Value| match plan(found, order) {
         Ok((step, patch)) => (Ok(step), patch),
@@ -118,7 +118,7 @@ pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run
     };
     match rewrite::<C, _>(client, &params, plan).await? {
         Some((step, _)) => step.map_err(|why| Error::Record { name: C::NAME, why }),
-        None => Ok(Step::Absent),
+        None => Ok(PolicyStep::Absent),
     }
 }
 
@@ -126,24 +126,27 @@ pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run
 ///
 /// # Errors
 /// Why an annotation that is to be undone cannot be read.
-fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
-    let record = annotation(found, ANNOTATION).and_then(Value::as_str).map(serde_json::from_str::<Record>);
+fn plan(found: &Value, order: &Order) -> Result<(PolicyStep, Option<Value>), String> {
+    let record = annotation(found, ANNOTATION).and_then(Value::as_str).map(serde_json::from_str::<BreakGlassRecord>);
     let (wanted, record) = match (order, record) {
-        (Order::Undo, None) => return Ok((Step::Nothing(None), None)),
+        (Order::Undo, None) => return Ok((PolicyStep::Nothing(None), None)),
         (Order::Undo, Some(Err(error))) => return Err(error.to_string()),
         (Order::Undo, Some(Ok(record))) => (record.was, None),
         (Order::Break { by, at }, record) => {
             let in_force = record.and_then(Result::ok);
             let mut wanted = BTreeMap::new();
-            let mut new =
-                in_force.clone().unwrap_or_else(|| Record { by: by.clone(), at: at.to_string(), was: BTreeMap::new() });
+            let mut new = in_force.clone().unwrap_or_else(|| BreakGlassRecord {
+                by: by.clone(),
+                at: at.to_string(),
+                was: BTreeMap::new(),
+            });
             for (entry, policy) in policies(found) {
                 wanted.insert(entry.to_owned(), IGNORE.to_owned());
                 // An entry may have come, or been put back by an upgrade, since the glass was broken.
                 new.was.entry(entry.to_owned()).or_insert_with(|| policy.to_owned());
             }
             if in_force.as_ref() == Some(&new) && changes(found, &wanted).is_empty() {
-                return Ok((Step::Nothing(in_force), None));
+                return Ok((PolicyStep::Nothing(in_force), None));
             }
             (wanted, Some(new))
         }
@@ -156,7 +159,7 @@ fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
         None => Value::Null,
     };
     let patch = patch(found, ANNOTATION, &note, &policies);
-    Ok((Step::Change(changes), Some(patch)))
+    Ok((PolicyStep::Change(changes), Some(patch)))
 }
 
 /// Whether break-glass is in force for a configuration.
@@ -164,10 +167,10 @@ pub fn is_in_force(configuration: &Value) -> bool {
     annotation(configuration, ANNOTATION).is_some()
 }
 
-fn changes(found: &Value, wanted: &BTreeMap<String, String>) -> Vec<Change> {
+fn changes(found: &Value, wanted: &BTreeMap<String, String>) -> Vec<PolicyChange> {
     let change = |(entry, from): (&str, &str)| {
         let to = wanted.get(entry).filter(|to| *to != from)?;
-        Some(Change { entry: entry.to_owned(), from: from.to_owned(), to: to.clone() })
+        Some(PolicyChange { entry: entry.to_owned(), from: from.to_owned(), to: to.clone() })
     };
     policies(found).filter_map(change).collect()
 }
@@ -202,8 +205,8 @@ mod tests {
         Order::Break { by: "jane".to_owned(), at: "2026-01-02T03:04:05Z".parse().unwrap() }
     }
 
-    fn change(entry: &str, from: &str, to: &str) -> Change {
-        Change { entry: entry.to_owned(), from: from.to_owned(), to: to.to_owned() }
+    fn change(entry: &str, from: &str, to: &str) -> PolicyChange {
+        PolicyChange { entry: entry.to_owned(), from: from.to_owned(), to: to.to_owned() }
     }
 
     const RECORD: &str = r#"{"by":"jane","at":"2026-01-02T03:04:05Z","was":{"a":"Fail","b":"Ignore"}}"#;
@@ -211,7 +214,7 @@ mod tests {
     #[test]
     fn every_entry_is_turned_to_ignore_and_what_it_was_is_recorded() {
         let (step, patch) = plan(&configuration(&[("a", "Fail"), ("b", "Ignore")], None), &order()).unwrap();
-        assert_eq!(step, Step::Change(vec![change("a", "Fail", "Ignore")]));
+        assert_eq!(step, PolicyStep::Change(vec![change("a", "Fail", "Ignore")]));
         let patch = patch.unwrap();
         assert_eq!(patch["webhooks"], json!([{"name": "a", "failurePolicy": "Ignore"}]));
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
@@ -230,7 +233,7 @@ mod tests {
     fn undo_puts_back_what_was_and_removes_the_record() {
         let broken = configuration(&[("a", "Ignore"), ("b", "Ignore"), ("new", "Ignore")], Some(RECORD));
         let (step, patch) = plan(&broken, &Order::Undo).unwrap();
-        assert_eq!(step, Step::Change(vec![change("a", "Ignore", "Fail")]));
+        assert_eq!(step, PolicyStep::Change(vec![change("a", "Ignore", "Fail")]));
         assert_eq!(
             patch.unwrap(),
             json!({"metadata": {"resourceVersion": "7", "annotations": {ANNOTATION: null}},
@@ -241,18 +244,21 @@ mod tests {
     #[test]
     fn both_ways_can_be_gone_twice() {
         let broken = configuration(&[("a", "Ignore"), ("b", "Ignore")], Some(RECORD));
-        let in_force = Step::Nothing(Some(serde_json::from_str(RECORD).unwrap()));
+        let in_force = PolicyStep::Nothing(Some(serde_json::from_str(RECORD).unwrap()));
         assert_eq!(plan(&broken, &order()).unwrap(), (in_force, None));
-        assert_eq!(plan(&configuration(&[("a", "Fail")], None), &Order::Undo).unwrap(), (Step::Nothing(None), None));
+        assert_eq!(
+            plan(&configuration(&[("a", "Fail")], None), &Order::Undo).unwrap(),
+            (PolicyStep::Nothing(None), None)
+        );
     }
 
     #[test]
     fn an_upgrade_meanwhile_does_not_change_what_is_put_back() {
         let upgraded = configuration(&[("a", "Fail"), ("b", "Ignore"), ("new", "Fail")], Some(RECORD));
         let (step, patch) = plan(&upgraded, &order()).unwrap();
-        assert_eq!(step, Step::Change(vec![change("a", "Fail", "Ignore"), change("new", "Fail", "Ignore")]));
+        assert_eq!(step, PolicyStep::Change(vec![change("a", "Fail", "Ignore"), change("new", "Fail", "Ignore")]));
         let record = patch.unwrap()["metadata"]["annotations"][ANNOTATION].as_str().unwrap().to_owned();
-        let record: Record = serde_json::from_str(&record).unwrap();
+        let record: BreakGlassRecord = serde_json::from_str(&record).unwrap();
         assert_eq!(
             record.was,
             [("a", "Fail"), ("b", "Ignore"), ("new", "Fail")].map(|(a, b)| (a.into(), b.into())).into()

@@ -293,7 +293,7 @@ impl Leader {
         tasks.spawn_on(until_ending(term.clone(), narrowing.run()), background);
         let (off, on) = (client(), self.options.kinds.clone());
         let work = async move {
-            turned_off::let_go(&off, &on).await;
+            turned_off::release_deleted(&off, &on).await;
             // A part of the work that ends by itself is a defect.
             std::future::pending::<()>().await;
         };

@@ -84,7 +84,7 @@ impl Narrowing {
                         Some(_) if left.is_zero() => CHECK,
                         Some(_) => left,
                     };
-                    self.tell(observed.map_or(Coverage::Unknown, Coverage::Known));
+                    self.publish(observed.map_or(Coverage::Unknown, Coverage::Known));
                     pause
                 }
                 Err(error) => {
@@ -110,7 +110,7 @@ impl Narrowing {
         if self.enabled { RETRY } else { CHECK }
     }
 
-    fn tell(&self, news: Coverage) {
+    fn publish(&self, news: Coverage) {
         if self.enabled {
             self.coverage.send_if_modified(|coverage| {
                 let changed = *coverage != news;

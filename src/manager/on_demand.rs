@@ -18,7 +18,7 @@ use crate::answers::in_time;
 use crate::kinds::Kinds;
 use crate::logging::throttle::LogThrottle;
 use crate::manager::registration::{Configuration, OnDemand, RETRY, says};
-use crate::manifests::webhooks::{FailurePolicy, Settings, Target, demanded};
+use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, demanded};
 use crate::names::{BREAK_GLASS, FAIL_OPEN, VALIDATING};
 use crate::watch::read_model::ReadModel;
 use engine::demand::Demand;
@@ -118,8 +118,8 @@ impl OnDemandEntries {
             ca_bundle: None,
             exclusion: &self.exclusion,
             pod_failure_policy: match of_pods.and_then(|entry| entry.get("failurePolicy")) {
-                Some(policy) if policy == IGNORE => FailurePolicy::Ignore,
-                _ => FailurePolicy::Fail,
+                Some(policy) if policy == IGNORE => PodFailurePolicy::Ignore,
+                _ => PodFailurePolicy::Fail,
             },
         };
         let bundle = |entry: &Value| entry.pointer("/clientConfig/caBundle").filter(|bundle| *bundle != "").cloned();

@@ -73,7 +73,7 @@ impl Retirement {
     /// # Errors
     /// What the API server says; [`Error::Timeout`] when objects get finalizers of ours anew for so long.
     pub async fn carry_out(&self, client: &Client, patience: Duration, dry_run: bool) -> Result<Outcome, Error> {
-        within(patience, self.let_go(client, dry_run)).await
+        within(patience, self.release(client, dry_run)).await
     }
 
     /// Whether there is a definition, and it is not retired. Where we may not read it, the kind was never installed for us.
@@ -110,7 +110,7 @@ impl Retirement {
         Ok(listed.items.into_iter().map(|object| object.metadata).filter(|object| self.holds(object)).collect())
     }
 
-    async fn let_go(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {
+    async fn release(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {
         let definitions = definitions(client);
         let found = match self.ask(definitions.get_opt(&self.definition)).await {
             Ok(Some(found)) => found,
@@ -199,7 +199,7 @@ fn stored_version_alone(definition: &Value) -> (Option<Value>, Vec<String>) {
 
 impl Outcome {
     /// In words, as a line of the command.
-    pub fn told(&self, dry_run: bool) -> String {
+    pub fn describe(&self, dry_run: bool) -> String {
         let Self::Free { stopped, freed } = self else { return "it is not there, nothing to do".to_owned() };
         if stopped.is_empty() && *freed == 0 {
             return "nothing of Outrider holds it".to_owned();
@@ -264,7 +264,7 @@ mod tests {
                  finalizer (dry run)",
             ),
         ] {
-            assert_eq!(outcome.told(dry_run), told);
+            assert_eq!(outcome.describe(dry_run), told);
         }
     }
 }

@@ -27,7 +27,7 @@ struct Off {
 
 /// Releases objects of kinds that are off, as far as that is allowed, when they are deleted: otherwise they and their
 /// namespaces would stay. Nothing else is done for them, and the log says so. Ends where no such kind is.
-pub async fn let_go(client: &Client, on: &Kinds) {
+pub async fn release_deleted(client: &Client, on: &Kinds) {
     let off = on.off();
     let mut off: Vec<Off> = off
         .iter()
@@ -38,7 +38,7 @@ pub async fn let_go(client: &Client, on: &Kinds) {
         .collect();
     while !off.is_empty() {
         for kind in &mut off {
-            match kind.look(client).await {
+            match kind.check(client).await {
                 Ok(()) => kind.trouble.over(),
                 Err(error) if kind.trouble.is_news(&error) => tracing::warn!(
                     kind = kind.name,
@@ -54,7 +54,7 @@ pub async fn let_go(client: &Client, on: &Kinds) {
 }
 
 impl Off {
-    async fn look(&mut self, client: &Client) -> Result<(), Error> {
+    async fn check(&mut self, client: &Client) -> Result<(), Error> {
         if !self.retirement.is_in_force(client).await? {
             self.is_told = false;
             return Ok(());

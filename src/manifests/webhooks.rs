@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::{Value, json};
 
-pub use self::settings::{FailurePolicy, Settings, Target};
+pub use self::settings::{PodFailurePolicy, Settings, Target};
 use crate::manifests::metadata;
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 use engine::demand::Demand;

@@ -17,7 +17,7 @@ pub struct NameCheck {
 /// The metadata of an object, of which only the name is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct NameOnly {
+pub struct NamedObject {
     metadata: Metadata,
 }
 
@@ -28,9 +28,9 @@ struct Metadata {
 }
 
 impl Validating<Snapshot> for NameCheck {
-    type Object<'a> = NameOnly;
+    type Object<'a> = NamedObject;
 
-    fn create(&self, object: &NameOnly, _: &Request<'_, NameOnly>, _: &Snapshot, findings: &mut Findings) {
+    fn create(&self, object: &NamedObject, _: &Request<'_, NamedObject>, _: &Snapshot, findings: &mut Findings) {
         let name = &object.metadata.name;
         let path = Path::new("metadata").child("name");
         let errors = (self.faults)(name).into_iter();

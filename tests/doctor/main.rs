@@ -269,7 +269,7 @@ fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
         target: outrider::manifests::webhooks::Target::Service { namespace: "outrider-system".to_owned() },
         ca_bundle: None,
         exclusion: &exclusion,
-        pod_failure_policy: outrider::manifests::webhooks::FailurePolicy::Fail,
+        pod_failure_policy: outrider::manifests::webhooks::PodFailurePolicy::Fail,
     };
     let bundle = facts.mutating[0].webhooks.as_ref().unwrap()[0].client_config.ca_bundle.clone();
     facts.mutating = vec![outrider::manifests::webhooks::mutating(&printed, &settings)];

@@ -126,15 +126,15 @@ impl CaBundles {
 impl Target {
     async fn pass(&mut self, wanted: &[TrustAnchor], duty: Duty, check: Duration) -> Result<Option<Found>, Error> {
         let Some(found) = self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))? else {
-            self.tell(Some(Obstacle::Missing).filter(|_| !self.is_optional), duty);
+            self.report(Some(Obstacle::Missing).filter(|_| !self.is_optional), duty);
             return Ok(None);
         };
         let mut found = json!(found);
         let is_injected = object::is_injected(&found);
-        self.tell((is_injected && duty != Duty::Look).then_some(Obstacle::Injected), duty);
+        self.report((is_injected && duty != Duty::Look).then_some(Obstacle::Injected), duty);
         let mut trust = Trust::of(&found, self.place);
         let bundle = merge(&trust, wanted, duty, Timestamp::now()).filter(|_| !is_injected);
-        let lost = self.contest.look(&trust, Instant::now());
+        let lost = self.contest.observe(&trust, Instant::now());
         if lost && let Some(pause) = self.contest.pause(check) {
             let writer = object::other_writer(&found, FIELD_MANAGER).unwrap_or("unknown");
             tracing::warn!(
@@ -170,7 +170,7 @@ impl Target {
     }
 
     /// Logs an obstacle once, if this process writes: one that registers itself creates what is missing.
-    fn tell(&mut self, obstacle: Option<Obstacle>, duty: Duty) {
+    fn report(&mut self, obstacle: Option<Obstacle>, duty: Duty) {
         let news = obstacle.filter(|_| self.told != obstacle && duty != Duty::Look);
         self.told = obstacle;
         match (news, self.place) {

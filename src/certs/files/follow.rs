@@ -24,7 +24,7 @@ pub const POLL: Duration = Duration::from_secs(5);
 pub const GATHER: Duration = Duration::from_millis(200);
 
 /// The recipients of what is read.
-pub struct Told {
+pub struct Recipients {
     /// Open while there is a pair.
     pub gate: Gate,
     /// Counts errors and holds the times of the certificate.
@@ -39,7 +39,7 @@ pub struct Told {
 pub struct FollowFiles {
     files: CertificateFiles,
     resolver: Arc<Resolver>,
-    told: Told,
+    told: Recipients,
     /// Has the API server trust `ca.crt` before anything of it is served.
     publisher: Option<Publisher>,
     /// The last error, so that it is logged once.
@@ -52,7 +52,7 @@ impl FollowFiles {
     pub const fn new(
         files: CertificateFiles,
         resolver: Arc<Resolver>,
-        told: Told,
+        told: Recipients,
         publisher: Option<Publisher>,
     ) -> Self {
         Self { files, resolver, told, publisher, error: None, is_open: false }
@@ -64,7 +64,7 @@ impl FollowFiles {
         loop {
             // Before the look, so that no change falls between; anew each time, as the directory may have been replaced.
             watch = DirectoryWatch::new(self.files.dir()).ok().or(watch);
-            let pause = self.look().await;
+            let pause = self.check().await;
             tokio::select! {
                 () = sleep(pause) => {}
                 () = changes(&mut watch) => sleep(GATHER).await,
@@ -74,9 +74,9 @@ impl FollowFiles {
     }
 
     /// Looks once, and says when to look again.
-    async fn look(&mut self) -> Duration {
+    async fn check(&mut self) -> Duration {
         let now = Timestamp::now();
-        let looked = self.files.look(now).await;
+        let looked = self.files.refresh(now).await;
         if looked.is_ok() {
             self.told.metrics.certificate_checked.set(now.as_second());
         }
@@ -86,7 +86,7 @@ impl FollowFiles {
             Err(error) => self.refused(&error),
         }
         let pause = self.publish(now).await;
-        self.look_at_ends(now).await;
+        self.check_expiry(now).await;
         pause
     }
 
@@ -120,7 +120,7 @@ impl FollowFiles {
         };
         let (wanted, newest) = (self.files.authorities(), self.files.newest_authorities().to_vec());
         if let Some(bundle) = self.told.bundle.as_ref().filter(|_| !wanted.is_empty()) {
-            trust_anchor::tell(bundle, &wanted);
+            trust_anchor::publish(bundle, &wanted);
         }
         let is_changing = self.files.has_news() || !self.is_open;
         if (publisher.leads() || is_changing)
@@ -160,15 +160,15 @@ impl FollowFiles {
         }
     }
 
-    async fn look_at_ends(&mut self, now: Timestamp) {
-        let Told { metrics, alarm, .. } = &mut self.told;
+    async fn check_expiry(&mut self, now: Timestamp) {
+        let Recipients { metrics, alarm, .. } = &mut self.told;
         let first = self.files.newest_authorities().iter().min_by_key(|authority| authority.not_after());
         metrics.ca_not_after.set(first.map_or(0, |authority| authority.not_after().as_second()));
         metrics.ca_not_before.set(first.map_or(0, |authority| authority.not_before().as_second()));
         if let Some(authority) = first {
-            alarm.look("the authority in ca.crt", authority.not_before(), authority.not_after(), now).await;
+            alarm.check("the authority in ca.crt", authority.not_before(), authority.not_after(), now).await;
         }
-        alarm.look_at_served(&self.resolver, now).await;
+        alarm.check_served(&self.resolver, now).await;
     }
 }
 

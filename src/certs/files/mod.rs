@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use self::follow::{FollowFiles, GATHER, POLL, Told, changes};
+pub use self::follow::{FollowFiles, GATHER, POLL, Recipients, changes};
 use self::read::FileReader;
 use super::pair::{PairError, ServingPair};
 use super::resolver::Resolver;
@@ -147,7 +147,7 @@ impl CertificateFiles {
     /// # Errors
     /// [`FilesError`] for files that cannot be read or used. Files that were refused once are not judged again until they
     /// change or, for a certificate that is not valid yet, their time has come.
-    pub async fn look(&mut self, now: Timestamp) -> Result<Found, FilesError> {
+    pub async fn refresh(&mut self, now: Timestamp) -> Result<Found, FilesError> {
         let read = match self.read().await {
             Ok(read) => read,
             Err(error) => {

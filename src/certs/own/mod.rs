@@ -10,9 +10,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use self::rotation::{Known, Leaf, Signer, Step, signer, step};
+use self::rotation::{KnownAuthorities, Leaf, RotationStep, Signer, signer, step};
 use self::secret::Authorities;
-pub use self::store::{Storage, Store};
+pub use self::store::{AuthorityStore, Storage};
 use super::authority::{Authority, AuthorityError};
 use super::ca_bundle;
 use super::ca_bundle::publisher::Publisher;
@@ -86,7 +86,7 @@ pub struct Setup {
 /// Keeps a replica supplied with a leaf of the shared authority; in the leader also the authority and the caBundles.
 pub struct OwnCertificates {
     setup: Setup,
-    store: Store,
+    store: AuthorityStore,
     publisher: Publisher,
     /// Fingerprint of the authority whose leaf is served.
     signed_by: Option<String>,
@@ -97,7 +97,7 @@ pub struct OwnCertificates {
 
 impl OwnCertificates {
     /// Asks nothing of the API server yet.
-    pub const fn new(setup: Setup, store: Store, publisher: Publisher) -> Self {
+    pub const fn new(setup: Setup, store: AuthorityStore, publisher: Publisher) -> Self {
         Self { setup, store, publisher, signed_by: None, is_open: false, ended: None }
     }
 
@@ -145,7 +145,7 @@ impl OwnCertificates {
         let Authorities { newest, previous } = &stored.authorities;
         let (newest, previous) = (newest.anchor(), previous.as_ref().map(Authority::anchor));
         let wanted: Vec<TrustAnchor> = [Some(newest), previous].into_iter().flatten().cloned().collect();
-        trust_anchor::tell(&self.setup.bundle, &wanted);
+        trust_anchor::publish(&self.setup.bundle, &wanted);
         let is_changing = previous.is_some() || self.signed_by.as_deref() != Some(newest.fingerprint());
         let published = if self.publisher.leads() || is_changing || !self.is_open {
             self.publisher.publish(&wanted, self.is_open).await
@@ -154,20 +154,20 @@ impl OwnCertificates {
         };
         // Also when the caBundles cannot be read: an expired leaf is of no use.
         let is_settled = published.is_ok() && self.publisher.are_settled([newest]);
-        let known = Known { newest, previous, is_settled };
+        let known = KnownAuthorities { newest, previous, is_settled };
         self.sign(&stored.authorities, &known, now)?;
         published?;
         self.open(&wanted);
-        self.look_at_ends(newest, now).await;
+        self.check_expiry(newest, now).await;
         match step(&known, &self.setup.lives, now) {
-            Step::Rotate if self.publisher.leads() => self.store.rotate(&stored, now).await?,
-            Step::Forget if self.publisher.leads() => self.store.forget(&stored).await?,
+            RotationStep::Rotate if self.publisher.leads() => self.store.rotate(&stored, now).await?,
+            RotationStep::Forget if self.publisher.leads() => self.store.forget(&stored).await?,
             _ => return Ok(self.is_open && !is_changing && self.publisher.is_complete()),
         }
         Ok(false)
     }
 
-    fn sign(&mut self, authorities: &Authorities, known: &Known<'_>, now: Timestamp) -> Result<(), Error> {
+    fn sign(&mut self, authorities: &Authorities, known: &KnownAuthorities<'_>, now: Timestamp) -> Result<(), Error> {
         let Setup { resolver, lives, names, .. } = &self.setup;
         let leaf = self.signed_by.as_deref().zip(resolver.not_after());
         let leaf = leaf.map(|(signed_by, not_after)| Leaf { signed_by, not_after });
@@ -199,12 +199,12 @@ impl OwnCertificates {
         }
     }
 
-    async fn look_at_ends(&mut self, newest: &TrustAnchor, now: Timestamp) {
+    async fn check_expiry(&mut self, newest: &TrustAnchor, now: Timestamp) {
         let Setup { alarm, metrics, resolver, .. } = &mut self.setup;
         metrics.ca_not_after.set(newest.not_after().as_second());
         metrics.ca_not_before.set(newest.not_before().as_second());
         metrics.certificate_checked.set(now.as_second());
-        alarm.look("the certificate authority of Outrider", newest.not_before(), newest.not_after(), now).await;
-        alarm.look_at_served(resolver, now).await;
+        alarm.check("the certificate authority of Outrider", newest.not_before(), newest.not_after(), now).await;
+        alarm.check_served(resolver, now).await;
     }
 }

@@ -27,7 +27,7 @@ pub enum Storage {
 }
 
 /// The Secret, or what takes its place.
-pub struct Store {
+pub struct AuthorityStore {
     secrets: Api<Secret>,
     namespace: String,
     storage: Storage,
@@ -45,7 +45,7 @@ pub struct Stored {
     pub authorities: Authorities,
 }
 
-impl Store {
+impl AuthorityStore {
     /// Of authorities that live this long.
     pub fn new(
         client: Client,
@@ -121,7 +121,7 @@ impl Store {
         match answer {
             Ok(secret) => {
                 self.in_memory = None;
-                self.tell_made(reason.as_deref()).await;
+                self.report_new(reason.as_deref()).await;
                 Ok(Stored { secret: Some(secret), authorities: Authorities { newest, previous } })
             }
             // Another replica was faster.
@@ -136,7 +136,7 @@ impl Store {
         }
     }
 
-    async fn tell_made(&self, reason: Option<&str>) {
+    async fn report_new(&self, reason: Option<&str>) {
         let namespace = &self.namespace;
         let Some(reason) = reason else {
             tracing::info!(namespace, secret = CA_SECRET, "Made a certificate authority");

@@ -119,7 +119,7 @@ pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Ou
         stdout.write_all(demo.play(addresses, args.once, coloured).await?.as_bytes())?;
         stdout.flush()?;
         if !args.once {
-            ending.told().await;
+            ending.signalled().await;
         }
         process.shutdown.begin(Duration::ZERO).await;
         let _ = serving.await;
@@ -138,7 +138,7 @@ impl Ending {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn told(&mut self) {
+    async fn signalled(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -232,6 +232,6 @@ impl Demo {
             after: &injected,
             reply: &reply,
         };
-        Ok(story.tell(coloured))
+        Ok(story.text(coloured))
     }
 }

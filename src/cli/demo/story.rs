@@ -38,7 +38,7 @@ pub struct Story<'a> {
 
 impl Story<'_> {
     /// The text.
-    pub fn tell(&self, in_colour: bool) -> String {
+    pub fn text(&self, in_colour: bool) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = self.write(&mut text, in_colour);

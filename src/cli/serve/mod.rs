@@ -24,7 +24,7 @@ pub use args::{
 
 use crate::certs::Resolver;
 use crate::certs::expiry::Alarm;
-use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
+use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Recipients};
 use crate::certs::local::{self, Local};
 use crate::config::ConfigError;
 use crate::logging;
@@ -147,11 +147,11 @@ pub async fn run<W: Send + Sync + 'static>(
     registry: Registry<W>,
     world: Arc<ArcSwap<W>>,
 ) -> Result<(), ServeError> {
-    run_and_tell(args, process, registry, world, |_| ()).await
+    run_and_report(args, process, registry, world, |_| ()).await
 }
 
 /// As [`run`], and calls `listening` once the ports are open.
-async fn run_and_tell<W: Send + Sync + 'static>(
+async fn run_and_report<W: Send + Sync + 'static>(
     args: &ServeArgs,
     process: Process,
     registry: Registry<W>,
@@ -199,7 +199,7 @@ fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
             // People ask, by whatever name.
             let clients = Clients { names: local::service_names(&args.namespace), ..Clients::default() };
             let files = CertificateFiles::new(&args.certificates.cert_dir, Arc::clone(&resolver), clients);
-            let told = Told { gate, metrics: process.metrics.clone(), alarm: Alarm::new(None), bundle: None };
+            let told = Recipients { gate, metrics: process.metrics.clone(), alarm: Alarm::new(None), bundle: None };
             tokio::spawn(FollowFiles::new(files, resolver, told, None).run());
         }
         CertificateSource::Own => {

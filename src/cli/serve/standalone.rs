@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
-use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_tell};
+use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_report};
 use crate::doctor::report::counted;
 use crate::metrics::Freshness;
 use crate::readiness::Gate;
@@ -30,7 +30,7 @@ pub async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), ServeEr
     let paths = args.standalone.manifests.clone();
     feed(Standalone::new(paths, exclusion, registry(), args.validate), &world, &process)?;
     let review = sample_review(&world.load());
-    run_and_tell(args, process, registry(), world, |addresses| {
+    run_and_report(args, process, registry(), world, |addresses| {
         if let Some(address) = addresses.webhook {
             tracing::info!("Try it: {}", curl(args, address.port(), &review));
         }

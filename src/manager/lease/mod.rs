@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::leader_term::LeaderTerm;
 use crate::logging::throttle::LogThrottle;
-use crate::manager::lease::campaign::{Campaign, LONGEST, Step};
-pub use crate::manager::lease::record::{Record, identity};
-pub use crate::manager::lease::store::{Error, KubeStore, Store};
+use crate::manager::lease::campaign::{Campaign, LONGEST, LeaseStep};
+pub use crate::manager::lease::record::{LeaseRecord, identity};
+pub use crate::manager::lease::store::{Error, KubeStore, LeaseStore};
 use crate::metrics::Metrics;
 
 /// Name of the Lease.
@@ -111,7 +111,7 @@ pub struct Elector<S> {
     metrics: Metrics,
 }
 
-impl<S: Store> Elector<S> {
+impl<S: LeaseStore> Elector<S> {
     /// An elector by this identity, which must be unlike every other's. `grace_period` is how long work may go on once it has
     /// to end.
     pub fn new(store: S, identity: String, times: Times, grace_period: Duration, metrics: Metrics) -> Self {
@@ -192,9 +192,9 @@ impl<S: Store> Elector<S> {
             );
         }
         match campaign.step(found.as_ref(), leads, Instant::now().into_std(), jiff::Timestamp::now()) {
-            Step::Wait => return Ok(false),
-            Step::Create(record) => self.store.create(record).await?,
-            Step::Replace(record) => self.store.replace(record).await?,
+            LeaseStep::Wait => return Ok(false),
+            LeaseStep::Create(record) => self.store.create(record).await?,
+            LeaseStep::Replace(record) => self.store.replace(record).await?,
         };
         Ok(true)
     }

@@ -13,7 +13,7 @@ const GIVEN_BACK: Duration = Duration::from_secs(1);
 
 /// The content of a Lease.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct LeaseRecord {
     /// Who holds it; empty when it was given back.
     pub holder: String,
     /// How long the holder may stay silent.
@@ -28,7 +28,7 @@ pub struct Record {
     pub version: Option<String>,
 }
 
-impl Record {
+impl LeaseRecord {
     /// Reads a Lease. Missing fields are empty.
     pub fn of(lease: &Lease) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();

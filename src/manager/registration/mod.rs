@@ -29,7 +29,7 @@ use crate::controller::leader_term::LeaderTerm;
 use crate::kinds::Kinds;
 use crate::logging::throttle::LogThrottle;
 use crate::manager::{conversion, on_demand};
-use crate::manifests::webhooks::{self, FailurePolicy, Settings, Target, WebhookEntry};
+use crate::manifests::webhooks::{self, PodFailurePolicy, Settings, Target, WebhookEntry};
 use crate::names::{MUTATING, VALIDATING};
 use crate::watch::read_model::ReadModel;
 use engine::demand::Demand;
@@ -85,7 +85,7 @@ impl SelfRegistration {
             target: self.target(),
             ca_bundle: None,
             exclusion: &self.exclusion,
-            pod_failure_policy: FailurePolicy::Fail,
+            pod_failure_policy: PodFailurePolicy::Fail,
         }
     }
 
@@ -136,7 +136,7 @@ impl SelfRegistration {
                 let trusted = Trusted { wanted, overlap: self.overlap };
                 let brought = Box::pin(async {
                     let missing = definitions::missing(client, &all).await?;
-                    tell(&mut told, missing.intersection(&definitions).cloned().collect());
+                    log_missing(&mut told, missing.intersection(&definitions).cloned().collect());
                     self.apply(client, &trusted, &missing, &demands, &mut changes).await
                 });
                 if let Err(error) = in_time(brought).await {
@@ -241,7 +241,7 @@ async fn by(deadline: Instant, work: impl Future<Output = Result<(), Error>>) ->
 }
 
 /// Takes note of the definitions that are missing, and says so when they are others than before.
-fn tell(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
+fn log_missing(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
     if *known == missing {
         return;
     }

@@ -14,7 +14,7 @@ use engine::snapshot::Exclusion;
 
 /// What the API server does with a pod when no replica answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FailurePolicy {
+pub enum PodFailurePolicy {
     /// Refuse it: a missing sidecar is often a missing control.
     #[default]
     Fail,
@@ -22,7 +22,7 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-impl FailurePolicy {
+impl PodFailurePolicy {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Fail => "Fail",
@@ -56,7 +56,7 @@ pub struct Settings<'a> {
     /// Namespaces without injection.
     pub exclusion: &'a Exclusion,
     /// For pods. Our own kinds are always `Fail`: nothing in a cluster waits for them.
-    pub pod_failure_policy: FailurePolicy,
+    pub pod_failure_policy: PodFailurePolicy,
 }
 
 impl Target {
@@ -103,8 +103,8 @@ impl Settings<'_> {
     pub(super) fn failure_policy(&self, rule: &Rule) -> String {
         let policy = match rule.failure_policy {
             registry::FailurePolicy::Chosen => self.pod_failure_policy,
-            registry::FailurePolicy::Fail => FailurePolicy::Fail,
-            registry::FailurePolicy::Ignore => FailurePolicy::Ignore,
+            registry::FailurePolicy::Fail => PodFailurePolicy::Fail,
+            registry::FailurePolicy::Ignore => PodFailurePolicy::Ignore,
         };
         policy.as_str().to_owned()
     }

@@ -23,7 +23,7 @@ fn core_objects_are_left_alone_where_a_cluster_lives_and_own_kinds_are_not() {
         target: Target::Service { namespace: "outrider-system".to_owned() },
         ca_bundle: None,
         exclusion: &exclusion,
-        pod_failure_policy: FailurePolicy::Ignore,
+        pod_failure_policy: PodFailurePolicy::Ignore,
     };
     let hooks = [hook(Phase::Mutating, ""), hook(Phase::Mutating, "example.com"), hook(Phase::Validating, "")];
     let configuration = json!(mutating(&hooks, &settings));
@@ -82,7 +82,7 @@ fn an_entry_says_all_that_its_rule_says() {
         target: Target::Url { base: String::new() },
         ca_bundle: None,
         exclusion: &exclusion,
-        pod_failure_policy: FailurePolicy::Fail,
+        pod_failure_policy: PodFailurePolicy::Fail,
     };
     let entry = json!(validating(&[hook], &settings))["webhooks"][0].clone();
     let operations = json!(["UPDATE", "DELETE"]);
@@ -112,7 +112,7 @@ fn a_process_outside_the_cluster_is_reached_by_its_url_and_its_bundle() {
         target: Target::Url { base: "https://127.0.0.1:9443".to_owned() },
         ca_bundle: Some("pem"),
         exclusion: &exclusion,
-        pod_failure_policy: FailurePolicy::Fail,
+        pod_failure_policy: PodFailurePolicy::Fail,
     };
     let configuration = json!(validating(&[hook(Phase::Validating, "")], &settings));
     assert_eq!(

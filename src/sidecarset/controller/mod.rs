@@ -73,7 +73,7 @@ async fn run(context: Context) {
             listed.cancelled().await;
             world.published().await;
         };
-        if term.until_ending(tuning.told_in_time(NAME, told)).await != Some(true) {
+        if term.until_ending(tuning.listed_in_time(NAME, told)).await != Some(true) {
             return;
         }
         let (sets, world, pods) = (Api::all(client), world.clone(), Arc::clone(&pods));

@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use super::api::Collector;
-use super::event_counter::{Event, EventCounter};
-use super::watched::WatchedPod;
+use super::event_counter::{DeploymentEvent, EventCounter};
+use super::watched::SlimPod;
 use crate::controller::{Key, Store};
 use crate::watch::deployment::SlimDeployment;
 
@@ -51,7 +51,7 @@ impl Entry {
         None
     }
 
-    fn selects(&self, pod: &WatchedPod) -> bool {
+    fn selects(&self, pod: &SlimPod) -> bool {
         self.selector.as_ref().is_some_and(|selector| selector.matches(pod.labels()))
     }
 }
@@ -120,9 +120,9 @@ impl EventStore {
         let deployment = target(collector, deployments);
         tally.count(
             match &deployment {
-                None => Event::Deleted,
-                Some(new) if tally.events.last_resource_version.is_none() => Event::Added(new),
-                Some(new) => Event::Modified(None, new),
+                None => DeploymentEvent::Deleted,
+                Some(new) if tally.events.last_resource_version.is_none() => DeploymentEvent::Added(new),
+                Some(new) => DeploymentEvent::Modified(None, new),
             },
             now,
         );
@@ -154,7 +154,7 @@ impl EventStore {
     }
 
     /// The Collectors that mean a pod by the labels that it has or had.
-    pub fn pod(&self, old: Option<&WatchedPod>, new: Option<&WatchedPod>) -> Vec<Key> {
+    pub fn pod(&self, old: Option<&SlimPod>, new: Option<&SlimPod>) -> Vec<Key> {
         let Some(any) = new.or(old) else { return Vec::new() };
         let namespace = any.namespace().unwrap_or_default();
         let mut entries = self.entries();
@@ -164,11 +164,11 @@ impl EventStore {
     }
 }
 
-fn event<'a>(old: Option<&'a SlimDeployment>, new: Option<&'a SlimDeployment>) -> Event<'a> {
+fn event<'a>(old: Option<&'a SlimDeployment>, new: Option<&'a SlimDeployment>) -> DeploymentEvent<'a> {
     match (old, new) {
-        (_, None) => Event::Deleted,
-        (None, Some(new)) => Event::Added(new),
-        (old, Some(new)) => Event::Modified(old, new),
+        (_, None) => DeploymentEvent::Deleted,
+        (None, Some(new)) => DeploymentEvent::Added(new),
+        (old, Some(new)) => DeploymentEvent::Modified(old, new),
     }
 }
 

@@ -6,6 +6,8 @@
 //! is written twice, text after a `...` line, and `!!binary` data that is not UTF-8 are errors.
 //!
 //! [`write()`] prints what both YAML 1.1 and YAML 1.2 readers understand in the same way.
+//!
+//! No library: serde-saphyr reads 27 of the 116 scalars in `tests/yaml_like_kubectl.rs` differently from kubectl, such as `08` and `1e3`.
 
 mod build;
 mod json;

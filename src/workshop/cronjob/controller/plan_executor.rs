@@ -76,7 +76,7 @@ impl<'a> PlanExecutor<'a> {
         let mut again = plan.requeue_after.map(|wait| wait.min(LONGEST_WAIT));
         for step in &plan.steps {
             match self.step(step).await {
-                Ok(StepOutcome::Done) => self.tell_of(step).await,
+                Ok(StepOutcome::Done) => self.report(step).await,
                 Ok(StepOutcome::Moot) => {}
                 Ok(StepOutcome::Overtaken) => return Ok(Some(SOON)),
                 // Not by the next time of the schedule, which may come every second.
@@ -165,7 +165,7 @@ impl<'a> PlanExecutor<'a> {
         let created = request::<WatchedJob, _>(&self.job_key(&name), create).await;
         let Err(error) = created else { return Ok(StepOutcome::Done) };
         match error.answer() {
-            Some(answer) if answer.code == 409 => self.look_at_the_other(&name, error).await,
+            Some(answer) if answer.code == 409 => self.inspect_existing(&name, error).await,
             // What will be otherwise in a moment is no refusal.
             Some(answer) if (400..500).contains(&answer.code) && !matches!(answer.code, 401 | 408 | 429) => {
                 // Each run has a Job of another name, and is refused for the same reason.
@@ -177,7 +177,7 @@ impl<'a> PlanExecutor<'a> {
     }
 
     /// A Job of the name exists already: of this run, started before the process was stopped, or of another owner.
-    async fn look_at_the_other(&mut self, name: &str, error: Error) -> Result<StepOutcome, Error> {
+    async fn inspect_existing(&mut self, name: &str, error: Error) -> Result<StepOutcome, Error> {
         let api = Api::<WatchedJob>::namespaced(self.controller.client.clone(), &self.key.namespace);
         match request::<WatchedJob, _>(&self.job_key(name), api.get_opt(name)).await? {
             Some(other) if is_child(other.job(), self.cronjob) => Ok(StepOutcome::Moot),
@@ -204,22 +204,22 @@ impl<'a> PlanExecutor<'a> {
             return Ok(taken);
         }
         let event = Event { warning: true, reason: "JobCreationFailed", message: message.to_owned() };
-        self.tell(&event, None).await;
+        self.write_event(&event, None).await;
         Ok(StepOutcome::Refused(LOOK_AGAIN))
     }
 
-    async fn tell_of(&self, step: &Step) {
+    async fn report(&self, step: &Step) {
         let Some(event) = step.event() else { return };
         let job = match step {
             Step::CreateJob { job, .. } => Some(job.name()),
             Step::DeleteJob { name, .. } => Some(name.as_str()),
             _ => None,
         };
-        self.tell(&event, job).await;
+        self.write_event(&event, job).await;
     }
 
     /// `job` is the Job that the event is about, too: without it kube's recorder would count the events of two Jobs as one.
-    async fn tell(&self, event: &Event, job: Option<&str>) {
+    async fn write_event(&self, event: &Event, job: Option<&str>) {
         if event.warning {
             tracing::warn!(reason = event.reason, "{}", event.message);
         }
