@@ -181,26 +181,24 @@ fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts:
     }
 }
 
+macro_rules! parts {
+    ($hook:expr) => {
+        Parts {
+            name: &$hook.name,
+            client: &$hook.client_config,
+            failure_policy: $hook.failure_policy.as_deref(),
+            timeout_seconds: $hook.timeout_seconds,
+            selectors: [$hook.namespace_selector.as_ref(), $hook.object_selector.as_ref()],
+            rules: $hook.rules.as_ref(),
+            conditions: $hook.match_conditions.as_ref(),
+        }
+    };
+}
+
 fn mutating(hook: &MutatingWebhook) -> Parts<'_> {
-    Parts {
-        name: &hook.name,
-        client: &hook.client_config,
-        failure_policy: hook.failure_policy.as_deref(),
-        timeout_seconds: hook.timeout_seconds,
-        selectors: [hook.namespace_selector.as_ref(), hook.object_selector.as_ref()],
-        rules: hook.rules.as_ref(),
-        conditions: hook.match_conditions.as_ref(),
-    }
+    parts!(hook)
 }
 
 fn validating(hook: &ValidatingWebhook) -> Parts<'_> {
-    Parts {
-        name: &hook.name,
-        client: &hook.client_config,
-        failure_policy: hook.failure_policy.as_deref(),
-        timeout_seconds: hook.timeout_seconds,
-        selectors: [hook.namespace_selector.as_ref(), hook.object_selector.as_ref()],
-        rules: hook.rules.as_ref(),
-        conditions: hook.match_conditions.as_ref(),
-    }
+    parts!(hook)
 }

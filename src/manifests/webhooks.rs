@@ -104,37 +104,32 @@ fn always(hooks: &[WebhookEntry], phase: Phase) -> impl Iterator<Item = &Webhook
     hooks.iter().filter(move |hook| hook.phase == phase && !hook.rule.on_demand)
 }
 
+/// An entry of one of the two types, which differ in the fields named.
+macro_rules! entry {
+    ($type:ident, $hook:expr, $settings:expr $(, $field:ident: $value:expr)*) => {
+        $type {
+            name: $hook.rule.name.to_owned(),
+            admission_review_versions: vec!["v1".to_owned()],
+            client_config: $settings.client_config(&$hook.path),
+            failure_policy: Some($settings.failure_policy(&$hook.rule)),
+            match_policy: Some(match_policy(&$hook.rule)),
+            namespace_selector: $settings.namespace_selector(&$hook.rule),
+            match_conditions: match_conditions(&$hook.rule),
+            rules: Some(rules(&$hook.rule)),
+            side_effects: "None".to_owned(),
+            timeout_seconds: Some(i32::from($hook.rule.timeout_seconds)),
+            $($field: $value,)*
+            ..$type::default()
+        }
+    };
+}
+
 fn mutating_entry(hook: &WebhookEntry, settings: &Settings<'_>) -> MutatingWebhook {
-    MutatingWebhook {
-        name: hook.rule.name.to_owned(),
-        admission_review_versions: vec!["v1".to_owned()],
-        client_config: settings.client_config(&hook.path),
-        failure_policy: Some(settings.failure_policy(&hook.rule)),
-        match_policy: Some(match_policy(&hook.rule)),
-        namespace_selector: settings.namespace_selector(&hook.rule),
-        reinvocation_policy: Some("IfNeeded".to_owned()),
-        match_conditions: match_conditions(&hook.rule),
-        rules: Some(rules(&hook.rule)),
-        side_effects: "None".to_owned(),
-        timeout_seconds: Some(i32::from(hook.rule.timeout_seconds)),
-        ..MutatingWebhook::default()
-    }
+    entry!(MutatingWebhook, hook, settings, reinvocation_policy: Some("IfNeeded".to_owned()))
 }
 
 fn validating_entry(hook: &WebhookEntry, settings: &Settings<'_>) -> ValidatingWebhook {
-    ValidatingWebhook {
-        name: hook.rule.name.to_owned(),
-        admission_review_versions: vec!["v1".to_owned()],
-        client_config: settings.client_config(&hook.path),
-        failure_policy: Some(settings.failure_policy(&hook.rule)),
-        match_policy: Some(match_policy(&hook.rule)),
-        namespace_selector: settings.namespace_selector(&hook.rule),
-        match_conditions: match_conditions(&hook.rule),
-        rules: Some(rules(&hook.rule)),
-        side_effects: "None".to_owned(),
-        timeout_seconds: Some(i32::from(hook.rule.timeout_seconds)),
-        ..ValidatingWebhook::default()
-    }
+    entry!(ValidatingWebhook, hook, settings)
 }
 
 fn match_policy(rule: &Rule) -> String {
