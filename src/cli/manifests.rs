@@ -19,7 +19,7 @@ use crate::manifests::guard::Guard;
 use crate::manifests::rbac::Rbac;
 use crate::manifests::schemas;
 use crate::manifests::user_roles::user_roles;
-use crate::manifests::webhooks::{FailurePolicy, Settings, Target, WebhookEntry, mutating, on_demand, validating};
+use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, WebhookEntry, mutating, on_demand, validating};
 use crate::names::APP;
 use crate::registry::registry;
 use engine::snapshot::Exclusion;
@@ -157,7 +157,7 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         target: Target::Service { namespace: args.namespace.clone() },
         ca_bundle: None,
         exclusion: &exclusion,
-        pod_failure_policy: FailurePolicy::Fail,
+        pod_failure_policy: PodFailurePolicy::Fail,
     };
     let mut files = Vec::new();
     if wanted(What::Crds) {

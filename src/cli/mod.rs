@@ -136,9 +136,9 @@ fn command() -> clap::Command {
     if is_plugin { command.bin_name("kubectl outrider") } else { command }
 }
 
-/// Tells on stderr why a command could not do its work.
+/// Prints on stderr why a command could not do its work.
 fn fail(error: &dyn std::error::Error) -> ExitCode {
-    // Nobody can be told where that fails.
+    // If that fails, there is nowhere left to report it.
     let _ = writeln!(Visible::new(io::stderr()), "outrider: {error}");
     ExitCode::from(BAD_INPUT)
 }

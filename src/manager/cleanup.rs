@@ -1,5 +1,5 @@
-//! What a process outside the cluster leaves behind when it is killed: the API server is told to ask at an address where nobody
-//! answers any more, and refuses what it would have to ask about.
+//! Cleaning up after a process outside the cluster that was killed: the API server would still call an address where no process
+//! answers, and refuse the requests that it calls it for.
 //!
 //! A process that still answers keeps its webhooks: without them, pods would be stored that no set is injected into.
 
@@ -13,19 +13,21 @@ use tokio::time::{sleep, timeout};
 
 use super::configuration::{Configuration, OnDemand};
 use super::conversion::{is_written_by_us, point, url_of_a_process};
-use super::registration::{Error, REQUEST_TIMEOUT, RETRY, remove};
+use super::error::Error;
+use super::registration::{RETRY, remove};
+use crate::answers::in_time;
 use crate::logging::throttle::LogThrottle;
 use crate::manifests::webhooks::Target;
 use crate::names::{MUTATING, VALIDATING};
 
-/// What to look at, for a process that does not register itself. One that does writes over all of it.
+/// What to check, for a process that does not register itself. One that does overwrites all of it.
 #[derive(Debug, Clone)]
 pub struct Leftovers {
     /// Names of the definitions whose objects are converted.
     pub converted: Vec<String>,
     /// Our own namespace.
     pub namespace: String,
-    /// The port of this process: at a loopback address, nobody else answers there.
+    /// The port of this process: at a loopback address, no other process answers there.
     pub port: Option<u16>,
 }
 
@@ -40,11 +42,11 @@ impl Leftovers {
     pub async fn put_right(&self, client: &Client) {
         let mut trouble = LogThrottle::default();
         loop {
-            match timeout(REQUEST_TIMEOUT, self.try_to(client)).await.unwrap_or(Err(Error::Timeout)) {
+            match in_time(self.try_to(client)).await {
                 Ok(()) => return,
-                Err(Error::Api { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 403) => {
+                Err(error) if error.code() == Some(403) => {
                     return tracing::error!(
-                        error = %source,
+                        %error,
                         "Webhooks of a process that was killed are still registered, and this one may not remove them: \
                          `kubectl delete mutatingwebhookconfiguration/{MUTATING} validatingwebhookconfiguration/{VALIDATING}`"
                     );
@@ -124,8 +126,7 @@ fn is_of_a_process<C: Configuration>(found: &C) -> bool {
 }
 
 async fn urls_in<C: Configuration>(client: &Client) -> Result<Vec<String>, Error> {
-    let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
-    let found = Api::<C>::all(client.clone()).get_opt(C::NAME).await.map_err(failed)?;
+    let found = Api::<C>::all(client.clone()).get_opt(C::NAME).await.map_err(Error::api(C::NAME))?;
     let found = found.filter(is_of_a_process);
     Ok(found.iter().flat_map(Configuration::entries).filter_map(|(_, config)| config.url.clone()).collect())
 }

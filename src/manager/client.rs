@@ -19,7 +19,7 @@ use crate::watch::read_model::{Clients, ReadModel};
 /// A connection that is not made in this time fails; kube's own default is 30 s, longer than a lease lasts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// In the API server's audit log; of a write that names no field manager, what stands before the slash is the manager
+/// In the API server's audit log; in a write that names no field manager, the part before the slash is the manager
 /// (`managerOrUserAgent` in `k8s.io/apiserver/pkg/endpoints/handlers`). Without the header it is `unknown`.
 const AGENT: &str = concat!("outrider/", env!("CARGO_PKG_VERSION"));
 
@@ -61,7 +61,7 @@ pub enum Error {
     Client(#[from] kube::Error),
 }
 
-/// The library's words, but for a file that cannot be read: those tell its path with two pairs of quotes.
+/// The library's message, but for a file that cannot be read: that one shows its path with two pairs of quotes.
 fn in_words(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
@@ -246,7 +246,7 @@ impl Connection {
     }
 }
 
-/// The HTTP client's own words for whatever keeps it from the API server are `client error (Connect)`; the causes tell more.
+/// The HTTP client's message for a failed connection is only `client error (Connect)`; the causes say more.
 fn with_causes(error: BoxError) -> BoxError {
     // It has words of its own.
     if error.is::<kube::Error>() {

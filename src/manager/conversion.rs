@@ -9,13 +9,15 @@ use kube::api::Patch;
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
-use super::registration::{Error, FIELD_MANAGER, Trusted, trust};
+use super::error::Error;
+use super::registration::{FIELD_MANAGER, Trusted, trust};
+use crate::answers::code;
 use crate::certs::ca_bundle::object::{BundleLocation, RETIRING};
 use crate::certs::trust_anchor;
 use crate::field_managers::patching;
 use crate::manifests::webhooks::Target;
 
-/// Has the definition named converted there. Tells whether that had to be written.
+/// Has the definition named converted there. Returns whether that had to be written.
 ///
 /// # Errors
 /// What the API server says, and that there is no such definition.
@@ -57,7 +59,7 @@ async fn write(
     Ok(true)
 }
 
-/// By merge and not by apply: a Service and a URL may not stand side by side, whoever wrote the other.
+/// By merge and not by apply: a Service and a URL exclude each other, also where another manager wrote one.
 fn pointing(there: &WebhookClientConfig, retiring: &Value) -> Value {
     let client_config = json!({"url": there.url, "service": there.service, "caBundle": there.ca_bundle});
     let webhook = json!({"clientConfig": client_config, "conversionReviewVersions": ["v1"]});
@@ -93,10 +95,7 @@ fn converter(definition: &CustomResourceDefinition) -> Option<&WebhookClientConf
 }
 
 fn failed(name: &str, source: kube::Error) -> Error {
-    if matches!(&source, kube::Error::Api(status) if status.code == 404) {
-        return Error::NoDefinition(name.to_owned());
-    }
-    Error::Api { name: name.to_owned(), source: Box::new(source) }
+    if code(&source) == Some(404) { Error::NoDefinition(name.to_owned()) } else { Error::api(name)(source) }
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub struct Election {
 /// Where the serving certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificates {
-    /// Nobody asks for one: webhooks are off, and metrics are plain.
+    /// None is needed: webhooks are off, and metrics are plain.
     Off,
     /// From a directory.
     Files {

@@ -70,7 +70,7 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// What the server serves from, shared with whoever feeds it.
+/// What the server serves from, shared with the code that updates it.
 pub struct Feeds<W> {
     /// The endpoints.
     pub registry: Arc<Registry<W>>,
@@ -86,7 +86,7 @@ pub struct Feeds<W> {
     pub metrics: Metrics,
     /// Who may read the metrics, over TLS; everybody, over plain HTTP, when absent.
     pub scrapers: Option<Arc<dyn Scrapers>>,
-    /// Who answers questions of decisions; nobody, without a cluster.
+    /// The client that answers questions of decisions; none without a cluster.
     pub asker: Option<Arc<dyn Asker>>,
 }
 

@@ -135,7 +135,7 @@ fn every_code_without_a_verdict_is_listed_with_its_status_and_counted_in_a_test(
             .collect()
     };
     let mut all = given(&reasons_of_framework, "=> \"");
-    let metrics = text("src/metrics/mod.rs");
+    let metrics = text("src/metrics/mod.rs") + &text("src/metrics/path.rs");
     all.extend(given(&metrics, "\"unserved\", \""));
     all.extend(given(&metrics, "verdict: \"unserved\", reason: \""));
     all.sort_unstable();

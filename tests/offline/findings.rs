@@ -100,7 +100,7 @@ fn findings_of_a_review_are_printed_as_json_and_sarif() {
     assert_eq!(sarif.outcome.code(), 1);
     assert!(results.len() > 1 && results.iter().all(|result| result["level"] == "error"), "{results:?}");
 
-    // What cannot be read is a finding too: nobody who reads SARIF reads stderr.
+    // What cannot be read is a finding too: readers of SARIF do not read stderr.
     for command in [&["review", "-"][..], &["render", "-f", "-"]] {
         let none = outrider(&[command, &["--manifests", "tests/no-such-folder", "-o", "sarif"]].concat(), "");
         let value: Value = serde_json::from_str(&none.stdout).unwrap();

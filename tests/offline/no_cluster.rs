@@ -44,7 +44,7 @@ fn assert_cannot_tell(output: &Output, arguments: &[&str], expected: &[&str]) {
 #[test]
 fn an_api_server_that_cannot_be_reached_is_named_by_every_command() {
     let folder = tempfile::tempdir().unwrap();
-    // Nobody listens there any more.
+    // Nothing listens there any more.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = format!("http://{nobody}");
     let path = kubeconfig(folder.path(), &server);

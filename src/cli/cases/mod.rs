@@ -112,7 +112,7 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let summary = Summary(vec![("passed", cases.len() - failed), ("failed", failed)]);
     match args.output {
         Format::Text => {
-            report.tell(streams.stderr)?;
+            report.print_text(streams.stderr)?;
             report.sum_up(&summary, streams.stderr)?;
         }
         Format::Json => streams.stdout.write_all(json(report.findings(), &summary).as_bytes())?,
@@ -120,7 +120,7 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
         Format::Junit => {
             streams.stdout.write_all(junit(&cases).as_bytes())?;
             if !is_readable {
-                report.tell(streams.stderr)?;
+                report.print_text(streams.stderr)?;
             }
         }
     }

@@ -108,7 +108,7 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     if is_sarif {
         streams.stdout.write_all(sarif(report.findings(), "render").as_bytes())?;
     } else {
-        report.tell(streams.stderr)?;
+        report.print_text(streams.stderr)?;
     }
     let Some((all, mut outcome, refused)) = rendered else { return Ok(Outcome::BadInput) };
     if report.count(Severity::Warning) > 0 {

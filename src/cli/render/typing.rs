@@ -1,5 +1,5 @@
 //! Typing errors in what is rendered. A sidecar in the pod hides them: a pod whose `containers` are misspelt has one container
-//! after all, and only the API server, or nobody, says what became of the others.
+//! after all, and only the API server, if that, reports what happened to the others.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ use engine::schema::{SchemaType, UnknownField};
 use engine::sidecarset::validation::{template, told};
 use engine::snapshot::EXCLUDE_LABEL;
 
-/// Faults that are told one by one.
+/// Faults that are listed one by one.
 const FAULTS_TOLD: usize = 20;
 
 /// What is wrong with an object as it is written.

@@ -135,7 +135,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
     })
 }
 
-/// The name that the API server asks for: that of the Service, or the host of a URL. Nobody has told it where both flags are left
+/// The name that the API server asks for: that of the Service, or the host of a URL. It is unknown where both flags are left
 /// out, and a process that serves metrics alone is not asked by the API server.
 fn asked_name(args: &ServeArgs, given: Given<'_>) -> Option<String> {
     if !args.listen.enable_webhooks {
