@@ -38,7 +38,7 @@ are created without their sets. While it answers, nothing changes. Needs no runn
 and what it was before is kept in the annotation outrider.dev/break-glass of each configuration; while it is there, Outrider itself \
 leaves failurePolicy alone. Helm, kustomize and GitOps tools do not know of it: an upgrade may put Fail back.
 
-Both ways may be gone twice; the second time changes nothing.
+You can run both again: the second time changes nothing.
 
 It needs get and patch on the four configurations:
   kubectl create clusterrole break-glass --verb=get,patch \\

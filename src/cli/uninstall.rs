@@ -49,8 +49,8 @@ Removes the webhook configurations outrider-mutating and outrider-validating, an
 Run it before the pods of Outrider are removed: the chart does, as its pre-delete hook. While a configuration is there and nobody answers, the API server \
 refuses pods. May be run twice; what is not there needs no removing.
 
-CronJobs of batch.outrider.dev are let go of, so that they can be read and deleted when Outrider is gone: v2 is not served any more, \
-nothing is converted, and the finalizer is taken away. A CronJob with deletionPolicy WaitForActiveJobs waits for nothing from then \
+It then prepares CronJobs of batch.outrider.dev, so that they can be read and deleted without Outrider: v2 is not served any more, \
+nothing is converted, and the finalizer is removed. A CronJob with deletionPolicy WaitForActiveJobs waits for nothing from then \
 on. To serve v2 again, apply the definitions with --server-side --force-conflicts. With --kind that alone is done, for a kind that is \
 turned off while Outrider stays.
 
@@ -84,9 +84,9 @@ Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 pub fn execute(args: &UninstallArgs) -> ExitCode {
     let what = match &args.kind {
         None => {
-            "removing outrider-mutating, outrider-validating and the on-demand configurations, and Outrider's hold on objects"
+            "removing outrider-mutating, outrider-validating and the on-demand configurations, and Outrider's finalizers"
         }
-        Some(_) => "removing Outrider's hold on objects",
+        Some(_) => "removing Outrider's finalizers",
     };
     let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
     run_with_intent(&args.cluster, Some(intent), |client| async move {

@@ -36,8 +36,8 @@ pub enum Error {
     },
     /// Neither in a pod nor with a kubeconfig.
     #[error(
-        "no API server found: not in a pod ({in_cluster}), and no kubeconfig ({tried}: {}); give --kubeconfig FILE, or \
-         use `outrider serve --standalone`, which needs no cluster",
+        "no cluster found: {}, and {tried} cannot be used: {}; give --kubeconfig FILE",
+        without_account(in_cluster),
         in_words(kubeconfig)
     )]
     NoCluster {
@@ -66,6 +66,14 @@ fn in_words(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
         other => other.to_string(),
+    }
+}
+
+/// Why there is no service account to ask with. Outside of pods, the library's words are about a variable.
+fn without_account(error: &InClusterError) -> String {
+    match error {
+        InClusterError::ReadEnvironmentVariable(_) => "this process runs in no pod".to_owned(),
+        other => format!("the service account of the pod cannot be used: {other}"),
     }
 }
 

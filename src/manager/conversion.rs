@@ -69,14 +69,14 @@ fn pointing(there: &WebhookClientConfig, retiring: &Value) -> Value {
     })
 }
 
-/// Whether a process outside the cluster has the definition named converted at its URL.
+/// The URL where a process outside the cluster converts the objects of the definition named, if one does.
 ///
 /// # Errors
 /// What the API server says, and that there is no such definition.
-pub async fn is_at_a_process(client: &Client, name: &str) -> Result<bool, Error> {
+pub async fn url_of_a_process(client: &Client, name: &str) -> Result<Option<String>, Error> {
     let found = definition(&Api::all(client.clone()), name).await?;
-    let by_url = converter(&found).is_some_and(|converter| converter.url.is_some());
-    Ok(by_url && is_written_by_us(&found))
+    let url = converter(&found).and_then(|converter| converter.url.clone());
+    Ok(url.filter(|_| is_written_by_us(&found)))
 }
 
 /// Whether a process that registers itself has written a part of the object.

@@ -333,14 +333,11 @@ impl Leader {
             tasks.spawn_on(work, background);
             return;
         }
-        let leftovers =
-            Leftovers { converted: self.options.kinds.converted(), namespace: self.options.namespace.clone() };
-        let work = async move {
-            leftovers.put_right(&client).await;
-            // A part of the work that ends by itself is a defect.
-            std::future::pending::<()>().await;
+        let leftovers = Leftovers {
+            converted: self.options.kinds.converted(),
+            namespace: self.options.namespace.clone(),
+            port: self.options.webhook_port,
         };
-        tasks.spawn_on(until_ending(term.clone(), work), background);
         let on_demand = OnDemandEntries {
             client: self.background_client.clone(),
             world: self.world.clone(),
@@ -348,7 +345,12 @@ impl Leader {
             target: Target::Service { namespace: self.options.namespace.clone() },
             exclusion: self.options.exclusion(),
         };
-        tasks.spawn_on(until_ending(term.clone(), on_demand.run()), background);
+        let work = async move {
+            // Entries of another process are not ours to write.
+            leftovers.put_right(&client).await;
+            on_demand.run().await;
+        };
+        tasks.spawn_on(until_ending(term.clone(), work), background);
     }
 
     fn registration(&self) -> Option<SelfRegistration> {

@@ -208,7 +208,12 @@ impl Outcome {
         let mut words = String::new();
         if !stopped.is_empty() {
             // Writing to a String cannot fail.
-            let _ = write!(words, "{} {would}not served and nothing {would}converted any more; ", stopped.join(", "));
+            let versions = stopped.join(", ");
+            let _ = if dry_run {
+                write!(words, "{versions} would no longer be served, and nothing would be converted; ")
+            } else {
+                write!(words, "{versions} no longer served, and nothing converted; ")
+            };
         }
         let objects = if *freed == 1 { "object" } else { "objects" };
         let _ = write!(words, "{freed} {objects} {would}freed of Outrider's finalizer{would_have}");
@@ -254,13 +259,13 @@ mod tests {
             (
                 free(&["v2"], 1),
                 false,
-                "v2 not served and nothing converted any more; 1 object freed of Outrider's finalizer",
+                "v2 no longer served, and nothing converted; 1 object freed of Outrider's finalizer",
             ),
             (free(&[], 2), false, "2 objects freed of Outrider's finalizer"),
             (
                 free(&["v2"], 0),
                 true,
-                "v2 would be not served and nothing would be converted any more; 0 objects would be freed of Outrider's \
+                "v2 would no longer be served, and nothing would be converted; 0 objects would be freed of Outrider's \
                  finalizer (dry run)",
             ),
         ] {

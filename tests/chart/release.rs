@@ -237,7 +237,7 @@ fn retired(release: &Release) {
     let args: Vec<&str> = args.iter().map(|arg| arg.as_str().unwrap()).collect();
     let first = "outrider-mutating: removed\noutrider-validating: removed\n\
                  outrider-on-demand-mutating: removed\noutrider-on-demand-validating: removed\n\
-                 cronjobs.batch.outrider.dev: v2 not served and nothing converted any more; 1 object freed of Outrider's finalizer\n";
+                 cronjobs.batch.outrider.dev: v2 no longer served, and nothing converted; 1 object freed of Outrider's finalizer\n";
     assert_eq!(run(&account, &args), first);
     let again = "outrider-mutating: it is not there, nothing to do\noutrider-validating: it is not there, nothing to do\n\
                  outrider-on-demand-mutating: it is not there, nothing to do\n\

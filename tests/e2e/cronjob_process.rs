@@ -237,9 +237,8 @@ fn uninstall_frees_cronjobs_while_the_controller_runs(cluster: &Cluster) {
     );
     assert!(object("before")["metadata"]["finalizers"][0].is_string());
     let done = uninstall(&[]);
-    let told = format!(
-        "{DEFINITION}: v2 not served and nothing converted any more; 2 objects freed of Outrider's finalizer\n"
-    );
+    let told =
+        format!("{DEFINITION}: v2 no longer served, and nothing converted; 2 objects freed of Outrider's finalizer\n");
     assert!(done.stdout.ends_with(&told), "{}{}", done.stdout, done.stderr);
     assert_eq!(done.code, Some(0));
     assert!(done.stderr.starts_with("outrider: removing ") && done.stderr.lines().count() == 1, "{}", done.stderr);

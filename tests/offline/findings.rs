@@ -44,7 +44,7 @@ fn lint_names_the_line_of_each_fault() {
     let quiet = outrider(&["lint", "--quiet", &path], "");
     assert_eq!(quiet.stderr.lines().count(), 2, "{}", quiet.stderr);
     let fine = outrider(&["lint", "-"], SET);
-    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 sets checked\n"));
+    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 set checked\n"));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn cases_pass_and_fail_by_verdict_reason_message_and_field() {
     assert_eq!(ran.outcome, Outcome::Refused);
     for said in [
         "error: web: expected unchanged, and it is injected",
-        "error: reason: expected the reason NoMatch, and it is Injected",
+        "error: reason: expected reason NoMatch, found Injected",
         "error: message: nothing says \"turn around\"",
         "error: field: spec.containers[0].name: expected \"web\", and it is \"proxy\"",
         "error: nobody: 0 of the resources have that name and kind; it must be one",

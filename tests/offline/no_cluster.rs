@@ -69,7 +69,7 @@ fn a_kubeconfig_that_cannot_be_used_is_named_by_every_command() {
             assert_cannot_tell(&outrider(arguments, path, &[]), arguments, &[&named]);
             let variable = path.display().to_string();
             let output = outrider(arguments, Path::new(""), &[("KUBECONFIG", &variable)]);
-            assert_cannot_tell(&output, arguments, &["no API server found", &format!("KUBECONFIG={variable}")]);
+            assert_cannot_tell(&output, arguments, &["no cluster found", &format!("KUBECONFIG={variable}")]);
         }
         let home = folder.path().display().to_string();
         let output = outrider(arguments, Path::new(""), &[("HOME", &home)]);

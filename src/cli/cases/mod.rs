@@ -191,7 +191,7 @@ fn compared(expected: &Expected, rendered: Result<Rendered, Box<Failure>>) -> Ve
         && !reasons.iter().any(|found| found.as_str() == reason)
     {
         let found: Vec<&str> = reasons.iter().map(|reason| reason.as_str()).collect();
-        failures.push(format!("expected the reason {reason}, and it is {}", found.join(", ")));
+        failures.push(format!("expected reason {reason}, found {}", found.join(", ")));
     }
     if let Some(message) = &expected.message
         && !messages.iter().any(|said| said.contains(message))

@@ -43,7 +43,7 @@ pub struct ServeArgs {
     /// Namespaces that Outrider never touches, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
-    /// How long to serve on after SIGTERM, while the news spreads that this replica ends; after Ctrl-C only if it is given
+    /// How long to keep serving after SIGTERM, until no more requests are sent to this replica; after Ctrl-C only if it is given
     /// [default: 10s; with --standalone: 0s]
     #[arg(long, value_name = "DURATION", value_parser = unsigned_duration)]
     pub drain_delay: Option<Duration>,

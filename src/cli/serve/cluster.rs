@@ -129,6 +129,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         lives: args.certificates.lives().checked()?,
         fail_open: args.registration.fail_open.deployment(),
         webhook_url,
+        webhook_port: if args.listen.enable_webhooks { args.listen.webhook_bind_address.port() } else { None },
         asked_name: asked_name(args, given),
         narrow_webhooks: args.registration.narrow_webhooks,
     })

@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use kube::Client;
+use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -135,6 +135,8 @@ impl SelfRegistration {
             if let Some(wanted) = wanted {
                 let trusted = Trusted { wanted, overlap: self.overlap };
                 let brought = Box::pin(async {
+                    not_installed::<MutatingWebhookConfiguration>(client).await?;
+                    not_installed::<ValidatingWebhookConfiguration>(client).await?;
                     let missing = definitions::missing(client, &all).await?;
                     log_missing(&mut told, missing.intersection(&definitions).cloned().collect());
                     self.apply(client, &trusted, &missing, &demands, &mut changes).await
@@ -255,6 +257,14 @@ fn log_missing(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
         );
     }
     *known = missing;
+}
+
+/// Fails where replicas in the cluster are called: to take over from them would leave the cluster without webhooks when this
+/// process ends.
+async fn not_installed<C: Configuration>(client: &Client) -> Result<(), Error> {
+    let found = Api::<C>::all(client.clone()).get_opt(C::NAME).await.map_err(Error::api(C::NAME))?;
+    let calls_a_service = |found: &C| found.entries().iter().any(|(_, config)| config.service.is_some());
+    if found.as_ref().is_some_and(calls_a_service) { Err(Error::Installed(C::NAME)) } else { Ok(()) }
 }
 
 #[cfg(test)]

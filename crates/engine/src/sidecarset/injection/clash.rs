@@ -43,7 +43,7 @@ impl Clash {
             reason: reasons::CONTAINER_CLASH,
             field: format!("spec.{}[{index}].name", list.field()),
             text: format!(
-                "container {:?} (image {:?}) of SidecarSet {:?} meets the pod's own container {:?} (image {:?}){differs}; \
+                "container {:?} (image {:?}) of SidecarSet {:?} has the name of the pod's own container {:?} (image {:?}){differs}; \
                  rename one of them",
                 piece.name,
                 piece.image,
@@ -95,7 +95,7 @@ impl Clash {
             reason: reasons::VOLUME_CLASH,
             field: format!("spec.volumes[{index}]"),
             text: format!(
-                "volume {:?} of SidecarSet {:?} ({}) meets the pod's own volume of that name ({}); \
+                "volume {:?} of SidecarSet {:?} ({}) has the name of the pod's own volume ({}); \
                  rename one of them, or give both the same source",
                 volume.name,
                 set.name,
