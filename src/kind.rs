@@ -89,7 +89,7 @@ pub fn no_demands(_: &Snapshot) -> Vec<Demand> {
 }
 
 impl Kind {
-    /// The definition, for whom it does not matter where objects are converted.
+    /// The definition, for callers to which it does not matter where objects are converted.
     pub fn definition(&self) -> CustomResourceDefinition {
         (self.crd)(&WebhookClientConfig::default())
     }

@@ -98,7 +98,7 @@ enum NoAnswer {
     /// Why the API server did not answer.
     #[error("the API server at {place} cannot be reached: {why}")]
     Unreachable { place: String, why: String },
-    /// It does not know who asks.
+    /// It does not accept the credentials.
     #[error("the API server at {place} does not accept the credentials: {why}")]
     Unauthorized { place: String, why: String },
 }
