@@ -1,7 +1,7 @@
 //! `outrider explain`: which sets a pod gets, and why it does not get the others.
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,11 +9,12 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::cluster::{ClusterArgs, pod_of_cluster};
+use super::findings::Severity;
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
 use super::render::inject::{pod, title};
 use super::render::templates::Found;
-use super::report::ReportArgs;
+use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
 use engine::offline::admit::review;
@@ -53,6 +54,9 @@ pub struct ExplainArgs {
     /// The live cluster
     #[command(flatten, next_help_heading = "Live cluster")]
     pub cluster: ClusterArgs,
+    /// How to report
+    #[command(flatten, next_help_heading = "Report")]
+    pub report: ReportArgs,
 }
 
 /// What is printed.
@@ -97,29 +101,26 @@ pub fn execute(args: &ExplainArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let report = ReportArgs { quiet: false };
-    let Some(model) = OfflineModel::load(&args.model(), &report, streams)? else { return Ok(Outcome::BadInput) };
-    let explained = match &model.no_set {
-        Some(no_set) => Err(vec![no_set.clone()]),
-        None => args.pods(streams).and_then(|pods| explain_all(pods, args, &model)),
+    let mut report = Report::new(&args.report);
+    let model = OfflineModel::load(&args.model(), &mut report, streams.stdin);
+    let explained = model.and_then(|model| {
+        let pods = match &model.no_set {
+            Some(no_set) => Err(vec![no_set.clone()]),
+            None => args.pods(streams.stdin),
+        };
+        let explained = pods.and_then(|pods| explain_all(pods, args, &model));
+        let mut tell = |error: String| report.read(Severity::Error, &error);
+        explained.map_err(|errors| errors.into_iter().for_each(&mut tell)).ok()
+    });
+    report.print_text(streams.stderr)?;
+    let Some(explained) = explained else { return Ok(Outcome::BadInput) };
+    let text = match args.output {
+        Format::Text => text(&explained),
+        Format::Json => format!("{:#}\n", json_of(&explained)),
     };
-    match explained {
-        Ok(explained) => {
-            let text = match args.output {
-                Format::Text => text(&explained),
-                Format::Json => format!("{:#}\n", json_of(&explained)),
-            };
-            streams.stdout.write_all(text.as_bytes())?;
-            let is_refused = explained.iter().any(|pod| pod.explanation.is_refused());
-            Ok(if is_refused { Outcome::Refused } else { Outcome::Fine })
-        }
-        Err(errors) => {
-            for error in errors {
-                writeln!(streams.stderr, "error: {error}")?;
-            }
-            Ok(Outcome::BadInput)
-        }
-    }
+    streams.stdout.write_all(text.as_bytes())?;
+    let is_refused = explained.iter().any(|pod| pod.explanation.is_refused());
+    Ok(if is_refused { Outcome::Refused } else { Outcome::Fine })
 }
 
 impl ExplainArgs {
@@ -136,7 +137,7 @@ impl ExplainArgs {
         }
     }
 
-    fn pods(&self, streams: &mut Streams<'_>) -> Result<Vec<Manifest>, Vec<String>> {
+    fn pods(&self, stdin: &mut dyn Read) -> Result<Vec<Manifest>, Vec<String>> {
         match self.object.as_slice() {
             [kind, name] if matches!(kind.as_str(), "pod" | "pods" | "po") => {
                 pod_of_cluster(&self.cluster, &self.namespace, name).map(|pod| vec![pod]).map_err(|error| vec![error])
@@ -144,7 +145,7 @@ impl ExplainArgs {
             [kind, _] => {
                 Err(vec![format!("{kind:?} cannot be read from a cluster: write pod and its name, or use -f")])
             }
-            _ => input::load_or_stdin(&self.files, streams.stdin)
+            _ => input::load_or_stdin(&self.files, stdin)
                 .map_err(|errors| errors.iter().map(ToString::to_string).collect()),
         }
     }

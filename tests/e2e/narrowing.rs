@@ -121,7 +121,7 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
         });
     }
 
-    // Validation is asked about pods of the mandatory set alone, once nothing has changed for a while.
+    // The validating entry is called for pods of the mandatory set alone, once nothing has changed for a while.
     eventually("only pods of a mandatory set are validated", || {
         let validating = expressions(&cluster)[1].as_str().unwrap_or_default().to_owned();
         validating.lines().count() == 1 && validating.contains("'must'")

@@ -19,7 +19,7 @@ use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
 /// What becomes of a new pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// Why no set is looked at for the pod, where that is so.
+    /// Why the webhook decides on the pod without its sets, if it does.
     pub pod: Option<Why>,
     /// What becomes of each set, in the order of injection.
     pub sets: Vec<SetExplanation>,

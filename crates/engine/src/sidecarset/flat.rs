@@ -96,7 +96,7 @@ enum Stored {
 impl Span {
     const COMMON: u32 = u32::MAX;
 
-    /// Whoever asks for a part beyond 4 GiB finds none: objects are smaller by far.
+    /// A part beyond 4 GiB is not found: objects are smaller by far.
     fn new(at: usize, len: usize) -> Self {
         let short = |number| u32::try_from(number).map_or(Self::COMMON - 1, |number| number.min(Self::COMMON - 1));
         Self { at: short(at), len: short(len) }
@@ -167,7 +167,7 @@ impl Flat {
         Self { nodes: packer.nodes.into(), text: packer.text.into() }
     }
 
-    /// The value, to be looked at.
+    /// The value, for reading.
     pub fn value(&self) -> FlatValue<'_> {
         FlatValue { flat: self, stored: self.nodes.first().map_or(Stored::Null, |node| node.value) }
     }
