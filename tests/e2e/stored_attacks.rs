@@ -115,6 +115,10 @@ fn what_users_may_store_ends_no_leader_and_delays_no_review() {
     // Where the lease is.
     cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
     let (attacked, shop) = (cluster.namespace("attacked").unwrap(), cluster.namespace("shop").unwrap());
+    for namespace in [&attacked, &shop] {
+        // No controller makes it here.
+        namespace.kubectl_ok(&["create", "serviceaccount", "default"], None).unwrap();
+    }
     for object in large_cronjobs() {
         attacked.kubectl_ok(&["create", "-f", "-"], Some(&object)).unwrap();
     }
