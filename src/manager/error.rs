@@ -47,6 +47,17 @@ pub enum Error {
     /// No answer in time.
     #[error(transparent)]
     Timeout(#[from] NoAnswer),
+    /// Another process is called, and answers.
+    #[error("another process serves the webhooks at {url}; end it, or use another cluster")]
+    Served {
+        /// Host and port.
+        url: String,
+    },
+    /// The cluster has replicas that a Service leads to.
+    #[error(
+        "Outrider is installed in this cluster: {0} calls a Service; use another cluster, or remove the installation first"
+    )]
+    Installed(&'static str),
     /// An entry cannot be written as JSON: a defect.
     #[error("an entry cannot be written: {0}")]
     Json(#[from] serde_json::Error),
