@@ -33,17 +33,6 @@ pub enum Error {
     /// There is no caBundle to copy into new entries.
     #[error("{VALIDATING} has no caBundle yet, which new entries begin with")]
     NoBundle,
-    /// Another process is called, and answers.
-    #[error("another process serves the webhooks at {url}; end it, or use another cluster")]
-    Served {
-        /// Host and port.
-        url: String,
-    },
-    /// The cluster has replicas that a Service leads to.
-    #[error(
-        "Outrider is installed in this cluster: {0} calls a Service; use another cluster, or remove the installation first"
-    )]
-    Installed(&'static str),
     /// No answer in time.
     #[error(transparent)]
     Timeout(#[from] NoAnswer),
