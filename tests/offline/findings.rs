@@ -83,6 +83,16 @@ fn findings_are_printed_as_json_and_sarif() {
 }
 
 #[test]
+fn flags_about_a_cluster_that_is_not_asked_are_refused() {
+    for command in ["render", "review"] {
+        let flags = [command, "-f", "-", "--manifests", "tests/fixtures/manifests", "--context", "prod"];
+        let refused = outrider(&flags, POD);
+        assert_eq!(refused.outcome, Outcome::BadInput);
+        assert_eq!(refused.stderr, "error: --context needs --from-cluster: no cluster is asked without it\n");
+    }
+}
+
+#[test]
 fn findings_of_a_review_are_printed_as_json_and_sarif() {
     const SETS: [&str; 3] = ["review", "--manifests", "tests/fixtures/manifests"];
     const WARNED: &str = "tests/fixtures/reviews/mutate--v1-pod/port-shared.json";
