@@ -163,7 +163,7 @@ fn what_users_may_store_ends_no_leader_and_delays_no_review() {
     assert!(most <= MEMORY, "{} MB", megabytes(most));
     // One set exists. Sets that a pod only names are not reconciled: there would be 45,000 for each change.
     let changes = u64::try_from(FORGED * 7).unwrap();
-    let reconciles = tried(&outrider, "sidecarset") - reconciled;
-    assert!(reconciles <= changes, "{reconciles}");
+    let tries = tried(&outrider, "sidecarset") - reconciled;
+    assert!(tries <= changes, "{tries}");
     outrider.end();
 }
