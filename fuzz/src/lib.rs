@@ -7,6 +7,9 @@ extern crate engine;
 
 mod certs;
 pub mod checks;
+#[allow(dead_code, unused_imports)]
+#[path = "../../src/go_duration.rs"]
+mod go_duration;
 mod workshop;
 
 /// The modules of the process that checks use. To link the process would link its client and its runtime, with the fuzzer's counters
