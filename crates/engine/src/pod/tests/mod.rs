@@ -9,6 +9,7 @@ mod evasions;
 mod fit;
 mod hostile;
 mod hot_upgrade;
+mod in_place;
 mod jobs;
 mod legality;
 mod matching;
