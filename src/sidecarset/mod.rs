@@ -3,6 +3,7 @@
 
 pub mod controller;
 pub mod crd;
+pub mod rollout;
 
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;

@@ -2,6 +2,8 @@
 
 pub mod carried;
 pub mod count;
+pub mod facts;
+pub mod in_place_state;
 pub mod injection_counts;
 pub mod packed;
 pub mod pod_state_metric;
