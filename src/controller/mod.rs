@@ -64,6 +64,17 @@ pub struct Context {
     pub world: ReadModel,
     /// Which pods the API server is known to ask about.
     pub coverage: Receiver<Coverage>,
+    /// Where our own objects and the other replicas are.
+    pub own: Own,
+}
+
+/// Where our own objects and the other replicas are.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// Our own namespace.
+    pub namespace: String,
+    /// The port of the probes of every replica; none where they are off.
+    pub health_port: Option<u16>,
 }
 
 /// What can be watched.

@@ -21,7 +21,7 @@ use crate::doctor::facts::{Facts, NotChecked};
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::mounted;
 use crate::doctor::replica::ReplicaPod;
-use crate::doctor::serving::SERVICE_NAME_LABEL;
+use crate::names::SERVICE_NAME_LABEL;
 use crate::kinds;
 use crate::names::APP;
 use crate::names::CA_SECRET;

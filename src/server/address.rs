@@ -45,6 +45,18 @@ impl FromStr for BindAddress {
 }
 
 impl BindAddress {
+    /// The port; none where the front is off, or the system chooses it.
+    pub const fn port(&self) -> Option<u16> {
+        match self {
+            Self::Off | Self::AllInterfaces(0) => None,
+            Self::AllInterfaces(port) => Some(*port),
+            Self::One(address) => match address.port() {
+                0 => None,
+                port => Some(port),
+            },
+        }
+    }
+
     /// Opens the port; nothing when the front is off.
     ///
     /// # Errors
