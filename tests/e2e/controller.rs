@@ -75,7 +75,8 @@ fn the_status_follows_the_pods_and_the_set() {
     namespace.kubectl_ok(&["scale", "deployment/web", "--replicas=1"], None).unwrap();
     eventually("scaling down is counted", || counts(&cluster, "counted") == [1, 1, 1]);
 
-    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&set("counted", namespace.name(), "2"))).unwrap();
+    let paused = set("counted", namespace.name(), "2") + "  updateStrategy: {paused: true}\n";
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&paused)).unwrap();
     eventually("pods of the old revision are not updated", || counts(&cluster, "counted") == [1, 0, 1]);
     namespace.kubectl_ok(&["delete", "deployment/web", "--cascade=foreground"], None).unwrap();
     eventually("no pod is left", || counts(&cluster, "counted") == [0, 0, 0]);

@@ -3,7 +3,10 @@
 //! kwok makes pods Ready and does nothing about a new image. What a kubelet does then, this does: it restarts the container.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +14,7 @@ use cluster::{Cluster, Options};
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, install, service_account};
-use crate::replicas::get;
+use crate::replicas::{Endpoints, get, has_ca_bundles, service, webhooks_at};
 use crate::room::may_register;
 
 const SET: &str = r"
@@ -313,4 +316,131 @@ fn what_stands_in_the_way_of_a_rollout_stops_it_and_is_said() {
     assert!(pods(&cluster, "web").iter().all(|pod| !old.contains(&pod["metadata"]["uid"].to_string())));
     assert_eq!(outrider.forbidden(), Vec::<String>::new());
     outrider.end();
+}
+
+/// A replica of which the test says what it knows.
+struct Replica {
+    port: u16,
+    knows: Arc<Mutex<Option<String>>>,
+}
+
+impl Replica {
+    fn start() -> Self {
+        let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+        let (port, knows) = (listener.local_addr().unwrap().port(), Arc::<Mutex<Option<String>>>::default());
+        let answers = Arc::clone(&knows);
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                drop(stream.read(&mut [0; 1024]));
+                let reply = match &*answers.lock().unwrap() {
+                    Some(text) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len()),
+                    None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+                };
+                drop(stream.write_all(reply.as_bytes()));
+            }
+        });
+        Self { port, knows }
+    }
+
+    /// Says that it answers for the Service.
+    fn register(&self, cluster: &Cluster) {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {
+                "name": "replica", "namespace": "outrider-system",
+                "labels": {"kubernetes.io/service-name": "outrider-webhook", "endpointslice.kubernetes.io/managed-by": "test"},
+            },
+            "addressType": "IPv4", "ports": [{"name": "health", "port": self.port, "protocol": "TCP"}],
+            "endpoints": [{"addresses": [own_address()], "conditions": {"ready": true}}],
+        });
+        cluster.kubectl_ok(&["apply", "-f", "-"], Some(&slice.to_string())).unwrap();
+    }
+}
+
+/// An address of this machine that is not its loopback: the API server takes no other for an endpoint. Nothing is sent.
+fn own_address() -> String {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("192.0.2.250:9").unwrap();
+    socket.local_addr().unwrap().ip().to_string()
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn ready_waits_for_every_replica_that_answers_for_the_service() {
+    let (cluster, outrider) = stage();
+    let replica = Replica::start();
+    replica.register(&cluster);
+    applied(&cluster, &set("web", "1", "1"));
+    eventually("the other replica is behind", || {
+        condition(&status(&cluster, "web"), "Ready") == ("False".to_owned(), "ReplicaBehind".to_owned())
+    });
+    let wait = ["wait", "--for=condition=Ready", "sidecarset/web", "--timeout=1s"];
+    assert!(!cluster.kubectl(&wait, None).unwrap().success());
+    let object = get(&cluster, &["sidecarset", "web"]);
+    let uid = object["metadata"]["uid"].as_str().unwrap();
+    *replica.knows.lock().unwrap() = Some(format!("{uid} 1"));
+    wait_ready(&cluster, "web");
+
+    // The next generation is another question.
+    applied(&cluster, &set("web", "2", "1"));
+    eventually("the other replica is behind again", || {
+        condition(&status(&cluster, "web"), "Ready") == ("False".to_owned(), "ReplicaBehind".to_owned())
+    });
+    *replica.knows.lock().unwrap() = Some(format!("{uid} 2"));
+    wait_ready(&cluster, "web");
+    let known = cluster_known(&outrider, "web");
+    assert!(known.contains(&format!("{uid} 2")), "what the process itself answers: {known}");
+    outrider.end();
+}
+
+fn cluster_known(outrider: &Outrider, set: &str) -> String {
+    crate::process::get(outrider.health(), &format!("/known/sidecarsets/{set}")).unwrap()
+}
+
+const PODS: usize = 60;
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unavailable() {
+    let cluster = Cluster::start().unwrap();
+    install(&cluster);
+    let account = service_account(&cluster);
+    let flags = [
+        "--certificates=self",
+        "--leader-elect",
+        "--leader-elect-lease-duration=3s",
+        "--leader-elect-renew-deadline=2s",
+        "--leader-elect-retry-period=200ms",
+    ];
+    let first = Outrider::start(&cluster, &account, &flags);
+    eventually("the first leads", || first.leads());
+    let second = Outrider::start(&cluster, &account, &flags);
+    first.ready();
+    second.ready();
+    let endpoints = Arc::new(Endpoints::default());
+    endpoints.set(&[&first, &second]);
+    let address = service(Arc::clone(&endpoints));
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
+    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    let mut kubelet = Kubelet::new(&cluster);
+    kubelet.restart = Duration::ZERO;
+    applied(&cluster, &set("web", "1", "6"));
+    wait_ready(&cluster, "web");
+    applied(&cluster, &deployment("web", PODS));
+    let all = i64::try_from(PODS).unwrap();
+    kubelet.until("web", "all are there", || counts(&cluster, "web") == [all; 4]);
+
+    applied(&cluster, &set("web", "2", "6"));
+    let ((), most) = most_unavailable(&cluster, "web", || {
+        kubelet.until("web", "some follow", || counts(&cluster, "web")[3] > 12);
+        first.kill();
+        endpoints.set(&[&second]);
+        let before = counts(&cluster, "web")[3];
+        assert!(before < all, "it was over before");
+        kubelet.until("web", "the other one leads", || second.leads());
+        kubelet.until("web", "all follow", || counts(&cluster, "web") == [all; 4] && all_run(&cluster, "web", "2"));
+    });
+    assert!((1..=6).contains(&most), "{most} pods were not ready at one time");
+    assert_eq!(second.forbidden(), Vec::<String>::new());
+    second.end();
 }
