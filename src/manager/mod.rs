@@ -37,8 +37,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::certs::Resolver;
 use crate::certs::lifetimes::signed;
-use crate::controller::{Context, Own};
 use crate::controller::leader_term::LeaderTerm;
+use crate::controller::{Context, Own};
 use crate::kind::{Reader, Watched};
 use crate::kinds::Kinds;
 use crate::manager::background::Background;

@@ -95,7 +95,10 @@ pub struct Feeds<W> {
 
 /// What this replica knows of an object, by its resource and name (`sidecarsets/a`); nothing of one that it does not know.
 #[derive(Clone)]
-pub struct Known(pub Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+pub struct Known(pub Arc<Answering>);
+
+/// What [`Known`] calls.
+pub type Answering = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl fmt::Debug for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -79,7 +79,8 @@ fn is_ready(pod: &Value) -> bool {
 
 /// Images by container.
 fn images(pod: &Value) -> BTreeMap<String, String> {
-    let lists = ["containers", "initContainers"].iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
+    let lists =
+        ["containers", "initContainers"].iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
     lists.map(|it| (it["name"].as_str().unwrap().to_owned(), it["image"].as_str().unwrap().to_owned())).collect()
 }
 
@@ -213,7 +214,8 @@ fn running_pods_follow_the_set_within_max_unavailable_and_the_status_says_how_fa
     });
     assert!((1..=2).contains(&most), "{most} pods were not ready at one time");
     let after = pods(&cluster, "web");
-    let uids = |pods: &[Value]| -> BTreeSet<String> { pods.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect() };
+    let uids =
+        |pods: &[Value]| -> BTreeSet<String> { pods.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect() };
     assert_eq!(uids(&before), uids(&after), "none was created anew");
     for pod in &after {
         assert_eq!(images(pod)["app"], "app:1");
@@ -234,7 +236,8 @@ fn running_pods_follow_the_set_within_max_unavailable_and_the_status_says_how_fa
     assert!(names.len() == 2 && names.contains(&reached["latestRevision"].as_str().unwrap()), "{names:?}");
     assert!(revisions.iter().all(|it| it["metadata"]["ownerReferences"][0]["name"] == "web"));
     let events = get(&cluster, &["events", "-A", "--field-selector", "involvedObject.kind=SidecarSet"]);
-    let reasons: Vec<&str> = events["items"].as_array().unwrap().iter().map(|it| it["reason"].as_str().unwrap()).collect();
+    let reasons: Vec<&str> =
+        events["items"].as_array().unwrap().iter().map(|it| it["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons, ["RolloutComplete"]);
     assert_eq!(outrider.forbidden(), Vec::<String>::new());
     outrider.end();
@@ -276,7 +279,9 @@ fn what_stands_in_the_way_of_a_rollout_stops_it_and_is_said() {
     kubelet.until("web", "a good image goes on", || counts(&cluster, "web") == [3, 3, 3, 3]);
 
     // Case 95: paused, then a partition.
-    let with = |tag: &str, strategy: &str| set("web", tag, "3").replace("maxUnavailable: 3", &format!("maxUnavailable: 3, {strategy}"));
+    let with = |tag: &str, strategy: &str| {
+        set("web", tag, "3").replace("maxUnavailable: 3", &format!("maxUnavailable: 3, {strategy}"))
+    };
     applied(&cluster, &with("3", "paused: true"));
     kubelet.until("web", "it is paused", || {
         condition(&status(&cluster, "web"), "Progressing") == ("False".to_owned(), "Paused".to_owned())
@@ -290,7 +295,8 @@ fn what_stands_in_the_way_of_a_rollout_stops_it_and_is_said() {
     applied(&cluster, budget);
     applied(&cluster, &with("3", "partition: 0"));
     kubelet.until("web", "the budget is kept", || {
-        condition(&status(&cluster, "web"), "Progressing") == ("True".to_owned(), "WaitingForDisruptionBudget".to_owned())
+        condition(&status(&cluster, "web"), "Progressing")
+            == ("True".to_owned(), "WaitingForDisruptionBudget".to_owned())
     });
     assert_eq!(counts(&cluster, "web"), [3, 1, 3, 1]);
     cluster.kubectl_ok(&["delete", "pdb", "web", "-n", "default"], None).unwrap();
@@ -333,7 +339,9 @@ impl Replica {
             for mut stream in listener.incoming().flatten() {
                 drop(stream.read(&mut [0; 1024]));
                 let reply = match &*answers.lock().unwrap() {
-                    Some(text) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len()),
+                    Some(text) => {
+                        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len())
+                    }
                     None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
                 };
                 drop(stream.write_all(reply.as_bytes()));

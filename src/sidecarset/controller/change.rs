@@ -195,25 +195,23 @@ fn patch(pod: &Value, set: &CompiledSet, change: &Change, now: Timestamp) -> Val
 /// The annotation with what the containers were that change now. What it says of other sets stays.
 fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, now: Timestamp) -> String {
     let text = pod.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(IN_PLACE_STATE)?.as_str());
-    let mut states: BTreeMap<String, Value> =
+    let mut of_sets: BTreeMap<String, Value> =
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let status = pod.get("status").unwrap_or(&Value::Null);
-    let statuses = ["containerStatuses", "initContainerStatuses"].into_iter().filter_map(|list| status.get(list));
-    let statuses: Vec<ContainerStatus> = statuses
-        .filter_map(|list| serde_json::from_value::<Vec<ContainerStatus>>(list.clone()).ok())
-        .flatten()
-        .collect();
+    let of_pod = pod.get("status").unwrap_or(&Value::Null);
+    let lists = ["containerStatuses", "initContainerStatuses"].into_iter().filter_map(|list| of_pod.get(list));
+    let containers: Vec<ContainerStatus> =
+        lists.filter_map(|list| serde_json::from_value::<Vec<ContainerStatus>>(list.clone()).ok()).flatten().collect();
     let last = |name: &String| {
-        let status = statuses.iter().find(|status| status.name == *name);
-        (name.clone(), status.map(LastStatus::of).unwrap_or_default())
+        let before = containers.iter().find(|container| container.name == *name);
+        (name.clone(), before.map(LastStatus::of).unwrap_or_default())
     };
     let state = InPlaceState {
-        revision: set.hash.to_string(),
+        revision: String::from(&*set.hash),
         update_timestamp: whole_seconds(now).0.to_string(),
         last_container_statuses: change.images.iter().map(|image| last(&image.container)).collect(),
     };
-    states.insert(set.name.to_string(), json!(state));
-    json!(states).to_string()
+    of_sets.insert(String::from(&*set.name), json!(state));
+    json!(of_sets).to_string()
 }
 
 /// The pod's condition where it has to change. Its message is JSON: why, by set.
@@ -245,6 +243,7 @@ fn condition(pod: &Value, set: &str, why: Option<&str>, now: Timestamp) -> Optio
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)]
 mod tests {
     use super::*;
     use engine::pod::in_place::NewImage;
@@ -279,7 +278,8 @@ mod tests {
         let other = json!({"b": {"revision": "v1:b"}}).to_string();
         let (set, annotations) = (set(), json!({IN_PLACE_STATE: other, "of-the-app": "x"}));
         let patch = patch(&pod(annotations, json!([])), &set, &change, at());
-        let state: Value = serde_json::from_str(patch["metadata"]["annotations"][IN_PLACE_STATE].as_str().unwrap()).unwrap();
+        let state: Value =
+            serde_json::from_str(patch["metadata"]["annotations"][IN_PLACE_STATE].as_str().unwrap()).unwrap();
         assert_eq!(
             state,
             json!({

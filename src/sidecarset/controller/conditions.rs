@@ -74,7 +74,8 @@ pub fn conditions(found: &Found<'_>, stored: Option<&SidecarSetStatus>, now: Tim
 }
 
 fn ready(found: &Found<'_>, stored: &[Condition]) -> Statement {
-    let statement = |status, reason, message: &str| Statement { type_: READY, status, reason, message: message.to_owned() };
+    let statement =
+        |status, reason, message: &str| Statement { type_: READY, status, reason, message: message.to_owned() };
     if found.paused {
         let message = "Injection is paused (spec.injectionStrategy.paused): new pods go without the set.";
         return statement("False", "InjectionPaused", message);
@@ -126,11 +127,13 @@ fn progressing(found: &Found<'_>) -> Statement {
             ("False", "Kept", format!("{so_far}; {why}."))
         }
         Waits::MaxUnavailable(most) => {
-            let why = format!("{most} may be unavailable at a time, and as many are (spec.updateStrategy.maxUnavailable)");
+            let why =
+                format!("{most} may be unavailable at a time, and as many are (spec.updateStrategy.maxUnavailable)");
             ("True", "WaitingForPods", format!("{so_far}; {why}."))
         }
         Waits::MaxUnavailablePerOwner => {
-            let why = "of one workload as many pods are unavailable as may be (spec.updateStrategy.maxUnavailablePerOwner)";
+            let why =
+                "of one workload as many pods are unavailable as may be (spec.updateStrategy.maxUnavailablePerOwner)";
             ("True", "WaitingForPods", format!("{so_far}; {why}."))
         }
         Waits::Disruption(namespace, name) => {
@@ -141,7 +144,9 @@ fn progressing(found: &Found<'_>) -> Statement {
             let why = "the others can only be created anew";
             ("False", "NewPodsOnly", format!("{so_far}; {why}."))
         }
-        Waits::Failed => ("False", "Failing", format!("{so_far}; the others could not be changed and are tried again.")),
+        Waits::Failed => {
+            ("False", "Failing", format!("{so_far}; the others could not be changed and are tried again."))
+        }
         Waits::Nothing => ("True", "RollingOut", format!("{so_far}.")),
     };
     Statement { type_: PROGRESSING, status, reason, message }
@@ -205,7 +210,8 @@ pub fn news(old: &[Condition], new: &[Condition]) -> Vec<(bool, String, String)>
     let mut news = Vec::new();
     for condition in new {
         let before = old.iter().find(|before| before.type_ == condition.type_);
-        let changed = before.is_none_or(|before| (&before.status, &before.reason) != (&condition.status, &condition.reason));
+        let changed =
+            before.is_none_or(|before| (&before.status, &before.reason) != (&condition.status, &condition.reason));
         let warns = match (condition.type_.as_str(), condition.status.as_str(), condition.reason.as_str()) {
             (DEGRADED | CONFLICT, "True", _) | (PROGRESSING, "False", "Failing" | "NewPodsOnly") => true,
             (PROGRESSING, "False", "Paused") | (READY, "False", "InjectionPaused") => false,

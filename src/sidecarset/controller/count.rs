@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn only_active_selected_pods_are_counted_each_by_what_it_carries() {
         let set = set(&json!({"selector": {"matchLabels": {"app": "web"}}}));
-        let hash = set.hash.to_string();
+        let hash = String::from(&*set.hash);
         let mut finished = pod("finished", "web", &[("a", &hash)], true);
         finished.status = serde_json::from_value(json!({"phase": "Succeeded"})).unwrap();
         let mut opted_out = pod("opted-out", "web", &[], true);

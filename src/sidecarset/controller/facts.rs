@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use kube::ResourceExt as _;
 
-use crate::sidecarset::controller::record::WatchedPod;
+use crate::sidecarset::controller::record::{PodStatus, WatchedPod};
 use crate::sidecarset::rollout::Phase;
 
-/// The label by which a Deployment tells its ReplicaSets apart; its value ends their names.
+/// The label by which a Deployment tells its `ReplicaSet`s apart; its value ends their names.
 const TEMPLATE_HASH_LABEL: &str = "pod-template-hash";
 
 /// What rollouts read of a pod. Identities are kept as hashes of 64 bits: two in one cluster are never the same by chance.
@@ -35,7 +35,7 @@ impl PodFacts {
     /// Of a pod.
     pub fn of(pod: &WatchedPod) -> Self {
         let status = pod.status.as_ref();
-        let restarts = status.into_iter().flat_map(|status| status.containers()).map(|status| status.restart_count);
+        let restarts = status.into_iter().flat_map(PodStatus::containers).map(|status| status.restart_count);
         let restarts = restarts.fold(0_i32, i32::saturating_add);
         let controller = pod.owner_references().first();
         let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
@@ -47,7 +47,7 @@ impl PodFacts {
                 hashed((pod.namespace(), &owner.kind, name))
             }),
             created: pod.creation_timestamp().map_or(0, |time| seconds(time.0.as_second())),
-            ready_since: status.and_then(|status| status.ready_since()).map_or(0, seconds),
+            ready_since: status.and_then(PodStatus::ready_since).map_or(0, seconds),
             restarts: u16::try_from(restarts).unwrap_or(u16::MAX),
             phase: match status.and_then(|status| status.phase.as_deref()) {
                 Some("Running") => Phase::Running,
@@ -60,7 +60,7 @@ impl PodFacts {
     }
 }
 
-/// A ReplicaSet's name without its hash: that of the Deployment.
+/// A `ReplicaSet`'s name without its hash: that of the Deployment.
 fn workload<'n>(name: &'n str, template_hash: Option<&str>) -> &'n str {
     let deployment = template_hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
     deployment.unwrap_or(name)
@@ -88,14 +88,16 @@ mod tests {
     }
 
     fn owned(kind: &str, name: &str, template_hash: Option<&str>, is_controller: bool) -> u64 {
-        let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": is_controller});
+        let owner =
+            json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": is_controller});
         let labels = template_hash.map(|hash| json!({TEMPLATE_HASH_LABEL: hash}));
         facts(json!({"metadata": {"namespace": "n", "name": "p", "labels": labels, "ownerReferences": [owner]}})).owner
     }
 
     #[test]
     fn pods_of_two_replica_sets_of_one_deployment_have_one_owner() {
-        let (old, new) = (owned("ReplicaSet", "web-1a", Some("1a"), true), owned("ReplicaSet", "web-2b", Some("2b"), true));
+        let (old, new) =
+            (owned("ReplicaSet", "web-1a", Some("1a"), true), owned("ReplicaSet", "web-2b", Some("2b"), true));
         assert_eq!(old, new);
         assert_ne!(old, owned("ReplicaSet", "api-1a", Some("1a"), true));
         assert_ne!(old, owned("StatefulSet", "web", None, true));

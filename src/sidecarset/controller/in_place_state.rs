@@ -1,6 +1,6 @@
 //! What a rollout writes down of a pod whose images it changes, and what follows from it: whether the containers run them yet.
 //!
-//! The annotation has OpenKruise's form, under our own domain. Where OpenKruise keeps the ID of the image alone, this keeps that of
+//! The annotation has `OpenKruise`'s form, under our own domain. Where `OpenKruise` keeps the ID of the image alone, this keeps that of
 //! the container too: a new tag of the same image never gets another image ID.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -79,7 +79,7 @@ fn in_full(image: &str) -> String {
 /// annotation that cannot be read says nothing: whoever may write it may also hold up the rollout of this pod, and of no other.
 pub fn unsettled<'s>(
     annotation: &str,
-    images: &HashMap<&str, &str>,
+    images: &BTreeMap<&str, &str>,
     statuses: impl Iterator<Item = &'s ContainerStatus>,
 ) -> BTreeSet<String> {
     let Ok(states) = serde_json::from_str::<BTreeMap<String, InPlaceState>>(annotation) else {
@@ -103,7 +103,7 @@ mod tests {
     fn is_settled(last: &serde_json::Value, status: &serde_json::Value) -> bool {
         let annotation = json!({"a": {"lastContainerStatuses": {"c": last}}}).to_string();
         let statuses: Vec<ContainerStatus> = serde_json::from_value(status.clone()).unwrap();
-        unsettled(&annotation, &HashMap::from([("c", "proxy:2")]), statuses.iter()).is_empty()
+        unsettled(&annotation, &BTreeMap::from([("c", "proxy:2")]), statuses.iter()).is_empty()
     }
 
     /// Cases 97 of `OpenKruise`'s tests, and 7A-32 of what its users report.
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_and_containers_that_are_gone_hold_up_nothing() {
-        let none = HashMap::new();
+        let none = BTreeMap::new();
         let gone = json!({"a": {"lastContainerStatuses": {"c": {}}}}).to_string();
         for annotation in ["", "{", "[]", r#"{"a": 3}"#, gone.as_str()] {
             assert!(unsettled(annotation, &none, [].iter()).is_empty(), "{annotation}");

@@ -54,7 +54,8 @@ impl Memory {
             Some(What::Failed(_, failures, _)) => *failures,
             _ => 0,
         };
-        let pause = FIRST_PAUSE.saturating_mul(1_u32.checked_shl(before.min(16)).unwrap_or(u32::MAX)).min(LONGEST_PAUSE);
+        let pause =
+            FIRST_PAUSE.saturating_mul(1_u32.checked_shl(before.min(16)).unwrap_or(u32::MAX)).min(LONGEST_PAUSE);
         self.note(key, uid, hash, What::Failed(now + pause, before.saturating_add(1), why));
     }
 

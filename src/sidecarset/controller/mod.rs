@@ -185,7 +185,7 @@ impl Controller {
             return Arc::clone(found);
         }
         let found: Arc<[(String, String)]> = conflicts::of_compiled(set, &snapshot.sets).into();
-        conflicts.insert(set.name.to_string(), (current, Arc::clone(&found)));
+        conflicts.insert(String::from(&*set.name), (current, Arc::clone(&found)));
         found
     }
 

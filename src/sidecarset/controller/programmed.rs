@@ -96,10 +96,7 @@ mod tests {
 
         let stored = status(&json!([covered]));
         let again = condition(&set, 2, &known, Some(&stored), first).unwrap();
-        assert_eq!(
-            (again.observed_generation, again.last_transition_time.as_str()),
-            (Some(2), "2026-01-01T00:01:00Z")
-        );
+        assert_eq!((again.observed_generation, again.last_transition_time.as_str()), (Some(2), "2026-01-01T00:01:00Z"));
     }
 
     #[test]

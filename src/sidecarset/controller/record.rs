@@ -218,7 +218,8 @@ impl WatchedPod {
     fn unsettled(&self, carried: &Packed) -> Option<Box<str>> {
         let state = self.annotations.as_ref()?.in_place_state.as_deref()?;
         let spec = self.spec.as_ref();
-        let containers = spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
+        let containers =
+            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
         let images = containers.map(|container| (container.name.as_str(), container.image.as_str())).collect();
         let statuses = self.status.iter().flat_map(PodStatus::containers);
         let sets = unsettled(state, &images, statuses);
@@ -366,6 +367,26 @@ pub(super) mod tests {
         }
         let honest = pod_with(20, &json!({openkruise: list(10), injected: objects(5)}));
         assert!(!PodRecord::of(&honest, &wanted(&[])).unwrap().some_left_out);
+    }
+
+    #[test]
+    fn a_usual_pod_costs_less_than_a_kibibyte() {
+        let mut pod = pod_with(12, &json!({}));
+        let sets = pod_of_two_sets();
+        pod.annotations = sets.annotations.clone();
+        pod.spec = sets.spec.clone();
+        let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap();
+        assert_eq!(record.carried.iter().count(), 2);
+        // With its key, which several indexes share, and their places in these.
+        let own = size_of::<PodRecord>() + record.labels.bytes() + record.carried.bytes();
+        let key = size_of::<crate::sidecarset::controller::pods::PodName>() + "web-5d8f9c7b6-x2x4z".len() + 16;
+        let places = 4 * size_of::<crate::sidecarset::controller::pods::PodKey>();
+        let bytes = own + key + places;
+        assert!(bytes < 1024, "{bytes}");
+    }
+
+    fn pod_of_two_sets() -> WatchedPod {
+        pod("p", "web", &[("a", "v1:0123456789abcdef"), ("b", "v1:0123456789abcdef")], true)
     }
 
     #[test]

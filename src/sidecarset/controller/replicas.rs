@@ -1,6 +1,6 @@
 //! Whether every replica that answers the API server goes by a generation of a set: the leader asks each one.
 //!
-//! Who answers is what the EndpointSlices of our Service say, as the API server itself goes by them. A replica that becomes ready
+//! Who answers is what the `EndpointSlice`s of our Service say, as the API server itself goes by them. A replica that becomes ready
 //! later has read every set by then, so that what was once true of a generation stays so. The replicas are asked over plain HTTP
 //! where their probes are: no right on the API server is needed, nothing is written, and what they say is no secret.
 
@@ -29,7 +29,7 @@ use engine::snapshot::sets::SetRecord;
 
 /// The path under which replicas answer.
 const KNOWN: &str = "/known/";
-/// A port of an EndpointSlice by this name is that of the probes; else it is our own.
+/// A port of an `EndpointSlice` by this name is that of the probes; else it is our own.
 const HEALTH_PORT: &str = "health";
 /// A replica that gives no answer for longer is taken for one that cannot be reached.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -122,10 +122,10 @@ impl Replicas {
         let named = slice.ports.iter().flatten().find(|port| port.name.as_deref() == Some(HEALTH_PORT));
         let port = named.and_then(|port| u16::try_from(port.port?).ok()).or(self.own.health_port);
         let Some(port) = port else { return Vec::new() };
-        let answers = |endpoint: &&Endpoint| {
-            endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
-        };
-        let addresses = slice.endpoints.iter().flatten().filter(answers).filter_map(|endpoint| endpoint.addresses.first());
+        let answers =
+            |endpoint: &&Endpoint| endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true);
+        let addresses =
+            slice.endpoints.iter().flatten().filter(answers).filter_map(|endpoint| endpoint.addresses.first());
         let with_port = |address: &String| {
             if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
         };
@@ -186,6 +186,7 @@ async fn get(address: &str, path: &str) -> Result<Option<String>, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)]
 mod tests {
     use std::convert::Infallible;
 
@@ -260,7 +261,11 @@ mod tests {
         ] {
             assert_eq!(known(slice(&ports, json!(true))).await, expected, "{case}");
         }
-        assert_eq!(known(slice(&[older], json!(false))).await, Knowledge::All(1), "one that is not ready answers nobody");
+        assert_eq!(
+            known(slice(&[older], json!(false))).await,
+            Knowledge::All(1),
+            "one that is not ready answers nobody"
+        );
     }
 
     #[tokio::test]

@@ -144,7 +144,7 @@ impl Revisions {
             limit: set.spec.revision_history_limit.map_or(DEFAULT_LIMIT, |limit| usize::try_from(limit).unwrap_or(1)),
             surplus_in_use: BTreeSet::new(),
         };
-        let before = self.done().get(&set.name.to_string()).cloned();
+        let before = self.done().get(&String::from(&*set.name)).cloned();
         let is_done = before.is_some_and(|before| {
             let surplus = before.surplus_in_use.clone();
             Done { surplus_in_use: BTreeSet::new(), ..before } == done && surplus.is_subset(&used)
@@ -154,7 +154,7 @@ impl Revisions {
         }
         let surplus_in_use = timeout(REQUEST_TIMEOUT, self.bring(record, set, &done, &used));
         let surplus_in_use = surplus_in_use.await.map_err(|_| Error::Timeout)??;
-        self.done().insert(set.name.to_string(), Done { surplus_in_use, ..done });
+        self.done().insert(String::from(&*set.name), Done { surplus_in_use, ..done });
         Ok(newest)
     }
 
@@ -173,7 +173,9 @@ impl Revisions {
             Step::Create(number) => {
                 let revision = revision(record, set, done, number, self.namespace());
                 match self.api.create(&posting(SIDECARSET), &revision).await {
-                    Ok(_) => kept.push(Kept { name: name.clone(), number, custom_version: done.custom_version.clone() }),
+                    Ok(_) => {
+                        kept.push(Kept { name: name.clone(), number, custom_version: done.custom_version.clone() })
+                    }
                     Err(kube::Error::Api(status)) if status.code == 409 => return Err(Error::Foreign(name.clone())),
                     Err(error) => return Err(error.into()),
                 }
@@ -284,15 +286,13 @@ fn data(spec: &SidecarSetSpec) -> Value {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)]
 mod tests {
     use super::*;
 
     fn kept(revisions: &[(usize, i64)]) -> Vec<Kept> {
-        let revision = |(name, number): &(usize, i64)| Kept {
-            name: format!("a-{name}"),
-            number: *number,
-            custom_version: None,
-        };
+        let revision =
+            |(name, number): &(usize, i64)| Kept { name: format!("a-{name}"), number: *number, custom_version: None };
         revisions.iter().map(revision).collect()
     }
 
@@ -367,9 +367,11 @@ mod tests {
     }
 
     fn set(spec: Value) -> CompiledSet {
-        let mut whole = json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:1"}]});
+        let mut whole =
+            json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:1"}]});
         whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-        CompiledSet::compile(&serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": whole})).unwrap()).unwrap()
+        CompiledSet::compile(&serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": whole})).unwrap())
+            .unwrap()
     }
 
     #[test]

@@ -13,9 +13,9 @@ use tokio::time::timeout;
 use crate::sidecarset::controller::change::{Outcome, PodChanger};
 use crate::sidecarset::controller::members::Members;
 use crate::sidecarset::controller::memory::{Memory, What};
-use crate::sidecarset::rollout::strategy::Strategy;
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::record::PodRecord;
+use crate::sidecarset::rollout::strategy::Strategy;
 use crate::sidecarset::rollout::{Disruption, Plan, PodState, Waits, plan};
 use admission::format::selector::LabelSelector;
 use engine::sidecarset::compiled::CompiledSet;
@@ -29,7 +29,7 @@ const MOST: usize = 64;
 const LIST_FRESH: Duration = Duration::from_secs(1);
 /// The longest wait for that list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
-/// When a set is looked at again that waits for a PodDisruptionBudget, which no event tells of.
+/// When a set is looked at again that waits for a `PodDisruptionBudget`, which no event tells of.
 const DISRUPTION_PAUSE: Duration = Duration::from_secs(2);
 /// After an eviction no other pod is touched for so long: the owner creates another first.
 const EVICTION_PAUSE: Duration = Duration::from_secs(2);
@@ -50,9 +50,14 @@ pub struct Result {
 pub struct Rollouts {
     changer: PodChanger,
     budgets: Api<PodDisruptionBudget>,
-    listed: Arc<Mutex<Option<(Instant, Arc<Vec<Disruption>>)>>>,
-    memories: Arc<Mutex<BTreeMap<Arc<str>, Arc<Mutex<Memory>>>>>,
+    listed: Arc<Mutex<Listed>>,
+    memories: Arc<Mutex<Memories>>,
 }
+
+/// Budgets, and when they were listed.
+type Listed = Option<(Instant, Arc<Vec<Disruption>>)>;
+/// By set.
+type Memories = BTreeMap<Arc<str>, Arc<Mutex<Memory>>>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -153,7 +158,8 @@ impl Rollouts {
         snapshot: &Snapshot,
         memory: &Mutex<Memory>,
     ) {
-        let all = update.iter().map(|position| (*position, false)).chain(evict.iter().map(|position| (*position, true)));
+        let all =
+            update.iter().map(|position| (*position, false)).chain(evict.iter().map(|position| (*position, true)));
         let pods = all.filter_map(|(position, evicts)| Some((members.carrying.get(position)?, evicts)));
         let changes: Vec<_> = pods.map(|(pod, evicts)| self.change(set, pod, evicts, snapshot)).collect();
         let mut changes = futures::stream::iter(changes).buffer_unordered(AT_ONCE);
@@ -194,7 +200,7 @@ impl Rollouts {
         (key, uid, outcome)
     }
 
-    /// All PodDisruptionBudgets.
+    /// All `PodDisruptionBudget`s.
     async fn disruptions(&self) -> Option<Arc<Vec<Disruption>>> {
         let listed = locked(&self.listed).clone();
         if let Some((_, disruptions)) = listed.filter(|(at, _)| at.elapsed() < LIST_FRESH) {
@@ -243,13 +249,14 @@ fn again(waits: &Waits, memory: &Memory, now: Instant) -> Option<Duration> {
     let until = [memory.rests_until.filter(|until| *until > now), memory.next_try()];
     let paused = until.into_iter().flatten().map(|until| until.saturating_duration_since(now)).min();
     match (by_state, paused) {
-        (Some(Duration::ZERO), Some(paused)) | (None, Some(paused)) => Some(paused),
+        (None | Some(Duration::ZERO), Some(paused)) => Some(paused),
         (Some(state), Some(paused)) => Some(state.min(paused)),
         (state, None) => state,
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)]
 mod tests {
     use serde_json::{Value, json};
 
@@ -263,9 +270,7 @@ mod tests {
     #[test]
     fn a_disruption_budget_allows_what_its_status_says_once_its_controller_has_seen_it() {
         let selected = json!({"selector": {"matchLabels": {"app": "web"}}});
-        let status = |observed: i64| {
-            json!({"observedGeneration": observed, "disruptionsAllowed": 3, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1})
-        };
+        let status = |observed: i64| json!({"observedGeneration": observed, "disruptionsAllowed": 3, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1});
         assert_eq!(budget(selected.clone(), status(2)).unwrap().allowed, 3);
         assert_eq!(budget(selected.clone(), status(1)).unwrap().allowed, 0);
         assert_eq!(budget(selected, Value::Null).unwrap().allowed, 0);

@@ -63,18 +63,15 @@ pub fn of(
     let mut all = conditions(found, stored, now);
     all.extend(programmed::condition(compiled, set.compiled_generation, coverage, stored, now));
     let before = stored.and_then(|status| status.latest_revision.clone());
-    Status {
-        counts: found.counts,
-        latest_revision: latest_revision.map(str::to_owned).or(before),
-        conditions: all,
-    }
+    Status { counts: found.counts, latest_revision: latest_revision.map(str::to_owned).or(before), conditions: all }
 }
 
 impl Status {
     fn differs_from(&self, stored: Option<&SidecarSetStatus>) -> bool {
         let conditions = stored.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let ours = |condition: &&Condition| {
-            self.conditions.iter().any(|ours| ours.type_ == condition.type_) || condition.type_ == programmed::PROGRAMMED
+            self.conditions.iter().any(|ours| ours.type_ == condition.type_)
+                || condition.type_ == programmed::PROGRAMMED
         };
         let stored_ours: Vec<&Condition> = conditions.iter().filter(ours).collect();
         let is_same = self.conditions.len() == stored_ours.len()
@@ -141,11 +138,7 @@ impl StatusWriter {
     async fn tell(&self, set: &SetRecord, status: &Status) {
         let stored = set.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let object = SidecarSetResource {
-            metadata: ObjectMeta {
-                name: Some(set.name.clone()),
-                uid: Some(set.uid.clone()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { name: Some(set.name.clone()), uid: Some(set.uid.clone()), ..ObjectMeta::default() },
             ..SidecarSetResource::default()
         };
         for (warns, reason, message) in news(stored, &status.conditions) {
@@ -192,7 +185,12 @@ mod tests {
         let of_others = condition("OfOthers", "True");
         for (case, conditions, revision, differs) in [
             ("the same", vec![ready.clone(), available.clone()], "a-1", false),
-            ("in another order, with one of somebody else", vec![of_others, available.clone(), ready.clone()], "a-1", false),
+            (
+                "in another order, with one of somebody else",
+                vec![of_others, available.clone(), ready.clone()],
+                "a-1",
+                false,
+            ),
             ("another revision", vec![ready.clone(), available.clone()], "a-0", true),
             ("another status", vec![condition("Ready", "False"), available.clone()], "a-1", true),
             ("one is missing", vec![ready.clone()], "a-1", true),

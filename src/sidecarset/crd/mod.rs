@@ -10,9 +10,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomR
 
 use self::container::container;
 use self::strategy::{injection_strategy, update_strategy};
-use crate::crd::schema::{wide, 
+use crate::crd::schema::{
     atomic_list, column, conditions, int32, int64, keyed_list, label_selector, object, open, requiring, root, text,
-    text_map, word,
+    text_map, wide, word,
 };
 use crate::crd::{Definition, Scope};
 use engine::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
@@ -34,15 +34,30 @@ pub fn sidecarset() -> CustomResourceDefinition {
             column("Updated", "integer", ".status.updatedPods", "Matched pods that carry the current revision."),
             column("Ready", "integer", ".status.readyPods", "Matched pods that are ready."),
             wide("Uninjected", "integer", ".status.uninjectedPods", "Selected pods that lack the set."),
-            wide("Known", "string", ".status.conditions[?(@.type=='Ready')].status", "Whether the next pod gets this set."),
+            wide(
+                "Known",
+                "string",
+                ".status.conditions[?(@.type=='Ready')].status",
+                "Whether the next pod gets this set.",
+            ),
             wide(
                 "Rollout",
                 "string",
                 ".status.conditions[?(@.type=='Progressing')].reason",
                 "How running pods follow the set.",
             ),
-            wide("Degraded", "string", ".status.conditions[?(@.type=='Degraded')].reason", "What somebody should see to."),
-            wide("Conflict", "string", ".status.conditions[?(@.type=='Conflict')].status", "Whether another set brings the same."),
+            wide(
+                "Degraded",
+                "string",
+                ".status.conditions[?(@.type=='Degraded')].reason",
+                "What somebody should see to.",
+            ),
+            wide(
+                "Conflict",
+                "string",
+                ".status.conditions[?(@.type=='Conflict')].status",
+                "Whether another set brings the same.",
+            ),
             wide("Paused", "boolean", ".spec.injectionStrategy.paused", "Whether new pods go without the set."),
             wide("Order", "integer", ".spec.order", "Place among the sets of one pod."),
             wide("Revision", "string", ".status.latestRevision", "The current revision."),
@@ -222,7 +237,10 @@ fn status() -> JSONSchemaProps {
             ("observedGeneration", int64("The generation of the set that the numbers are about.")),
             ("matchedPods", int32("Pods that the set selects and that carry it.")),
             ("updatedPods", int32("Matched pods that carry the current revision.")),
-            ("readyPods", int32("Matched pods that are ready, and whose containers run the images that the pod asks for.")),
+            (
+                "readyPods",
+                int32("Matched pods that are ready, and whose containers run the images that the pod asks for."),
+            ),
             ("updatedReadyPods", int32("Matched pods that are ready and carry the current revision.")),
             (
                 "uninjectedPods",

@@ -6,6 +6,7 @@ mod plan;
 mod scatter;
 pub mod strategy;
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)]
 mod tests;
 
 pub use plan::{Disruption, Plan, Waits, plan};

@@ -30,7 +30,7 @@ pub fn sort(positions: &mut Vec<usize>, pods: &[PodState<'_>], strategy: &Strate
     scatter(positions, pods, &strategy.scatter);
 }
 
-/// As a ReplicaSet chooses pods to delete.
+/// As a `ReplicaSet` chooses pods to delete.
 fn by_need(a: &PodState<'_>, b: &PodState<'_>) -> Ordering {
     let serves = |pod: &PodState<'_>| (pod.is_assigned, pod.phase, pod.is_ready);
     let both_ready = a.is_ready && b.is_ready;

@@ -7,7 +7,7 @@ use super::strategy::Strategy;
 use super::{Form, PodState};
 use admission::format::Selector;
 
-/// A PodDisruptionBudget.
+/// A `PodDisruptionBudget`.
 #[derive(Debug, Clone)]
 pub struct Disruption {
     /// Its namespace.
@@ -41,7 +41,7 @@ pub enum Waits {
     MaxUnavailable(usize),
     /// As many pods of one workload are unavailable as may be.
     MaxUnavailablePerOwner,
-    /// A PodDisruptionBudget allows no more: its namespace and name.
+    /// A `PodDisruptionBudget` allows no more: its namespace and name.
     Disruption(String, String),
     /// The others can only be created anew.
     NewPodOnly,
@@ -65,7 +65,7 @@ pub struct Plan {
 /// Which of the pods that carry a set are touched next.
 ///
 /// `pods` are all that count for the set: shares and budgets are of these. A ready pod takes a place in the budget of `maxUnavailable`,
-/// in that of its workload and in each PodDisruptionBudget about it; one that is not ready takes none, as nothing is lost by
+/// in that of its workload and in each `PodDisruptionBudget` about it; one that is not ready takes none, as nothing is lost by
 /// touching it. Pods that were touched and are not back keep their places.
 pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &[Disruption]) -> Plan {
     let nothing = |waits| Plan { update: Vec::new(), evict: Vec::new(), waits };
@@ -123,8 +123,7 @@ fn candidates(pods: &[PodState<'_>], strategy: &Strategy) -> Vec<usize> {
 
 /// Why none of the outdated pods could be touched.
 fn left(pods: &[PodState<'_>], strategy: &Strategy) -> Option<Waits> {
-    let selected =
-        |pod: &&PodState<'_>| strategy.selector.as_ref().is_none_or(|selector| selector.matches(pod.labels));
+    let selected = |pod: &&PodState<'_>| strategy.selector.as_ref().is_none_or(|selector| selector.matches(pod.labels));
     let has = |form| pods.iter().filter(selected).any(|pod| pod.form == form);
     if has(Form::Failed) {
         Some(Waits::Failed)

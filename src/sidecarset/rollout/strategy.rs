@@ -61,9 +61,8 @@ impl Strategy {
 
     /// Keys of the labels that it reads.
     pub fn label_keys(&self) -> Vec<String> {
-        let of = |selector: &Selector| {
-            selector.requirements().iter().map(|term| term.key().to_owned()).collect::<Vec<_>>()
-        };
+        let of =
+            |selector: &Selector| selector.requirements().iter().map(|term| term.key().to_owned()).collect::<Vec<_>>();
         let mut keys: Vec<String> = self.selector.iter().flat_map(of).collect();
         match &self.priority {
             Priority::None => {}
@@ -87,7 +86,8 @@ impl Strategy {
     /// How many of `total` pods stay at an older form. A share below 100% leaves at least one of several pods to update.
     pub fn kept_of(&self, total: usize) -> usize {
         let kept = amount(&self.partition, total, 0).min(total);
-        let is_share_of_some = matches!(&self.partition, IntOrString::String(text) if text.trim_end_matches('%') != "100");
+        let is_share_of_some =
+            matches!(&self.partition, IntOrString::String(text) if text.trim_end_matches('%') != "100");
         if is_share_of_some && total > 1 { kept.min(total.saturating_sub(1)) } else { kept }
     }
 }

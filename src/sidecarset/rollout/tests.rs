@@ -96,7 +96,11 @@ fn next(pods: &[TestPod], written: Value) -> Vec<String> {
 fn counts(pods: &[TestPod]) -> [usize; 3] {
     let count = |is: fn(&TestPod) -> bool| pods.iter().filter(|pod| is(pod)).count();
     let is_updated: fn(&TestPod) -> bool = |pod| pod.form == Form::Updated;
-    [count(is_updated), count(|pod| pod.state().is_available()), count(|pod| pod.form == Form::Updated && pod.state().is_available())]
+    [
+        count(is_updated),
+        count(|pod| pod.state().is_available()),
+        count(|pod| pod.form == Form::Updated && pod.state().is_available()),
+    ]
 }
 
 /// Touches the pods that are next: they restart.
@@ -184,7 +188,9 @@ fn case_89_counts() {
     let selected = json!({"maxUnavailable": 100, "selector": {"matchLabels": {"canary": "true"}}});
     assert_eq!(next(&thousand, selected).len(), 30);
     let mut hundred = pods(100, 0, 0);
-    hundred.iter_mut().for_each(|pod| pod.form = Form::NewPodOnly);
+    for pod in &mut hundred {
+        pod.form = Form::NewPodOnly;
+    }
     let plan = planned(&hundred, json!({"maxUnavailable": 100}));
     assert_eq!((plan.update.len(), plan.waits), (0, Waits::NewPodOnly));
 }
@@ -273,13 +279,9 @@ fn case_91_terms_of_the_scatter_strategy() {
         let plan = planned(&pods, written);
         plan.update.iter().map(|position| values[*position]).collect()
     };
-    for (pods, expected) in [
-        ("mmoooo", "moooom"),
-        ("mmmoooo", "moomoom"),
-        ("ommmmoo", "momomom"),
-        ("mooo", "mooo"),
-        ("mmmo", "mmmo"),
-    ] {
+    for (pods, expected) in
+        [("mmoooo", "moooom"), ("mmmoooo", "moomoom"), ("ommmmoo", "momomom"), ("mooo", "mooo"), ("mmmo", "mmmo")]
+    {
         let values: Vec<&str> = pods.split("").filter(|value| !value.is_empty()).collect();
         assert_eq!(order(&values), expected, "{pods}");
     }
@@ -298,7 +300,9 @@ fn case_92_a_bad_image_stops_at_max_unavailable_and_a_good_one_goes_on() {
         assert_eq!(planned(&pods, written.clone()).waits, Waits::MaxUnavailable(touched));
         assert_eq!(counts(&pods), [touched, total - touched, 0]);
         // The set gets another image: all pods carry an older form, and those that do not serve go first.
-        pods.iter_mut().for_each(|pod| pod.form = Form::Outdated);
+        for pod in &mut pods {
+            pod.form = Form::Outdated;
+        }
         assert_eq!(touch(&mut pods, written.clone()), touched);
         assert_eq!(pods.iter().filter(|pod| pod.is_ready).count(), total - touched, "no other is touched");
         for _ in 0..total {
@@ -341,12 +345,18 @@ fn a_pod_that_failed_waits_and_the_others_go_on() {
 
 fn disruption(labels: Value, allowed: i32) -> Disruption {
     let selector: LabelSelector = serde_json::from_value(json!({"matchLabels": labels})).unwrap();
-    Disruption { namespace: "default".to_owned(), name: "pdb".to_owned(), selector: selector.compile().unwrap(), allowed }
+    Disruption {
+        namespace: "default".to_owned(),
+        name: "pdb".to_owned(),
+        selector: selector.compile().unwrap(),
+        allowed,
+    }
 }
 
 #[test]
 fn a_ready_pod_is_touched_only_while_every_disruption_budget_about_it_allows() {
-    let mut pods: Vec<TestPod> = (0..6).map(|n| outdated(n).labelled(&[("app", if n < 3 { "a" } else { "b" })])).collect();
+    let mut pods: Vec<TestPod> =
+        (0..6).map(|n| outdated(n).labelled(&[("app", if n < 3 { "a" } else { "b" })])).collect();
     let with = |pods: &[TestPod], disruptions: &[Disruption]| {
         let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
         plan(&states, &strategy(json!({"maxUnavailable": 6})), disruptions)

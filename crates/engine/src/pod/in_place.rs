@@ -61,7 +61,9 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
         Err(why) => return Ok(InPlace::NewPodOnly(why)),
     };
     let mut changed = pod.clone();
-    images.iter().for_each(|new| set_image(&mut changed, new));
+    for new in &images {
+        set_image(&mut changed, new);
+    }
     let annotations = with_set(&changed, namespace, set, snapshot, |mut injection, compiled| {
         let missing = injection.examine(compiled).map_err(|clash| clash.text)?;
         if let Some(why) = missing.for_new_pods_only() {
@@ -93,7 +95,8 @@ fn with_set<T>(
     };
     for (candidate, selection) in &mut all {
         // Whether new pods are injected is another question.
-        if candidate.name == set && matches!(selection, Selection::Skipped(reason, _) if *reason == reasons::SET_PAUSED) {
+        if candidate.name == set && matches!(selection, Selection::Skipped(reason, _) if *reason == reasons::SET_PAUSED)
+        {
             *selection = Selection::Selected;
         }
     }
@@ -131,11 +134,7 @@ fn new_images(pod: &Value, set: &CompiledSet, listed: &Listed) -> Result<Vec<New
             if list == List::InitContainers && !piece.needs.is_native_sidecar {
                 return Err(format!("init container {name:?} has run already"));
             }
-            images.push(NewImage {
-                list: list.field(),
-                container: name.to_owned(),
-                image: piece.image.clone(),
-            });
+            images.push(NewImage { list: list.field(), container: name.to_owned(), image: piece.image.clone() });
         }
     }
     Ok(images)

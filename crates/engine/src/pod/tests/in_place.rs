@@ -53,7 +53,10 @@ fn an_image_of_a_plain_and_of_a_native_sidecar_changes_in_place_and_so_does_the_
         let (pod, found) = between(before, after.clone());
         let InPlace::Change(change) = found else { panic!("{found:?}") };
         assert_eq!(change.images, [image(list, "log:2")]);
-        assert_eq!(change.annotations.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["outrider.dev/injected"]);
+        assert_eq!(
+            change.annotations.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
+            ["outrider.dev/injected"]
+        );
         // What comes of it is the pod that the set makes now, and there is nothing to do again.
         let pod = changed(&pod, &change);
         let world = World::from_objects(&[set("log", after.clone())]);
@@ -102,7 +105,8 @@ fn annotations_of_the_set_change_with_the_record_and_restart_nothing() {
 fn a_pod_that_the_set_did_not_inject_is_left_alone() {
     let own = pod(json!({"containers": [{"name": "app", "image": "shop:1"}, {"name": "log", "image": "log:1"}]}));
     let mut forged = own.clone();
-    forged["metadata"]["annotations"] = json!({"outrider.dev/injected": json!({"log": {"hash": "v1:0", "containers": []}}).to_string()});
+    forged["metadata"]["annotations"] =
+        json!({"outrider.dev/injected": json!({"log": {"hash": "v1:0", "containers": []}}).to_string()});
     let mut opted_out = World::from_objects(&[set("log", json!({}))]).mutate(&pod(json!({}))).pod;
     opted_out["metadata"]["annotations"]["outrider.dev/skip"] = "log".into();
     for (case, pod, expected) in [
@@ -144,12 +148,16 @@ fn the_entry_after_creation_lets_a_rollout_of_a_must_pass() {
 fn containers_of_the_app_and_of_other_sets_keep_what_they_are() {
     let others = [set("log", json!({})), set("mesh", json!({}))];
     let old = World::from_objects(&others).mutate(&pod(json!({}))).pod;
-    let now = [set("log", containers(json!({"image": "log:2"}))), set("mesh", json!({"containers": [{"name": "mesh", "image": "mesh:2"}]}))];
+    let now = [
+        set("log", containers(json!({"image": "log:2"}))),
+        set("mesh", json!({"containers": [{"name": "mesh", "image": "mesh:2"}]})),
+    ];
     let found = in_place(&old, NAMESPACE, "log", &World::from_objects(&now).snapshot).unwrap();
     let InPlace::Change(change) = found else { panic!("{found:?}") };
     assert_eq!(change.images, [image("containers", "log:2")]);
     let record: Value = serde_json::from_str(&change.annotations[0].1).unwrap();
-    let before: Value = serde_json::from_str(old["metadata"]["annotations"]["outrider.dev/injected"].as_str().unwrap()).unwrap();
+    let before: Value =
+        serde_json::from_str(old["metadata"]["annotations"]["outrider.dev/injected"].as_str().unwrap()).unwrap();
     assert_eq!(record["mesh"], before["mesh"]);
     assert_ne!(record["log"], before["log"]);
 }

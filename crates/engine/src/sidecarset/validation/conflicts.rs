@@ -27,7 +27,7 @@ pub fn of_compiled(set: &CompiledSet, sets: &SetIndex) -> Vec<(String, String)> 
     let mut conflicts = Vec::new();
     for_each(&metadata, &spec, sets, |other, found| {
         if !found.is_empty() {
-            conflicts.push((other.name.to_string(), found.to_string()));
+            conflicts.push((String::from(&*other.name), found.to_string()));
         }
     });
     conflicts

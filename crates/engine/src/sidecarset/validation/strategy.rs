@@ -101,7 +101,8 @@ fn check_scatter(scatter: &Node<'_>, errors: &mut ErrorList) {
 /// A warning about containers that no rollout changes.
 pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
     let is_hot = |container: &Node<'_>| container.child("upgradeStrategy").text("upgradeType") == HOT_UPGRADE;
-    let mut containers = ["containers", "initContainers"].into_iter().flat_map(|list| spec.child(list).items().collect::<Vec<_>>());
+    let mut containers =
+        ["containers", "initContainers"].into_iter().flat_map(|list| spec.child(list).items().collect::<Vec<_>>());
     if spec.child("updateStrategy").text("type") != NOT_UPDATE && containers.any(|container| is_hot(&container)) {
         warnings.push(
             "spec.updateStrategy: this build does not carry out hot upgrades in running pods; pods keep what they have until they are \

@@ -272,7 +272,8 @@ fn a_hot_upgrade_that_is_not_carried_out_is_warned_about() {
     let container = json!({"name": "log", "image": "log:1", "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "e:1"}});
     let expected = "spec.updateStrategy: this build does not carry out hot upgrades in running pods; pods keep what they have until \
                     they are created again";
-    let judged = |strategy: Value| judged(&set(&json!({"containers": [container], "updateStrategy": strategy})), &world(&[]));
+    let judged =
+        |strategy: Value| judged(&set(&json!({"containers": [container], "updateStrategy": strategy})), &world(&[]));
     assert_eq!(judged(json!({"type": "RollingUpdate"})), (String::new(), vec![expected.to_owned()]));
     assert_eq!(judged(json!({"type": "NotUpdate"})), (String::new(), vec![]));
 }
