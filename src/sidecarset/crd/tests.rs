@@ -119,6 +119,7 @@ fn schema_and_types_know_the_same_fields() {
     .unwrap();
     let status = SidecarSetStatus {
         updated_ready_pods: Some(1),
+        uninjected_pods: Some(1),
         latest_revision: Some(String::new()),
         collision_count: Some(1),
         conditions: Some(vec![Condition { observed_generation: Some(1), ..Condition::default() }]),
