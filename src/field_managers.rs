@@ -8,7 +8,7 @@ pub const SIDECARSET: &str = "outrider-sidecarset";
 pub const LEADER_ELECTION: &str = "outrider-leader-election";
 /// Field manager of our own authority's Secret.
 pub const CERTIFICATES: &str = "outrider-certificates";
-/// Field manager of what `outrider uninstall` lets go of.
+/// Field manager of what `outrider uninstall` releases.
 pub const UNINSTALL: &str = "outrider-uninstall";
 /// Field manager of what `outrider verify` makes.
 pub const VERIFY: &str = "outrider-verify";

@@ -1,4 +1,4 @@
-//! Definitions of anybody, as far as they are examined. Their schemas are long.
+//! Every definition of the cluster, as far as it is examined. Schemas are long.
 
 use std::marker::PhantomData;
 

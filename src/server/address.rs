@@ -17,6 +17,17 @@ pub enum BindAddress {
     One(SocketAddr),
 }
 
+impl BindAddress {
+    /// The port, unless the front is off.
+    pub const fn port(&self) -> Option<u16> {
+        match self {
+            Self::Off => None,
+            Self::AllInterfaces(port) => Some(*port),
+            Self::One(address) => Some(address.port()),
+        }
+    }
+}
+
 /// A text that is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an address; {HOW_TO_WRITE}")]
@@ -45,18 +56,6 @@ impl FromStr for BindAddress {
 }
 
 impl BindAddress {
-    /// The port; none where the front is off, or the system chooses it.
-    pub const fn port(&self) -> Option<u16> {
-        match self {
-            Self::Off | Self::AllInterfaces(0) => None,
-            Self::AllInterfaces(port) => Some(*port),
-            Self::One(address) => match address.port() {
-                0 => None,
-                port => Some(port),
-            },
-        }
-    }
-
     /// Opens the port; nothing when the front is off.
     ///
     /// # Errors

@@ -71,7 +71,7 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// What the server serves from, shared with whoever feeds it.
+/// What the server serves from, shared with the code that updates it.
 pub struct Feeds<W> {
     /// The endpoints.
     pub registry: Arc<Registry<W>>,
@@ -87,9 +87,9 @@ pub struct Feeds<W> {
     pub metrics: Metrics,
     /// Who may read the metrics, over TLS; everybody, over plain HTTP, when absent.
     pub scrapers: Option<Arc<dyn Scrapers>>,
-    /// Who answers questions of decisions; nobody, without a cluster.
+    /// The client that answers questions of decisions; none without a cluster.
     pub asker: Option<Arc<dyn Asker>>,
-    /// What this replica knows of an object that other replicas ask about, beside the probes; nobody asks without a cluster.
+    /// What this replica knows of an object that other replicas ask about, beside the probes. `None` without a cluster.
     pub known: Option<Known>,
 }
 

@@ -1,4 +1,4 @@
-//! Which pods the API server asks about, as far as it is known.
+//! The pods for which the API server calls the webhook, as far as that is known.
 
 use engine::sidecarset::narrowing::Rule;
 

@@ -1,4 +1,4 @@
-//! Types that stand for another kind's objects.
+//! Types that represent objects of another kind.
 
 /// Makes a type, with its metadata in a field of that name, the [`Resource`](kube::Resource) that its first parameter is.
 macro_rules! resource_of_kind {

@@ -1,7 +1,7 @@
 //! Watched objects of which only a few fields are decoded.
 //!
-//! A reflector of whole objects costs memory by the size of the cluster; here what nobody reads (managedFields, most of the
-//! pod) is skipped by the JSON parser and never allocated.
+//! A reflector of whole objects costs memory by the size of the cluster; here unused fields (managedFields, most of the
+//! pod) are skipped by the JSON parser and never allocated.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -115,7 +115,7 @@ where
                 generation: meta.generation,
                 creation_timestamp: meta.creation_timestamp,
                 deletion_timestamp: meta.deletion_timestamp,
-                // At most one: the API server sees to it.
+                // The API server allows one at most.
                 owner_references: meta
                     .owner_references
                     .and_then(|owners| owners.into_iter().find(|owner| owner.controller == Some(true)))

@@ -43,10 +43,10 @@ const WATCH_SECONDS: u32 = 60;
 /// have 1.5 MB: with its default of 500, a handful of users could make a page that no memory limit of ours has room for.
 const PAGE: u32 = 50;
 
-/// More changes than that waiting for one reader are told to it as [`broadcast::error::RecvError::Lagged`].
+/// A reader with more pending changes than that gets [`broadcast::error::RecvError::Lagged`].
 const CHANGES: usize = 1024;
 
-/// Something that a controller may want to look at again. What decisions read of it is in the snapshot by the time that this is sent.
+/// A change that a controller may want to act on. What decisions read of it is in the snapshot by the time that this is sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// The SidecarSet of this name appeared, changed or went.
@@ -193,7 +193,7 @@ pub struct Clients {
     pub configuration: Client,
     /// Our own namespace, in which that is.
     pub namespace: String,
-    /// For its version. Nobody listens in: an answer says nothing about a watch.
+    /// For its version. No one reads the age of this answer: it says nothing about a watch.
     pub version: Client,
 }
 
@@ -287,7 +287,7 @@ impl EventHandler<'_> {
             return;
         }
         for change in std::mem::take(&mut self.unsent) {
-            // Nobody listens on a replica that does not lead.
+            // There is no receiver on a replica that does not lead.
             drop(self.world.changes.send(change));
         }
     }

@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Lines of a process's log that are shown when a test fails.
 const LOG_TAIL: usize = 25;
 
-/// Pauses between two looks at a condition, which often start a process: the longer it takes, the longer.
+/// Pauses between two checks of a condition, which often start a process: the longer it takes, the longer.
 const POLLS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_millis(300);
 
 /// Waits until the condition holds.
@@ -214,7 +214,7 @@ impl Outrider {
         counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
     }
 
-    /// How often it was asked about an object before it was stored, at whatever path.
+    /// How often it got a review of an object before it was stored, at whatever path.
     pub fn admissions(&self) -> u64 {
         let reply = get(self.metrics, "/metrics").unwrap_or_default();
         let counts =
@@ -291,7 +291,7 @@ pub fn is_ready(health: SocketAddr) -> bool {
     get(health, "/readyz").is_some_and(|reply| reply.contains(" 200 "))
 }
 
-/// An address that nobody listens on.
+/// An address without a listener.
 pub fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, free_port().unwrap()).into()
 }

@@ -108,7 +108,7 @@ impl<'c> Kubelet<'c> {
         drop(self.cluster.kubectl(&args, None));
     }
 
-    /// Sees to the pods of an app once.
+    /// Restarts what is due in the pods of an app.
     fn step(&mut self, app: &str) {
         for pod in pods(self.cluster, app) {
             let (name, images) = (pod["metadata"]["name"].as_str().unwrap().to_owned(), images(&pod));

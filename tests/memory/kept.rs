@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{Object, maps, metadata, owner, pod_spec, tiny};
 
-/// A kind as somebody keeps it.
+/// A kind as a process keeps it.
 pub struct Kind {
     pub name: &'static str,
     pub kept_by: &'static str,

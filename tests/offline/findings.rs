@@ -44,7 +44,7 @@ fn lint_names_the_line_of_each_fault() {
     let quiet = outrider(&["lint", "--quiet", &path], "");
     assert_eq!(quiet.stderr.lines().count(), 2, "{}", quiet.stderr);
     let fine = outrider(&["lint", "-"], SET);
-    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 sets checked\n"));
+    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 set checked\n"));
 }
 
 #[test]
@@ -82,6 +82,36 @@ fn findings_are_printed_as_json_and_sarif() {
     assert!(levels.contains(&"warning") && levels.contains(&"note"), "{levels:?}");
 }
 
+#[test]
+fn findings_of_a_review_are_printed_as_json_and_sarif() {
+    const SETS: [&str; 3] = ["review", "--manifests", "tests/fixtures/manifests"];
+    const WARNED: &str = "tests/fixtures/reviews/mutate--v1-pod/port-shared.json";
+    let json = outrider(&[&SETS[..], &["-o", "json", WARNED]].concat(), "");
+    let value: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((json.outcome.code(), json.stderr.as_str()), (0, ""));
+    assert_eq!(value["summary"], serde_json::json!({"allowed": 1, "refused": 0, "warnings": 1}), "{value}");
+    assert_eq!((&value["findings"][0]["file"], &value["findings"][0]["severity"]), (&WARNED.into(), &"warning".into()));
+
+    const REFUSED: &str = "tests/fixtures/reviews/validate-apps-outrider-dev-v1alpha1-sidecarset/several-faults.json";
+    let path = ["--path", "/validate-apps-outrider-dev-v1alpha1-sidecarset"];
+    let sarif = outrider(&[&SETS[..], &path, &["-o", "sarif", REFUSED]].concat(), "");
+    let value: Value = serde_json::from_str(&sarif.stdout).unwrap();
+    let results = value["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(sarif.outcome.code(), 1);
+    assert!(results.len() > 1 && results.iter().all(|result| result["level"] == "error"), "{results:?}");
+
+    // What cannot be read is a finding too: readers of SARIF do not read stderr.
+    for command in [&["review", "-"][..], &["render", "-f", "-"]] {
+        let none = outrider(&[command, &["--manifests", "tests/no-such-folder", "-o", "sarif"]].concat(), "");
+        let value: Value = serde_json::from_str(&none.stdout).unwrap();
+        assert_eq!(none.outcome.code(), 2);
+        assert!(
+            value["runs"][0]["results"][0]["message"]["text"].as_str().unwrap().contains("no-such-folder"),
+            "{value}"
+        );
+    }
+}
+
 const TEST: &str = "apiVersion: cli.outrider.dev/v1alpha1\nkind: Test\nmetadata: {name: sidecars}\nsets: [sets.yaml]\nresources: [app]\nnamespace: shop\nresults:\n";
 
 fn cases(results: &str) -> tempfile::TempDir {
@@ -116,7 +146,7 @@ fn cases_pass_and_fail_by_verdict_reason_message_and_field() {
     assert_eq!(ran.outcome, Outcome::Refused);
     for said in [
         "error: web: expected unchanged, and it is injected",
-        "error: reason: expected the reason NoMatch, and it is Injected",
+        "error: reason: expected reason NoMatch, found Injected",
         "error: message: nothing says \"turn around\"",
         "error: field: spec.containers[0].name: expected \"web\", and it is \"proxy\"",
         "error: nobody: 0 of the resources have that name and kind; it must be one",

@@ -181,7 +181,7 @@ pub trait Validating<W>: Send + Sync + 'static {
 /// What a validation found.
 #[derive(Debug)]
 pub struct Findings {
-    /// Faults. Any fault refuses the object, with all of them told at once.
+    /// Faults. Any fault refuses the object, and the refusal lists all of them.
     pub errors: ErrorList,
     /// Sentences for the user, whatever the outcome.
     pub warnings: Vec<String>,
@@ -206,7 +206,7 @@ impl Default for Findings {
 }
 
 impl Findings {
-    /// Refuses a request that lacks the object which its operation is about: what cannot be looked at must not pass unlooked at.
+    /// Refuses a request that lacks the object which its operation is about: what cannot be checked must not pass unchecked.
     pub fn lacks<O>(&mut self, field: &str, request: &Request<'_, O>) {
         self.denial = Some((Reason::UNDECODABLE, lacking(field, request.operation)));
     }

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use serde::Serialize;
 
+use crate::bounded::ellipsis;
 use crate::field::{ErrorList, quote};
 use crate::patch::PatchWriter;
 use crate::reason::Reason;
@@ -353,8 +354,5 @@ fn presentable(warnings: &[String]) -> Vec<String> {
 }
 
 fn shorten(line: String) -> String {
-    match line.char_indices().nth(WARNING_ITEM_RUNES - 1) {
-        Some((end, _)) if line.chars().nth(WARNING_ITEM_RUNES).is_some() => format!("{}…", &line[..end]),
-        _ => line,
-    }
+    if line.chars().nth(WARNING_ITEM_RUNES).is_some() { ellipsis(&line, WARNING_ITEM_RUNES - 1) } else { line }
 }

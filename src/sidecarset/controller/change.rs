@@ -1,7 +1,6 @@
 //! Changes one pod: reads it, decides what is to change, and writes the smallest patch for it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use http::Request;
 use jiff::Timestamp;
@@ -9,9 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams, Patch, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use crate::answers::said;
+use crate::answers::{self, NoAnswer, said};
 use crate::controller::conditions::whole_seconds;
 use crate::field_managers::{SIDECARSET, patching};
 use crate::sidecarset::controller::facts::hashed;
@@ -25,8 +23,6 @@ use engine::snapshot::Snapshot;
 /// Type of the pod's condition that says which sets cannot be updated in it, and why.
 pub const UPGRADABLE: &str = "outrider.dev/SidecarSetUpgradable";
 
-/// A request to the API server that takes longer is given up and tried again.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Sets that the condition of one pod names.
 const NAMED_MAX: usize = 16;
 /// Why one set cannot be updated, in characters.
@@ -157,15 +153,23 @@ impl Failure {
     }
 }
 
-async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
-    match timeout(REQUEST_TIMEOUT, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error @ kube::Error::Api(_))) => Err(Failure::Answer(error)),
-        Ok(Err(error)) => Err(Failure::NoAnswer(said(&error))),
-        Err(_) => {
-            Err(Failure::NoAnswer(format!("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())))
+impl From<NoAnswer> for Failure {
+    fn from(error: NoAnswer) -> Self {
+        Self::NoAnswer(error.to_string())
+    }
+}
+
+impl From<kube::Error> for Failure {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(_) => Self::Answer(error),
+            error => Self::NoAnswer(said(&error)),
         }
     }
+}
+
+async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
+    answers::in_time(async { request.await.map_err(Failure::from) }).await
 }
 
 /// The smallest patch: the images, the annotations, and what the containers were before. With the version that was read, so that

@@ -21,7 +21,7 @@ pub const DEGRADED: &str = "Degraded";
 /// Whether another set brings something that this one brings as well.
 pub const CONFLICT: &str = "Conflict";
 
-/// The longest text of somebody else that is repeated, in characters.
+/// The longest text of another source that is repeated, in characters.
 const LONGEST: usize = 512;
 
 /// What the conditions are made from.
@@ -204,8 +204,8 @@ pub fn has_conflict(status: Option<&SidecarSetStatus>) -> bool {
     conditions.iter().any(|condition| condition.type_ == CONFLICT && condition.status == "True")
 }
 
-/// What has just begun, by the stored conditions and the new ones: type, reason and message of an event, and whether it warns.
-/// Each is told once while it lasts.
+/// What has just begun, from the stored conditions and the new ones: type, reason and message of an event, and whether it warns.
+/// Each is reported once while it lasts.
 pub fn news(old: &[Condition], new: &[Condition]) -> Vec<(bool, String, String)> {
     let mut news = Vec::new();
     for condition in new {

@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use crate::sidecarset::controller::record::{PodStatus, WatchedPod};
 use crate::sidecarset::rollout::Phase;
 
-/// The label by which a Deployment tells its `ReplicaSet`s apart; its value ends their names.
+/// The label by which a Deployment distinguishes its `ReplicaSet`s; its value ends their names.
 const TEMPLATE_HASH_LABEL: &str = "pod-template-hash";
 
 /// What rollouts read of a pod. Identities are kept as hashes of 64 bits: two in one cluster are never the same by chance.
@@ -15,7 +15,7 @@ const TEMPLATE_HASH_LABEL: &str = "pod-template-hash";
 pub struct PodFacts {
     /// Of the uid.
     pub uid: u64,
-    /// Of the workload that the pod is of; 0 for a pod that nobody would create again.
+    /// Of the workload that the pod is of; 0 for a pod without a controller, which would not be created again.
     pub owner: u64,
     /// When it was created, in seconds since 1970.
     pub created: u32,

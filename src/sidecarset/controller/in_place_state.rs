@@ -76,7 +76,7 @@ fn in_full(image: &str) -> String {
 }
 
 /// The sets with a container that does not run yet what the pod asks for. `images` are those of the pod's spec, by container. An
-/// annotation that cannot be read says nothing: whoever may write it may also hold up the rollout of this pod, and of no other.
+/// annotation that cannot be read counts as none: a user who may write it can hold up the rollout of this pod, and of no other.
 pub fn unsettled<'s>(
     annotation: &str,
     images: &BTreeMap<&str, &str>,

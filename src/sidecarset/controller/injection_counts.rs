@@ -1,4 +1,4 @@
-//! How a pod stands to the sets that select it.
+//! The state of a pod for each set that selects it.
 
 use std::sync::Arc;
 

@@ -118,7 +118,7 @@ impl Memory {
     /// The same of pods that could not be changed.
     pub fn failures(&self) -> (usize, Option<(&PodKey, &str)>) {
         let found = self.pods.iter().filter_map(|(key, remembered)| match &remembered.what {
-            // The first failure may be a conflict with whoever else writes the pod.
+            // The first failure may be a conflict with another writer of the pod.
             What::Failed(_, failures, why) if *failures > 1 => Some((key, why.as_str())),
             _ => None,
         });

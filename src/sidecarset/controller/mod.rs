@@ -61,7 +61,7 @@ const BEHIND_PAUSE: Duration = Duration::from_millis(250);
 /// When replicas are asked again of which one could not be asked.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
 
-/// A set that could not be seen to.
+/// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Its status.
@@ -72,7 +72,7 @@ pub enum Error {
     Revisions(#[from] revisions::Error),
 }
 
-/// Runs the controller until the term of its context ends. It ends by itself when it was not told of every object in time.
+/// Runs the controller until the term of its context ends. It ends by itself when the watches have not listed every object in time.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     run(context).boxed()
 }
@@ -92,7 +92,7 @@ async fn run(context: Context) {
             listed.cancelled().await;
             world.published().await;
         };
-        if term.until_ending(tuning.told_in_time(NAME, told)).await != Some(true) {
+        if term.until_ending(tuning.listed_in_time(NAME, told)).await != Some(true) {
             return;
         }
         let controller = Arc::new(Controller {
@@ -143,7 +143,7 @@ impl Controller {
             self.conflicts.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
             return Ok(None);
         };
-        // The log has told of one that never compiled.
+        // The log has an error for a set that never compiled.
         let Some(compiled) = set.compiled.as_ref().filter(|_| !set.terminating) else { return Ok(None) };
         let snapshot = self.world.snapshot.load_full();
         let members = self.members(compiled, &snapshot);

@@ -1,4 +1,4 @@
-//! The condition `Programmed`: whether the API server asks about the pods of a set.
+//! The condition `Programmed`: whether the API server calls the webhook for the pods of a set.
 
 use jiff::Timestamp;
 
@@ -11,7 +11,7 @@ use engine::sidecarset::narrowing::Rule;
 /// Type of the condition.
 pub const PROGRAMMED: &str = "Programmed";
 
-/// Whether the API server asks about the pods of the set; nothing where it asks about all, or nobody knows.
+/// Whether the API server calls Outrider for the pods of the set. `None` if it calls for all pods, or if that is not known.
 pub fn covered(set: &CompiledSet, coverage: &Coverage) -> Option<bool> {
     match coverage {
         Coverage::Unknown | Coverage::Off => None,
@@ -19,7 +19,7 @@ pub fn covered(set: &CompiledSet, coverage: &Coverage) -> Option<bool> {
     }
 }
 
-/// The condition; nothing where the API server asks about all pods. While nobody knows it stays what it was.
+/// The condition. `None` if the API server calls Outrider for all pods. While that is not known, the condition stays as it was.
 pub fn condition(
     set: &CompiledSet,
     generation: i64,

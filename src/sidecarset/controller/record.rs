@@ -27,7 +27,7 @@ const MAX_BYTES: usize = 1280;
 /// A pod as it is watched.
 pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;
 
-/// The names and images of a pod's containers, what tells its operating system, and where and how long it runs.
+/// The names and images of a pod's containers, what names its operating system, and where and how long it runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {

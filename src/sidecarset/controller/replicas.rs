@@ -33,7 +33,7 @@ const KNOWN: &str = "/known/";
 const HEALTH_PORT: &str = "health";
 /// A replica that gives no answer for longer is taken for one that cannot be reached.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// A replica that could not be reached is not asked about other sets for so long.
+/// How long a replica that could not be reached is not called again, for whichever set.
 const SKIPPED_FOR: Duration = Duration::from_secs(5);
 /// How long a list of replicas is good for: a burst of sets asks once.
 const LIST_FRESH: Duration = Duration::from_millis(500);
@@ -50,7 +50,7 @@ pub enum Knowledge {
     AsTold,
     /// This one does not yet.
     Lacking(String),
-    /// Nobody knows; why.
+    /// It is not known; why.
     Unknown(String),
 }
 

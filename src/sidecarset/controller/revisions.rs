@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -11,9 +10,8 @@ use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::api::{DeleteParams, ListParams, Patch};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use crate::answers::said;
+use crate::answers::{NoAnswer, in_time, said};
 use crate::field_managers::{SIDECARSET, patching, posting};
 use crate::names::APP;
 use engine::sidecarset::api::{API_VERSION, KIND, SidecarSetSpec};
@@ -25,9 +23,6 @@ pub const SET_LABEL: &str = "apps.outrider.dev/sidecarset-uid";
 /// Label with the user's name for the form, `spec.customVersion`.
 pub const CUSTOM_VERSION_LABEL: &str = "apps.outrider.dev/sidecarset-custom-version";
 
-/// A request to the API server that takes longer is given up and tried again.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Revisions that are kept where the set does not say.
 const DEFAULT_LIMIT: usize = 10;
 
@@ -38,8 +33,8 @@ pub enum Error {
     #[error("the revisions of the set cannot be kept: {}", said(.0))]
     Request(#[from] kube::Error),
     /// No answer in time.
-    #[error("the revisions of the set cannot be kept: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
+    #[error("the revisions of the set cannot be kept: {0}")]
+    Timeout(#[from] NoAnswer),
     /// The name is taken, for a moment: revisions of a deleted set of the same name go with it.
     #[error("ControllerRevision {0:?} belongs to somebody else; it is waited for to go")]
     Foreign(String),
@@ -129,8 +124,8 @@ impl Revisions {
         self.done().remove(set);
     }
 
-    /// Sees to it that the form that the set has now is its newest revision, and that there are not too many; gives its name. `hashes`
-    /// are what pods carry of the set. Asks nothing of the API server while nothing has changed.
+    /// Makes the current form of the set its newest revision, deletes revisions beyond the limit, and returns the name of the newest.
+    /// `hashes` are the forms that pods carry. Sends no request while nothing has changed.
     ///
     /// # Errors
     /// [`Error`].
@@ -152,8 +147,7 @@ impl Revisions {
         if is_done {
             return Ok(newest);
         }
-        let surplus_in_use = timeout(REQUEST_TIMEOUT, self.bring(record, set, &done, &used));
-        let surplus_in_use = surplus_in_use.await.map_err(|_| Error::Timeout)??;
+        let surplus_in_use = in_time(self.bring(record, set, &done, &used)).await?;
         self.done().insert(String::from(&*set.name), Done { surplus_in_use, ..done });
         Ok(newest)
     }

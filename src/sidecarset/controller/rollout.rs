@@ -10,6 +10,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::time::timeout;
 
+use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
 use crate::sidecarset::controller::change::{Outcome, PodChanger};
 use crate::sidecarset::controller::members::Members;
 use crate::sidecarset::controller::memory::{Memory, What};
@@ -23,17 +24,15 @@ use engine::snapshot::Snapshot;
 
 /// Pods of one set that are changed at one time.
 const AT_ONCE: usize = 8;
-/// Pods that one look at a set touches or tries at most: other sets wait for their turn.
+/// Pods that one reconcile of a set changes, or tries to change, at most: other sets wait for their turn.
 const MOST: usize = 64;
 /// How long a list of budgets is good for. What we did since is counted besides.
 const LIST_FRESH: Duration = Duration::from_secs(1);
-/// The longest wait for that list.
-const LIST_TIMEOUT: Duration = Duration::from_secs(10);
-/// When a set is looked at again that waits for a `PodDisruptionBudget`, which no event tells of.
+/// When a set that waits for a `PodDisruptionBudget` is reconciled again: budgets are not watched.
 const DISRUPTION_PAUSE: Duration = Duration::from_secs(2);
 /// After an eviction no other pod is touched for so long: the owner creates another first.
 const EVICTION_PAUSE: Duration = Duration::from_secs(2);
-/// When a set is looked at again of which pods are in flight, should the watch never show them.
+/// When a set with pods in flight is reconciled again, in case the watch never reports them.
 const IN_FLIGHT_PAUSE: Duration = Duration::from_secs(30);
 
 /// What came of looking at a set.
@@ -206,25 +205,23 @@ impl Rollouts {
         if let Some((_, disruptions)) = listed.filter(|(at, _)| at.elapsed() < LIST_FRESH) {
             return Some(disruptions);
         }
-        let found = match timeout(LIST_TIMEOUT, self.budgets.list(&ListParams::default())).await {
-            Ok(Ok(found)) => found,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "PodDisruptionBudgets cannot be listed; no pod is touched");
-                return None;
-            }
-            Err(_) => {
-                tracing::warn!("PodDisruptionBudgets were not listed in time; no pod is touched");
-                return None;
-            }
-        };
+        let list = async { self.budgets.list(&ListParams::default()).await.map_err(|error| said(&error)) };
+        let found =
+            match timeout(REQUEST_TIMEOUT, list).await.unwrap_or_else(|_| Err(NoAnswer(REQUEST_TIMEOUT).to_string())) {
+                Ok(found) => found,
+                Err(error) => {
+                    tracing::warn!(error, "PodDisruptionBudgets cannot be listed; no pod is changed");
+                    return None;
+                }
+            };
         let disruptions: Arc<Vec<Disruption>> = Arc::new(found.items.iter().filter_map(disruption).collect());
         *locked(&self.listed) = Some((Instant::now(), Arc::clone(&disruptions)));
         Some(disruptions)
     }
 }
 
-/// A budget as the planner has it. One without a selector is about no pod; one that its controller has not looked at since it was
-/// changed allows nothing, as the API server itself has it.
+/// A budget as the planner has it. One without a selector is about no pod; one whose controller has not observed its current
+/// generation allows nothing, as the API server itself has it.
 fn disruption(budget: &PodDisruptionBudget) -> Option<Disruption> {
     let selector = serde_json::to_value(budget.spec.as_ref()?.selector.as_ref()?).ok()?;
     let selector = serde_json::from_value::<LabelSelector>(selector).ok()?.compile().ok()?;

@@ -1,4 +1,4 @@
-//! Writes the status of a set, when it says something else, and tells what began by events.
+//! Writes the status of a set when it differs from the stored one, and Events for what has just begun.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use crate::answers::said;
-use crate::controller::Events;
+use crate::answers::{NoAnswer, code, in_time, said};
+use crate::events::Events;
 use crate::field_managers::SIDECARSET;
 use crate::sidecarset::controller::conditions::{Found, conditions, news};
 use crate::sidecarset::controller::count::Counts;
@@ -23,10 +22,7 @@ use engine::sidecarset::api::{API_VERSION, Condition, KIND, SidecarSetStatus};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::sets::SetRecord;
 
-/// A request to the API server that takes longer is given up and tried again.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// An event of one reason is told once in this time, however often what it tells comes and goes.
+/// An Event of one reason is written once in this time, however often its cause comes and goes.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
 /// A status that could not be written.
@@ -36,8 +32,8 @@ pub enum Error {
     #[error("the status cannot be written: {}", said(.0))]
     Write(#[source] kube::Error),
     /// No answer in time.
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
+    #[error(transparent)]
+    Timeout(#[from] NoAnswer),
 }
 
 /// What the controller owns of the status.
@@ -98,7 +94,7 @@ impl Status {
 pub struct StatusWriter {
     sets: Api<SidecarSetResource>,
     events: Events,
-    // When an event was last told, by set and reason.
+    // When an Event was last written, by set and reason.
     told: Mutex<HashMap<String, HashMap<String, Instant>>>,
 }
 
@@ -124,12 +120,16 @@ impl StatusWriter {
         tracing::debug!(counts = ?status.counts, "Writing status");
         let document = status.document(set);
         let (params, patch) = (PatchParams::apply(SIDECARSET).force(), Patch::Apply(&document));
-        match timeout(REQUEST_TIMEOUT, self.sets.patch_status(&set.name, &params, &patch)).await {
-            Ok(Ok(_)) => {}
-            // Deleted meanwhile.
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
-            Ok(Err(error)) => return Err(Error::Write(error)),
-            Err(_) => return Err(Error::Timeout),
+        let write = in_time(async {
+            match self.sets.patch_status(&set.name, &params, &patch).await {
+                // Deleted meanwhile.
+                Err(error) if code(&error) == Some(404) => Ok(false),
+                Err(error) => Err(Error::Write(error)),
+                Ok(_) => Ok(true),
+            }
+        });
+        if !write.await? {
+            return Ok(());
         }
         self.tell(set, status).await;
         Ok(())
@@ -143,7 +143,7 @@ impl StatusWriter {
         };
         for (warns, reason, message) in news(stored, &status.conditions) {
             if self.is_news(&set.name, &reason) {
-                self.events.tell(&object, warns, &reason, &message, None).await;
+                self.events.reconciled(&object, warns, &reason, &message, None).await;
             }
         }
     }

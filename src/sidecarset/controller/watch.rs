@@ -140,7 +140,7 @@ impl EventHandler<'_> {
         touched
     }
 
-    /// There is a new snapshot. Changes tell which sets it concerns.
+    /// There is a new snapshot. Changes say which sets it concerns.
     fn published(&mut self) {
         self.census.sets_changed();
         if !Arc::ptr_eq(&self.sets, &self.world.snapshot.load().sets) {

@@ -19,7 +19,7 @@ pub enum Phase {
     /// Nothing of it runs yet.
     #[default]
     Pending,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
     /// It runs.
     Running,
@@ -53,7 +53,7 @@ pub struct PodState<'p> {
     pub is_settled: bool,
     /// Whether it is ready.
     pub is_ready: bool,
-    /// The workload that it is of; 0 where nobody would create it again.
+    /// The workload that it is of; 0 for a pod without a controller.
     pub owner: u64,
     /// When it was created, in seconds.
     pub created: u32,
@@ -68,7 +68,7 @@ pub struct PodState<'p> {
 }
 
 impl PodState<'_> {
-    /// Whether it serves, and goes on to serve if nobody touches it.
+    /// Whether it serves, with the containers that it asks for.
     pub const fn is_available(&self) -> bool {
         self.is_ready && self.is_settled
     }

@@ -47,7 +47,7 @@ pub enum Waits {
     NewPodOnly,
     /// Pods that could not be changed are tried again.
     Failed,
-    /// There are more, and nothing stands in their way.
+    /// The rollout goes on.
     Nothing,
 }
 
@@ -112,7 +112,7 @@ fn candidates(pods: &[PodState<'_>], strategy: &Strategy) -> Vec<usize> {
     let is_candidate = |pod: &PodState<'_>| {
         let could = match pod.form {
             Form::Outdated => true,
-            // Without an owner nobody would create it again.
+            // Without a controller it would not be created again.
             Form::NewPodOnly => strategy.recreate && pod.owner != 0,
             Form::Updated | Form::Failed => false,
         };
@@ -189,7 +189,7 @@ impl<'b> Budgets<'b> {
     }
 }
 
-/// What is left for each workload. Pods of nobody are each by itself, and have no such budget.
+/// What is left for each workload. Pods without a controller have no such budget.
 fn by_owner(pods: &[PodState<'_>], strategy: &Strategy) -> HashMap<u64, usize> {
     let mut counted: HashMap<u64, (usize, usize)> = HashMap::new();
     for pod in pods.iter().filter(|pod| pod.owner != 0) {

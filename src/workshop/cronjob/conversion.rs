@@ -26,7 +26,7 @@ mod annotations;
 #[cfg(test)]
 mod tests;
 
-use self::annotations::Annotations;
+use self::annotations::ScheduleAnnotations;
 pub use self::annotations::lacks_room;
 
 /// Longest that is remembered. The API server refuses a converted object with more than 256 KiB of annotations, and a
@@ -88,7 +88,7 @@ const TO_V2: Way = Way { key: V1_SCHEDULE, reads: read_string, says: five_fields
 fn convert(object: &RawValue, back: &Way, forth: &Way) -> String {
     let metadata = raw::member(object, "metadata");
     let spec = raw::member(object, "spec");
-    let annotations = Annotations::of(metadata, back.key);
+    let annotations = ScheduleAnnotations::of(metadata, back.key);
     let said = spec.and_then(|spec| raw::member(spec, "schedule")).and_then(|schedule| {
         let schedule = (forth.reads)(schedule)?;
         Some(recall(annotations.remembered.as_deref(), &schedule, back).unwrap_or_else(|| (forth.says)(&schedule)))

@@ -14,7 +14,8 @@ use super::{NAME, objects};
 use crate::controller::apply::{Applier, Error};
 use crate::controller::conditions::Statement;
 use crate::controller::owned::Owned;
-use crate::controller::{Again, Context, Events, Operator, Store, status};
+use crate::controller::{Again, Context, Operator, Store, status};
+use crate::events::Events;
 use crate::workshop::{owned, readiness};
 
 /// The name under which the original operator applies; its objects stay ours when Outrider takes over.

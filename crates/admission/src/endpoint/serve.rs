@@ -15,7 +15,7 @@ use crate::unserved::Unserved;
 
 /// One webhook path: the whole body in, the whole reply out.
 pub trait Endpoint<W>: Send + Sync {
-    /// Answers a review with what is known of what the decision may ask, unless nobody waits for it any more.
+    /// Answers a review with what is known of what the decision may ask, unless the client is gone.
     ///
     /// # Errors
     /// [`Unserved`] when there is no verdict to give, and [`Unserved::Unanswered`] with further questions.

@@ -229,7 +229,7 @@ fn fault<'s>(
 ) -> Option<String> {
     let fault = match selection {
         // What the pod would get of it is not known. The set as it is written leaves open what it would settle for the pod, and
-        // annotations and owners, on which that depends, may be changed without anybody being asked.
+        // annotations and owners, on which that depends, may be changed without a webhook.
         Selection::Unfit(clash) => Some(clash.text.clone()),
         Selection::Skipped(_, why) if !changed.is_empty() => Some(why.clone()),
         _ => differing(injection, set, is_new),

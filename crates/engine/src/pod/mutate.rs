@@ -88,7 +88,7 @@ struct Report<'s> {
     present: Option<Reason>,
     skipped: Vec<(String, Reason, String)>,
     ignored_opt_outs: Vec<&'s str>,
-    // What the pod's annotation asks for, and nobody can grant.
+    // What the pod's annotation requests, and no set can grant.
     mistyped: Vec<String>,
     clashes: Vec<(String, Clash)>,
 }
@@ -122,7 +122,7 @@ impl Report<'_> {
             Some((_, clash)) => Verdict::deny(clash.reason, refusal(request, &self.clashes)),
             None => Verdict::patch(self.reason(), injection.into_patch()),
         };
-        // Whoever opted out knows.
+        // The author who opted out knows.
         let skips = self.skipped.iter().filter(|(_, reason, _)| *reason != reasons::OPTED_OUT);
         verdict.warnings.extend(skips.map(|(_, reason, why)| format!("{reason}: {why}")));
         verdict.warnings.extend(self.ignored_opt_outs.iter().map(|set| {

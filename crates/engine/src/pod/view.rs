@@ -132,7 +132,7 @@ pub struct Spec<'a> {
     /// Node labels that the pod asks for.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub node_selector: BorrowedMap<'a>,
-    /// Where the pod asks to run, raw: few pods tell their operating system there.
+    /// Where the pod asks to run, raw: few pods name their operating system there.
     #[serde(borrow)]
     pub affinity: Option<&'a RawValue>,
     /// Requests and limits of the pod as a whole.
@@ -170,7 +170,7 @@ pub struct Container<'a> {
     pub resources: Option<&'a RawValue>,
     /// `Always` makes an init container a native sidecar.
     pub restart_policy: Text<'a>,
-    // The first key as it stands in the body, by which the whole container is found there.
+    // The first key as it is in the body, by which the whole container is found there.
     first_key: Option<&'a str>,
 }
 
@@ -191,7 +191,7 @@ impl<'a> Container<'a> {
         ports.unwrap_or_default().0
     }
 
-    /// The whole container as it stands in the body that the pod was read from; `None` where it is not found there.
+    /// The whole container as it is in the body that the pod was read from; `None` where it is not found there.
     ///
     /// Few containers are needed whole, so that to keep the text of each would cost every pod more than to find these.
     pub fn raw(&self, body: &'a str) -> Option<&'a RawValue> {

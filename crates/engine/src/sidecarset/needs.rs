@@ -218,7 +218,7 @@ impl<'a> PortView<'a> {
 
 impl<'a> From<&Port<'a>> for PortView<'a> {
     fn from(port: &Port<'a>) -> Self {
-        // The API server writes neither with escapes. Whoever does is taken to want the port everywhere.
+        // The API server writes neither with escapes. A body that does is taken to want the port everywhere.
         let host_ip = match &port.host_ip.0 {
             Cow::Borrowed(text) => text,
             Cow::Owned(_) => "",

@@ -30,7 +30,7 @@ pub struct SidecarSetDefaults;
 
 impl Defaulting<Snapshot> for SidecarSetDefaults {
     fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
-        // An object that is being deleted is left alone, so that nothing stands in the way of its finalizers.
+        // An object that is being deleted is left alone, so that nothing blocks the removal of its finalizers.
         if request.is_of_leaving(patch.document()) { Ok(()) } else { fill(patch) }
     }
 }

@@ -7,7 +7,7 @@ use admission::field::Path;
 
 use super::node::Node;
 
-/// Warnings that are told one by one.
+/// Warnings that are listed one by one.
 const TOLD: usize = 20;
 
 /// Warns of what an API server of this minor version refuses.

@@ -77,7 +77,7 @@ impl Api {
 }
 
 impl Content {
-    /// The `CronJob` and its Jobs, as watches that are not behind tell of them.
+    /// The `CronJob` and its Jobs, as watches that are not behind report them.
     pub fn watched(&self) -> (CronJob, Vec<ChildJob>) {
         let cronjob: CronJob = serde_json::from_value(self.cronjob.clone().unwrap()).unwrap();
         let jobs = self.jobs.values().map(|job| serde_json::from_value(job.clone()).unwrap());
