@@ -57,6 +57,8 @@ fn the_status_follows_the_pods_and_the_set() {
     let outrider = Outrider::registered(&cluster);
     outrider.ready();
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&set("counted", namespace.name(), "1"))).unwrap();
+    let ready = ["wait", "--for=condition=Ready", "sidecarset/counted", "--timeout=60s"];
+    eventually("the set is in force", || cluster.kubectl(&ready, None).unwrap().success());
     namespace.apply(DEPLOYMENT).unwrap();
     eventually("three pods are counted", || counts(&cluster, "counted") == [3, 3, 3]);
     let stored = get(&cluster, &["sidecarset", "counted"]);

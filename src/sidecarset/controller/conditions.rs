@@ -98,6 +98,11 @@ fn ready(found: &Found<'_>, stored: &[Condition]) -> Statement {
             let message = format!("The replica at {replica} does not know this generation yet.");
             statement("False", "ReplicaBehind", &message)
         }
+        Knowledge::NotRegistered => {
+            let message =
+                "The webhook configuration outrider-mutating has no entry for pods: new pods go without the set.";
+            statement("False", "NotRegistered", message)
+        }
         Knowledge::Unknown(why) => statement("Unknown", "ReplicasUnknown", &shortened(why)),
     }
 }
@@ -292,6 +297,7 @@ mod tests {
             (Found { covered: Some(false), ..found(&memory, &all) }, "Ready=False NotProgrammed"),
             (Found { covered: Some(true), ..found(&memory, &all) }, "Ready=True"),
             (found(&memory, &behind), "Ready=False ReplicaBehind: The replica at 10.0.0.1:8081 does not know"),
+            (found(&memory, &Knowledge::NotRegistered), "Ready=False NotRegistered"),
             (found(&memory, &unknown), "Ready=Unknown ReplicasUnknown: nobody answers"),
         ] {
             assert!(ready(&found).starts_with(expected), "{}", ready(&found));

@@ -58,6 +58,8 @@ const PACE: Duration = Duration::from_millis(100);
 
 /// When replicas are asked again of which one is behind.
 const BEHIND_PAUSE: Duration = Duration::from_millis(250);
+/// When the webhook configuration is read again that has no entry for pods.
+const NOT_REGISTERED_PAUSE: Duration = Duration::from_secs(1);
 /// When replicas are asked again of which one could not be asked.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
 
@@ -220,6 +222,7 @@ const fn pause(knowledge: &Knowledge) -> Option<Duration> {
     match knowledge {
         Knowledge::All(_) | Knowledge::AsTold => None,
         Knowledge::Lacking(_) => Some(BEHIND_PAUSE),
+        Knowledge::NotRegistered => Some(NOT_REGISTERED_PAUSE),
         Knowledge::Unknown(_) => Some(UNKNOWN_PAUSE),
     }
 }

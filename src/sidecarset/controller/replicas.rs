@@ -14,6 +14,7 @@ use http::header::HOST;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_util::rt::TokioIo;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -22,11 +23,13 @@ use tokio::time::timeout;
 
 use crate::answers::said;
 use crate::controller::Own;
-use crate::names::{SERVICE, SERVICE_NAME_LABEL};
+use crate::names::{MUTATING, SERVICE, SERVICE_NAME_LABEL};
 use crate::watch::read_model::ReadModel;
 use engine::sidecarset::api::PLURAL;
 use engine::snapshot::sets::SetRecord;
 
+/// The entry for pods in the webhook configuration.
+const POD_ENTRY: &str = "pod.outrider.dev";
 /// The path under which replicas answer.
 const KNOWN: &str = "/known/";
 /// A port of an `EndpointSlice` by this name is that of the probes; else it is our own.
@@ -50,6 +53,8 @@ pub enum Knowledge {
     AsTold,
     /// This one does not yet.
     Lacking(String),
+    /// The API server does not call any of them: there is no webhook configuration with the entry for pods.
+    NotRegistered,
     /// It is not known; why.
     Unknown(String),
 }
@@ -57,8 +62,9 @@ pub enum Knowledge {
 /// Asks replicas.
 pub struct Replicas {
     slices: Api<EndpointSlice>,
+    configurations: Api<MutatingWebhookConfiguration>,
     own: Own,
-    listed: Mutex<Option<(Instant, Vec<String>)>>,
+    listed: Mutex<Option<(Instant, Option<Vec<String>>)>>,
     unreachable: Mutex<HashMap<String, (Instant, String)>>,
 }
 
@@ -66,7 +72,8 @@ impl Replicas {
     /// Of the deployment that is here.
     pub fn new(client: Client, own: Own) -> Self {
         Self {
-            slices: Api::namespaced(client, &own.namespace),
+            slices: Api::namespaced(client.clone(), &own.namespace),
+            configurations: Api::all(client),
             own,
             listed: Mutex::default(),
             unreachable: Mutex::default(),
@@ -79,7 +86,8 @@ impl Replicas {
             return Knowledge::Lacking("this process".to_owned());
         }
         let replicas = match self.replicas().await {
-            Ok(replicas) => replicas,
+            Ok(Some(replicas)) => replicas,
+            Ok(None) => return Knowledge::NotRegistered,
             Err(why) => return Knowledge::Unknown(why),
         };
         // Outside a cluster, where there is no Service, or none that leads anywhere.
@@ -98,12 +106,18 @@ impl Replicas {
         }
     }
 
-    /// Where the probes of the replicas are that answer the API server.
-    async fn replicas(&self) -> Result<Vec<String>, String> {
+    /// Where the probes of the replicas are that answer the API server. `None` if it calls no replica.
+    async fn replicas(&self) -> Result<Option<Vec<String>>, String> {
         if let Some((at, listed)) = &*self.listed.lock().unwrap_or_else(PoisonError::into_inner)
             && at.elapsed() < LIST_FRESH
         {
             return Ok(listed.clone());
+        }
+        match timeout(TIMEOUT, self.configurations.get_opt(MUTATING)).await {
+            Ok(Ok(found)) if !found.as_ref().is_some_and(has_entry) => return Ok(self.listed(None)),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(format!("The webhook configuration is not known: {}", said(&error))),
+            Err(_) => return Err("The webhook configuration is not known: the API server does not answer.".to_owned()),
         }
         let of_service = ListParams::default().labels(&format!("{SERVICE_NAME_LABEL}={SERVICE}"));
         let slices = match timeout(TIMEOUT, self.slices.list(&of_service)).await {
@@ -114,8 +128,13 @@ impl Replicas {
         let mut replicas: Vec<String> = slices.items.iter().flat_map(|slice| self.of_slice(slice)).collect();
         replicas.sort();
         replicas.dedup();
+        Ok(self.listed(Some(replicas)))
+    }
+
+    /// Keeps what was found for the sets that come next.
+    fn listed(&self, replicas: Option<Vec<String>>) -> Option<Vec<String>> {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), replicas.clone()));
-        Ok(replicas)
+        replicas
     }
 
     fn of_slice(&self, slice: &EndpointSlice) -> Vec<String> {
@@ -152,6 +171,11 @@ impl Replicas {
         unreachable.insert(replica.to_owned(), (Instant::now(), why.clone()));
         Err(why)
     }
+}
+
+/// Whether the API server calls a webhook for new pods.
+fn has_entry(configuration: &MutatingWebhookConfiguration) -> bool {
+    configuration.webhooks.iter().flatten().any(|webhook| webhook.name == POD_ENTRY)
 }
 
 /// Whether an answer is about this set and its generation, or a later one.
@@ -228,6 +252,11 @@ mod tests {
 
     /// What is known of the set `a` of the uid `u` at generation 2, which this process knows.
     async fn known(slices: Value) -> Knowledge {
+        known_with(slices, json!([{"name": "pod.outrider.dev"}])).await
+    }
+
+    /// The same where the webhook configuration has these entries.
+    async fn known_with(slices: Value, entries: Value) -> Knowledge {
         let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
         let set = json!({
             "metadata": {"name": "a", "uid": "u", "generation": 2},
@@ -236,8 +265,10 @@ mod tests {
         let world = ReadModel::of(&feed);
         feed.collections.sets.apply(&serde_json::from_value(set).unwrap());
         feed.publish(&world.snapshot);
-        let service = service_fn(move |_: Request<Body>| {
-            let body = slices.to_string();
+        let service = service_fn(move |request: Request<Body>| {
+            let configuration = json!({"metadata": {"name": "outrider-mutating"}, "webhooks": entries});
+            let is_of_slices = request.uri().path().contains("endpointslices");
+            let body = if is_of_slices { slices.to_string() } else { configuration.to_string() };
             async move { Ok::<_, Infallible>(http::Response::new(http_body_util::Full::new(Bytes::from(body)))) }
         });
         let replicas = Replicas::new(Client::new(service, "default"), Own::default());
@@ -266,6 +297,11 @@ mod tests {
             Knowledge::All(1),
             "one that is not ready answers nobody"
         );
+    }
+
+    #[tokio::test]
+    async fn without_an_entry_for_pods_no_replica_is_called() {
+        assert_eq!(known_with(slice(&[], json!(true)), json!([])).await, Knowledge::NotRegistered);
     }
 
     #[tokio::test]

@@ -168,7 +168,7 @@ impl Revisions {
                 let revision = revision(record, set, done, number, self.namespace());
                 match self.api.create(&posting(SIDECARSET), &revision).await {
                     Ok(_) => {
-                        kept.push(Kept { name: name.clone(), number, custom_version: done.custom_version.clone() })
+                        kept.push(Kept { name: name.clone(), number, custom_version: done.custom_version.clone() });
                     }
                     Err(kube::Error::Api(status)) if status.code == 409 => return Err(Error::Foreign(name.clone())),
                     Err(error) => return Err(error.into()),
