@@ -26,8 +26,9 @@ use engine::snapshot::Snapshot;
 const AT_ONCE: usize = 8;
 /// Pods that one reconcile of a set changes, or tries to change, at most: other sets wait for their turn.
 const MOST: usize = 64;
-/// How long a list of budgets is good for. What we did since is counted besides.
-const LIST_FRESH: Duration = Duration::from_secs(1);
+/// How long a list of budgets is good for: several sets that change at one time share it. It is short, as a new budget is to be kept
+/// from the moment that it exists; and budgets are listed only when a pod could be changed.
+const LIST_FRESH: Duration = Duration::from_millis(100);
 /// When a set that waits for a `PodDisruptionBudget` is reconciled again: budgets are not watched.
 const DISRUPTION_PAUSE: Duration = Duration::from_secs(2);
 /// After an eviction no other pod is touched for so long: the owner creates another first.
