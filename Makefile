@@ -237,7 +237,8 @@ collector-experiment: ## Count the events of a Deployment that is scaled, switch
 
 .PHONY: bench-cronjob
 bench-cronjob: ## Time until the Jobs of 300 CronJobs of one minute exist, ours and the built-in controller's; starts its own cluster.
-	$(CARGO) test --release --locked -p outrider --test e2e -- --ignored --exact --nocapture \
+	$(CARGO) build --release --locked -p outrider
+	OUTRIDER_BINARY=$(TARGET_DIR)/release/outrider $(CARGO) test --locked -p outrider --test e2e -- --ignored --exact --nocapture \
 	  bench::three_hundred_cronjobs_of_one_minute_have_their_jobs_as_soon_as_with_the_built_in_controller
 
 .PHONY: bench-memory

@@ -96,7 +96,7 @@ pub const fn no_rules() -> Vec<PolicyRule> {
 }
 
 impl Kind {
-    /// The definition, for whom it does not matter where objects are converted.
+    /// The definition, for callers to which it does not matter where objects are converted.
     pub fn definition(&self) -> CustomResourceDefinition {
         (self.crd)(&WebhookClientConfig::default())
     }

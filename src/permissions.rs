@@ -15,7 +15,7 @@ pub fn own_kind(group: &str, plural: &str) -> Vec<PolicyRule> {
     ]
 }
 
-/// What a controller needs on the objects that it keeps by server-side apply. They go by garbage collection.
+/// What a controller needs on the objects that it keeps by server-side apply. Garbage collection deletes them.
 pub fn applied(group: &str, plural: &str) -> PolicyRule {
     rule(group, &[plural], &[], &["get", "list", "watch", "create", "patch"])
 }

@@ -88,7 +88,7 @@ impl CertificateLifetimes {
     }
 
     /// The same, where authorities are our own: while the old one is trusted, its last leaf has ended, also in a replica that
-    /// heard late of the new one.
+    /// learned late of the new one.
     #[must_use]
     pub fn with_leaves(self) -> Self {
         Self { overlap: self.overlap.max(self.leaf).saturating_add(self.settle), ..self }

@@ -50,6 +50,16 @@ fn timeout(text: &str) -> Result<Duration, String> {
 }
 
 impl ClusterArgs {
+    /// The flag that chooses a cluster or a user, if one is there.
+    pub fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--kubeconfig", self.kubeconfig.is_some()),
+            ("--context", self.context.is_some()),
+            ("--as", self.user.is_some()),
+        ];
+        flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
     fn selection(&self) -> Selection {
         Selection {
             kubeconfig: self.kubeconfig.clone(),
@@ -98,7 +108,7 @@ enum NoAnswer {
     /// Why the API server did not answer.
     #[error("the API server at {place} cannot be reached: {why}")]
     Unreachable { place: String, why: String },
-    /// It does not know who asks.
+    /// It does not accept the credentials.
     #[error("the API server at {place} does not accept the credentials: {why}")]
     Unauthorized { place: String, why: String },
 }

@@ -131,7 +131,7 @@ fn answer(args: &ReviewArgs, world: &OfflineModel, stdin: &mut dyn Read) -> Resu
         }
         None => default_entry(&world.registry, &name, &body)?,
     };
-    // Any other kind can be judged without a set.
+    // Any other kind can be validated without a set.
     if let Some(no_set) = world.no_set.as_ref().filter(|_| entry.rule.resources == PODS) {
         return Err(no_set.clone());
     }

@@ -56,7 +56,7 @@ pub struct Context {
     pub term: LeaderTerm,
     /// What decisions are taken from, and what changes in it.
     pub world: ReadModel,
-    /// Which pods the API server is known to ask about.
+    /// The pods for which the API server is known to call the webhook.
     pub coverage: Receiver<Coverage>,
     /// Where our own objects and the other replicas are.
     pub own: Own,

@@ -16,7 +16,7 @@ use crate::manifests::rbac::Rbac;
 pub struct Right {
     /// The account, as the API server names it; empty for the user of the command.
     pub who: String,
-    /// Verb.
+    /// The verb, such as `get`.
     pub verb: String,
     /// API group.
     pub group: String,

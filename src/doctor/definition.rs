@@ -16,7 +16,7 @@ pub type Definition = WithoutSchema<CustomResourceDefinition>;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(bound = "")]
 pub struct WithoutSchema<K> {
-    /// Metadata.
+    /// Name and annotations.
     #[serde(default)]
     pub metadata: ObjectMeta,
     /// What is read of the spec.

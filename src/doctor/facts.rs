@@ -78,9 +78,9 @@ pub enum Handshake {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotChecked {
-    /// What.
+    /// The object or list that could not be read.
     pub what: String,
-    /// Why.
+    /// The API server's message.
     pub why: String,
     /// Whether nothing can be reported about the cluster without it.
     pub essential: bool,

@@ -86,7 +86,7 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Age {
-    /// Whose.
+    /// The object that holds the certificate.
     pub of: String,
     /// When it ends.
     #[serde(serialize_with = "as_text")]

@@ -24,7 +24,7 @@ const FIELD_MANAGER: &str = "outrider-break-glass";
 pub struct BreakGlassRecord {
     /// User, as the API server knows it.
     pub by: String,
-    /// When.
+    /// When it was done, in RFC 3339.
     pub at: String,
     /// `failurePolicy` of each entry before.
     pub was: BTreeMap<String, String>,
@@ -54,9 +54,9 @@ pub enum Error {
 pub enum Order {
     /// Ignore, from now on.
     Break {
-        /// Who asks.
+        /// The user.
         by: String,
-        /// When.
+        /// The time of the command.
         at: Timestamp,
     },
     /// As it was.
@@ -95,7 +95,7 @@ pub fn since(at: &str) -> String {
     at.parse::<Timestamp>().map_or_else(|_| at.to_owned(), |at| whole_seconds(at).to_string())
 }
 
-/// Who asks, as the API server knows them.
+/// The user of the credentials, as the API server knows them.
 ///
 /// # Errors
 /// When the API server does not return it.

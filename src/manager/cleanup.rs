@@ -99,7 +99,7 @@ impl Leftovers {
         Ok(addresses)
     }
 
-    /// Whether another process accepts connections there. From a pod, an address of somebody's machine cannot be reached: such a
+    /// Whether another process accepts connections there. From a pod, an address of a developer's machine cannot be reached: such a
     /// process is taken for one that was killed.
     async fn answers(&self, address: &str) -> bool {
         if let Some((host, port)) = address.rsplit_once(':') {

@@ -87,7 +87,7 @@ pub struct Connection {
     timeout: Option<Duration>,
 }
 
-/// Which cluster, as whom, and how patiently.
+/// Which cluster, as which user, and how patiently.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// The kubeconfig; without it KUBECONFIG, then the one in the home folder, then the pod's service account.
@@ -221,7 +221,7 @@ impl Connection {
         })
     }
 
-    /// The clients of a world's watches. `namespace` is our own.
+    /// The clients of a read model's watches. `namespace` is our own.
     ///
     /// # Errors
     /// As [`Connection::client`].
@@ -235,7 +235,7 @@ impl Connection {
         })
     }
 
-    /// A client that notes when the API server is heard. Without retries of its own: the watch has them, and says so.
+    /// A client that records each answer of the API server. Without retries of its own: the watch has them, and logs them.
     fn listening(&self, contact: &LastSeen) -> Result<Client, Error> {
         let mut config = self.config.clone();
         config.default_retry = false;

@@ -136,13 +136,13 @@ impl Narrowing {
         }
         while self.wanted() == *known {
             if publications.changed().await.is_err() {
-                // The world is gone with the process.
+                // The read model is gone with the process.
                 return std::future::pending().await;
             }
         }
     }
 
-    /// Brings both configurations a step further; what both ask about afterwards, or nothing where one is not there.
+    /// Brings both configurations a step further; returns the pods of both afterwards, or nothing where one is not there.
     async fn pass(&self, wanted: &Rule, settled: bool) -> Result<Option<Rule>, Error> {
         let mutating = self.bring::<MutatingWebhookConfiguration>(wanted, settled).await?;
         let validating = self.bring::<ValidatingWebhookConfiguration>(wanted, settled).await?;
@@ -199,7 +199,7 @@ async fn set_changes(changes: &mut broadcast::Receiver<Change>) {
         match changes.recv().await {
             Ok(Change::Namespace(_)) => {}
             Ok(Change::Set(_)) | Err(RecvError::Lagged(_)) => return,
-            // The world is gone with the process.
+            // The read model is gone with the process.
             Err(RecvError::Closed) => return std::future::pending().await,
         }
     }

@@ -77,7 +77,7 @@ impl OnDemandEntries {
     }
 
     async fn pass(&self, demands: &[Demand]) -> Result<(), Error> {
-        // The validating one first: what is changed by us is judged by us.
+        // The validating one first: what our mutating webhook changes is validated by us.
         self.bring::<ValidatingWebhookConfiguration>(demands).await?;
         self.bring::<MutatingWebhookConfiguration>(demands).await
     }
@@ -167,7 +167,7 @@ pub(super) fn demands(kinds: &Kinds, world: &ReadModel) -> Vec<Demand> {
 pub(super) async fn others(publications: &mut Receiver<u64>, kinds: &Kinds, world: &ReadModel, known: &[Demand]) {
     while demands(kinds, world) == known {
         if publications.changed().await.is_err() {
-            // The world is gone with the process.
+            // The read model is gone with the process.
             return std::future::pending().await;
         }
     }

@@ -28,7 +28,7 @@ pub struct Retirement {
     objects: ApiResource,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// There is no such definition.

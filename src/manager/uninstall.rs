@@ -30,7 +30,7 @@ pub enum Error {
     },
 }
 
-/// What became of a configuration.
+/// The outcome for a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// There was none.

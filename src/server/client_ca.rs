@@ -20,7 +20,7 @@ pub struct FollowClientCa {
     resolver: Arc<Resolver>,
     enable_http2: bool,
     acceptor: Acceptor,
-    /// What the acceptor goes by.
+    /// The PEM that the acceptor was built from.
     used: Vec<u8>,
     /// The last error, so that it is logged once.
     error: Option<String>,

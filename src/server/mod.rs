@@ -81,7 +81,7 @@ pub struct Feeds<W> {
     pub resolver: Arc<Resolver>,
     /// The gates.
     pub readiness: Readiness,
-    /// The age of `world`.
+    /// The age of the snapshot.
     pub freshness: Freshness,
     /// The metrics.
     pub metrics: Metrics,
@@ -247,7 +247,7 @@ async fn listen(front: &'static str, address: &BindAddress) -> Result<Option<Tcp
     address.listen().await.map_err(|source| ServerError::Listen { front, address: address.clone(), source })
 }
 
-/// Serves until what it returns is dropped, in a thread apart: who asks whether the process lives must not wait for a review.
+/// Serves until what it returns is dropped, in a separate thread: a liveness probe must not wait for a review.
 fn serve_plain(
     name: &'static str,
     listener: Option<TcpListener>,

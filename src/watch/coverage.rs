@@ -2,7 +2,7 @@
 
 use engine::sidecarset::narrowing::Rule;
 
-/// Which pods the API server is known to ask about.
+/// The pods for which the API server is known to call the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coverage {
     /// It is not narrowed: sets have no such condition.

@@ -14,7 +14,7 @@ use crate::watch::backoff::WatchBackoff;
 use crate::watch::relist::Relist;
 use crate::watch::report::report;
 
-/// What became of a collection.
+/// A step in following a collection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<K, Q> {
     /// The object is there, as it is here.

@@ -59,7 +59,7 @@ pub enum Change {
 #[derive(Debug, Clone)]
 pub struct Model {
     synced: watch::Sender<bool>,
-    /// When the API server was last heard on this watch.
+    /// When the API server last answered on this watch.
     pub contact: LastSeen,
     failing: Failing,
 }
@@ -120,7 +120,7 @@ pub struct ReadModel {
 }
 
 impl ReadModel {
-    /// A world that the feed's snapshots are published into.
+    /// A read model that the builder's snapshots are published to.
     pub fn of(feed: &SnapshotBuilder) -> Self {
         Self {
             snapshot: Arc::default(),
@@ -171,7 +171,7 @@ impl ReadModel {
         self.generation.send_replace(self.snapshot.load().generation);
     }
 
-    /// How long ago the quieter of the watches was heard; `None` while one of them never was.
+    /// How long ago the quieter of the watches got an answer; `None` while one of them never did.
     pub fn age(&self) -> Option<Duration> {
         let others = self.namespaces.contact.age()?.max(self.configuration.contact.age()?);
         Some(self.sidecarsets.contact.age()?.max(others))

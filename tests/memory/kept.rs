@@ -22,7 +22,7 @@ use outrider::watch::lenient::Lenient;
 use outrider::watch::partial::Partial;
 use outrider::watch::relist::Relist;
 use outrider::workshop::collector::api::Collector;
-use outrider::workshop::collector::watched::WatchedPod as CollectorPod;
+use outrider::workshop::collector::watched::SlimPod as CollectorPod;
 use outrider::workshop::cronjob::api::CronJob;
 use outrider::workshop::cronjob::controller::watched_job::WatchedJob;
 use outrider::workshop::simpledeployment::api::SimpleDeployment;

@@ -196,7 +196,7 @@ impl Conversion {
         self.group
     }
 
-    /// Kind.
+    /// The kind that is converted.
     pub const fn kind(&self) -> &'static str {
         self.kind
     }

@@ -61,7 +61,7 @@ pub trait Mutating<W>: Send + Sync + 'static {
     /// What `object` and `oldObject` are decoded into, in the pass that reads the review.
     type Object<'a>: Deserialize<'a>;
 
-    /// Decides.
+    /// Decides on a request.
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.
@@ -155,8 +155,8 @@ pub trait Validating<W>: Send + Sync + 'static {
         let _ = (old, request, world, findings);
     }
 
-    /// Decides about the request as a whole, which is about a resource or a sub-resource that the rule names. The default goes by the
-    /// operation, leaves CONNECT alone, and refuses a request that lacks the object which its operation is about.
+    /// Decides about the request as a whole, which is about a resource or a sub-resource that the rule names. The default handles
+    /// each operation, leaves CONNECT alone, and refuses a request that lacks the object which its operation is about.
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.

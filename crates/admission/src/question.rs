@@ -43,11 +43,11 @@ pub struct Access {
     pub groups: Vec<String>,
     /// What the authenticator adds.
     pub extra: BTreeMap<String, Vec<String>>,
-    /// Verb.
+    /// The verb, such as `get`.
     pub verb: String,
     /// API group, empty for the core group.
     pub group: String,
-    /// Resource.
+    /// The resource: the plural in URLs.
     pub resource: String,
     /// Sub-resource; empty for the object itself.
     pub sub_resource: String,
@@ -91,11 +91,11 @@ pub struct Object {
     pub group: String,
     /// API version.
     pub version: String,
-    /// Resource.
+    /// The resource: the plural in URLs.
     pub resource: String,
     /// Namespace; empty for an object without one.
     pub namespace: String,
-    /// Name.
+    /// The name of the object.
     pub name: String,
 }
 

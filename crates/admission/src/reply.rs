@@ -54,7 +54,7 @@ pub struct Details {
     pub name: String,
     /// API group.
     pub group: String,
-    /// Kind.
+    /// The kind of the object.
     pub kind: String,
 }
 
@@ -184,7 +184,7 @@ pub enum Outcome {
 pub struct Verdict {
     /// The decision.
     pub outcome: Outcome,
-    /// Why.
+    /// The reason code.
     pub reason: Reason,
     /// Sentences that the user's client prints, whatever the decision.
     pub warnings: Vec<String>,
@@ -204,7 +204,7 @@ impl Verdict {
         Self { outcome, reason, warnings: Vec::new(), audit: Vec::new() }
     }
 
-    /// Refused.
+    /// A refusal.
     pub fn deny(reason: Reason, denial: Denial) -> Self {
         Self { outcome: Outcome::Denied(Box::new(denial)), reason, warnings: Vec::new(), audit: Vec::new() }
     }

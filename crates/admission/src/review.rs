@@ -87,7 +87,7 @@ pub struct GroupVersionKind<'a> {
     /// API version.
     #[serde(borrow)]
     pub version: Text<'a>,
-    /// Kind.
+    /// The kind, such as `Pod`.
     #[serde(borrow)]
     pub kind: Text<'a>,
 }
@@ -102,12 +102,12 @@ pub struct GroupVersionResource<'a> {
     /// API version.
     #[serde(borrow)]
     pub version: Text<'a>,
-    /// Resource.
+    /// The resource: the plural in URLs, such as `pods`.
     #[serde(borrow)]
     pub resource: Text<'a>,
 }
 
-/// Who asks.
+/// The user of a request.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct UserInfo<'a> {

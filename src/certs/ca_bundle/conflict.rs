@@ -13,7 +13,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 /// After this long without a loss the contest is over.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// What became of what we wrote into one object.
+/// The state of what this process wrote into one object.
 #[derive(Debug, Default)]
 pub struct BundleConflict {
     written: Option<Trust>,

@@ -37,7 +37,7 @@ const MAX_KEPT: usize = 16;
 
 /// What is to be written, or nothing where the object is in order.
 ///
-/// A certificate that is not wanted may still be needed: by replicas that have not heard of its successor, or that run in
+/// A certificate that is not wanted may still be needed: by replicas that do not know its successor yet, or that run in
 /// another mode. So it stays for a while, which begins when it is first seen here.
 pub fn merge(found: &Trust, wanted: &[TrustAnchor], duty: Duty, now: Timestamp) -> Option<Bundle> {
     if wanted.is_empty() {

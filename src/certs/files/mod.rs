@@ -145,13 +145,13 @@ impl CertificateFiles {
     /// Looks. Nothing is served anew before [`CertificateFiles::swap`].
     ///
     /// # Errors
-    /// [`FilesError`] for files that cannot be read or used. Files that were refused once are not judged again until they
+    /// [`FilesError`] for files that cannot be read or used. Files that were refused once are not checked again until they
     /// change or, for a certificate that is not valid yet, their time has come.
     pub async fn refresh(&mut self, now: Timestamp) -> Result<Found, FilesError> {
         let read = match self.read().await {
             Ok(read) => read,
             Err(error) => {
-                // The same files are judged again when they are back: until then, nothing says that they are in order.
+                // The same files are checked again when they are back: until then, they count as missing.
                 self.seen = None;
                 return Err(error);
             }

@@ -53,7 +53,7 @@ pub struct Failure {
     pub outcome: Outcome,
 }
 
-/// What decides beside the world.
+/// What decides beside the snapshot.
 #[derive(Clone, Copy)]
 pub struct Rules<'a> {
     /// Namespace of objects that name none.

@@ -139,7 +139,7 @@ fn start(mut args: ServeArgs, given: Given<'_>) -> Result<(), ServeError> {
     })
 }
 
-/// Serves `registry` from `world` until a signal ends the process. Whatever feeds the world has been started by the caller and
+/// Serves `registry` from `world` until a signal ends the process. What updates the snapshot has been started by the caller and
 /// holds its own clone of `process`.
 ///
 /// # Errors

@@ -225,7 +225,7 @@ impl SelfRegistration {
         Ok(())
     }
 
-    /// Names of those without which there is nothing to ask about.
+    /// Names of those without which no entry has anything to serve.
     fn definitions(&self) -> BTreeSet<String> {
         self.hooks.iter().flat_map(WebhookEntry::definitions).chain(self.converted.iter().cloned()).collect()
     }

@@ -129,7 +129,7 @@ fn is_same(found: Option<&RawValue>, value: &RawValue) -> bool {
     found.is_some_and(|found| std::ptr::eq(found, value))
 }
 
-/// What became `schedule`, if the memory is of that.
+/// The original that became `schedule`, if the annotation is about that.
 fn recall(memory: Option<&str>, schedule: &Value, back: &Way) -> Option<Said> {
     let memory = memory.filter(|memory| memory.len() <= MEMORY_MAX_BYTES)?;
     let original = (back.recalls)(memory)?;

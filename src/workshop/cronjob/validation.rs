@@ -50,7 +50,7 @@ impl Validating<Snapshot> for CronJobValidation {
 /// Faults that are listed one by one: a reply must not be many times as long as the request.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new object, which was sent in `version`. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
+/// Validates a new object, which was sent in `version`. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
 pub fn create(object: &Value, version: Version, findings: &mut Findings) {
     let metadata = Fields::new(object.get("metadata"), Path::new("metadata"));
     let mut errors = ErrorList::new();
@@ -64,7 +64,7 @@ pub fn create(object: &Value, version: Version, findings: &mut Findings) {
     warn(object, version, &mut findings.warnings);
 }
 
-/// Judges a change. Where `spec` stays as it is nothing is judged: else the controller could not put a finalizer on an object
+/// Validates a change. Where `spec` stays as it is nothing is checked: else the controller could not put a finalizer on an object
 /// that was stored while the webhook was off. Such an object gets its defaults with its first change; they are no change.
 pub fn update(new: &Value, old: &Value, version: Version, findings: &mut Findings) {
     if is_terminating(old) {

@@ -51,7 +51,7 @@ struct Controller {
 
 impl Controller {
     async fn reconcile(&self, simple: &SimpleDeployment) -> Result<Again, Error> {
-        // The Deployment goes by garbage collection.
+        // Garbage collection deletes the Deployment.
         if simple.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }

@@ -55,7 +55,7 @@ struct Controller {
     image: Arc<str>,
 }
 
-/// What became of the owned objects.
+/// The results of applying the owned objects.
 struct Outcome {
     deployment: Result<Arc<Owned<Deployment>>, Error>,
     service: Result<Arc<Owned<Service>>, Error>,
@@ -63,7 +63,7 @@ struct Outcome {
 
 impl Controller {
     async fn reconcile(&self, welcome: &Welcome) -> Result<Again, Error> {
-        // Its objects go by garbage collection.
+        // Garbage collection deletes its objects.
         if welcome.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }

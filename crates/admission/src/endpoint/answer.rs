@@ -1,4 +1,4 @@
-//! What became of a request: the reply, and what to log about it.
+//! The outcome of a request: the reply, and what to log about it.
 
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -18,7 +18,7 @@ pub enum Decision {
     Allowed,
     /// Allowed with a patch.
     Patched,
-    /// Refused.
+    /// The request is refused.
     Denied,
 }
 
@@ -75,7 +75,7 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// The decision.
     pub decision: Decision,
-    /// Why.
+    /// The reason code.
     pub reason: Reason,
     /// The sentence of a denial, empty otherwise.
     pub message: String,

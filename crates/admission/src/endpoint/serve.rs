@@ -141,7 +141,7 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
             let mut findings = Findings::default();
             let request = &review.request;
             match (&request.object, request.operation) {
-                // What cannot be compared is judged as if it were new, and never kept from going.
+                // What cannot be compared is validated as if it were new, and never kept from being deleted.
                 (Some(object), Operation::Update) if review.lacks_old => {
                     self.1.create(object, request, world, &mut findings);
                 }

@@ -11,7 +11,7 @@ pub enum Scope {
     Cluster,
     /// In a namespace.
     Namespaced,
-    /// Both.
+    /// Objects in namespaces and in the cluster.
     Any,
 }
 
@@ -141,7 +141,7 @@ pub struct Rule {
     pub on_demand: bool,
     /// Conditions on the request, all of which must hold.
     pub match_conditions: &'static [MatchCondition],
-    /// Names of definitions: with none of them in the cluster there is nothing to ask about. Without a name here, that is so for a
+    /// Names of definitions: with none of them in the cluster the entry has nothing to serve. Without a name here, that is so for a
     /// resource whose group is not one of Kubernetes' own, and its own definition.
     pub definitions: &'static [&'static str],
 }

@@ -80,7 +80,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     Ok(report.into_verdict(request, injection))
 }
 
-/// What became of each set.
+/// The outcome of each set.
 #[derive(Default)]
 struct Report<'s> {
     injected: Vec<String>,

@@ -32,7 +32,7 @@ pub trait Stage: Debug + Send + Sync {
         Ok(Step::default())
     }
 
-    /// Judges a new pod as it will be stored.
+    /// Validates a new pod as it will be stored.
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.

@@ -16,10 +16,10 @@ use crate::pod::limits::{self, at_most, at_most_or_none};
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct PodView<'a> {
-    /// Metadata.
+    /// The metadata that decisions read.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: Metadata<'a>,
-    /// Spec.
+    /// The spec, as far as decisions read it.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub spec: Spec<'a>,
 }
@@ -31,7 +31,7 @@ pub struct Metadata<'a> {
     /// Name; empty where the API server has yet to make one up.
     #[serde(borrow)]
     pub name: Text<'a>,
-    /// Labels.
+    /// The labels, which selectors match.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub labels: BorrowedMap<'a>,
     /// Annotations; absent and empty differ for the patch.
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for OwnedByJob {
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Spec<'a> {
-    /// Containers.
+    /// Containers, as many as [`limits`] allows and one more.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
     pub containers: Option<Vec<Container<'a>>>,
     /// Init containers.
@@ -158,9 +158,9 @@ impl<'a> Spec<'a> {
 /// A container or init container of the pod.
 #[derive(Debug, Default)]
 pub struct Container<'a> {
-    /// Name.
+    /// Name of the container.
     pub name: Text<'a>,
-    /// Image.
+    /// Image of the container.
     pub image: Text<'a>,
     /// Ports, raw: they matter only where a set has some, and a body may hold millions.
     pub ports: Option<&'a RawValue>,
@@ -295,7 +295,7 @@ pub struct Port<'a> {
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct NameOnly<'a> {
-    /// Name.
+    /// Name of the object.
     #[serde(borrow)]
     pub name: Text<'a>,
 }

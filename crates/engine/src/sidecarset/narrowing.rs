@@ -71,7 +71,7 @@ impl Rule {
         }
     }
 
-    /// What both rules ask about, by what their clauses say.
+    /// The pods of both rules, by the text of their clauses.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         match (self, other) {

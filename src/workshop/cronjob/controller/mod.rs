@@ -51,7 +51,7 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 fn children<'a>(jobs: impl Iterator<Item = &'a WatchedJob>, cronjob: &CronJob) -> Vec<ChildJob> {
-    jobs.map(WatchedJob::job).filter(|job| is_child(job, cronjob)).map(ChildJob::of).collect()
+    jobs.filter(|job| is_child(&job.metadata, cronjob)).map(WatchedJob::child).collect()
 }
 
 #[derive(Clone)]

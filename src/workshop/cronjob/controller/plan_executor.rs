@@ -40,7 +40,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// (k8s.io/kubernetes/pkg/apis/core/validation, `NoteLengthLimit`).
 const TEXT_MAX_BYTES: usize = 900;
 
-/// What became of a step.
+/// The outcome of a step.
 enum StepOutcome {
     /// It was done.
     Done,
@@ -180,7 +180,7 @@ impl<'a> PlanExecutor<'a> {
     async fn inspect_existing(&mut self, name: &str, error: Error) -> Result<StepOutcome, Error> {
         let api = Api::<WatchedJob>::namespaced(self.controller.client.clone(), &self.key.namespace);
         match request::<WatchedJob, _>(&self.job_key(name), api.get_opt(name)).await? {
-            Some(other) if is_child(other.job(), self.cronjob) => Ok(StepOutcome::Moot),
+            Some(other) if is_child(&other.metadata, self.cronjob) => Ok(StepOutcome::Moot),
             Some(_) => {
                 let (kind, owner) = (WatchedJob::kind(&()), CronJob::kind(&()).into_owned());
                 self.refused(&Error::Foreign { kind, name: name.to_owned(), owner }.to_string()).await

@@ -1,6 +1,6 @@
 //! What to do about a `CronJob`: its Jobs and the time in, steps out. Pure; who talks to the API server carries the steps out.
 //!
-//! Everything is decided anew from the world each time. A run is found by its time, and its Job is named after it, so the same
+//! Everything is decided anew from the observed state each time. A run is found by its time, and its Job is named after it, so the same
 //! run never starts twice, whenever the process was stopped.
 
 mod child;

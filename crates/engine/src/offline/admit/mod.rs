@@ -65,7 +65,7 @@ pub fn answer(
     endpoint.answer_with(body, snapshot, &answers, Deadline::default())
 }
 
-/// What became of an object.
+/// The outcome for an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Admitted {
     /// It may be created.

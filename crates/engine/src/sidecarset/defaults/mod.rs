@@ -2,7 +2,7 @@
 //!
 //! Only missing fields are added, one by one, to the object as it was sent: nothing that this build does not know is lost. Containers
 //! and volumes get what the API server would fill into a pod, so that `kubectl get -o yaml` shows what will be injected and a
-//! probe is judged as it will be judged in the pod.
+//! probe is validated as it will be in the pod.
 
 mod container;
 mod filler;

@@ -1,6 +1,6 @@
-//! Whether the pod would still be legal with the set in it: what the API server judges by the pod as a whole.
+//! Whether the pod would still be legal with the set in it: the rules of the API server for a pod as a whole.
 //!
-//! The closed list, with the place of each rule in Kubernetes' own validation, is `docs/legality.md`. What can be judged by
+//! The closed list, with the source of each rule in Kubernetes' own validation, is `docs/legality.md`. What depends on
 //! the set alone is refused when the set is written, and not checked again here.
 
 mod resources;
@@ -38,7 +38,7 @@ impl Fault {
     }
 }
 
-/// Judges the pod with what is missing of the set added to it.
+/// Checks the pod with what is missing of the set added to it.
 pub(super) fn check<'s>(
     injection: &Injection<'_, 's>,
     set: &'s CompiledSet,

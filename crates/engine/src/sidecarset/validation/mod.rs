@@ -78,14 +78,14 @@ fn is_served(object: &Value, findings: &mut Findings) -> bool {
 /// Faults that are listed one by one: a reply must not be many times as long as the request.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
+/// Validates a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
 pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
     let faults = faults(object, world, &mut findings.warnings);
     tell(faults.into_iter().collect(), findings);
     warn(object, world, &mut findings.warnings);
 }
 
-/// Judges a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
+/// Validates a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
 /// be relabelled. It becomes a warning.
 pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Findings) {
     if is_terminating(old) {

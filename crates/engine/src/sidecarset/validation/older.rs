@@ -71,7 +71,7 @@ fn look_at_variables(container: &Node<'_>, refused: &mut Refused) {
 }
 
 /// `IsEnvVarName` in `k8s.io/apimachinery/pkg/util/validation`, as far as it is stricter than what came after it. What is empty is
-/// judged elsewhere.
+/// checked elsewhere.
 fn is_strict_name(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'.' | b'_');
     let mut bytes = name.bytes();
