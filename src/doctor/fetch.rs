@@ -21,10 +21,10 @@ use crate::doctor::facts::{Facts, NotChecked};
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::mounted;
 use crate::doctor::replica::ReplicaPod;
-use crate::doctor::serving::SERVICE_NAME_LABEL;
 use crate::kinds;
 use crate::names::APP;
 use crate::names::CA_SECRET;
+use crate::names::SERVICE_NAME_LABEL;
 use engine::snapshot::EXCLUDE_LABEL;
 
 /// Values of a label by which people mean that it does not count.

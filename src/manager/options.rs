@@ -15,6 +15,8 @@ use engine::snapshot::Exclusion;
 pub struct Options {
     /// Our own namespace: the Secret's, and excluded.
     pub namespace: String,
+    /// The port of the probes, which every replica of a deployment has.
+    pub health_port: Option<u16>,
     /// Further excluded namespaces.
     pub excluded_namespaces: Vec<String>,
     /// Kinds that are on.
