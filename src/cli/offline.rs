@@ -1,7 +1,7 @@
 //! What the commands without a cluster share: the manifests that decide.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use clap::Args;
 
 use super::cluster::{ClusterArgs, deciding};
 use super::findings::{Finding, Severity};
-use super::report::{Report, ReportArgs};
-use super::streams::{Outcome, Streams};
+use super::report::Report;
+use super::streams::Outcome;
 use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
@@ -94,8 +94,6 @@ pub struct OfflineModel {
     pub snapshot: Snapshot,
     /// Says so where they hold no set.
     pub no_set: Option<String>,
-    /// Whether there was a warning.
-    pub has_warned: bool,
     /// What is answered to questions of decisions.
     pub questions: Questions,
 }
@@ -111,45 +109,37 @@ impl OfflineModel {
 pub const OWN_NAMESPACE: &str = "outrider-system";
 
 impl OfflineModel {
-    /// Loads the manifests and tells on stderr what is wrong or noteworthy; `None` when they cannot be used.
-    ///
-    /// # Errors
-    /// When a stream cannot be written.
-    pub fn load(args: &OfflineModelArgs, report: &ReportArgs, streams: &mut Streams<'_>) -> io::Result<Option<Self>> {
+    /// Loads the manifests and adds what is wrong or noteworthy to the report; `None` when they cannot be used.
+    pub fn load(args: &OfflineModelArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Option<Self> {
         // Whoever has a review at hand names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-        let mut told = Report::new(report);
         let mut live = Vec::new();
         if args.from_cluster {
             match deciding(&args.cluster) {
                 Ok(found) => live = found,
                 Err(error) => {
-                    told.add(Finding::bare(Severity::Error, error));
-                    told.tell(streams.stderr)?;
-                    return Ok(None);
+                    report.add(Finding::bare(Severity::Error, error));
+                    return None;
                 }
             }
         }
-        let (validate, stdin) = (args.of_sets(), &mut *streams.stdin);
+        let validate = args.of_sets();
         let loaded =
             standalone::load_or_stdin(&args.manifests, stdin, live, &exclusion, &registry, validate, args.kube_version);
-        let world = match loaded {
+        match loaded {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
-                    told.read(Severity::Warning, warning);
+                    report.read(Severity::Warning, warning);
                 }
-                let (snapshot, no_set, has_warned) = (loaded.snapshot, loaded.no_set, !loaded.warnings.is_empty());
                 let questions = if args.allow_all_questions { Questions::Allowed } else { Questions::Open };
-                Some(Self { registry, snapshot, no_set, has_warned, questions })
+                Some(Self { registry, snapshot: loaded.snapshot, no_set: loaded.no_set, questions })
             }
             Err(unusable) => {
-                told.unusable(&unusable);
+                report.unusable(&unusable);
                 None
             }
-        };
-        told.tell(streams.stderr)?;
-        Ok(world)
+        }
     }
 }
 

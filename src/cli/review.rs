@@ -12,8 +12,9 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::findings::{Finding, Severity, Summary};
 use super::offline::{OfflineModel, OfflineModelArgs};
-use super::report::ReportArgs;
+use super::report::{FindingsFormat, Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use engine::offline::admit::{self, Reply, find};
 use engine::pod::PODS;
@@ -33,21 +34,26 @@ pub struct ReviewArgs {
     /// Webhook path to ask [default: the mutating one of the request's kind]
     #[arg(long, value_name = "PATH")]
     pub path: Option<String>,
-    /// What decides
-    #[command(flatten)]
-    pub world: OfflineModelArgs,
+    /// What to print; as text, the reply goes to stdout, and stderr has what it says in words
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FindingsFormat::Text)]
+    pub output: FindingsFormat,
     /// How to report
     #[command(flatten)]
     pub report: ReportArgs,
+    /// What decides
+    #[command(flatten)]
+    pub world: OfflineModelArgs,
 }
 
 const EXAMPLES: &str = "\
-The reply goes to stdout, byte for byte as the server sends it; stderr tells in words what it says.
+The reply goes to stdout, byte for byte as the server sends it; stderr has in words what it says. With -o json or -o sarif, \
+stdout has the warnings and the refusal as findings, in place of the reply.
 
 Examples:
   outrider review --manifests sidecarsets/ pod-review.json
   outrider review --manifests sidecarsets/ --path /validate--v1-pod - < pod-review.json
   outrider review --manifests sidecarsets/ pod-review.json | jq -r .response.patch | base64 -d
+  outrider review --manifests sidecarsets/ -o sarif pod-review.json > outrider.sarif
 
 Exit codes: 0 allowed; 1 refused, or there was a warning and --warnings-as-errors; 2 the review or the manifests cannot be read, a \
 set is not as an API server would take it, a pod is asked about and there is no set, or nothing serves the path.";
@@ -62,23 +68,54 @@ pub fn execute(args: &ReviewArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let Some(world) = OfflineModel::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
-    match answer(args, &world, streams.stdin) {
-        Ok((path, answer)) => {
+    let mut report = Report::new(&args.report);
+    let answered = OfflineModel::load(&args.world, &mut report, streams.stdin).and_then(|world| {
+        let answered = answer(args, &world, streams.stdin);
+        answered.map_err(|error| report.add(Finding::bare(Severity::Error, error))).ok()
+    });
+    let reply = answered.as_ref().and_then(|(_, answer)| Reply::read(&answer.body).ok());
+    let is_refused = matches!(&answered, Some((_, answer)) if answer.decision == Decision::Denied);
+    if args.output == FindingsFormat::Text {
+        report.tell(streams.stderr)?;
+        if let Some((path, answer)) = &answered {
             streams.stdout.write_all(&answer.body)?;
             streams.stdout.write_all(b"\n")?;
-            let reply = Reply::read(&answer.body).ok();
-            if !args.report.quiet || answer.decision == Decision::Denied {
-                streams.stderr.write_all(summary(&path, &answer, reply.as_ref()).as_bytes())?;
+            if !args.report.quiet || is_refused {
+                streams.stderr.write_all(summary(path, answer, reply.as_ref()).as_bytes())?;
             }
-            let has_warned = world.has_warned || reply.is_some_and(|reply| !reply.warnings.is_empty());
-            let outcome = if answer.decision == Decision::Denied { Outcome::Refused } else { Outcome::Fine };
-            if has_warned { args.world.warned(outcome, streams.stderr) } else { Ok(outcome) }
         }
-        Err(error) => {
-            writeln!(streams.stderr, "error: {error}")?;
-            Ok(Outcome::BadInput)
+    } else {
+        if let (Some((_, answer)), Some(reply)) = (&answered, &reply) {
+            add_findings(args, answer, reply, &mut report);
         }
+        let allowed = usize::from(answered.is_some() && !is_refused);
+        let warnings = report.count(Severity::Warning);
+        let numbers = Summary(vec![("allowed", allowed), ("refused", is_refused.into()), ("warnings", warnings)]);
+        report.print(args.output, "review", &numbers, streams.stdout, streams.stderr)?;
+    }
+    if answered.is_none() {
+        return Ok(Outcome::BadInput);
+    }
+    let outcome = if is_refused { Outcome::Refused } else { Outcome::Fine };
+    let has_warned = report.count(Severity::Warning) > 0 || reply.is_some_and(|reply| !reply.warnings.is_empty());
+    if has_warned { args.world.warned(outcome, streams.stderr) } else { Ok(outcome) }
+}
+
+/// What the reply says, as findings about the file of the review.
+fn add_findings(args: &ReviewArgs, answer: &Answer, reply: &Reply, report: &mut Report<'_>) {
+    let file = args.file.as_ref().or(args.filename.as_ref()).filter(|file| file.as_os_str() != "-");
+    let place = file.map_or_else(String::new, |file| format!("{}:1: ", file.display()));
+    let title = format!("{}{}", answer.summary.kind, object_name(answer));
+    for warning in &reply.warnings {
+        report.read(Severity::Warning, &format!("{place}{title}: {warning}"));
+    }
+    let Some(status) = &reply.status else { return };
+    let mut causes = status.details.causes.iter().filter(|cause| !cause.field.is_empty()).peekable();
+    if causes.peek().is_none() {
+        report.read(Severity::Refused, &format!("{place}{title}: {}", status.message));
+    }
+    for cause in causes {
+        report.read(Severity::Refused, &format!("{place}{title}: {}: {}", cause.field, cause.message));
     }
 }
 
@@ -189,18 +226,24 @@ fn served(registry: &Registry<Snapshot>) -> String {
     format!("served paths:\n  {}", paths.join("\n  "))
 }
 
+/// The name of the object, with a space in front; empty where it has none.
+fn object_name(answer: &Answer) -> String {
+    let of = &answer.summary;
+    match (of.namespace.as_str(), of.name.as_str()) {
+        ("", "") => String::new(),
+        (namespace, "") => format!(" in namespace {namespace}"),
+        ("", name) => format!(" {name}"),
+        (namespace, name) => format!(" {namespace}/{name}"),
+    }
+}
+
 /// The reply in words.
 fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
     let of = &answer.summary;
-    let name = match (of.namespace.as_str(), of.name.as_str()) {
-        (namespace, "") if !namespace.is_empty() => format!(" in namespace {namespace}"),
-        ("", name) => format!(" {name}"),
-        (namespace, name) => format!(" {namespace}/{name}"),
-    };
     let dry_run = if of.dry_run { ", dry run" } else { "" };
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{path}: {} {}{}{dry_run}", of.operation, of.kind, name.trim_end());
+    let _ = writeln!(text, "{path}: {} {}{}{dry_run}", of.operation, of.kind, object_name(answer));
     let _ = writeln!(text, "{}: {}", answer.decision.as_str(), answer.reason);
     let Some(reply) = reply else { return text };
     // As kubectl has it, the warnings first: an unknown field tells what else is wrong.
@@ -267,7 +310,6 @@ mod tests {
                 registry: Registry::default().mutating(Rule::new("toy.example.com", TOYS, &[Operation::Create]), Asks),
                 snapshot: Snapshot::default(),
                 no_set: None,
-                has_warned: false,
                 questions,
             };
             let line = match questions {

@@ -82,6 +82,36 @@ fn findings_are_printed_as_json_and_sarif() {
     assert!(levels.contains(&"warning") && levels.contains(&"note"), "{levels:?}");
 }
 
+#[test]
+fn findings_of_a_review_are_printed_as_json_and_sarif() {
+    const SETS: [&str; 3] = ["review", "--manifests", "tests/fixtures/manifests"];
+    const WARNED: &str = "tests/fixtures/reviews/mutate--v1-pod/port-shared.json";
+    let json = outrider(&[&SETS[..], &["-o", "json", WARNED]].concat(), "");
+    let value: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((json.outcome.code(), json.stderr.as_str()), (0, ""));
+    assert_eq!(value["summary"], serde_json::json!({"allowed": 1, "refused": 0, "warnings": 1}), "{value}");
+    assert_eq!((&value["findings"][0]["file"], &value["findings"][0]["severity"]), (&WARNED.into(), &"warning".into()));
+
+    const REFUSED: &str = "tests/fixtures/reviews/validate-apps-outrider-dev-v1alpha1-sidecarset/several-faults.json";
+    let path = ["--path", "/validate-apps-outrider-dev-v1alpha1-sidecarset"];
+    let sarif = outrider(&[&SETS[..], &path, &["-o", "sarif", REFUSED]].concat(), "");
+    let value: Value = serde_json::from_str(&sarif.stdout).unwrap();
+    let results = value["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(sarif.outcome.code(), 1);
+    assert!(results.len() > 1 && results.iter().all(|result| result["level"] == "error"), "{results:?}");
+
+    // What cannot be read is a finding too: nobody who reads SARIF reads stderr.
+    for command in [&["review", "-"][..], &["render", "-f", "-"]] {
+        let none = outrider(&[command, &["--manifests", "tests/no-such-folder", "-o", "sarif"]].concat(), "");
+        let value: Value = serde_json::from_str(&none.stdout).unwrap();
+        assert_eq!(none.outcome.code(), 2);
+        assert!(
+            value["runs"][0]["results"][0]["message"]["text"].as_str().unwrap().contains("no-such-folder"),
+            "{value}"
+        );
+    }
+}
+
 const TEST: &str = "apiVersion: cli.outrider.dev/v1alpha1\nkind: Test\nmetadata: {name: sidecars}\nsets: [sets.yaml]\nresources: [app]\nnamespace: shop\nresults:\n";
 
 fn cases(results: &str) -> tempfile::TempDir {

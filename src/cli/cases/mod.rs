@@ -143,13 +143,7 @@ fn of_file(path: &Path, file: &TestFile) -> Result<Vec<Case>, Vec<String>> {
     if let Some(no_set) = loaded.no_set {
         return Err(vec![format!("{}:1: {no_set}", path.display())]);
     }
-    let world = OfflineModel {
-        registry,
-        snapshot: loaded.snapshot,
-        no_set: None,
-        has_warned: false,
-        questions: Questions::Open,
-    };
+    let world = OfflineModel { registry, snapshot: loaded.snapshot, no_set: None, questions: Questions::Open };
     let resources = input::load(&beside(&file.resources))
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let rules = Rules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };

@@ -8,7 +8,7 @@ mod templates;
 mod typing;
 mod unchanged;
 
-use std::io;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,12 +38,12 @@ pub struct RenderArgs {
     /// What to print
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
     pub output: Format,
-    /// What decides
-    #[command(flatten)]
-    pub world: OfflineModelArgs,
     /// How to report
     #[command(flatten)]
     pub report: ReportArgs,
+    /// What decides
+    #[command(flatten)]
+    pub world: OfflineModelArgs,
 }
 
 /// What is printed.
@@ -99,28 +99,16 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
         writeln!(streams.stderr, "error: --manifests and -f cannot both be stdin")?;
         return Ok(Outcome::BadInput);
     }
-    let Some(mut world) = OfflineModel::load(&args.world, &args.report, streams)? else { return Ok(Outcome::BadInput) };
     let mut report = Report::new(&args.report);
-    if let Some(no_set) = &world.no_set {
-        writeln!(streams.stderr, "error: {no_set}")?;
-        return Ok(Outcome::BadInput);
-    }
-    let Some(manifests) = load(args, streams)? else { return Ok(Outcome::BadInput) };
-    let validate = args.world.of_sets();
-    let Some(warned) = namespaces::learn(&mut world, &manifests, validate, &mut report, streams.stderr)? else {
-        return Ok(Outcome::BadInput);
-    };
-    let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
-    let (all, mut outcome, refused) = render_all(manifests, rules, &world, &mut report);
-    if outcome == Outcome::Fine {
-        note_what_is_odd(&all, args.output, &mut report);
-    }
-    let has_warned = world.has_warned || warned || report.count(Severity::Warning) > 0;
+    let rendered = render_files(args, streams.stdin, &mut report);
     let is_sarif = args.output == Format::Sarif;
-    if !is_sarif {
+    if is_sarif {
+        streams.stdout.write_all(sarif(report.findings(), "render").as_bytes())?;
+    } else {
         report.tell(streams.stderr)?;
     }
-    if has_warned {
+    let Some((all, mut outcome, refused)) = rendered else { return Ok(Outcome::BadInput) };
+    if report.count(Severity::Warning) > 0 {
         outcome = args.world.warned(outcome, streams.stderr)?;
     }
     let with_pods = || all.iter().filter(|rendered| rendered.has_pods);
@@ -128,12 +116,32 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     let unchanged = with_pods().count() - injected;
     let summary = Summary(vec![("injected", injected), ("unchanged", unchanged), ("refused", refused)]);
     report.sum_up(&summary, streams.stderr)?;
-    if is_sarif {
-        streams.stdout.write_all(sarif(report.findings(), "render").as_bytes())?;
-    } else if outcome == Outcome::Fine {
+    if !is_sarif && outcome == Outcome::Fine {
         streams.stdout.write_all(output::print(&all, args.output).as_bytes())?;
     }
     Ok(outcome)
+}
+
+/// Every object of the files, how the command ends with them, and how many are refused; `None` when the input cannot be used,
+/// which the report says.
+fn render_files(
+    args: &RenderArgs,
+    stdin: &mut dyn Read,
+    report: &mut Report<'_>,
+) -> Option<(Vec<Rendered>, Outcome, usize)> {
+    let mut world = OfflineModel::load(&args.world, report, stdin)?;
+    if let Some(no_set) = &world.no_set {
+        report.add(Finding::bare(Severity::Error, no_set.as_str()));
+        return None;
+    }
+    let manifests = load(args, stdin, report)?;
+    namespaces::learn(&mut world, &manifests, args.world.of_sets(), report)?;
+    let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
+    let (all, outcome, refused) = render_all(manifests, rules, &world, report);
+    if outcome == Outcome::Fine {
+        note_what_is_odd(&all, args.output, report);
+    }
+    Some((all, outcome, refused))
 }
 
 /// Every object, how the command ends with them, and how many are refused.
@@ -196,24 +204,27 @@ fn note_what_is_odd(all: &[Rendered], format: Format, report: &mut Report<'_>) {
     }
 }
 
-/// Loads what is to be rendered, or tells why that cannot be; kubectl has no objects for an error too.
-fn load(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Option<Vec<Manifest>>> {
-    let of_files = input::load_or_stdin(&args.files, streams.stdin);
+/// Loads what is to be rendered, or reports why that cannot be; for kubectl, no objects are an error too.
+fn load(args: &RenderArgs, stdin: &mut dyn Read, report: &mut Report<'_>) -> Option<Vec<Manifest>> {
+    let of_files = input::load_or_stdin(&args.files, stdin);
     let of_folders = args.kustomize.iter().map(|folder| input::kustomize(folder));
-    let (mut manifests, mut report) = (Vec::new(), Report::new(&args.report));
+    let (mut manifests, mut errors) = (Vec::new(), Vec::new());
     for loaded in std::iter::once(of_files).chain(of_folders) {
         match loaded {
             Ok(loaded) => manifests.extend(loaded),
-            Err(errors) => errors.iter().for_each(|error| report.read(Severity::Error, &error.to_string())),
+            Err(unreadable) => errors.extend(unreadable),
         }
     }
-    if manifests.is_empty() && report.findings().is_empty() {
+    for error in &errors {
+        report.read(Severity::Error, &error.to_string());
+    }
+    if manifests.is_empty() && errors.is_empty() {
         let name =
             |file: &PathBuf| if file.as_os_str() == "-" { "stdin".to_owned() } else { file.display().to_string() };
         let named: Vec<String> = args.files.iter().chain(&args.kustomize).map(name).collect();
         let text = format!("no object in {}: there is nothing to render", named.join(", "));
         report.add(Finding::bare(Severity::Error, text));
+        return None;
     }
-    report.tell(streams.stderr)?;
-    Ok(report.findings().is_empty().then_some(manifests))
+    errors.is_empty().then_some(manifests)
 }

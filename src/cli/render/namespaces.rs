@@ -1,24 +1,18 @@
 //! Namespaces among the objects that are rendered: once the same stream is applied they are there, whatever their place in it.
 
-use std::io::{self, Write};
-
 use super::super::findings::{Finding, Severity};
 use super::super::offline::OfflineModel;
 use super::super::report::Report;
 use crate::input::{Identity, Manifest, identity};
 use crate::standalone::{Validate, namespaces};
 
-/// Takes the namespaces into the world. Returns whether there was a warning; `None` when one cannot be used.
-///
-/// # Errors
-/// When `stderr` cannot be written.
+/// Adds the namespaces to the model; `None` when one of them cannot be used, which the report says.
 pub fn learn(
     world: &mut OfflineModel,
     manifests: &[Manifest],
     validate: Validate,
     report: &mut Report<'_>,
-    stderr: &mut dyn Write,
-) -> io::Result<Option<bool>> {
+) -> Option<()> {
     let mut own: Vec<Manifest> = Vec::new();
     for manifest in manifests {
         // The same twice, as charts that are put together bring it, is no question.
@@ -38,12 +32,11 @@ pub fn learn(
                 }
                 world.learn(name, labels);
             }
-            Ok(Some(!found.warnings.is_empty()))
+            Some(())
         }
         Err(unusable) => {
             report.unusable(&unusable);
-            report.tell(stderr)?;
-            Ok(None)
+            None
         }
     }
 }

@@ -1,0 +1,165 @@
+//! Objects that users of one namespace may store, small in JSON and large once they are decoded, against a leader that has the
+//! memory of the chart: it keeps leading, and pods of others are reviewed as before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Cluster, Namespace, Options};
+use serde_json::{Value, json};
+
+use crate::cronjob::{KINDS, cronjob, registered};
+use crate::memory_group::MemoryGroup;
+use crate::process::{Outrider, eventually, free_address, install_of};
+use crate::replicas::list;
+
+/// Bytes: the chart's memory limit of a replica.
+const MEMORY: u64 = 256 << 20;
+/// Pods with forged records, as in the attack.
+const FORGED: usize = 150;
+/// Names in each of their lists: as many as an annotation holds.
+const NAMES: usize = 45_000;
+const REVIEWS: usize = 200;
+
+const SET: &str = "
+apiVersion: apps.outrider.dev/v1alpha1
+kind: SidecarSet
+metadata: {name: log-agent}
+spec:
+  selector: {matchLabels: {app: web}}
+  containers: [{name: log-agent, image: 'agent:1'}]
+";
+
+fn forged_pods() -> Vec<Value> {
+    let names: Vec<String> = (0..NAMES).map(|number| format!("{number:x}")).collect();
+    let opened = names.join(",");
+    let record: serde_json::Map<String, Value> =
+        names.iter().take(NAMES / 4).map(|name| (name.clone(), json!({"hash": "v1:0"}))).collect();
+    let record = Value::Object(record).to_string();
+    let annotated = |number: usize| match number % 3 {
+        0 => json!({"kruise.io/sidecarset-injected-list": opened}),
+        1 => json!({"outrider.dev/injected": record}),
+        _ => json!({"outrider.dev/skip": opened}),
+    };
+    let pod = |number: usize| {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("forged-{number}"), "labels": {"app": "x"}, "annotations": annotated(number)},
+            "spec": {"containers": [{"name": "app", "image": "app:1"}]}})
+    };
+    (0..FORGED).map(pod).collect()
+}
+
+/// `CronJob`s whose templates are empty maps: 1.2 MB each, and up to a hundred times as much as values.
+fn large_cronjobs() -> Vec<String> {
+    let maps = vec![r#"{"":0}"#; 150_000].join(",");
+    let large = |number: usize| {
+        let spec = json!({"schedule": "@every 5h", "suspend": true});
+        let object = cronjob(&format!("large-{number}"), &spec).to_string();
+        object.replacen(r#""jobTemplate":{"#, &format!(r#""jobTemplate":{{"x":[{maps}],"#), 1)
+    };
+    (0..5).map(large).collect()
+}
+
+/// Creates pods in a dry run until told to stop. All must be answered.
+fn creates(namespace: &Namespace<'_>, outrider: &Outrider, what: &str, ended: impl Fn() -> bool) {
+    let pod = |number: usize| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("web-{number}"), "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "app", "image": "app:1"}]}})
+    };
+    let pods = list(&(0..REVIEWS).map(pod).collect::<Vec<_>>());
+    let before = buckets(outrider);
+    let mut rounds = 0;
+    while rounds == 0 || !ended() {
+        let created = namespace.kubectl(&["create", "--dry-run=server", "-o", "name", "-f", "-"], Some(&pods)).unwrap();
+        assert!(created.success(), "{what}: {}", created.stderr);
+        assert_eq!(created.stdout.lines().count(), REVIEWS, "{what}");
+        rounds += 1;
+    }
+    let answered: Vec<(f64, u64)> =
+        buckets(outrider).iter().zip(&before).map(|((le, now), (_, before))| (*le, now - before)).collect();
+    let all = answered.last().unwrap().1;
+    let within = |share: u64| answered.iter().find(|(_, count)| count * 100 >= all * share).unwrap().0 * 1e3;
+    println!("{what}: {all} reviews, half within {} ms, 99 of 100 within {} ms", within(50), within(99));
+}
+
+/// Upper bounds in seconds of the histogram of reviews of pods, with what is within each.
+fn buckets(outrider: &Outrider) -> Vec<(f64, u64)> {
+    let series = "outrider_review_duration_seconds_bucket{path=\"/mutate--v1-pod\",le=\"";
+    let metrics = outrider.metrics();
+    let lines = metrics.lines().filter_map(|line| line.strip_prefix(series)?.split_once("\"} "));
+    lines.map(|(le, count)| (le.parse().unwrap_or(f64::INFINITY), count.parse().unwrap())).collect()
+}
+
+/// How often the controller reconciled, with whatever result.
+fn tried(outrider: &Outrider, controller: &str) -> u64 {
+    let series = format!("outrider_reconcile_total{{controller=\"{controller}\",");
+    let metrics = outrider.metrics();
+    let counts = metrics.lines().filter(|line| line.starts_with(&series)).filter_map(|line| line.rsplit_once(' '));
+    counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+}
+
+fn started(cluster: &Cluster, group: &MemoryGroup) -> Outrider {
+    let address = free_address();
+    let (url, bind) = (format!("--webhook-url=https://{address}"), format!("--webhook-bind-address={address}"));
+    let flags = ["--certificates=self", "--register-webhooks", &url, &bind, "--leader-elect", KINDS];
+    Outrider::start_binary(group.binary(), cluster, &cluster.kubeconfig(), &flags)
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn what_users_may_store_ends_no_leader_and_delays_no_review() {
+    let cluster =
+        Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
+    install_of(&cluster, &[KINDS]);
+    // Where the lease is.
+    cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
+    let (attacked, shop) = (cluster.namespace("attacked").unwrap(), cluster.namespace("shop").unwrap());
+    for object in large_cronjobs() {
+        attacked.kubectl_ok(&["create", "-f", "-"], Some(&object)).unwrap();
+    }
+
+    let group = MemoryGroup::limited_to(MEMORY, &cluster);
+    let outrider = started(&cluster, &group);
+    registered(&cluster, &outrider);
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(SET)).unwrap();
+    eventually("it leads", || outrider.leads());
+    // Each write is refused for the number of values, or takes too long: what counts is that they are read and tried.
+    eventually("every CronJob has had its turn", || tried(&outrider, "cronjob") >= 5);
+    let megabytes = |bytes: u64| bytes >> 20;
+    let (now, most) = group.resident();
+    println!(
+        "limit enforced: {}; five CronJobs of 1.2 MB: {} MB, {} MB at most",
+        group.is_enforced(),
+        megabytes(now),
+        megabytes(most)
+    );
+    creates(&shop, &outrider, "at rest", || true);
+
+    for pods in forged_pods().chunks(10) {
+        attacked.kubectl_ok(&["create", "-f", "-"], Some(&list(pods))).unwrap();
+    }
+    let reconciled = tried(&outrider, "sidecarset");
+    let ended = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Each round is a change of every forged pod.
+            for round in 0..6 {
+                let label = format!("round={round}");
+                attacked.kubectl_ok(&["label", "pods", "--all", "--overwrite", &label], None).unwrap();
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        creates(&shop, &outrider, "while 150 pods with forged records change", || ended.load(Ordering::Relaxed));
+    });
+    thread::sleep(Duration::from_secs(1));
+    let (now, most) = group.resident();
+    println!("150 forged pods: {} MB, {} MB at most", megabytes(now), megabytes(most));
+    assert!(outrider.leads(), "the same process leads, as its memory was enough");
+    assert!(most <= MEMORY, "{} MB", megabytes(most));
+    // One set exists. Sets that a pod only names are not reconciled: there would be 45,000 for each change.
+    let changes = u64::try_from(FORGED * 7).unwrap();
+    let reconciles = tried(&outrider, "sidecarset") - reconciled;
+    assert!(reconciles <= changes, "{reconciles}");
+    outrider.end();
+}
