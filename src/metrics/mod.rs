@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use admission::reply::Count;
 use admission::{Decision, Reason, Unserved};
 use engine::reasons;
 use prometheus_client::encoding::text::encode;
@@ -36,6 +37,13 @@ struct ReviewLabels {
     reason: &'static str,
     /// Empty where no review was read.
     dry_run: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PluginLabels {
+    plugin: &'static str,
+    mode: &'static str,
+    verdict: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -105,6 +113,7 @@ pub struct Metrics {
     freshness: Freshness,
     reviews: Family<ReviewLabels, Counter>,
     review_duration: Family<PathLabels, Histogram, fn() -> Histogram>,
+    plugin_decisions: Family<PluginLabels, Counter>,
     questions: Family<QuestionLabels, Counter>,
     reconciles: Family<ReconcileLabels, Counter>,
     reconcile_duration: Family<ControllerLabels, Histogram, fn() -> Histogram>,
@@ -146,6 +155,7 @@ impl Metrics {
             freshness,
             reviews: Family::default(),
             review_duration: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
+            plugin_decisions: Family::default(),
             questions: Family::default(),
             reconciles: Family::default(),
             reconcile_duration: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
@@ -188,6 +198,11 @@ impl Metrics {
             self.in_flight.clone(),
         );
         all.register("panics", "Panics that were caught", self.panics.clone());
+        all.register(
+            "plugin_decisions",
+            "Decisions of admission plugins, by plugin, mode and verdict; none are counted of dry runs",
+            self.plugin_decisions.clone(),
+        );
         all.register(
             "questions",
             "Questions of decisions about what the read model does not say, by kind and result",
@@ -279,6 +294,7 @@ impl Metrics {
         let metrics = PathMetrics {
             duration: self.review_duration.get_or_create_owned(&PathLabels { path: Arc::clone(&path) }),
             reviews: self.reviews.clone(),
+            plugin_decisions: self.plugin_decisions.clone(),
             known: std::iter::repeat_with(OnceLock::new).take(2 * DECISIONS.len() * reasons::ALL.len()).collect(),
             path,
         };
@@ -362,6 +378,7 @@ pub struct PathMetrics {
     path: Arc<str>,
     duration: Histogram,
     reviews: Family<ReviewLabels, Counter>,
+    plugin_decisions: Family<PluginLabels, Counter>,
     known: Vec<OnceLock<Counter>>,
 }
 
@@ -375,6 +392,13 @@ impl PathMetrics {
             for (reason, _) in reasons::ALL.iter().filter(|(reason, _)| is_misfit(*reason)) {
                 self.counter(decision.as_str(), reason.as_str(), "false");
             }
+        }
+    }
+
+    /// Counts what admission plugins decided.
+    pub fn plugins_decided(&self, counts: &[Count]) {
+        for Count { by: plugin, mode, verdict } in counts.iter().copied() {
+            self.plugin_decisions.get_or_create(&PluginLabels { plugin, mode, verdict }).inc();
         }
     }
 

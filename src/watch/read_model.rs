@@ -1,9 +1,10 @@
-//! Watches sets, namespaces and our configuration in the cluster into snapshots. Every replica does.
+//! Watches sets, plugins, namespaces and our configuration in the cluster into snapshots. Every replica does.
 
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -11,24 +12,29 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use serde::de::IgnoredAny;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::logging::throttle::LogThrottle;
-use crate::watch::SidecarSetResource;
+use crate::watch::annotations::SomeAnnotations;
 use crate::watch::failing::Failing;
 use crate::watch::follow::{Follower, Step, events};
 use crate::watch::last_seen::LastSeen;
 use crate::watch::lenient::Lenient;
 use crate::watch::partial::Partial;
+use crate::watch::report::status_code;
 use crate::watch::version::minor_versions;
+use crate::watch::{AdmissionPluginResource, SidecarSetResource};
+use engine::plugins::api as plugins;
 use engine::sidecarset::api::{PLURAL, SidecarSet};
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Effect;
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use engine::snapshot::namespace;
+use engine::snapshot::plugins::PluginTable;
 use engine::snapshot::sets::SetTable;
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
@@ -55,6 +61,9 @@ pub enum Change {
     Namespace(Arc<str>),
 }
 
+/// A namespace: its labels, and the annotations that plugins read.
+type SlimNamespace = Partial<Namespace, IgnoredAny, IgnoredAny, SomeAnnotations>;
+
 /// How one watched collection is doing. Clones share their content.
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -62,11 +71,18 @@ pub struct Model {
     /// When the API server was last heard on this watch.
     pub contact: LastSeen,
     failing: Failing,
+    /// Whether the API server does not know the kind.
+    is_unknown: Arc<AtomicBool>,
 }
 
 impl Default for Model {
     fn default() -> Self {
-        Self { synced: watch::Sender::new(false), contact: LastSeen::default(), failing: Failing::default() }
+        Self {
+            synced: watch::Sender::new(false),
+            contact: LastSeen::default(),
+            failing: Failing::default(),
+            is_unknown: Arc::default(),
+        }
     }
 }
 
@@ -84,6 +100,25 @@ impl Model {
     /// For how long the watch has failed, and why it last did.
     pub fn failing(&self) -> Option<(Duration, String)> {
         self.failing.since(&self.contact)
+    }
+
+    /// Takes note of an event of a kind whose definition a cluster may lack: then there are no objects.
+    fn note_optional<K>(&self, event: &Result<Event<K>, watcher::Error>) {
+        let is_unknown = event.as_ref().is_err_and(|error| status_code(error) == Some(404));
+        if is_unknown {
+            self.is_unknown.store(true, Ordering::Relaxed);
+            self.mark_synced();
+        } else {
+            if !matches!(event, Ok(Event::Init)) {
+                self.is_unknown.store(false, Ordering::Relaxed);
+            }
+            self.note(event);
+        }
+    }
+
+    /// How long ago the watch was heard; `None` while it never was. Of an unknown kind there is nothing to hear.
+    fn age(&self) -> Option<Duration> {
+        if self.is_unknown.load(Ordering::Relaxed) { Some(Duration::ZERO) } else { self.contact.age() }
     }
 
     fn note<K>(&self, event: &Result<Event<K>, watcher::Error>) {
@@ -109,8 +144,12 @@ pub struct ReadModel {
     pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// The sets, for controllers.
     pub sets: SetTable,
+    /// The plugins, for controllers.
+    pub plugin_table: PluginTable,
     /// The watch of sets.
     pub sidecarsets: Model,
+    /// The watch of plugins.
+    pub plugins: Model,
     /// The watch of namespaces.
     pub namespaces: Model,
     /// The watch of our configuration.
@@ -125,7 +164,9 @@ impl ReadModel {
         Self {
             snapshot: Arc::default(),
             sets: feed.collections.sets.collection().table(),
+            plugin_table: feed.collections.plugins.collection().table(),
             sidecarsets: Model::default(),
+            plugins: Model::default(),
             namespaces: Model::default(),
             configuration: Model::default(),
             changes: broadcast::channel(CHANGES).0,
@@ -134,8 +175,8 @@ impl ReadModel {
     }
 
     /// The watches of what rows of kinds name, by its plural.
-    pub const fn models(&self) -> [(&'static str, &Model); 2] {
-        [(PLURAL, &self.sidecarsets), ("namespaces", &self.namespaces)]
+    pub const fn models(&self) -> [(&'static str, &Model); 3] {
+        [(PLURAL, &self.sidecarsets), (plugins::PLURAL, &self.plugins), ("namespaces", &self.namespaces)]
     }
 
     /// Every change from now on.
@@ -165,8 +206,8 @@ impl ReadModel {
 
     /// How long ago the quieter of the watches was heard; `None` while one of them never was.
     pub fn age(&self) -> Option<Duration> {
-        let others = self.namespaces.contact.age()?.max(self.configuration.contact.age()?);
-        Some(self.sidecarsets.contact.age()?.max(others))
+        let others = self.namespaces.age()?.max(self.configuration.age()?);
+        Some(self.sidecarsets.age()?.max(self.plugins.age()?).max(others))
     }
 }
 
@@ -174,6 +215,8 @@ impl ReadModel {
 pub struct Clients {
     /// For sets.
     pub sidecarsets: Client,
+    /// For plugins.
+    pub plugins: Client,
     /// For namespaces.
     pub namespaces: Client,
     /// For our configuration.
@@ -192,7 +235,8 @@ pub fn watch_config() -> watcher::Config {
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, cancel: CancellationToken) {
     let mut sets = pin!(events(Api::<Lenient<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
-    let mut namespaces = pin!(events(Api::<Partial<Namespace>>::all(clients.namespaces), watch_config()));
+    let mut plugins = pin!(events(Api::<Lenient<AdmissionPluginResource>>::all(clients.plugins), watch_config()));
+    let mut namespaces = pin!(events(Api::<SlimNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
@@ -212,6 +256,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
             }
             Some(event) = namespaces.next() => intake.namespace(event, &mut feed),
             Some(event) = sets.next() => intake.set(event, &mut feed),
+            Some(event) = plugins.next() => intake.plugin(event, &mut feed),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),
             Some(minor) = versions.next() => feed.apply_version(minor),
         }
@@ -247,6 +292,7 @@ impl Pace {
 struct EventHandler<'a> {
     world: &'a ReadModel,
     sets: Follower<String>,
+    plugins: Follower<String>,
     namespaces: Follower<String>,
     maps: Follower<String>,
     /// Each once, so that it does not grow with the events.
@@ -259,6 +305,7 @@ impl<'a> EventHandler<'a> {
         Self {
             world,
             sets: Follower::default(),
+            plugins: Follower::default(),
             namespaces: Follower::default(),
             maps: Follower::default(),
             unsent: BTreeSet::new(),
@@ -281,7 +328,9 @@ impl EventHandler<'_> {
 
     fn all_listed(&self) -> bool {
         let world = self.world;
-        world.sidecarsets.is_synced() && world.namespaces.is_synced() && world.configuration.is_synced()
+        [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration]
+            .iter()
+            .all(|model| model.is_synced())
     }
 
     fn set(&mut self, event: Result<Event<Lenient<SidecarSetResource>>, watcher::Error>, feed: &mut SnapshotBuilder) {
@@ -306,7 +355,29 @@ impl EventHandler<'_> {
         });
     }
 
-    fn namespace(&mut self, event: Result<Event<Partial<Namespace>>, watcher::Error>, feed: &mut SnapshotBuilder) {
+    fn plugin(
+        &mut self,
+        event: Result<Event<Lenient<AdmissionPluginResource>>, watcher::Error>,
+        feed: &mut SnapshotBuilder,
+    ) {
+        let (world, collection) = (self.world, &mut feed.collections.plugins);
+        world.plugins.note_optional(&event);
+        self.plugins.follow(event, Lenient::name_any, |step| match step {
+            Step::Is(guarded) => {
+                let name = guarded.name_any();
+                match guarded.object {
+                    Ok(object) => drop(collection.apply(&(*object).into())),
+                    Err(error) => {
+                        tracing::warn!(admissionplugin = name, %error, "AdmissionPlugin cannot be read; its last good form stays");
+                    }
+                }
+            }
+            Step::Gone(name) => drop(collection.remove(&name)),
+            Step::Listed => world.plugins.mark_synced(),
+        });
+    }
+
+    fn namespace(&mut self, event: Result<Event<SlimNamespace>, watcher::Error>, feed: &mut SnapshotBuilder) {
         let (world, unsent, clipping) = (self.world, &mut self.unsent, &mut self.clipping);
         let mut tell = |effect, name: String| note(unsent, effect, Change::Namespace(name.into()));
         world.namespaces.note(&event);
@@ -320,7 +391,9 @@ impl EventHandler<'_> {
                     );
                 }
                 let labels = namespace.labels().clone();
-                let effect = feed.collections.namespaces.apply(&namespace::Namespace { name: name.clone(), labels });
+                let annotations = namespace.annotations.map(|SomeAnnotations(kept)| kept).unwrap_or_default();
+                let known = namespace::Namespace { name: name.clone(), labels, annotations };
+                let effect = feed.collections.namespaces.apply(&known);
                 tell(effect, name);
             }
             Step::Gone(name) => tell(feed.collections.namespaces.remove(&name), name),

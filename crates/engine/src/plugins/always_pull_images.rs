@@ -54,7 +54,11 @@ impl AlwaysPullImages {
     pub fn change<'a>(&self, spec: &Spec<'a>) -> Change<'a> {
         let containers = spec.containers().filter(|(_, _, one)| self.misses(&one.image, &one.image_pull_policy));
         let pulled = containers.map(|(list, index, _)| (list, index)).collect();
-        Change { pulled, pulled_volumes: self.missing_volumes(spec).map(|(index, _)| index).collect(), ..Change::default() }
+        Change {
+            pulled,
+            pulled_volumes: self.missing_volumes(spec).map(|(index, _)| index).collect(),
+            ..Change::default()
+        }
     }
 
     fn missing_volumes<'s>(&self, spec: &'s Spec<'_>) -> impl Iterator<Item = (usize, &'s str)> {
@@ -70,8 +74,9 @@ impl AlwaysPullImages {
     /// Each field, in the API server's words.
     pub fn check(&self, spec: &Spec<'_>, name: &str) -> Result<(), String> {
         let containers = spec.containers().filter(|(_, _, one)| self.misses(&one.image, &one.image_pull_policy));
-        let containers = containers
-            .map(|(list, index, one)| fault(&format!("{}[{index}].imagePullPolicy", list.field()), &one.image_pull_policy));
+        let containers = containers.map(|(list, index, one)| {
+            fault(&format!("{}[{index}].imagePullPolicy", list.field()), &one.image_pull_policy)
+        });
         let volumes = self.missing_volumes(spec);
         let volumes = volumes.map(|(index, policy)| fault(&format!("volumes[{index}].image.pullPolicy"), policy));
         aggregate(containers.chain(volumes), name)
@@ -87,10 +92,15 @@ impl AlwaysPullImages {
         if new.containers().all(|(_, _, container)| images.contains(container.image.as_str())) {
             return Ok(());
         }
-        self.check(new, name).map_err(|faults| format!("{faults}; the pull policy of a pod cannot be changed: recreate the pod"))
+        self.check(new, name)
+            .map_err(|faults| format!("{faults}; the pull policy of a pod cannot be changed: recreate the pod"))
     }
 
-    fn added<'s, 'a>(&'s self, old: &'s PodFacts<'_>, new: &'s Spec<'a>) -> impl Iterator<Item = (usize, &'s Container<'a>)> {
+    fn added<'s, 'a>(
+        &'s self,
+        old: &'s PodFacts<'_>,
+        new: &'s Spec<'a>,
+    ) -> impl Iterator<Item = (usize, &'s Container<'a>)> {
         let before: HashSet<&str> = old
             .spec
             .iter()

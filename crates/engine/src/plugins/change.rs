@@ -43,7 +43,10 @@ pub struct Change<'a> {
 impl Change<'_> {
     /// Whether nothing is to be changed.
     pub const fn is_empty(&self) -> bool {
-        self.pulled.is_empty() && self.pulled_volumes.is_empty() && self.node_labels.is_empty() && self.tolerations.is_none()
+        self.pulled.is_empty()
+            && self.pulled_volumes.is_empty()
+            && self.node_labels.is_empty()
+            && self.tolerations.is_none()
     }
 
     /// In words, for somebody who is warned.
@@ -51,7 +54,8 @@ impl Change<'_> {
         let mut words = Vec::new();
         let pulled = self.pulled.len() + self.pulled_volumes.len();
         if pulled > 0 {
-            words.push(format!("set the pull policy of {pulled} image{} to Always", if pulled == 1 { "" } else { "s" }));
+            words
+                .push(format!("set the pull policy of {pulled} image{} to Always", if pulled == 1 { "" } else { "s" }));
         }
         if !self.node_labels.is_empty() {
             let labels: Vec<String> =

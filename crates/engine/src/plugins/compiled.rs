@@ -222,7 +222,9 @@ fn plugin(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Option<Plug
         let names = Plugin::ALL.map(Plugin::name);
         errors.push(match catalog::find(&spec.plugin) {
             _ if spec.plugin.is_empty() => Error::required(&path, format!("one of {}", names.join(", "))),
-            Some(entry) => Error::invalid(&path, spec.plugin.as_str(), format!("Outrider does not serve it: {}", entry.how())),
+            Some(entry) => {
+                Error::invalid(&path, spec.plugin.as_str(), format!("Outrider does not serve it: {}", entry.how()))
+            }
             None => Error::not_supported(&path, shortened(&spec.plugin), &names),
         });
     }
@@ -304,7 +306,9 @@ fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {
             match field {
                 _ if text.is_empty() => errors.push(Error::required(&path, "")),
                 "excludeNamespaces" => {
-                    dns1123_label(text).into_iter().for_each(|fault| errors.push(Error::invalid(&path, text.as_str(), fault)));
+                    dns1123_label(text)
+                        .into_iter()
+                        .for_each(|fault| errors.push(Error::invalid(&path, text.as_str(), fault)));
                 }
                 "excludeServiceAccounts" if text.split('/').filter(|part| !part.is_empty()).count() != 2 => {
                     errors.push(Error::invalid(&path, text.as_str(), "must be namespace/name"));
@@ -343,7 +347,9 @@ fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorLi
         Plugin::AlwaysPullImages => {
             let section = spec.always_pull_images.clone().unwrap_or_default();
             let path = path.child("exemptImages");
-            bounded(&section.exempt_images, &path, errors, |text| text.is_empty().then(|| "must not be empty".to_owned()));
+            bounded(&section.exempt_images, &path, errors, |text| {
+                text.is_empty().then(|| "must not be empty".to_owned())
+            });
             Settings::AlwaysPullImages(AlwaysPullImages {
                 exempt: section.exempt_images.iter().map(|pattern| Glob::new(pattern)).collect(),
                 ephemeral: section.include_ephemeral_containers.unwrap_or_default(),
@@ -356,7 +362,12 @@ fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorLi
             let allowed = tolerations(section.whitelist, &path.child("whitelist"), errors);
             let allows_built_in = section.always_allow_builtin.unwrap_or(true);
             let reads_annotations = section.annotations_allowed.unwrap_or(true);
-            Settings::PodTolerationRestriction(PodTolerationRestriction { default, allowed, allows_built_in, reads_annotations })
+            Settings::PodTolerationRestriction(PodTolerationRestriction {
+                default,
+                allowed,
+                allows_built_in,
+                reads_annotations,
+            })
         }
         Plugin::DefaultTolerationSeconds => {
             let section = spec.default_toleration_seconds.clone().unwrap_or_default();
@@ -375,11 +386,14 @@ fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorLi
         Plugin::LimitPodHardAntiAffinityTopology => {
             let keys = spec.limit_pod_hard_anti_affinity_topology.clone().unwrap_or_default().allowed_topology_keys;
             bounded(&keys, &path.child("allowedTopologyKeys"), errors, |key| qualified_name(key).into_iter().next());
-            Settings::LimitTopology(LimitTopology { allowed: if keys.is_empty() { vec![HOSTNAME.to_owned()] } else { keys } })
+            Settings::LimitTopology(LimitTopology {
+                allowed: if keys.is_empty() { vec![HOSTNAME.to_owned()] } else { keys },
+            })
         }
         Plugin::DenyServiceExternalIPs => {
             let ranges = spec.deny_service_external_ips.clone().unwrap_or_default().allowed_cidrs;
-            let is_range = |text: &str| Cidr::parse(text).is_none().then(|| "must be a range such as 192.0.2.0/24".to_owned());
+            let is_range =
+                |text: &str| Cidr::parse(text).is_none().then(|| "must be a range such as 192.0.2.0/24".to_owned());
             bounded(&ranges, &path.child("allowedCIDRs"), errors, is_range);
             let allowed = ranges.iter().filter_map(|text| Cidr::parse(text)).collect();
             Settings::DenyServiceExternalIps(DenyServiceExternalIps { allowed })
@@ -411,8 +425,9 @@ fn node_selector(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Sett
     let cluster_default = read(default, &path.child("clusterDefaultNodeSelector"));
     let lists = path.child("namespaceAllowLists");
     let allow_lists = section.namespace_allow_lists.iter();
-    let allow_lists =
-        allow_lists.map(|(name, text)| (name.clone(), read(text, &lists.key(name.as_str())))).collect::<BTreeMap<_, _>>();
+    let allow_lists = allow_lists
+        .map(|(name, text)| (name.clone(), read(text, &lists.key(name.as_str()))))
+        .collect::<BTreeMap<_, _>>();
     for name in allow_lists.keys() {
         dns1123_label(name).into_iter().for_each(|fault| errors.push(Error::invalid(&lists, shortened(name), fault)));
     }

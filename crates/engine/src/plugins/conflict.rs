@@ -9,7 +9,8 @@ pub fn between(one: &CompiledPlugin, other: &CompiledPlugin) -> Option<String> {
     }
     match (&one.settings, &other.settings) {
         (Settings::PodNodeSelector(a), Settings::PodNodeSelector(b)) => {
-            let differs = a.cluster_default.iter().find(|(key, value)| b.cluster_default.get(*key).is_some_and(|v| v != *value));
+            let differs =
+                a.cluster_default.iter().find(|(key, value)| b.cluster_default.get(*key).is_some_and(|v| v != *value));
             differs.map(|(key, _)| {
                 format!(
                     "spec.podNodeSelector.clusterDefaultNodeSelector: AdmissionPlugin {:?} has another value of {key}; pods in \

@@ -32,7 +32,8 @@ impl DefaultTolerationSeconds {
         let wanted = [(NOT_READY, self.not_ready), (UNREACHABLE, self.unreachable)];
         let tolerates = |key: &str| {
             spec.tolerations().iter().map(|one| &one.toleration).any(|one| {
-                (one.key.as_str() == key || one.key.is_empty()) && (one.effect.as_str() == NO_EXECUTE || one.effect.is_empty())
+                (one.key.as_str() == key || one.key.is_empty())
+                    && (one.effect.as_str() == NO_EXECUTE || one.effect.is_empty())
             })
         };
         let missing: Vec<(&'static str, i64)> = wanted.into_iter().filter(|(key, _)| !tolerates(key)).collect();

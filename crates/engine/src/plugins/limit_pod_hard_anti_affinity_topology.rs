@@ -29,7 +29,8 @@ impl LimitTopology {
         // The body was read, so that this is JSON; of another shape, the API server refuses it.
         let Ok(affinity) = serde_json::from_str::<Affinity<'_>>(affinity.get()) else { return Ok(()) };
         let terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution;
-        let Some(key) = terms.keys.iter().find(|key| !self.allowed.iter().any(|allowed| allowed == key.as_str())) else {
+        let Some(key) = terms.keys.iter().find(|key| !self.allowed.iter().any(|allowed| allowed == key.as_str()))
+        else {
             return Ok(());
         };
         let allowed = match self.allowed.as_slice() {
@@ -37,8 +38,9 @@ impl LimitTopology {
             several => format!("keys {} are", several.join(", ")),
         };
         let key = shortened(key);
-        let why =
-            format!("affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only {allowed} allowed");
+        let why = format!(
+            "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only {allowed} allowed"
+        );
         Err(forbidden("pods", name, &why))
     }
 }

@@ -40,7 +40,8 @@ impl Placement {
     pub fn of(annotations: &BTreeMap<String, String>) -> Self {
         let read = |key: &str| annotations.get(key).map(String::as_str);
         let bounded = |text: &str| {
-            (text.len() > MAX_BYTES).then(|| format!("it has {} bytes, more than the {MAX_BYTES} that are read", text.len()))
+            (text.len() > MAX_BYTES)
+                .then(|| format!("it has {} bytes, more than the {MAX_BYTES} that are read", text.len()))
         };
         let list = |text: &str| bounded(text).map_or_else(|| tolerations(text), Err);
         Self {

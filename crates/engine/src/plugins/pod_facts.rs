@@ -139,7 +139,13 @@ pub struct Resources<'a> {
 }
 
 admission::only_objects!(
-    PodFacts<'a>, Metadata<'a>, Spec<'a>, Container<'a>, Volume<'a>, ImageVolume<'a>, Resources<'a>
+    PodFacts<'a>,
+    Metadata<'a>,
+    Spec<'a>,
+    Container<'a>,
+    Volume<'a>,
+    ImageVolume<'a>,
+    Resources<'a>
 );
 
 impl<'a> Spec<'a> {
@@ -155,9 +161,9 @@ impl<'a> Spec<'a> {
 
     /// Every container, in the order in which the API server visits them, with its list and its place in it.
     pub fn containers(&self) -> impl Iterator<Item = (List, usize, &Container<'a>)> {
-        List::ALL.into_iter().flat_map(|list| {
-            self.list(list).iter().enumerate().map(move |(index, container)| (list, index, container))
-        })
+        List::ALL
+            .into_iter()
+            .flat_map(|list| self.list(list).iter().enumerate().map(move |(index, container)| (list, index, container)))
     }
 
     /// The volumes.
@@ -315,7 +321,6 @@ impl<'a> PodFacts<'a> {
         }
     }
 }
-
 
 fn follow_list<'a, T: Deserialize<'a>>(
     list: &mut Option<Vec<T>>,

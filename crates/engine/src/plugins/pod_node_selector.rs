@@ -67,7 +67,9 @@ impl PodNodeSelector {
             Some((key, value)) => Err(forbidden(
                 "pods",
                 at.name,
-                &format!("pod lacks the node selector {key}={value} of its namespace; another admission webhook may have removed it"),
+                &format!(
+                    "pod lacks the node selector {key}={value} of its namespace; another admission webhook may have removed it"
+                ),
             )),
         }
     }

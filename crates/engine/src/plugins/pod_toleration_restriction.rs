@@ -62,7 +62,8 @@ impl PodTolerationRestriction {
         if at.is_mirror {
             return Ok(Change::default());
         }
-        let (defaults, _) = self.list(&self.default, DEFAULT_TOLERATIONS, at, |placement| &placement.default_tolerations)?;
+        let (defaults, _) =
+            self.list(&self.default, DEFAULT_TOLERATIONS, at, |placement| &placement.default_tolerations)?;
         let more = (!is_best_effort(spec)).then(memory_pressure);
         let extra: Vec<Tolerated<'a>> = defaults.iter().cloned().chain(more).map(Tolerated::from).collect();
         let all: Vec<&Tolerated<'a>> = spec.tolerations().iter().chain(&extra).collect();
@@ -93,7 +94,11 @@ impl PodTolerationRestriction {
         if at.is_mirror { Ok(()) } else { self.within(spec.tolerations().iter().map(|one| &one.toleration), at) }
     }
 
-    fn within<'t, 'a: 't>(&self, tolerations: impl Iterator<Item = &'t Toleration<'a>>, at: &At<'_>) -> Result<(), String> {
+    fn within<'t, 'a: 't>(
+        &self,
+        tolerations: impl Iterator<Item = &'t Toleration<'a>>,
+        at: &At<'_>,
+    ) -> Result<(), String> {
         let (allowed, is_own) =
             self.list(&self.allowed, TOLERATIONS_WHITELIST, at, |placement| &placement.allowed_tolerations)?;
         if allowed.is_empty() {
@@ -105,7 +110,9 @@ impl PodTolerationRestriction {
             return Ok(());
         }
         let whose = if is_own { "namespace" } else { "cluster" };
-        Err(format!("pod tolerations (possibly merged with namespace default tolerations) conflict with its {whose} whitelist"))
+        Err(format!(
+            "pod tolerations (possibly merged with namespace default tolerations) conflict with its {whose} whitelist"
+        ))
     }
 }
 
@@ -132,7 +139,8 @@ fn lists<'r>(resources: &'r Resources<'_>) -> impl Iterator<Item = &'r RawValue>
 }
 
 fn asks(resources: &Resources<'_>) -> bool {
-    lists(resources).any(|list| names(list, |quantity| quantity.is_some_and(|some| !some.is_zero() && !some.is_negative())))
+    lists(resources)
+        .any(|list| names(list, |quantity| quantity.is_some_and(|some| !some.is_zero() && !some.is_negative())))
 }
 
 /// Whether CPU or memory is among these, with such a quantity.

@@ -85,7 +85,8 @@ impl<'a> Toleration<'a> {
 
     /// As JSON, without what is empty.
     pub fn to_json(&self) -> String {
-        let fields = [("key", &self.key), ("operator", &self.operator), ("value", &self.value), ("effect", &self.effect)];
+        let fields =
+            [("key", &self.key), ("operator", &self.operator), ("value", &self.value), ("effect", &self.effect)];
         let mut parts: Vec<String> = fields
             .into_iter()
             .filter(|(_, text)| !text.is_empty())
@@ -208,9 +209,9 @@ impl<'t, 'a> Cover<'t, 'a> {
         let (key, effect) = (toleration.key.as_str(), toleration.effect.as_str());
         let keys = [key, ""].into_iter().take(if key.is_empty() { 1 } else { 2 });
         let effects = [effect, ""].into_iter().take(if effect.is_empty() { 1 } else { 2 });
-        let mut buckets = keys.flat_map(|key| effects.clone().map(move |effect| (key, effect))).flat_map(|(key, effect)| {
-            [None, Some(toleration.value.as_str())].map(|operator| (key, effect, operator))
-        });
+        let mut buckets = keys
+            .flat_map(|key| effects.clone().map(move |effect| (key, effect)))
+            .flat_map(|(key, effect)| [None, Some(toleration.value.as_str())].map(|operator| (key, effect, operator)));
         buckets.any(|bucket| {
             let found = self.buckets.get(&bucket).into_iter().flatten().flatten();
             found.into_iter().any(|wide| *wide != toleration && is_superset(wide, toleration))

@@ -19,11 +19,7 @@ const RESOURCES: &[Resource] = &[Resource { group: GROUP, version: VERSION, reso
 /// When the validation is called.
 pub const RULE: Rule = Rule {
     scope: Scope::Cluster,
-    ..Rule::new(
-        concat!("admissionplugin.policy.", api_domain!()),
-        RESOURCES,
-        &[Operation::Create, Operation::Update],
-    )
+    ..Rule::new(concat!("admissionplugin.policy.", api_domain!()), RESOURCES, &[Operation::Create, Operation::Update])
 };
 
 /// The shape of an object.

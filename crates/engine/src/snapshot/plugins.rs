@@ -97,7 +97,11 @@ impl Collection for Plugins {
             Ok(compiled) if last.as_deref() == Some(&compiled) => {}
             Ok(compiled) => record.compiled = Some(Arc::new(compiled)),
             Err(error) => {
-                tracing::warn!(admissionplugin = record.name, error, "AdmissionPlugin cannot be used; its last good form stays");
+                tracing::warn!(
+                    admissionplugin = record.name,
+                    error,
+                    "AdmissionPlugin cannot be used; its last good form stays"
+                );
                 record.fault = Some(error);
             }
         }
@@ -126,7 +130,8 @@ mod tests {
     use super::*;
 
     fn object(generation: i64, spec: serde_json::Value) -> AdmissionPlugin {
-        serde_json::from_value(json!({"metadata": {"name": "a", "uid": "u", "generation": generation}, "spec": spec})).unwrap()
+        serde_json::from_value(json!({"metadata": {"name": "a", "uid": "u", "generation": generation}, "spec": spec}))
+            .unwrap()
     }
 
     #[test]
@@ -137,7 +142,10 @@ mod tests {
         assert_eq!(plugins.apply(&plugin), Effect::None);
         plugin.status = Some(PluginStatus { observed_generation: Some(1), conditions: None });
         assert_eq!(plugins.apply(&plugin), Effect::Controllers);
-        assert_eq!(plugins.apply(&object(2, json!({"plugin": "AlwaysPullImages", "mode": "Wran"}))), Effect::Controllers);
+        assert_eq!(
+            plugins.apply(&object(2, json!({"plugin": "AlwaysPullImages", "mode": "Wran"}))),
+            Effect::Controllers
+        );
         let record = plugins.table().get("a").unwrap();
         assert!(record.compiled.is_some() && record.fault.as_ref().unwrap().contains("spec.mode"), "{record:?}");
         assert_eq!(plugins.view().iter().count(), 1);

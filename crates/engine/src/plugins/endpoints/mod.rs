@@ -19,12 +19,12 @@ pub const AUDIT: &str = "plugins";
 
 /// Adds the endpoints beside that of new pods.
 pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
-    let registry = update::MUTATING.into_iter().fold(registry, |registry, (plugin, rule)| {
-        registry.mutating(rule, update::PodUpdateMutation { plugin })
-    });
-    let registry = update::VALIDATING.into_iter().fold(registry, |registry, (plugin, rule)| {
-        registry.validating(rule, update::PodUpdateValidation { plugin })
-    });
+    let registry = update::MUTATING
+        .into_iter()
+        .fold(registry, |registry, (plugin, rule)| registry.mutating(rule, update::PodUpdateMutation { plugin }));
+    let registry = update::VALIDATING
+        .into_iter()
+        .fold(registry, |registry, (plugin, rule)| registry.validating(rule, update::PodUpdateValidation { plugin }));
     registry
         .mutating(update::EPHEMERAL, update::EphemeralMutation)
         .validating(update::EPHEMERAL, update::EphemeralValidation)
@@ -41,7 +41,8 @@ fn entries(is_on: &dyn Fn(Plugin) -> bool, snapshot: &Snapshot) -> Vec<Demand> {
     let chosen = |(plugin, _): &(Plugin, Rule)| is_on(*plugin);
     let mutating = update::MUTATING.into_iter().filter(chosen).map(|(_, rule)| Demand::of(Phase::Mutating, rule));
     let validating = update::VALIDATING.into_iter().filter(chosen).map(|(_, rule)| Demand::of(Phase::Validating, rule));
-    let ephemeral = snapshot.plugins.iter().any(|one| matches!(&one.settings, Settings::AlwaysPullImages(s) if s.ephemeral));
+    let ephemeral =
+        snapshot.plugins.iter().any(|one| matches!(&one.settings, Settings::AlwaysPullImages(s) if s.ephemeral));
     let ephemeral = [Phase::Mutating, Phase::Validating]
         .into_iter()
         .filter(|_| ephemeral && is_on(Plugin::AlwaysPullImages))

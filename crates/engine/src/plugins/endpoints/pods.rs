@@ -90,6 +90,7 @@ pub fn mutate(
     patch.append(&added);
     verdict.warnings.append(&mut report.warnings);
     verdict.audit.extend(report.audit());
+    verdict.counts.append(&mut report.counts);
     if let Some(denial) = report.denial {
         return Ok(refused(verdict, (reasons::PLUGIN_DENIED, denial)));
     }
@@ -149,11 +150,14 @@ pub fn validate(
     }
     findings.warnings.append(&mut report.warnings);
     findings.audit.extend(report.audit());
+    findings.counts.append(&mut report.counts);
     if let Some(denial) = report.denial {
         findings.audit.retain(|(key, _)| *key != REASON);
         findings.audit.push((REASON, reasons::PLUGIN_DENIED.as_str().to_owned()));
         findings.denial = Some((reasons::PLUGIN_DENIED, denial));
-    } else if let Some(reason) = report.reason.filter(|_| matches!(findings.reason, reasons::NO_MATCH | reasons::ALLOWED)) {
+    } else if let Some(reason) =
+        report.reason.filter(|_| matches!(findings.reason, reasons::NO_MATCH | reasons::ALLOWED))
+    {
         findings.reason = reason;
     }
     Ok(())
@@ -181,7 +185,8 @@ pub fn is_mirror(annotations: Option<&crate::pod::borrowed_map::BorrowedMap<'_>>
 fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Reason, Denial)>> {
     let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
     // A body that is not UTF-8 as a whole is kept nowhere.
-    let review = Review::<PodFacts<'a>>::parse(request.body.as_bytes()).map_err(|error| undecodable(error.to_string()))?;
+    let review =
+        Review::<PodFacts<'a>>::parse(request.body.as_bytes()).map_err(|error| undecodable(error.to_string()))?;
     let facts = review.request.object.unwrap_or_default();
     match facts.spec.as_ref().and_then(|spec| too_large(spec, &request.name)) {
         Some(denial) => Err(Box::new((Reason::TOO_LARGE, denial))),
@@ -192,7 +197,10 @@ fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Re
 /// The refusal of a pod of which not all is read.
 pub fn too_large(spec: &Spec<'_>, name: &str) -> Option<Denial> {
     let field = spec.exceeds()?;
-    Some(Denial::too_large(name, format!("the pod is too large: {field} holds more than any API server stores; make it smaller")))
+    Some(Denial::too_large(
+        name,
+        format!("the pod is too large: {field} holds more than any API server stores; make it smaller"),
+    ))
 }
 
 fn speak(verdict: &mut Verdict, reason: Reason) {

@@ -1,5 +1,6 @@
 //! What the plugins decided on one request.
 
+use admission::reply::Count;
 use admission::{Denial, Reason, Request};
 
 use super::AUDIT;
@@ -9,6 +10,17 @@ use crate::reasons;
 
 /// Objects that the audit annotation names.
 const NAMED: usize = 64;
+
+/// The label of the metric for a code.
+fn verdict(code: Reason) -> &'static str {
+    match code {
+        reasons::PLUGIN_CHANGED => "changed",
+        reasons::PLUGIN_DENIED => "denied",
+        reasons::PLUGIN_WOULD_CHANGE => "would_change",
+        reasons::PLUGIN_WOULD_DENY => "would_deny",
+        _ => "exempt",
+    }
+}
 
 /// What was decided.
 #[derive(Default)]
@@ -21,10 +33,13 @@ pub struct Report {
     pub reason: Option<Reason>,
     /// Set when the request is refused.
     pub denial: Option<Denial>,
+    /// What is counted.
+    pub counts: Vec<Count>,
 }
 
 impl Report {
     fn note(&mut self, plugin: &CompiledPlugin, code: Reason) {
+        self.counts.push(Count { by: plugin.plugin.name(), mode: plugin.mode.name(), verdict: verdict(code) });
         if self.codes.len() < NAMED {
             self.codes.push(format!("{}={code}", plugin.name));
         } else {

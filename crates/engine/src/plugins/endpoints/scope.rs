@@ -38,8 +38,9 @@ pub fn concerned<'s>(
     let with_exemption = |plugin: &'s Arc<CompiledPlugin>| (plugin, plugin.exempts(user));
     if let Some(known) = snapshot.namespaces.known(namespace) {
         let candidates = snapshot.plugins.candidates(known.labels()).into_iter();
-        let selects =
-            |plugin: &CompiledPlugin| plugin.namespaces.as_ref().is_none_or(|selector| selector.matches(known.labels()));
+        let selects = |plugin: &CompiledPlugin| {
+            plugin.namespaces.as_ref().is_none_or(|selector| selector.matches(known.labels()))
+        };
         let selected = candidates.filter(|one| chosen(one) && !one.excludes(namespace) && selects(one));
         found.plugins = selected.map(with_exemption).collect();
         found.placement = known.placement();

@@ -11,9 +11,9 @@ use super::scope::concerned;
 use crate::plugins::Plugin;
 use crate::plugins::change::Change;
 use crate::plugins::compiled::{At, CompiledPlugin, Mode, Settings};
+use crate::plugins::extended_resource_toleration;
 use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
-use crate::plugins::extended_resource_toleration;
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -112,6 +112,7 @@ fn mutate<'a>(
     let mut verdict = Verdict::patch(report.reason.unwrap_or(reasons::ALLOWED), patch);
     verdict.warnings = std::mem::take(&mut report.warnings);
     verdict.audit.extend(report.audit());
+    verdict.counts = report.counts;
     Ok(verdict)
 }
 
@@ -162,6 +163,7 @@ pub(super) fn finish(mut report: Report, findings: &mut Findings) {
     findings.reason = report.reason.unwrap_or(reasons::ALLOWED);
     findings.warnings.append(&mut report.warnings);
     findings.audit.extend(report.audit());
+    findings.counts.append(&mut report.counts);
     if let Some(denial) = report.denial {
         findings.audit.push(("reason", reasons::PLUGIN_DENIED.as_str().to_owned()));
         findings.denial = Some((reasons::PLUGIN_DENIED, denial));

@@ -13,15 +13,20 @@ use crate::testing::{Reply, World, review};
 
 #[test]
 fn a_mode_that_does_not_enforce_says_what_would_be_done_and_changes_nothing() {
-    for (mode, decision, code, warns) in [
-        ("Enforce", Decision::Patched, Some("a=PluginChanged"), false),
-        ("Warn", Decision::Allowed, Some("a=PluginWouldChange"), true),
-        ("Audit", Decision::Allowed, Some("a=PluginWouldChange"), false),
-        ("Off", Decision::Allowed, None, false),
+    let (changed, would) = (reasons::PLUGIN_CHANGED, reasons::PLUGIN_WOULD_CHANGE);
+    for (mode, decision, reason, code, warns) in [
+        ("Enforce", Decision::Patched, changed, Some("a=PluginChanged"), false),
+        ("Warn", Decision::Allowed, would, Some("a=PluginWouldChange"), true),
+        ("Audit", Decision::Allowed, would, Some("a=PluginWouldChange"), false),
+        ("Off", Decision::Allowed, reasons::NO_MATCH, None, false),
     ] {
-        let world = World::from_objects(&[plugin("a", json!({"plugin": "AlwaysPullImages", "mode": mode})), namespace(json!({}))]);
+        let world = World::from_objects(&[
+            plugin("a", json!({"plugin": "AlwaysPullImages", "mode": mode})),
+            namespace(json!({})),
+        ]);
         let reply = world.mutate(&pod(json!({})));
         assert_eq!((reply.decision, reply.audit.get("plugins").map(String::as_str)), (decision, code), "{mode}");
+        assert_eq!(reply.reason, reason, "{mode}");
         assert_eq!(!reply.warnings.is_empty(), warns, "{mode}");
         if warns {
             let text = "PluginWouldChange: AdmissionPlugin \"a\" (AlwaysPullImages) would set the pull policy of 1 image to Always";
@@ -49,6 +54,8 @@ fn a_refusal_that_is_not_enforced_is_a_warning_or_an_entry_of_the_audit_log() {
         assert_eq!((reply.decision, reply.audit["plugins"].as_str()), (decision, code), "{mode}");
         assert_eq!(reply.warnings.len(), usize::from(mode == "Warn"));
         assert!(reply.warnings.iter().all(|text| text.starts_with("PluginWouldDeny: AdmissionPlugin \"l\"")));
+        let reason = if mode == "Enforce" { reasons::PLUGIN_DENIED } else { reasons::PLUGIN_WOULD_DENY };
+        assert_eq!(reply.reason, reason, "{mode}");
         if mode == "Enforce" {
             assert_eq!((reply.reason, reply.audit["reason"].as_str()), (reasons::PLUGIN_DENIED, "PluginDenied"));
         }
@@ -91,6 +98,7 @@ fn scopes_and_exemptions_are_kept() {
         let reply = asked(&world, "team", user.clone());
         let (decision, code) =
             if exempt { (Decision::Allowed, "a=PluginExempt") } else { (Decision::Patched, "a=PluginChanged") };
+        assert_eq!(reply.reason == reasons::PLUGIN_EXEMPT, exempt, "{user}");
         assert_eq!((reply.decision, reply.audit["plugins"].as_str()), (decision, code), "{user}");
     }
 }
@@ -132,7 +140,8 @@ fn the_patch_touches_only_what_changes() {
         plugin("d", json!({"plugin": "DefaultTolerationSeconds"})),
         namespace(json!({})),
     ]);
-    let reply = world.mutate(&pod(json!({"nodeSelector": {"x": "y"}, "tolerations": [{"key": "k", "operator": "Exists"}]})));
+    let reply =
+        world.mutate(&pod(json!({"nodeSelector": {"x": "y"}, "tolerations": [{"key": "k", "operator": "Exists"}]})));
     let added = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
     assert_eq!(
         reply.patch.unwrap(),
@@ -160,14 +169,21 @@ fn every_pod_is_asked_about_while_a_plugin_is_about_pods() {
 #[test]
 fn a_pod_of_hostile_size_takes_time_in_proportion() {
     let world = World::from_objects(&[
-        plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
-            "default": [{"key": "x", "operator": "Exists"}], "whitelist": [{"operator": "Exists"}]}})),
+        plugin(
+            "t",
+            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
+            "default": [{"key": "x", "operator": "Exists"}], "whitelist": [{"operator": "Exists"}]}}),
+        ),
         plugin("e", json!({"plugin": "ExtendedResourceToleration"})),
         namespace(json!({})),
     ]);
     let mut list = String::new();
     for index in 0..100_000 {
-        let _ = write!(list, "{}{{\"key\":\"a\",\"operator\":\"Equal\",\"value\":\"{index}\"}}", if index > 0 { "," } else { "" });
+        let _ = write!(
+            list,
+            "{}{{\"key\":\"a\",\"operator\":\"Equal\",\"value\":\"{index}\"}}",
+            if index > 0 { "," } else { "" }
+        );
     }
     let tolerations: Value = serde_json::from_str(&format!("[{list}]")).unwrap();
     let reply = world.mutate(&pod(json!({"tolerations": tolerations})));

@@ -9,8 +9,10 @@ use crate::testing::{World, review};
 const NODE_SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
 const DEFAULTS: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
 const WHITELIST: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
-const CONFLICT: &str = "pods \"p\" is forbidden: pod node label selector conflicts with its namespace node label selector";
-const NOT_LISTED: &str = "pods \"p\" is forbidden: pod node label selector labels conflict with its namespace whitelist";
+const CONFLICT: &str =
+    "pods \"p\" is forbidden: pod node label selector conflicts with its namespace node label selector";
+const NOT_LISTED: &str =
+    "pods \"p\" is forbidden: pod node label selector labels conflict with its namespace whitelist";
 
 #[test]
 fn pod_node_selector_does_what_the_table_says() {
@@ -21,11 +23,24 @@ fn pod_node_selector_does_what_the_table_says() {
         (3, "", Some(" infra = false "), None, json!({}), Ok(json!({"infra": "false"}))),
         (4, "infra = false", Some("infra=true"), None, json!({}), Ok(json!({"infra": "true"}))),
         (5, "infra = false", Some(""), None, json!({}), Ok(json!({}))),
-        (6, "infra = false", Some("infra=true"), None, json!({"env": "test"}), Ok(json!({"infra": "true", "env": "test"}))),
+        (
+            6,
+            "infra = false",
+            Some("infra=true"),
+            None,
+            json!({"env": "test"}),
+            Ok(json!({"infra": "true", "env": "test"})),
+        ),
         (7, "", Some("infra=true"), None, json!({"infra": "false"}), Err(CONFLICT)),
         (8, "", Some("infra=false, env = test"), None, json!({"env": "dev", "color": "blue"}), Err(CONFLICT)),
-        (9, "", Some("infra=false, env = dev"), Some("env=dev, infra=false, color=blue"), json!({"env": "dev", "color": "blue"}),
-            Ok(json!({"infra": "false", "env": "dev", "color": "blue"}))),
+        (
+            9,
+            "",
+            Some("infra=false, env = dev"),
+            Some("env=dev, infra=false, color=blue"),
+            json!({"env": "dev", "color": "blue"}),
+            Ok(json!({"infra": "false", "env": "dev", "color": "blue"})),
+        ),
         (10, "", Some("infra=false"), Some("infra=true"), json!({}), Err(NOT_LISTED)),
         (11, "env=dev", None, Some("env=prd"), json!({}), Err(NOT_LISTED)),
     ];
@@ -46,7 +61,8 @@ fn pod_node_selector_does_what_the_table_says() {
 #[test]
 fn a_namespace_that_is_not_known_yet_is_waited_for_and_offline_taken_as_one_without_annotations() {
     // Row 12.
-    let objects = [plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b"}}))];
+    let objects =
+        [plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b"}}))];
     let live = World::from_objects(&objects).live();
     assert!(matches!(live.mutate_in("new", &pod(json!({}))), Err(Unserved::NamespaceUnknown(name)) if name == "new"));
     let reply = World::from_objects(&objects).mutate_in("new", &pod(json!({}))).unwrap();
@@ -69,7 +85,9 @@ fn only_new_pods_are_placed() {
 #[test]
 fn an_annotation_that_cannot_be_read_is_a_refusal_that_names_it() {
     // Row 14.
-    for (text, part) in [("a==b", "\"a==b\": expected key=value"), ("a", "\"a\": expected"), ("-x=1", "the key is no label key")] {
+    for (text, part) in
+        [("a==b", "\"a==b\": expected key=value"), ("a", "\"a\": expected"), ("-x=1", "the key is no label key")]
+    {
         let world = World::from_objects(&[
             plugin("n", json!({"plugin": "PodNodeSelector"})),
             namespace(json!({NODE_SELECTOR: text})),
@@ -185,7 +203,10 @@ fn annotations_are_not_read_where_so_configured_and_bad_ones_are_named() {
         assert!(found.iter().all(|(_, message)| message.contains(expected.unwrap())), "{found:?}");
     }
     let many = format!("[{}]", vec!["{}"; 1001].join(","));
-    let world = World::from_objects(&[plugin("t", json!({"plugin": "PodTolerationRestriction"})), namespace(json!({WHITELIST: many}))]);
+    let world = World::from_objects(&[
+        plugin("t", json!({"plugin": "PodTolerationRestriction"})),
+        namespace(json!({WHITELIST: many})),
+    ]);
     assert!(admitted(&world, &pod(json!({}))).unwrap_err().1.contains("more than 1000 tolerations"));
 }
 

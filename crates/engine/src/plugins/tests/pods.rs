@@ -43,10 +43,14 @@ fn a_pod_that_would_not_pull_is_refused_when_stored_in_the_words_of_the_api_serv
     pod["metadata"]["name"] = "123".into();
     let reply = world(json!({"plugin": "AlwaysPullImages"})).validate(&pod);
     let fault = |field: &str, policy: &str| {
-        format!("pods \"123\" is forbidden: spec.{field}: Unsupported value: \"{policy}\": supported values: \"Always\"")
+        format!(
+            "pods \"123\" is forbidden: spec.{field}: Unsupported value: \"{policy}\": supported values: \"Always\""
+        )
     };
     let mut faults = Vec::new();
-    for (list, end) in [("initContainers", "imagePullPolicy"), ("containers", "imagePullPolicy"), ("volumes", "image.pullPolicy")] {
+    for (list, end) in
+        [("initContainers", "imagePullPolicy"), ("containers", "imagePullPolicy"), ("volumes", "image.pullPolicy")]
+    {
         let policies = ["", "Never", "IfNotPresent"].iter().enumerate();
         faults.extend(policies.map(|(at, policy)| fault(&format!("{list}[{at}].{end}"), policy)));
     }
@@ -81,7 +85,10 @@ fn an_injected_container_obeys_and_its_extended_resource_is_tolerated() {
     let containers = found["spec"]["containers"].as_array().unwrap();
     assert_eq!(containers.len(), 2);
     assert!(containers.iter().all(|one| one["imagePullPolicy"] == "Always"), "{containers:?}");
-    assert_eq!(found["spec"]["tolerations"], json!([{"key": "example.com/dev", "operator": "Exists", "effect": "NoSchedule"}]));
+    assert_eq!(
+        found["spec"]["tolerations"],
+        json!([{"key": "example.com/dev", "operator": "Exists", "effect": "NoSchedule"}])
+    );
 }
 
 fn toleration(key: &str) -> Value {
@@ -91,7 +98,8 @@ fn toleration(key: &str) -> Value {
 #[test]
 fn extended_resources_are_tolerated_as_the_table_says() {
     let asks = |list: &str, resources: &[&str]| {
-        let requests: serde_json::Map<String, Value> = resources.iter().map(|name| ((*name).to_owned(), json!("1"))).collect();
+        let requests: serde_json::Map<String, Value> =
+            resources.iter().map(|name| ((*name).to_owned(), json!("1"))).collect();
         json!({list: [{"name": "c", "image": "i", "resources": {"requests": requests}}]})
     };
     let (device, other) = ("example.com/device-ek", "example.com/device-do");
@@ -143,16 +151,20 @@ fn required_anti_affinity_is_between_nodes_as_the_table_says() {
         assert_eq!(admitted(&world, &pod(spec)).map(drop), expected, "row {row}");
     }
     let section = json!({"allowedTopologyKeys": ["kubernetes.io/hostname", "rack"]});
-    let wider = self::world(json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": section}));
+    let wider =
+        self::world(json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": section}));
     assert!(admitted(&wider, &pod(required(&["rack"]))).is_ok());
-    assert!(admitted(&wider, &pod(required(&["zone"]))).unwrap_err().1.contains("only keys kubernetes.io/hostname, rack are allowed"));
+    assert!(
+        admitted(&wider, &pod(required(&["zone"])))
+            .unwrap_err()
+            .1
+            .contains("only keys kubernetes.io/hostname, rack are allowed")
+    );
 }
 
 #[test]
 fn seconds_on_failing_nodes_are_those_of_the_configuration_as_the_table_says() {
-    let of = |key: &str, seconds: i64| {
-        json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
-    };
+    let of = |key: &str, seconds: i64| json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds});
     let (ready, reach) = ("not-ready", "unreachable");
     let other = json!({"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"});
     let wrong = json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"});

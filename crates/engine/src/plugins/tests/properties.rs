@@ -22,7 +22,8 @@ impl Random {
     }
 
     fn container(&mut self, name: String) -> Value {
-        let resources = [json!({}), json!({"requests": {"cpu": "1", "a.com/b": "1"}}), json!({"limits": {"memory": "0"}})];
+        let resources =
+            [json!({}), json!({"requests": {"cpu": "1", "a.com/b": "1"}}), json!({"limits": {"memory": "0"}})];
         let policy = self.pick(&[json!("Always"), json!("IfNotPresent"), json!(null)]).clone();
         json!({"name": name, "image": "i", "imagePullPolicy": policy, "resources": self.pick(&resources)})
     }
@@ -30,7 +31,8 @@ impl Random {
     fn toleration(&mut self) -> Value {
         let key = *self.pick(&["a", "b", "node.kubernetes.io/not-ready", "a.com/b", ""]);
         let effect = *self.pick(&["", "NoExecute", "NoSchedule"]);
-        let seconds = if effect == "NoExecute" { self.pick(&[json!(300), json!(5), json!(null)]).clone() } else { json!(null) };
+        let seconds =
+            if effect == "NoExecute" { self.pick(&[json!(300), json!(5), json!(null)]).clone() } else { json!(null) };
         let operator = if key.is_empty() { "Exists" } else { *self.pick(&["Exists", "Equal"]) };
         json!({"key": key, "operator": operator, "effect": effect, "tolerationSeconds": seconds})
     }
@@ -51,20 +53,29 @@ impl Random {
 }
 
 fn sidecar() -> Value {
-    set("log", json!({
-        "containers": [{"name": "log", "image": "log:1", "podInjectPolicy": "BeforeAppContainer",
-            "resources": {"requests": {"c.com/d": "1"}}}],
-        "initContainers": [{"name": "first", "image": "first:1"}],
-        "volumes": [{"name": "w", "emptyDir": {}}],
-    }))
+    set(
+        "log",
+        json!({
+            "containers": [{"name": "log", "image": "log:1", "podInjectPolicy": "BeforeAppContainer",
+                "resources": {"requests": {"c.com/d": "1"}}}],
+            "initContainers": [{"name": "first", "image": "first:1"}],
+            "volumes": [{"name": "w", "emptyDir": {}}],
+        }),
+    )
 }
 
 fn mutators() -> [Value; 5] {
     let section = json!({"default": [{"key": "a", "operator": "Exists"}, {"key": "team", "operator": "Exists"}]});
     [
         plugin("pull", json!({"plugin": "AlwaysPullImages"})),
-        plugin("node", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "pool=a"}})),
-        plugin("seconds", json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": 30}})),
+        plugin(
+            "node",
+            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "pool=a"}}),
+        ),
+        plugin(
+            "seconds",
+            json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": 30}}),
+        ),
         plugin("tolerate", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section})),
         plugin("extended", json!({"plugin": "ExtendedResourceToleration"})),
     ]

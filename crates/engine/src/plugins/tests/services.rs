@@ -48,7 +48,10 @@ fn external_ips_are_denied_as_the_table_says() {
 #[test]
 fn addresses_of_allowed_ranges_are_not() {
     let ranges = json!({"allowedCIDRs": ["192.0.2.0/24", "2001:db8::/32", "10.0.0.1/32"]});
-    let world = World::from_objects(&[plugin("d", json!({"plugin": "DenyServiceExternalIPs", "denyServiceExternalIPs": ranges}))]);
+    let world = World::from_objects(&[plugin(
+        "d",
+        json!({"plugin": "DenyServiceExternalIPs", "denyServiceExternalIPs": ranges}),
+    )]);
     for (address, expected) in [
         ("192.0.2.255", Decision::Allowed),
         ("192.0.3.0", Decision::Denied),

@@ -5,7 +5,8 @@ use crate::plugins::toleration::{Cover, Toleration, is_superset, merged};
 
 /// `all`, or a key with a value behind a colon, an effect behind a slash, and seconds behind a minus.
 fn toleration(text: &'static str) -> Toleration<'static> {
-    let (text, seconds) = text.split_once('-').map_or((text, None), |(text, seconds)| (text, Some(seconds.parse().unwrap())));
+    let (text, seconds) =
+        text.split_once('-').map_or((text, None), |(text, seconds)| (text, Some(seconds.parse().unwrap())));
     let (text, effect) = text.split_once('/').unwrap_or((text, ""));
     let (key, value) = text.split_once(':').map_or((text, None), |(key, value)| (key, Some(value)));
     let mut one = Toleration::exists(if key == "all" { "" } else { key }, effect, seconds);
@@ -16,16 +17,59 @@ fn toleration(text: &'static str) -> Toleration<'static> {
 }
 
 const NAMES: [&str; 18] = [
-    "all", "all/NoSchedule", "all/NoExecute", "foo", "foo:bar", "foo/NoSchedule", "foo:bar/NoSchedule", "foo:baz/NoSchedule",
-    "faz/NoSchedule", "faz:baz/NoSchedule", "foo/PreferNoSchedule", "foo/NoExecute", "foo:bar/NoExecute", "foo/NoExecute-10",
-    "foo/NoExecute-0", "foo:bar/NoExecute-10", "bar:x/NoSchedule", "baz/NoSchedule",
+    "all",
+    "all/NoSchedule",
+    "all/NoExecute",
+    "foo",
+    "foo:bar",
+    "foo/NoSchedule",
+    "foo:bar/NoSchedule",
+    "foo:baz/NoSchedule",
+    "faz/NoSchedule",
+    "faz:baz/NoSchedule",
+    "foo/PreferNoSchedule",
+    "foo/NoExecute",
+    "foo:bar/NoExecute",
+    "foo/NoExecute-10",
+    "foo/NoExecute-0",
+    "foo:bar/NoExecute-10",
+    "bar:x/NoSchedule",
+    "baz/NoSchedule",
 ];
 
 /// What each covers beside itself; `all` covers everything.
 const COVERS: [(&str, &[&str]); 10] = [
-    ("all/NoSchedule", &["foo/NoSchedule", "foo:bar/NoSchedule", "foo:baz/NoSchedule", "faz/NoSchedule", "faz:baz/NoSchedule", "bar:x/NoSchedule", "baz/NoSchedule"]),
-    ("all/NoExecute", &["foo/NoExecute", "foo:bar/NoExecute", "foo/NoExecute-10", "foo/NoExecute-0", "foo:bar/NoExecute-10"]),
-    ("foo", &["foo:bar", "foo/NoSchedule", "foo:bar/NoSchedule", "foo:baz/NoSchedule", "foo/PreferNoSchedule", "foo/NoExecute", "foo:bar/NoExecute", "foo/NoExecute-10", "foo/NoExecute-0", "foo:bar/NoExecute-10"]),
+    (
+        "all/NoSchedule",
+        &[
+            "foo/NoSchedule",
+            "foo:bar/NoSchedule",
+            "foo:baz/NoSchedule",
+            "faz/NoSchedule",
+            "faz:baz/NoSchedule",
+            "bar:x/NoSchedule",
+            "baz/NoSchedule",
+        ],
+    ),
+    (
+        "all/NoExecute",
+        &["foo/NoExecute", "foo:bar/NoExecute", "foo/NoExecute-10", "foo/NoExecute-0", "foo:bar/NoExecute-10"],
+    ),
+    (
+        "foo",
+        &[
+            "foo:bar",
+            "foo/NoSchedule",
+            "foo:bar/NoSchedule",
+            "foo:baz/NoSchedule",
+            "foo/PreferNoSchedule",
+            "foo/NoExecute",
+            "foo:bar/NoExecute",
+            "foo/NoExecute-10",
+            "foo/NoExecute-0",
+            "foo:bar/NoExecute-10",
+        ],
+    ),
     ("foo:bar", &["foo:bar/NoSchedule", "foo:bar/NoExecute", "foo:bar/NoExecute-10"]),
     ("foo/NoSchedule", &["foo:bar/NoSchedule", "foo:baz/NoSchedule"]),
     ("faz/NoSchedule", &["faz:baz/NoSchedule"]),

@@ -25,11 +25,9 @@ fn a_change_that_brings_no_new_image_is_left_alone_and_one_that_does_says_what_t
     let old = with_images(&["image", "other"]);
     let mut annotated = old.clone();
     annotated["metadata"]["annotations"] = json!({"a": "b"});
-    for (new, is_allowed) in [
-        (annotated, true),
-        (with_images(&["other", "image"]), true),
-        (with_images(&["image2", "other"]), false),
-    ] {
+    for (new, is_allowed) in
+        [(annotated, true), (with_images(&["other", "image"]), true), (with_images(&["image2", "other"]), false)]
+    {
         let reply = update(&world, PULLED, "", &old, &new);
         assert_eq!(reply.decision == Decision::Allowed, is_allowed, "{new}");
         if !is_allowed {
@@ -45,14 +43,18 @@ fn ephemeral_containers_are_covered_where_so_configured() {
     let debug = |policy: &str| json!({"name": "debug", "image": "sh", "imagePullPolicy": policy});
     let old = pod(json!({}));
     let with = |policy: &str| pod(json!({"ephemeralContainers": [debug(policy)]}));
-    let paths = ["/mutate--v1-pod-ephemeralcontainers-alwayspullimages", "/validate--v1-pod-ephemeralcontainers-alwayspullimages"];
+    let paths = [
+        "/mutate--v1-pod-ephemeralcontainers-alwayspullimages",
+        "/validate--v1-pod-ephemeralcontainers-alwayspullimages",
+    ];
     for covers in [true, false] {
         let section = json!({"includeEphemeralContainers": covers});
         let world = World::from_objects(&[
             plugin("a", json!({"plugin": "AlwaysPullImages", "alwaysPullImages": section})),
             namespace(json!({})),
         ]);
-        let [changed, judged] = paths.map(|path| update(&world, path, "ephemeralcontainers", &old, &with("IfNotPresent")));
+        let [changed, judged] =
+            paths.map(|path| update(&world, path, "ephemeralcontainers", &old, &with("IfNotPresent")));
         assert_eq!((changed.decision == Decision::Patched, judged.decision == Decision::Denied), (covers, covers));
         assert_eq!(changed.pod["spec"]["ephemeralContainers"][0]["imagePullPolicy"] == "Always", covers);
         let kept = update(&world, paths[1], "ephemeralcontainers", &with("IfNotPresent"), &with("IfNotPresent"));
@@ -72,8 +74,7 @@ fn tolerations_of_a_changed_pod_are_only_added_to_and_judged() {
         plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section})),
         namespace(json!({})),
     ]);
-    let [mutate, validate] =
-        ["/mutate--v1-pod-podtolerationrestriction", "/validate--v1-pod-podtolerationrestriction"];
+    let [mutate, validate] = ["/mutate--v1-pod-podtolerationrestriction", "/validate--v1-pod-podtolerationrestriction"];
     let old = pod(json!({"tolerations": [key("a")]}));
     let same = update(&world, mutate, "", &old, &old);
     assert_eq!((same.decision, same.patch), (Decision::Allowed, None), "the default is for new pods");

@@ -18,28 +18,85 @@ fn faults(spec: Value) -> String {
 fn every_fault_is_told_with_its_field() {
     for (spec, expected) in [
         (json!({}), "spec.plugin: Required value: one of AlwaysPullImages, PodNodeSelector"),
-        (json!({"plugin": "AlwaysPullImage"}), "spec.plugin: Unsupported value: \"AlwaysPullImage\": supported values: \"AlwaysPullImages\""),
-        (json!({"plugin": "NamespaceAutoProvision"}), "spec.plugin: Invalid value: \"NamespaceAutoProvision\": Outrider does not serve it: a request into a missing namespace"),
+        (
+            json!({"plugin": "AlwaysPullImage"}),
+            "spec.plugin: Unsupported value: \"AlwaysPullImage\": supported values: \"AlwaysPullImages\"",
+        ),
+        (
+            json!({"plugin": "NamespaceAutoProvision"}),
+            "spec.plugin: Invalid value: \"NamespaceAutoProvision\": Outrider does not serve it: a request into a missing namespace",
+        ),
         (json!({"plugin": "EventRateLimit"}), "not served yet"),
         (json!({"plugin": "AlwaysPullImages", "mode": "On"}), "spec.mode: Unsupported value"),
         (json!({"plugin": "AlwaysPullImages", "backend": "Policy"}), "spec.backend: Forbidden: not served yet"),
-        (json!({"plugin": "AlwaysPullImages", "eventRateLimit": {}}), "spec.eventRateLimit: Forbidden: Outrider does not serve EventRateLimit"),
-        (json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}}), "spec.podNodeSelector: Forbidden: only for spec.plugin: PodNodeSelector"),
-        (json!({"plugin": "AlwaysPullImages", "failurePolicy": "Ignore"}), "spec.failurePolicy: Forbidden: plugins of pods share"),
-        (json!({"plugin": "DenyServiceExternalIPs", "failurePolicy": "Maybe"}), "spec.failurePolicy: Unsupported value"),
-        (json!({"plugin": "DenyServiceExternalIPs", "timeoutSeconds": 11}), "spec.timeoutSeconds: Invalid value: 11: must be between 1 and 10"),
-        (json!({"plugin": "DenyServiceExternalIPs", "denyServiceExternalIPs": {"allowedCIDRs": ["10.0.0.0/33"]}}), "spec.denyServiceExternalIPs.allowedCIDRs[0]: Invalid value"),
-        (json!({"plugin": "AlwaysPullImages", "match": {"excludeNamespaces": ["A"]}}), "spec.match.excludeNamespaces[0]: Invalid value"),
-        (json!({"plugin": "AlwaysPullImages", "match": {"excludeServiceAccounts": ["a"]}}), "spec.match.excludeServiceAccounts[0]: Invalid value: \"a\": must be namespace/name"),
-        (json!({"plugin": "AlwaysPullImages", "match": {"namespaceSelector": {"matchLabels": {"-": "a"}}}}), "spec.match.namespaceSelector"),
-        (json!({"plugin": "AlwaysPullImages", "alwaysPullImages": {"exemptImages": [""]}}), "spec.alwaysPullImages.exemptImages[0]"),
-        (json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a==b"}}), "spec.podNodeSelector.clusterDefaultNodeSelector: Invalid value"),
-        (json!({"plugin": "PodNodeSelector", "podNodeSelector": {"namespaceAllowLists": {"a": "b"}}}), "spec.podNodeSelector.namespaceAllowLists[a]"),
-        (json!({"plugin": "PodNodeSelector", "podNodeSelector": {"daemonSetPods": "No"}}), "spec.podNodeSelector.daemonSetPods: Unsupported value"),
-        (json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": -1}}), "spec.defaultTolerationSeconds.notReadySeconds"),
-        (json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {"default": [{"operator": "Equal"}]}}), "spec.podTolerationRestriction.default[0].operator"),
-        (json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {"whitelist": [{"key": "a", "effect": "No"}]}}), "spec.podTolerationRestriction.whitelist[0].effect: Unsupported value"),
-        (json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": {"allowedTopologyKeys": [" "]}}), "allowedTopologyKeys[0]"),
+        (
+            json!({"plugin": "AlwaysPullImages", "eventRateLimit": {}}),
+            "spec.eventRateLimit: Forbidden: Outrider does not serve EventRateLimit",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}}),
+            "spec.podNodeSelector: Forbidden: only for spec.plugin: PodNodeSelector",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "failurePolicy": "Ignore"}),
+            "spec.failurePolicy: Forbidden: plugins of pods share",
+        ),
+        (
+            json!({"plugin": "DenyServiceExternalIPs", "failurePolicy": "Maybe"}),
+            "spec.failurePolicy: Unsupported value",
+        ),
+        (
+            json!({"plugin": "DenyServiceExternalIPs", "timeoutSeconds": 11}),
+            "spec.timeoutSeconds: Invalid value: 11: must be between 1 and 10",
+        ),
+        (
+            json!({"plugin": "DenyServiceExternalIPs", "denyServiceExternalIPs": {"allowedCIDRs": ["10.0.0.0/33"]}}),
+            "spec.denyServiceExternalIPs.allowedCIDRs[0]: Invalid value",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "match": {"excludeNamespaces": ["A"]}}),
+            "spec.match.excludeNamespaces[0]: Invalid value",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "match": {"excludeServiceAccounts": ["a"]}}),
+            "spec.match.excludeServiceAccounts[0]: Invalid value: \"a\": must be namespace/name",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "match": {"namespaceSelector": {"matchLabels": {"-": "a"}}}}),
+            "spec.match.namespaceSelector",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "alwaysPullImages": {"exemptImages": [""]}}),
+            "spec.alwaysPullImages.exemptImages[0]",
+        ),
+        (
+            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a==b"}}),
+            "spec.podNodeSelector.clusterDefaultNodeSelector: Invalid value",
+        ),
+        (
+            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"namespaceAllowLists": {"a": "b"}}}),
+            "spec.podNodeSelector.namespaceAllowLists[a]",
+        ),
+        (
+            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"daemonSetPods": "No"}}),
+            "spec.podNodeSelector.daemonSetPods: Unsupported value",
+        ),
+        (
+            json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": -1}}),
+            "spec.defaultTolerationSeconds.notReadySeconds",
+        ),
+        (
+            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {"default": [{"operator": "Equal"}]}}),
+            "spec.podTolerationRestriction.default[0].operator",
+        ),
+        (
+            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {"whitelist": [{"key": "a", "effect": "No"}]}}),
+            "spec.podTolerationRestriction.whitelist[0].effect: Unsupported value",
+        ),
+        (
+            json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": {"allowedTopologyKeys": [" "]}}),
+            "allowedTopologyKeys[0]",
+        ),
     ] {
         let found = faults(spec.clone());
         assert!(found.contains(expected), "{spec}: {found}");
@@ -57,7 +114,8 @@ fn every_plugin_is_accepted_by_its_name_alone() {
 #[test]
 fn contradictions_are_told_and_only_where_both_decide() {
     let seconds = |name: &str, seconds: i64, more: Value| {
-        let mut spec = json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": seconds}});
+        let mut spec =
+            json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": seconds}});
         json_patch::merge(&mut spec, &more);
         compile(&plugin(name, spec)).unwrap()
     };
