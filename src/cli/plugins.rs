@@ -1,9 +1,11 @@
 //! `outrider plugins`: every admission plugin of Kubernetes, and what Outrider does about it.
 
+pub mod convert;
+
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use engine::plugins::Plugin;
 use engine::plugins::catalog::{ALL, Entry};
 use serde_json::{Value, json};
@@ -12,14 +14,24 @@ use super::streams::{Outcome, Streams, with_process_streams};
 
 /// Arguments of `outrider plugins`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct PluginsArgs {
+    /// What else to do.
+    #[command(subcommand)]
+    pub command: Option<PluginsCommand>,
     /// Print an example object of this plugin, or why Outrider does not serve it
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// What to print
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub output: Format,
+}
+
+/// What to do beside listing.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PluginsCommand {
+    /// Print AdmissionPlugin objects for the configuration of an API server
+    Convert(convert::ConvertArgs),
 }
 
 /// What is printed.
@@ -35,6 +47,7 @@ const EXAMPLES: &str = "\
 Examples:
   outrider plugins
   outrider plugins PodNodeSelector | kubectl apply -f -
+  outrider plugins convert admission.yaml --enable-admission-plugins AlwaysPullImages,PodNodeSelector
   outrider plugins -o json | jq -r '.[] | select(.served) | .name'
 
 Exit codes: 0 fine; 1 Outrider does not serve the plugin; 2 there is no such plugin.";
@@ -49,6 +62,9 @@ pub fn execute(args: &PluginsArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &PluginsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+    if let Some(PluginsCommand::Convert(args)) = &args.command {
+        return convert::run(args, streams);
+    }
     let Some(name) = &args.name else {
         match args.output {
             Format::Text => table(streams)?,
@@ -91,6 +107,8 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::ExtendedResourceToleration => sample!("extendedresourcetoleration"),
         Plugin::LimitPodHardAntiAffinityTopology => sample!("limitpodhardantiaffinitytopology"),
         Plugin::DenyServiceExternalIPs => sample!("denyserviceexternalips"),
+        Plugin::NamespaceLifecycle => sample!("namespacelifecycle"),
+        Plugin::PodSecurity => sample!("podsecurity"),
     }
 }
 
@@ -144,7 +162,7 @@ mod tests {
     fn ran(name: Option<&str>, output: Format) -> (Outcome, String, String) {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut streams = Streams { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr };
-        let args = PluginsArgs { name: name.map(str::to_owned), output };
+        let args = PluginsArgs { command: None, name: name.map(str::to_owned), output };
         let outcome = run(&args, &mut streams).unwrap();
         (outcome, String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
     }

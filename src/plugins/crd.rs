@@ -202,8 +202,39 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
                 texts(256, "A range such as 192.0.2.0/24.", "Ranges whose addresses are allowed. Default: none."),
             )]
         }
+        Plugin::NamespaceLifecycle => vec![
+            (
+                "protectedNamespaces",
+                texts(256, "Name of a namespace; * is any text.", "Names of namespaces that may not be deleted."),
+            ),
+            ("protectedLabelSelector", label_selector("Namespaces that may not be deleted, by their labels.")),
+            (
+                "breakGlassAnnotation",
+                text(
+                    "Annotation that allows the deletion of a namespace that has it with the value true. Default: none.",
+                ),
+            ),
+        ],
+        Plugin::PodSecurity => vec![("defaults", pod_security())],
     };
     object(&format!("Configuration of {plugin}."), fields)
+}
+
+fn pod_security() -> JSONSchemaProps {
+    let level = |what: &str| text(&format!("Level {what}: privileged, baseline or restricted."));
+    let version = |what: &str| text(&format!("Version of the level {what}: latest, or v1.x."));
+    let (enforce, audit, warn) = ("that pods are refused by", "that the audit log goes by", "that warnings go by");
+    object(
+        "Values of the labels pod-security.kubernetes.io/… that new namespaces without them get.",
+        [
+            ("enforce", level(enforce)),
+            ("enforce-version", version(enforce)),
+            ("audit", level(audit)),
+            ("audit-version", version(audit)),
+            ("warn", level(warn)),
+            ("warn-version", version(warn)),
+        ],
+    )
 }
 
 fn tolerations(description: &str) -> JSONSchemaProps {

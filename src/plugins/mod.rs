@@ -37,6 +37,8 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_extendedresourcetoleration.yaml",
         "policy_v1alpha1_limitpodhardantiaffinitytopology.yaml",
         "policy_v1alpha1_denyserviceexternalips.yaml",
+        "policy_v1alpha1_namespacelifecycle.yaml",
+        "policy_v1alpha1_podsecurity.yaml",
     ],
 };
 

@@ -8,6 +8,7 @@ mod failing;
 pub mod follow;
 pub mod last_seen;
 pub mod lenient;
+pub mod model;
 mod of_kind;
 pub mod partial;
 mod plugin;

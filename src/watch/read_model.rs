@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -19,12 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::logging::throttle::LogThrottle;
 use crate::watch::annotations::SomeAnnotations;
-use crate::watch::failing::Failing;
 use crate::watch::follow::{Follower, Step, events};
-use crate::watch::last_seen::LastSeen;
 use crate::watch::lenient::Lenient;
+pub use crate::watch::model::Model;
+use crate::watch::model::wait_for;
 use crate::watch::partial::Partial;
-use crate::watch::report::status_code;
 use crate::watch::version::minor_versions;
 use crate::watch::{AdmissionPluginResource, SidecarSetResource};
 use engine::plugins::api as plugins;
@@ -63,79 +61,6 @@ pub enum Change {
 
 /// A namespace: its labels, and the annotations that plugins read.
 type SlimNamespace = Partial<Namespace, IgnoredAny, IgnoredAny, SomeAnnotations>;
-
-/// How one watched collection is doing. Clones share their content.
-#[derive(Debug, Clone)]
-pub struct Model {
-    synced: watch::Sender<bool>,
-    /// When the API server was last heard on this watch.
-    pub contact: LastSeen,
-    failing: Failing,
-    /// Whether the API server does not know the kind.
-    is_unknown: Arc<AtomicBool>,
-}
-
-impl Default for Model {
-    fn default() -> Self {
-        Self {
-            synced: watch::Sender::new(false),
-            contact: LastSeen::default(),
-            failing: Failing::default(),
-            is_unknown: Arc::default(),
-        }
-    }
-}
-
-impl Model {
-    /// Whether the whole collection has been read once.
-    pub fn is_synced(&self) -> bool {
-        *self.synced.borrow()
-    }
-
-    /// Waits until the whole collection has been read once.
-    pub async fn synced(&self) {
-        wait_for(&self.synced, |synced| *synced).await;
-    }
-
-    /// For how long the watch has failed, and why it last did.
-    pub fn failing(&self) -> Option<(Duration, String)> {
-        self.failing.since(&self.contact)
-    }
-
-    /// Takes note of an event of a kind whose definition a cluster may lack: then there are no objects.
-    fn note_optional<K>(&self, event: &Result<Event<K>, watcher::Error>) {
-        let is_unknown = event.as_ref().is_err_and(|error| status_code(error) == Some(404));
-        if is_unknown {
-            self.is_unknown.store(true, Ordering::Relaxed);
-            self.mark_synced();
-        } else {
-            if !matches!(event, Ok(Event::Init)) {
-                self.is_unknown.store(false, Ordering::Relaxed);
-            }
-            self.note(event);
-        }
-    }
-
-    /// How long ago the watch was heard; `None` while it never was. Of an unknown kind there is nothing to hear.
-    fn age(&self) -> Option<Duration> {
-        if self.is_unknown.load(Ordering::Relaxed) { Some(Duration::ZERO) } else { self.contact.age() }
-    }
-
-    fn note<K>(&self, event: &Result<Event<K>, watcher::Error>) {
-        if let Err(error) = event {
-            self.failing.note(error, &self.contact);
-        }
-    }
-
-    fn mark_synced(&self) {
-        self.synced.send_replace(true);
-    }
-}
-
-async fn wait_for<T>(sender: &watch::Sender<T>, condition: impl FnMut(&T) -> bool) {
-    // An error would mean that the sender is gone, and it is borrowed here.
-    drop(sender.subscribe().wait_for(condition).await);
-}
 
 /// What the watches maintain. Clones share their content.
 #[derive(Debug, Clone)]
@@ -211,7 +136,7 @@ impl ReadModel {
     }
 }
 
-/// The clients of the watches, each with the [`LastSeen`] of its [`Model`] listening in, and of what is asked beside them.
+/// The clients of the watches, each with the [`LastSeen`](crate::watch::last_seen::LastSeen) of its [`Model`] listening in, and of what is asked beside them.
 pub struct Clients {
     /// For sets.
     pub sidecarsets: Client,

@@ -142,7 +142,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
     );
     assert!(change.unwrap().stderr.contains("immutable"));
     let table = cluster.kubectl_ok(&["get", "admissionplugins"], None).unwrap();
-    assert_eq!(table.lines().count(), 8, "{table}");
+    assert_eq!(table.lines().count(), 10, "{table}");
     eventually("all are programmed", || {
         cluster
             .kubectl_ok(&["get", "admissionplugins", "--no-headers"], None)

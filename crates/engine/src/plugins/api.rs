@@ -22,7 +22,7 @@ pub const PLURAL: &str = "admissionplugins";
 
 /// The modes.
 pub const MODES: [&str; 4] = ["Enforce", "Warn", "Audit", "Off"];
-/// What is done to the pods of DaemonSets.
+/// What is done to the pods of a `DaemonSet`.
 pub const DAEMON_SET_PODS: [&str; 2] = ["Apply", "Skip"];
 
 /// An admission plugin of the API server, switched on.
@@ -80,6 +80,12 @@ pub struct PluginSpec {
     /// Configuration of `DenyServiceExternalIPs`.
     #[serde(rename = "denyServiceExternalIPs", skip_serializing_if = "Option::is_none")]
     pub deny_service_external_ips: Option<DenyServiceExternalIpsSpec>,
+    /// Configuration of `NamespaceLifecycle`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_lifecycle: Option<NamespaceLifecycleSpec>,
+    /// Configuration of `PodSecurity`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_security: Option<PodSecuritySpec>,
 }
 
 /// Which requests a plugin is about.
@@ -181,6 +187,54 @@ pub struct DenyServiceExternalIpsSpec {
     /// Ranges whose addresses are allowed.
     #[serde(rename = "allowedCIDRs", deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub allowed_cidrs: Vec<String>,
+}
+
+/// Configuration of `NamespaceLifecycle`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NamespaceLifecycleSpec {
+    /// Names of protected namespaces; `*` is any text.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub protected_namespaces: Vec<String>,
+    /// Labels of protected namespaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected_label_selector: Option<LabelSelector>,
+    /// Annotation that lifts the protection of a namespace with the value `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub break_glass_annotation: Option<String>,
+}
+
+/// Configuration of `PodSecurity`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PodSecuritySpec {
+    /// Labels that new namespaces without them get.
+    #[serde(deserialize_with = "null_as_default")]
+    pub defaults: PodSecurityDefaults,
+}
+
+/// Levels and versions, under the names of `PodSecurityConfiguration` (pod-security.admission.config.k8s.io/v1).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct PodSecurityDefaults {
+    /// Level that pods are refused by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce: Option<String>,
+    /// Version of that level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_version: Option<String>,
+    /// Level that the audit log goes by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<String>,
+    /// Version of that level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit_version: Option<String>,
+    /// Level that warnings go by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warn: Option<String>,
+    /// Version of that level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warn_version: Option<String>,
 }
 
 /// What the controller found.

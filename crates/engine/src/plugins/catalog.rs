@@ -84,8 +84,8 @@ pub const ALL: &[Entry] = &[
         "NamespaceLifecycle",
         true,
         ON,
-        NotYet,
-        "it runs on every cluster; its list of namespaces that may not be deleted cannot be set, and protected namespaces are not served yet",
+        Served,
+        "it runs on every cluster with a list that cannot be set; refuses the deletion of further namespaces by an on-demand entry",
     ),
     entry(
         "NamespaceExists",
@@ -123,8 +123,8 @@ pub const ALL: &[Entry] = &[
         "PodSecurity",
         true,
         ON,
-        NotYet,
-        "it runs on every cluster; defaults for namespaces without labels are not served yet: label the namespaces",
+        Served,
+        "it runs on every cluster with defaults that cannot be set; gives new namespaces the labels of your defaults by on-demand entries",
     ),
     entry(
         "PodNodeSelector",
@@ -207,12 +207,10 @@ pub const ALL: &[Entry] = &[
 ];
 
 /// Sections of the spec that are named in the design and not served, with their plugins.
-pub const UNSERVED_SECTIONS: [(&str, &str); 7] = [
+pub const UNSERVED_SECTIONS: [(&str, &str); 5] = [
     ("eventRateLimit", "EventRateLimit"),
     ("imagePolicyWebhook", "ImagePolicyWebhook"),
-    ("namespaceLifecycle", "NamespaceLifecycle"),
     ("ownerReferencesPermissionEnforcement", "OwnerReferencesPermissionEnforcement"),
-    ("podSecurity", "PodSecurity"),
     ("podTopologyLabels", "PodTopologyLabels"),
     ("resourceQuota", "ResourceQuota"),
 ];

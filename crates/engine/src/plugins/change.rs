@@ -36,6 +36,8 @@ pub struct Change<'a> {
     pub pulled_volumes: Vec<usize>,
     /// Node labels that are added.
     pub node_labels: Vec<(String, String)>,
+    /// Labels of a namespace that are added.
+    pub labels: Vec<(String, String)>,
     /// The tolerations as they are to be.
     pub tolerations: Option<Vec<Tolerated<'a>>>,
 }
@@ -46,6 +48,7 @@ impl Change<'_> {
         self.pulled.is_empty()
             && self.pulled_volumes.is_empty()
             && self.node_labels.is_empty()
+            && self.labels.is_empty()
             && self.tolerations.is_none()
     }
 
@@ -61,6 +64,11 @@ impl Change<'_> {
             let labels: Vec<String> =
                 self.node_labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
             words.push(format!("add the node selector {}", labels.join(",")));
+        }
+        if !self.labels.is_empty() {
+            let labels: Vec<String> =
+                self.labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
+            words.push(format!("add the labels {}", labels.join(",")));
         }
         if let Some(tolerations) = &self.tolerations {
             words.push(format!("set {} tolerations", tolerations.len()));

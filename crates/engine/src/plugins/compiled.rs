@@ -1,24 +1,27 @@
 //! The form of an `AdmissionPlugin` that decides.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod sections;
+
+use std::collections::BTreeSet;
 
 use admission::field::{Error, ErrorList, Path};
-use admission::format::names::{dns1123_label, qualified_name};
+use admission::format::names::dns1123_label;
 use admission::format::selector::Selector;
 use admission::registry::FailurePolicy;
 use admission::review::UserInfo;
 
-use super::always_pull_images::{AlwaysPullImages, Glob};
-use super::api::{AdmissionPlugin, DAEMON_SET_PODS, MODES, PluginSpec, Scope};
+use super::always_pull_images::AlwaysPullImages;
+use super::api::{AdmissionPlugin, MODES, PluginSpec, Scope};
 use super::change::Change;
-use super::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerationSeconds};
-use super::deny_service_external_ips::{Cidr, DenyServiceExternalIps};
-use super::limit_pod_hard_anti_affinity_topology::{HOSTNAME, LimitTopology};
-use super::placement::{MAX_TOLERATIONS, Placement, labels};
+use super::default_toleration_seconds::DefaultTolerationSeconds;
+use super::deny_service_external_ips::DenyServiceExternalIps;
+use super::limit_pod_hard_anti_affinity_topology::LimitTopology;
+use super::namespace_lifecycle::NamespaceLifecycle;
+use super::placement::Placement;
 use super::pod_facts::Spec;
 use super::pod_node_selector::PodNodeSelector;
+use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::PodTolerationRestriction;
-use super::toleration::{Toleration, TolerationSpec};
 use super::{Plugin, catalog, extended_resource_toleration, shortened};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
@@ -69,6 +72,10 @@ pub enum Settings {
     LimitTopology(LimitTopology),
     /// Of `DenyServiceExternalIPs`.
     DenyServiceExternalIps(DenyServiceExternalIps),
+    /// Of `NamespaceLifecycle`.
+    NamespaceLifecycle(NamespaceLifecycle),
+    /// Of `PodSecurity`.
+    PodSecurity(PodSecurity),
 }
 
 /// An `AdmissionPlugin`, ready to decide.
@@ -134,8 +141,8 @@ impl CompiledPlugin {
         check_scope(&spec.scope, &scope_path, &mut errors);
         let plugin = plugin(spec, &path, &mut errors);
         let settings = plugin.map(|plugin| {
-            other_sections(plugin, spec, &path, &mut errors);
-            settings(plugin, spec, &path.child(plugin.section()), &mut errors)
+            sections::other_sections(plugin, spec, &path, &mut errors);
+            sections::settings(plugin, spec, &path.child(plugin.section()), &mut errors)
         });
         match (plugin, settings) {
             (Some(plugin), Some(settings)) if errors.is_empty() => Ok(Self {
@@ -182,7 +189,10 @@ impl CompiledPlugin {
 
     /// Whether it changes pods.
     pub const fn mutates(&self) -> bool {
-        !matches!(self.settings, Settings::LimitTopology(_) | Settings::DenyServiceExternalIps(_))
+        !matches!(
+            self.settings,
+            Settings::LimitTopology(_) | Settings::DenyServiceExternalIps(_) | Settings::NamespaceLifecycle(_)
+        )
     }
 
     /// What is to be changed in a new pod.
@@ -306,9 +316,9 @@ fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {
             match field {
                 _ if text.is_empty() => errors.push(Error::required(&path, "")),
                 "excludeNamespaces" => {
-                    dns1123_label(text)
-                        .into_iter()
-                        .for_each(|fault| errors.push(Error::invalid(&path, text.as_str(), fault)));
+                    for fault in dns1123_label(text) {
+                        errors.push(Error::invalid(&path, text.as_str(), fault));
+                    }
                 }
                 "excludeServiceAccounts" if text.split('/').filter(|part| !part.is_empty()).count() != 2 => {
                     errors.push(Error::invalid(&path, text.as_str(), "must be namespace/name"));
@@ -324,152 +334,4 @@ fn users(scope: &Scope) -> BTreeSet<String> {
     let accounts = scope.exclude_service_accounts.iter().filter_map(|account| account.split_once('/'));
     let accounts = accounts.map(|(namespace, name)| format!("system:serviceaccount:{namespace}:{name}"));
     scope.exclude_users.iter().cloned().chain(accounts).collect()
-}
-
-fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorList) {
-    let sections = [
-        (Plugin::AlwaysPullImages, spec.always_pull_images.is_some()),
-        (Plugin::PodNodeSelector, spec.pod_node_selector.is_some()),
-        (Plugin::PodTolerationRestriction, spec.pod_toleration_restriction.is_some()),
-        (Plugin::DefaultTolerationSeconds, spec.default_toleration_seconds.is_some()),
-        (Plugin::ExtendedResourceToleration, spec.extended_resource_toleration.is_some()),
-        (Plugin::LimitPodHardAntiAffinityTopology, spec.limit_pod_hard_anti_affinity_topology.is_some()),
-        (Plugin::DenyServiceExternalIPs, spec.deny_service_external_ips.is_some()),
-    ];
-    for (other, _) in sections.into_iter().filter(|(other, is_set)| *is_set && *other != plugin) {
-        let detail = format!("only for spec.plugin: {other}; write another AdmissionPlugin for it");
-        errors.push(Error::forbidden(&path.child(other.section()), detail));
-    }
-}
-
-fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
-    match plugin {
-        Plugin::AlwaysPullImages => {
-            let section = spec.always_pull_images.clone().unwrap_or_default();
-            let path = path.child("exemptImages");
-            bounded(&section.exempt_images, &path, errors, |text| {
-                text.is_empty().then(|| "must not be empty".to_owned())
-            });
-            Settings::AlwaysPullImages(AlwaysPullImages {
-                exempt: section.exempt_images.iter().map(|pattern| Glob::new(pattern)).collect(),
-                ephemeral: section.include_ephemeral_containers.unwrap_or_default(),
-            })
-        }
-        Plugin::PodNodeSelector => node_selector(spec, path, errors),
-        Plugin::PodTolerationRestriction => {
-            let section = spec.pod_toleration_restriction.clone().unwrap_or_default();
-            let default = tolerations(section.default, &path.child("default"), errors);
-            let allowed = tolerations(section.whitelist, &path.child("whitelist"), errors);
-            let allows_built_in = section.always_allow_builtin.unwrap_or(true);
-            let reads_annotations = section.annotations_allowed.unwrap_or(true);
-            Settings::PodTolerationRestriction(PodTolerationRestriction {
-                default,
-                allowed,
-                allows_built_in,
-                reads_annotations,
-            })
-        }
-        Plugin::DefaultTolerationSeconds => {
-            let section = spec.default_toleration_seconds.clone().unwrap_or_default();
-            let mut seconds = |field: &'static str, value: Option<i64>| {
-                let value = value.unwrap_or(DEFAULT_SECONDS);
-                if value < 0 {
-                    errors.push(Error::invalid(&path.child(field), value, "must not be negative"));
-                }
-                value
-            };
-            let not_ready = seconds("notReadySeconds", section.not_ready_seconds);
-            let unreachable = seconds("unreachableSeconds", section.unreachable_seconds);
-            Settings::DefaultTolerationSeconds(DefaultTolerationSeconds { not_ready, unreachable })
-        }
-        Plugin::ExtendedResourceToleration => Settings::ExtendedResourceToleration,
-        Plugin::LimitPodHardAntiAffinityTopology => {
-            let keys = spec.limit_pod_hard_anti_affinity_topology.clone().unwrap_or_default().allowed_topology_keys;
-            bounded(&keys, &path.child("allowedTopologyKeys"), errors, |key| qualified_name(key).into_iter().next());
-            Settings::LimitTopology(LimitTopology {
-                allowed: if keys.is_empty() { vec![HOSTNAME.to_owned()] } else { keys },
-            })
-        }
-        Plugin::DenyServiceExternalIPs => {
-            let ranges = spec.deny_service_external_ips.clone().unwrap_or_default().allowed_cidrs;
-            let is_range =
-                |text: &str| Cidr::parse(text).is_none().then(|| "must be a range such as 192.0.2.0/24".to_owned());
-            bounded(&ranges, &path.child("allowedCIDRs"), errors, is_range);
-            let allowed = ranges.iter().filter_map(|text| Cidr::parse(text)).collect();
-            Settings::DenyServiceExternalIps(DenyServiceExternalIps { allowed })
-        }
-    }
-}
-
-/// Checks the length of a list, and its entries.
-fn bounded(list: &[String], path: &Path, errors: &mut ErrorList, fault: impl Fn(&str) -> Option<String>) {
-    if list.len() > MAX_ENTRIES {
-        return errors.push(Error::too_many(path, list.len(), MAX_ENTRIES));
-    }
-    for (index, text) in list.iter().enumerate() {
-        if let Some(fault) = fault(text) {
-            errors.push(Error::invalid(&path.index(index), shortened(text), fault));
-        }
-    }
-}
-
-fn node_selector(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
-    let section = spec.pod_node_selector.clone().unwrap_or_default();
-    let mut read = |text: &str, path: &Path| {
-        labels(text).unwrap_or_else(|fault| {
-            errors.push(Error::invalid(path, shortened(text), fault));
-            BTreeMap::new()
-        })
-    };
-    let default = section.cluster_default_node_selector.as_deref().unwrap_or_default();
-    let cluster_default = read(default, &path.child("clusterDefaultNodeSelector"));
-    let lists = path.child("namespaceAllowLists");
-    let allow_lists = section.namespace_allow_lists.iter();
-    let allow_lists = allow_lists
-        .map(|(name, text)| (name.clone(), read(text, &lists.key(name.as_str()))))
-        .collect::<BTreeMap<_, _>>();
-    for name in allow_lists.keys() {
-        dns1123_label(name).into_iter().for_each(|fault| errors.push(Error::invalid(&lists, shortened(name), fault)));
-    }
-    let skips_daemon_sets = match section.daemon_set_pods.as_deref() {
-        None | Some("Apply") => false,
-        Some("Skip") => true,
-        Some(other) => {
-            errors.push(Error::not_supported(&path.child("daemonSetPods"), shortened(other), &DAEMON_SET_PODS));
-            false
-        }
-    };
-    Settings::PodNodeSelector(PodNodeSelector { cluster_default, allow_lists, skips_daemon_sets })
-}
-
-/// What the API server's own validation of tolerations says (`ValidateTolerations` of k8s.io/kubernetes/pkg/apis/core/validation).
-fn tolerations(list: Vec<TolerationSpec>, path: &Path, errors: &mut ErrorList) -> Vec<Toleration<'static>> {
-    if list.len() > MAX_TOLERATIONS {
-        errors.push(Error::too_many(path, list.len(), MAX_TOLERATIONS));
-        return Vec::new();
-    }
-    for (index, one) in list.iter().enumerate() {
-        let path = path.index(index);
-        if !one.key.is_empty() {
-            let faults = qualified_name(&one.key).into_iter();
-            faults.for_each(|fault| errors.push(Error::invalid(&path.child("key"), shortened(&one.key), fault)));
-        } else if one.operator != "Exists" {
-            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            errors.push(Error::invalid(&path.child("operator"), shortened(&one.operator), detail));
-        }
-        if !["", "Exists", "Equal"].contains(&one.operator.as_str()) {
-            errors.push(Error::not_supported(&path.child("operator"), shortened(&one.operator), &["Equal", "Exists"]));
-        } else if one.operator == "Exists" && !one.value.is_empty() {
-            let detail = "value must be empty when `operator` is 'Exists'";
-            errors.push(Error::invalid(&path.child("value"), shortened(&one.value), detail));
-        }
-        if !["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&one.effect.as_str()) {
-            let effects = ["NoExecute", "NoSchedule", "PreferNoSchedule"];
-            errors.push(Error::not_supported(&path.child("effect"), shortened(&one.effect), &effects));
-        } else if one.toleration_seconds.is_some() && one.effect != "NoExecute" {
-            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            errors.push(Error::invalid(&path.child("effect"), one.effect.as_str(), detail));
-        }
-    }
-    list.into_iter().map(TolerationSpec::compile).collect()
 }

@@ -1,7 +1,7 @@
 //! `DenyServiceExternalIPs`: nobody takes traffic for an address that is not a service's (CVE-2020-8554).
 
+use core::net::IpAddr;
 use std::collections::HashSet;
-use std::net::IpAddr;
 
 use admission::Text;
 use admission::review::null_as_default;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use admission::format::selector::Requirement;
+use admission::format::selector::{Requirement, Selector};
 
 use super::compiled::{CompiledPlugin, Mode};
 
@@ -24,7 +24,7 @@ impl PluginIndex {
         all.sort_by(|one, other| (one.plugin, &one.name).cmp(&(other.plugin, &other.name)));
         let mut index = Self::default();
         for (position, plugin) in all.iter().enumerate() {
-            let needed = plugin.namespaces.iter().flat_map(|selector| selector.requirements());
+            let needed = plugin.namespaces.iter().flat_map(Selector::requirements);
             let needed = needed.filter_map(|requirement| match requirement {
                 Requirement::In(key, values) => Some((key, values)),
                 _ => None,
@@ -33,7 +33,9 @@ impl PluginIndex {
                 None => index.others.push(position),
                 Some((key, values)) => {
                     let by_value = index.by_label.entry(key.clone()).or_default();
-                    values.iter().for_each(|value| by_value.entry(value.clone()).or_default().push(position));
+                    for value in values {
+                        by_value.entry(value.clone()).or_default().push(position);
+                    }
                 }
             }
         }

@@ -15,9 +15,12 @@ pub mod endpoints;
 pub mod extended_resource_toleration;
 pub mod index;
 pub mod limit_pod_hard_anti_affinity_topology;
+pub mod namespace_facts;
+pub mod namespace_lifecycle;
 pub mod placement;
 pub mod pod_facts;
 pub mod pod_node_selector;
+pub mod pod_security;
 pub mod pod_toleration_restriction;
 pub mod toleration;
 pub mod validation;
@@ -28,7 +31,7 @@ mod tests;
 
 use std::fmt;
 
-/// The plugins that are served, in the order of the API server.
+/// The plugins that are served: those of pods in the order of the API server, then the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Plugin {
     /// Images are pulled at each start.
@@ -45,11 +48,15 @@ pub enum Plugin {
     LimitPodHardAntiAffinityTopology,
     /// No external IPs of services.
     DenyServiceExternalIPs,
+    /// Namespaces that may not be deleted.
+    NamespaceLifecycle,
+    /// Labels of namespaces by which pods are judged.
+    PodSecurity,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
@@ -57,6 +64,8 @@ impl Plugin {
         Self::ExtendedResourceToleration,
         Self::LimitPodHardAntiAffinityTopology,
         Self::DenyServiceExternalIPs,
+        Self::NamespaceLifecycle,
+        Self::PodSecurity,
     ];
 
     /// The API server's name.
@@ -69,6 +78,8 @@ impl Plugin {
             Self::ExtendedResourceToleration => "ExtendedResourceToleration",
             Self::LimitPodHardAntiAffinityTopology => "LimitPodHardAntiAffinityTopology",
             Self::DenyServiceExternalIPs => "DenyServiceExternalIPs",
+            Self::NamespaceLifecycle => "NamespaceLifecycle",
+            Self::PodSecurity => "PodSecurity",
         }
     }
 
@@ -82,6 +93,8 @@ impl Plugin {
             Self::ExtendedResourceToleration => "extendedResourceToleration",
             Self::LimitPodHardAntiAffinityTopology => "limitPodHardAntiAffinityTopology",
             Self::DenyServiceExternalIPs => "denyServiceExternalIPs",
+            Self::NamespaceLifecycle => "namespaceLifecycle",
+            Self::PodSecurity => "podSecurity",
         }
     }
 
@@ -92,7 +105,7 @@ impl Plugin {
 
     /// Whether it is about pods: it decides in the one call for new pods.
     pub const fn is_of_pods(self) -> bool {
-        !matches!(self, Self::DenyServiceExternalIPs)
+        !matches!(self, Self::DenyServiceExternalIPs | Self::NamespaceLifecycle | Self::PodSecurity)
     }
 }
 

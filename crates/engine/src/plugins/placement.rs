@@ -53,13 +53,13 @@ impl Placement {
 
     /// Key and fault of each annotation that cannot be read.
     pub fn faults(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        fn fault<'r, T>(key: &'static str, read: &'r Read<T>) -> Option<(&'static str, &'r str)> {
-            read.as_ref().and_then(|read| read.as_ref().err()).map(|error| (key, error.as_str()))
+        fn fault<'r, T>(key: &'static str, read: Option<&'r Result<T, String>>) -> Option<(&'static str, &'r str)> {
+            read.and_then(|read| read.as_ref().err()).map(|error| (key, error.as_str()))
         }
         [
-            fault(NODE_SELECTOR, &self.node_selector),
-            fault(DEFAULT_TOLERATIONS, &self.default_tolerations),
-            fault(TOLERATIONS_WHITELIST, &self.allowed_tolerations),
+            fault(NODE_SELECTOR, self.node_selector.as_ref()),
+            fault(DEFAULT_TOLERATIONS, self.default_tolerations.as_ref()),
+            fault(TOLERATIONS_WHITELIST, self.allowed_tolerations.as_ref()),
         ]
         .into_iter()
         .flatten()

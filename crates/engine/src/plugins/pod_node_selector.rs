@@ -8,7 +8,7 @@ use super::forbidden;
 use super::placement::NODE_SELECTOR;
 use super::pod_facts::Spec;
 
-/// Who creates the pods of DaemonSets. An owner reference says so too, and anybody can write one.
+/// Who creates the pods of every `DaemonSet`. An owner reference says so too, and anybody can write one.
 const DAEMON_SETS: &str = "system:serviceaccount:kube-system:daemon-set-controller";
 
 /// The configuration.
@@ -18,7 +18,7 @@ pub struct PodNodeSelector {
     pub cluster_default: BTreeMap<String, String>,
     /// By namespace, the labels that its pods may select.
     pub allow_lists: BTreeMap<String, BTreeMap<String, String>>,
-    /// Whether the pods of DaemonSets are left alone.
+    /// Whether the pods of every `DaemonSet` are left alone.
     pub skips_daemon_sets: bool,
 }
 

@@ -12,7 +12,7 @@ use super::toleration::{Cover, EXISTS, NO_SCHEDULE, Tolerated, Toleration, merge
 
 const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
 
-/// What Kubernetes itself adds: `DefaultTolerationSeconds`, this plugin, and the controller of DaemonSets
+/// What Kubernetes itself adds: `DefaultTolerationSeconds`, this plugin, and the controller of every `DaemonSet`
 /// (`AddOrUpdateDaemonPodTolerations` of k8s.io/kubernetes/pkg/controller/daemon/util).
 const BUILT_IN: [&str; 7] = [
     NOT_READY,
@@ -66,6 +66,11 @@ impl PodTolerationRestriction {
             self.list(&self.default, DEFAULT_TOLERATIONS, at, |placement| &placement.default_tolerations)?;
         let more = (!is_best_effort(spec)).then(memory_pressure);
         let extra: Vec<Tolerated<'a>> = defaults.iter().cloned().chain(more).map(Tolerated::from).collect();
+        if extra.is_empty() {
+            // Only where something is added are lists merged.
+            self.within(spec.tolerations().iter().map(|one| &one.toleration), at)?;
+            return Ok(Change::default());
+        }
         let all: Vec<&Tolerated<'a>> = spec.tolerations().iter().chain(&extra).collect();
         let kept = merged(&all.iter().map(|one| &one.toleration).collect::<Vec<_>>());
         let changes = kept.iter().enumerate().any(|(index, kept)| *kept != (index < spec.tolerations().len()));

@@ -1,5 +1,6 @@
 //! The endpoints of plugins: new pods within the one call for pods, everything else at paths of its own.
 
+mod namespaces;
 pub mod pods;
 mod report;
 mod scope;
@@ -29,6 +30,9 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .mutating(update::EPHEMERAL, update::EphemeralMutation)
         .validating(update::EPHEMERAL, update::EphemeralValidation)
         .validating(services::RULE, services::ServiceValidation)
+        .mutating(namespaces::LABELLING, namespaces::LabellingMutation)
+        .validating(namespaces::LABELLED, namespaces::LabelValidation)
+        .validating(namespaces::LIFECYCLE, namespaces::LifecycleValidation)
 }
 
 /// The entries that accepted objects need beside that of new pods.
@@ -47,19 +51,28 @@ fn entries(is_on: &dyn Fn(Plugin) -> bool, snapshot: &Snapshot) -> Vec<Demand> {
         .into_iter()
         .filter(|_| ephemeral && is_on(Plugin::AlwaysPullImages))
         .map(|phase| Demand::of(phase, update::EPHEMERAL));
-    let services = is_on(Plugin::DenyServiceExternalIPs).then(|| of_services(snapshot));
-    mutating.chain(validating).chain(ephemeral).chain(services).collect()
+    let others = OTHERS.into_iter().filter(|(plugin, ..)| is_on(*plugin));
+    let others = others.map(|(plugin, phase, rule)| of_objects(plugin, phase, rule, snapshot));
+    mutating.chain(validating).chain(ephemeral).chain(others).collect()
 }
 
-/// The entry of services: it fails if one of its objects wants it to, and waits as long as the most patient of them.
-fn of_services(snapshot: &Snapshot) -> Demand {
-    let objects = || snapshot.plugins.iter().filter(|one| one.plugin == Plugin::DenyServiceExternalIPs);
+/// The entries whose objects say how the API server calls.
+const OTHERS: [(Plugin, Phase, Rule); 4] = [
+    (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE),
+    (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE),
+    (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING),
+    (Plugin::PodSecurity, Phase::Validating, namespaces::LABELLED),
+];
+
+/// An entry fails if one of its objects wants it to, and waits as long as the most patient of them.
+fn of_objects(plugin: Plugin, phase: Phase, rule: Rule, snapshot: &Snapshot) -> Demand {
+    let objects = || snapshot.plugins.iter().filter(|one| one.plugin == plugin);
     let ignores = objects().all(|one| one.failure_policy == Some(FailurePolicy::Ignore));
     let seconds = objects().map(|one| one.timeout_seconds.unwrap_or(Rule::TIMEOUT_SECONDS)).max();
     Demand {
         failure_policy: if ignores { FailurePolicy::Ignore } else { FailurePolicy::Fail },
         timeout_seconds: seconds.unwrap_or(Rule::TIMEOUT_SECONDS),
-        ..Demand::of(Phase::Validating, services::RULE)
+        ..Demand::of(phase, rule)
     }
 }
 

@@ -2,6 +2,7 @@
 //! becomes of it. Rows have the numbers of the tables that they are from.
 
 mod modes;
+mod namespaces;
 mod placement;
 mod pods;
 mod properties;

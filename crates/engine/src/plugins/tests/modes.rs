@@ -13,11 +13,11 @@ use crate::testing::{Reply, World, review};
 
 #[test]
 fn a_mode_that_does_not_enforce_says_what_would_be_done_and_changes_nothing() {
-    let (changed, would) = (reasons::PLUGIN_CHANGED, reasons::PLUGIN_WOULD_CHANGE);
+    let (changed, would_change) = (reasons::PLUGIN_CHANGED, reasons::PLUGIN_WOULD_CHANGE);
     for (mode, decision, reason, code, warns) in [
         ("Enforce", Decision::Patched, changed, Some("a=PluginChanged"), false),
-        ("Warn", Decision::Allowed, would, Some("a=PluginWouldChange"), true),
-        ("Audit", Decision::Allowed, would, Some("a=PluginWouldChange"), false),
+        ("Warn", Decision::Allowed, would_change, Some("a=PluginWouldChange"), true),
+        ("Audit", Decision::Allowed, would_change, Some("a=PluginWouldChange"), false),
         ("Off", Decision::Allowed, reasons::NO_MATCH, None, false),
     ] {
         let world = World::from_objects(&[

@@ -118,14 +118,14 @@ fn merge(first: &[&'static str], second: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn merged_lists_keep_their_order_and_lose_what_another_covers() {
-    let (a, b, c) = ("bar:x/NoSchedule", "faz:baz/NoSchedule", "foo/NoExecute-10");
-    let (d, e) = ("foo/PreferNoSchedule", "baz/NoSchedule");
-    assert_eq!(merge(&[a, b, c], &[d, e]), [a, b, c, d, e]);
-    assert_eq!(merge(&[a, b], &[a, b]), [a, b]);
+    let (value, other, seconds) = ("bar:x/NoSchedule", "faz:baz/NoSchedule", "foo/NoExecute-10");
+    let (preferred, key) = ("foo/PreferNoSchedule", "baz/NoSchedule");
+    assert_eq!(merge(&[value, other, seconds], &[preferred, key]), [value, other, seconds, preferred, key]);
+    assert_eq!(merge(&[value, other], &[value, other]), [value, other]);
     let narrow = ["foo:bar/NoSchedule", "foo:baz/NoSchedule"];
-    assert_eq!(merge(&narrow, &["foo/NoSchedule", b]), ["foo/NoSchedule", b]);
-    assert_eq!(merge(&[a, b], &["all"]), ["all"]);
-    assert_eq!(merge(&["all"], &[a, b]), ["all"]);
+    assert_eq!(merge(&narrow, &["foo/NoSchedule", other]), ["foo/NoSchedule", other]);
+    assert_eq!(merge(&[value, other], &["all"]), ["all"]);
+    assert_eq!(merge(&["all"], &[value, other]), ["all"]);
 }
 
 /// `MergeTolerations` as Kubernetes has it, in quadratic time.

@@ -94,6 +94,18 @@ fn every_fault_is_told_with_its_field() {
             "spec.podTolerationRestriction.whitelist[0].effect: Unsupported value",
         ),
         (
+            json!({"plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "strict", "warn-version": "1.30"}}}),
+            "spec.podSecurity.defaults.enforce: Unsupported value: \"strict\"",
+        ),
+        (
+            json!({"plugin": "PodSecurity", "podSecurity": {"defaults": {"warn-version": "1.30"}}}),
+            "spec.podSecurity.defaults.warn-version: Invalid value",
+        ),
+        (
+            json!({"plugin": "NamespaceLifecycle", "namespaceLifecycle": {"protectedNamespaces": [""], "breakGlassAnnotation": "-"}}),
+            "spec.namespaceLifecycle.breakGlassAnnotation: Invalid value",
+        ),
+        (
             json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": {"allowedTopologyKeys": [" "]}}),
             "allowedTopologyKeys[0]",
         ),
@@ -104,8 +116,13 @@ fn every_fault_is_told_with_its_field() {
 }
 
 #[test]
-fn every_plugin_is_accepted_by_its_name_alone() {
+fn every_plugin_that_needs_no_configuration_is_accepted_by_its_name_alone() {
     for plugin in Plugin::ALL {
+        // Without a configuration these would do nothing.
+        if matches!(plugin, Plugin::NamespaceLifecycle | Plugin::PodSecurity) {
+            assert!(faults(json!({"plugin": plugin.name()})).contains(&format!("spec.{}", plugin.section())));
+            continue;
+        }
         assert_eq!(faults(json!({"plugin": plugin.name()})), "");
         assert_eq!(faults(json!({"plugin": plugin.name(), plugin.section(): {}})), "");
     }
