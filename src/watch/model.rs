@@ -49,8 +49,8 @@ impl Model {
         self.failing.since(&self.contact)
     }
 
-    /// Takes note of an event of a kind whose definition a cluster may lack: then there are no objects.
-    pub(super) fn note_optional<K>(&self, event: &Result<Event<K>, watcher::Error>) {
+    /// Takes note of an event of a kind whose definition a cluster may lack: then there are no objects. Returns whether it does.
+    pub(super) fn note_optional<K>(&self, event: &Result<Event<K>, watcher::Error>) -> bool {
         let is_unknown = event.as_ref().is_err_and(|error| status_code(error) == Some(404));
         if is_unknown {
             self.is_unknown.store(true, Ordering::Relaxed);
@@ -61,6 +61,7 @@ impl Model {
             }
             self.note(event);
         }
+        is_unknown
     }
 
     /// How long ago the watch was heard; `None` while it never was. Of an unknown kind there is nothing to hear.

@@ -286,7 +286,12 @@ impl EventHandler<'_> {
         feed: &mut SnapshotBuilder,
     ) {
         let (world, collection) = (self.world, &mut feed.collections.plugins);
-        world.plugins.note_optional(&event);
+        if world.plugins.note_optional(&event) {
+            for record in collection.collection().table().all() {
+                collection.remove(&record.name);
+            }
+            return;
+        }
         self.plugins.follow(event, Lenient::name_any, |step| match step {
             Step::Is(guarded) => {
                 let name = guarded.name_any();

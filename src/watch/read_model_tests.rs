@@ -98,9 +98,13 @@ fn a_cluster_that_does_not_know_plugins_has_none_and_no_fault() {
     let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
     let world = ReadModel::of(&feed);
     let mut intake = EventHandler::of(&world);
+    let object = json!({"metadata": {"name": "a", "uid": "a"}, "spec": {"plugin": "AlwaysPullImages"}});
+    intake.plugin(Ok(Event::Apply(serde_json::from_value(object).unwrap())), &mut feed);
+    assert_eq!(world.plugin_table.all().len(), 1);
     let missing = kube::core::Status::failure("not found", "NotFound").with_code(404).boxed();
     intake.plugin(Err(watcher::Error::InitialListFailed(kube::Error::Api(missing))), &mut feed);
     assert!(world.plugins.is_synced() && world.plugins.failing().is_none());
+    assert!(world.plugin_table.all().is_empty(), "the definition went, and its objects with it");
     assert_eq!(world.plugins.age(), Some(Duration::ZERO));
 }
 
