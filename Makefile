@@ -9,6 +9,8 @@ OUTRIDER ?= $(CARGO) run --quiet --
 # Where `make run` and `make install` find a cluster; `make cluster` prints a line that sets KUBECONFIG.
 KUBECTL ?= $(shell command -v kubectl || $(CARGO) run --quiet -p cluster -- tools | awk '$$1 == "kubectl" { print $$2 }')
 ENABLE_WEBHOOKS ?= true
+# Where the API server reaches `make run`: this machine, unless it runs elsewhere.
+WEBHOOK_URL ?= https://127.0.0.1:9443
 # Kinds beside SidecarSet that `make run` serves: * is all.
 ENABLE_KINDS ?= *
 # The image that is built and deployed.
@@ -37,10 +39,15 @@ cluster: ## Start a real control plane on loopback to play with; prints the line
 cluster-down: ## Stop what `make cluster` started.
 	@$(CARGO) run --quiet -p cluster -- down
 
+# The namespace keeps the authority of the certificates, so that a restart does not make another.
 .PHONY: run
-run: install ## Serve the cluster of KUBECONFIG from this machine, webhooks registered by URL.
+run: ## Serve the cluster of KUBECONFIG from this machine, webhooks registered by WEBHOOK_URL.
+	$(REACH_CLUSTER)
+	$(NOT_INSTALLED)
+	@$(MAKE) --no-print-directory install
+	@$(KUBECTL) get namespace outrider-system >/dev/null 2>&1 || $(KUBECTL) create namespace outrider-system
 	$(CARGO) run --quiet -- serve --certificates self --enable-webhooks=$(ENABLE_WEBHOOKS) --enable-kinds='$(ENABLE_KINDS)' \
-	  $(if $(filter true,$(ENABLE_WEBHOOKS)),--register-webhooks --webhook-url https://127.0.0.1:9443)
+	  $(if $(filter true,$(ENABLE_WEBHOOKS)),--register-webhooks --webhook-url $(WEBHOOK_URL))
 
 # The API server refuses a URL beside a Service, and an apply leaves the URL of a process that registered itself. What is replaced
 # keeps nothing, in one step: a process that is still there puts its URL back at once.
@@ -80,6 +87,10 @@ all: install build image deploy ## CRDs, binary, image, deployment.
 # kubectl says in many lines which address did not answer, and not what to do about it.
 REACH_CLUSTER = @$(KUBECTL) get --raw=/version --request-timeout=10s >/dev/null || \
   { echo 'No cluster answers: let KUBECONFIG name one, or start one to play with: eval "$$(make cluster)"' >&2; exit 1; }
+
+NOT_INSTALLED = @service=$$($(KUBECTL) get mutatingwebhookconfiguration outrider-mutating --ignore-not-found \
+  -o jsonpath='{.webhooks[0].clientConfig.service.name}') || exit 1; [ -z "$$service" ] || \
+  { echo "Outrider is installed in this cluster: outrider-mutating calls Service $$service. Use another cluster, or remove the installation first." >&2; exit 1; }
 
 INSTALLER = $(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|'
 
@@ -226,7 +237,8 @@ collector-experiment: ## Count the events of a Deployment that is scaled, switch
 
 .PHONY: bench-cronjob
 bench-cronjob: ## Time until the Jobs of 300 CronJobs of one minute exist, ours and the built-in controller's; starts its own cluster.
-	$(CARGO) test --release --locked -p outrider --test e2e -- --ignored --exact --nocapture \
+	$(CARGO) build --release --locked -p outrider
+	OUTRIDER_BINARY=$(TARGET_DIR)/release/outrider $(CARGO) test --locked -p outrider --test e2e -- --ignored --exact --nocapture \
 	  bench::three_hundred_cronjobs_of_one_minute_have_their_jobs_as_soon_as_with_the_built_in_controller
 
 .PHONY: bench-memory

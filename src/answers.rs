@@ -1,8 +1,47 @@
-//! What the API server answered, in words. The library's own words for an answer hold the Rust structure that it was read into.
+//! Requests to the API server: their time limit, and their errors as messages for people. The client library's own message for an
+//! error contains the Rust structure that the answer was decoded into.
+
+use std::time::Duration;
 
 use kube::core::Status;
+use tokio::time::timeout;
 
-/// The API server's sentence without the structure around it, or why there was none.
+/// Time limit for a request, or for a few that belong together. On a connection that broke silently no answer ever arrives.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The API server did not answer within this time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the API server did not answer within {} s", .0.as_secs())]
+pub struct NoAnswer(pub Duration);
+
+/// Waits for requests, [`REQUEST_TIMEOUT`] at most.
+///
+/// # Errors
+/// [`NoAnswer`] after that time, and those of the requests.
+pub async fn in_time<T, E: From<NoAnswer>>(requests: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    within(REQUEST_TIMEOUT, requests).await
+}
+
+/// Waits for requests, for `limit` at most.
+///
+/// # Errors
+/// [`NoAnswer`] after that time, and those of the requests.
+pub async fn within<T, E: From<NoAnswer>>(
+    limit: Duration,
+    requests: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    timeout(limit, requests).await.unwrap_or_else(|_| Err(NoAnswer(limit).into()))
+}
+
+/// The status code of an answer; `None` where there was no answer.
+pub fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// The API server's message, or why there was no answer.
 pub fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
@@ -13,13 +52,13 @@ pub fn said(error: &kube::Error) -> String {
     }
 }
 
-/// As [`said`], to whoever runs a command: of a right that is missing, what they may not do, and what the command `needs`.
+/// As [`said`], for the user of a command: where a right is missing, what the user may not do and what the command `needs`.
 pub fn to_user(error: &kube::Error, needs: &str) -> String {
     let kube::Error::Api(status) = error else { return said(error) };
     lacking(status).map_or_else(|| said(error), |lacking| format!("{lacking}; {needs}"))
 }
 
-/// What the user may not do, of an answer of the API server's authorizers:
+/// What the user may not do, from an answer of the API server's authorizers:
 /// `RESOURCE.GROUP "NAME" is forbidden: User "U" cannot VERB resource "RESOURCE" in API group "GROUP" …`
 /// (`responsewriters.Forbidden` in `k8s.io/apiserver`). Refusals of admission have code 403 too, and other words.
 fn lacking(status: &Status) -> Option<String> {

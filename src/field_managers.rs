@@ -10,7 +10,7 @@ pub const ADMISSION_PLUGIN: &str = "outrider-admissionplugin";
 pub const LEADER_ELECTION: &str = "outrider-leader-election";
 /// Field manager of our own authority's Secret.
 pub const CERTIFICATES: &str = "outrider-certificates";
-/// Field manager of what `outrider uninstall` lets go of.
+/// Field manager of what `outrider uninstall` releases.
 pub const UNINSTALL: &str = "outrider-uninstall";
 /// Field manager of what `outrider verify` makes.
 pub const VERIFY: &str = "outrider-verify";

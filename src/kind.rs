@@ -28,10 +28,10 @@ pub enum Family {
 /// Who may edit the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Editors {
-    /// Whoever may edit a namespace: the role is part of `edit` and `admin`. Only for kinds whose objects give their author no more
+    /// Users who may edit a namespace: the role is part of `edit` and `admin`. Only for kinds whose objects give their author no more
     /// than that.
     OfNamespaces,
-    /// Whoever was given the role by name.
+    /// Users who were given the role by name.
     Named,
 }
 
@@ -89,7 +89,7 @@ pub fn no_demands(_: &Snapshot) -> Vec<Demand> {
 }
 
 impl Kind {
-    /// The definition, for whom it does not matter where objects are converted.
+    /// The definition, for callers to which it does not matter where objects are converted.
     pub fn definition(&self) -> CustomResourceDefinition {
         (self.crd)(&WebhookClientConfig::default())
     }

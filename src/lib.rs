@@ -5,14 +5,16 @@ extern crate engine;
 
 pub use engine::API_DOMAIN;
 
-mod answers;
+pub mod answers;
 pub mod certs;
 pub mod cli;
 pub mod config;
 pub mod controller;
 pub mod crd;
 pub mod doctor;
+pub mod events;
 mod field_managers;
+pub mod go_duration;
 pub mod input;
 pub mod kind;
 pub mod kinds;
@@ -33,3 +35,8 @@ mod validate;
 mod visible;
 pub mod watch;
 pub mod workshop;
+
+/// The example of the page on adding a kind compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/workshop.md")]
+struct Workshop;

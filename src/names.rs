@@ -28,7 +28,7 @@ pub const LEASE: &str = concat!("outrider.", api_domain!());
 /// Annotation of a webhook configuration while break-glass is in force.
 pub const BREAK_GLASS: &str = concat!(api_domain!(), "/break-glass");
 
-/// Annotation of a webhook configuration that was turned to Ignore as nobody serves.
+/// Annotation of a webhook configuration that was turned to Ignore because no replica serves.
 pub const FAIL_OPEN: &str = concat!(api_domain!(), "/fail-open");
 
 /// Name of the match condition of the entry for pods.

@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 /// What a watch needs.
 pub const READ: &[&str] = &["get", "list", "watch"];
 
-/// What a controller needs on a kind of ours that it sees to: reading it, writing its status, and owner references that hold up
+/// The rights that a controller needs on a kind of ours: reading it, writing its status, and owner references that hold up
 /// its deletion, which `OwnerReferencesPermissionEnforcement` allows to those who may update its finalizers.
 pub fn own_kind(group: &str, plural: &str) -> Vec<PolicyRule> {
     vec![
@@ -15,7 +15,7 @@ pub fn own_kind(group: &str, plural: &str) -> Vec<PolicyRule> {
     ]
 }
 
-/// What a controller needs on the objects that it keeps by server-side apply. They go by garbage collection.
+/// What a controller needs on the objects that it keeps by server-side apply. Garbage collection deletes them.
 pub fn applied(group: &str, plural: &str) -> PolicyRule {
     rule(group, &[plural], &[], &["get", "list", "watch", "create", "patch"])
 }

@@ -1,4 +1,4 @@
-//! Whether this replica can answer: a set of named gates, fixed at start, each opened by whoever owns it.
+//! Whether this replica can answer: a set of named gates, fixed at start, each opened by its owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ struct GateState {
     detail: ArcSwap<String>,
 }
 
-/// One gate: the handle of the part that it stands for.
+/// One gate: the handle of the component that opens it.
 #[derive(Debug, Clone)]
 pub struct Gate {
     state: Arc<GateState>,
@@ -44,7 +44,7 @@ pub struct Check {
 }
 
 impl Readiness {
-    /// Adds a gate, closed. Make all gates before the first probe, so that it tells the truth.
+    /// Adds a gate, closed. Make all gates before the first probe, so that it is right.
     pub fn gate(&self, name: impl Into<String>) -> Gate {
         let state = Arc::new(GateState {
             name: name.into(),

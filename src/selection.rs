@@ -1,4 +1,4 @@
-//! Names chosen out of a closed list, as flags take them: `*` is all, `NAME` one, `-NAME` leaves one out, wherever it stands.
+//! Names chosen out of a closed list, as flags take them: `*` is all, `NAME` one, `-NAME` leaves one out, at any position.
 
 /// A word that names nothing in the list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

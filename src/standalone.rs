@@ -137,7 +137,7 @@ impl Standalone {
     /// Reads the files if they have changed since the last call, or at the first one. `None` means no change. A state that
     /// could not be used is not tried again until something changes.
     pub fn reload(&mut self) -> Option<Result<Loaded, Unusable>> {
-        // Looked at before reading: a write in between shows as a change the next time.
+        // Read before the content: a write in between shows as a change the next time.
         let fingerprint = input::fingerprint(&self.paths);
         if self.fingerprint.as_ref() == Some(&fingerprint) {
             return None;

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use engine::offline::model;
 
-/// What is done about fields that nobody knows, as kubectl's flag of that name has it.
+/// How unknown fields are treated, as by kubectl's flag of that name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Validate {
     /// An unknown field is an error.

@@ -120,7 +120,7 @@ impl Authority {
         Ok((certificate.pem(), key.serialize_pem()))
     }
 
-    /// A certificate within the life of the authority: clients judge both.
+    /// A certificate within the life of the authority: clients check both.
     fn issue(
         &self,
         names: Vec<String>,

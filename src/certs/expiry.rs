@@ -21,13 +21,13 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Without `warnings`, only the log is told.
+    /// Without `warnings`, it only logs.
     pub fn new(warnings: Option<Warnings>) -> Self {
         Self { warnings, told: HashMap::new() }
     }
 
     /// Warns when less than a quarter of the life of a certificate is left, once a day.
-    pub async fn look(&mut self, what: &'static str, begin: Timestamp, end: Timestamp, now: Timestamp) {
+    pub async fn check(&mut self, what: &'static str, begin: Timestamp, end: Timestamp, now: Timestamp) {
         let Some(text) = ending(begin + CLOCK_SKEW, end, now) else {
             self.told.remove(what);
             return;
@@ -44,9 +44,9 @@ impl Alarm {
     }
 
     /// The same, of the certificate that is served.
-    pub async fn look_at_served(&mut self, resolver: &Resolver, now: Timestamp) {
+    pub async fn check_served(&mut self, resolver: &Resolver, now: Timestamp) {
         if let Some(pair) = resolver.current() {
-            self.look("the serving certificate", pair.not_before(), pair.not_after(), now).await;
+            self.check("the serving certificate", pair.not_before(), pair.not_after(), now).await;
         }
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// Nothing is looked at more often than this.
+/// The shortest interval between two checks.
 const SHORTEST_CHECK: Duration = Duration::from_millis(200);
 
-/// Nothing is looked at more seldom than this.
+/// The longest interval between two checks.
 const LONGEST_CHECK: Duration = Duration::from_secs(15);
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -81,14 +81,14 @@ impl CertificateLifetimes {
         Ok(self)
     }
 
-    /// How often everything is looked at. Not one long sleep until something is due: timers stand still while a machine is
+    /// The interval between two checks. Not one long sleep until something is due: timers stop while a machine is
     /// suspended, certificates do not.
     pub fn check(&self) -> Duration {
         (self.settle / 2).min(self.leaf / 20).clamp(SHORTEST_CHECK, LONGEST_CHECK)
     }
 
     /// The same, where authorities are our own: while the old one is trusted, its last leaf has ended, also in a replica that
-    /// heard late of the new one.
+    /// learned late of the new one.
     #[must_use]
     pub fn with_leaves(self) -> Self {
         Self { overlap: self.overlap.max(self.leaf).saturating_add(self.settle), ..self }

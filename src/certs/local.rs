@@ -20,7 +20,7 @@ const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
 
 const LEAF_LIFE: Duration = DAY.saturating_mul(90);
 
-/// How often it is looked whether something is to be renewed. Not one long sleep: timers stand still while a machine is
+/// How often the certificate is checked for renewal. Not one long sleep: timers stop while a machine is
 /// suspended, certificates do not.
 const CHECK: Duration = Duration::from_secs(60);
 
@@ -104,7 +104,7 @@ impl Local {
     }
 
     /// Signs another leaf when a third of the life is left, and before that makes another authority if this one has no time for
-    /// it. Tells whether there was anything to do.
+    /// it. Returns whether there was anything to do.
     ///
     /// # Errors
     /// As [`Self::serve`]. What is served stays then.

@@ -175,7 +175,7 @@ fn facts(leaf: &CertificateDer<'_>) -> Result<Facts, PairError> {
 
 fn name(general: &GeneralName<'_>) -> Option<String> {
     match general {
-        // Who asks for an address does not look at names (`crypto/x509`, `Certificate.VerifyHostname`).
+        // A client that connects to an address does not compare names (`crypto/x509`, `Certificate.VerifyHostname`).
         GeneralName::DNSName(name) if name.parse::<IpAddr>().is_ok() => Some(format!("DNS:{name}")),
         GeneralName::DNSName(name) => Some((*name).to_owned()),
         GeneralName::IPAddress(bytes) => match <[u8; 4]>::try_from(*bytes) {

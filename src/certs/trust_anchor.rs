@@ -1,15 +1,11 @@
-//! A certificate that clients are to trust, as it stands in a caBundle.
+//! A certificate that clients are to trust, as a caBundle holds it.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use pem::{EncodeConfig, LineEnding, Pem};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
-
-/// Characters of a line in PEM (RFC 7468).
-const PEM_LINE: usize = 64;
 
 /// When a certificate begins and ends; in words, when such a time cannot be written.
 pub(super) fn validity(certificate: &X509Certificate<'_>) -> Result<(Timestamp, Timestamp), String> {
@@ -49,7 +45,7 @@ impl TrustAnchor {
         })
     }
 
-    /// Every certificate in the PEM that can be read, each once. What else stands there is of no use to a client either.
+    /// Every certificate in the PEM that can be read, each once. Other content is of no use to a client either.
     pub fn read_all(pem: &[u8]) -> Vec<Self> {
         let mut anchors: Vec<Self> = Vec::new();
         for der in CertificateDer::pem_slice_iter(pem).map_while(Result::ok) {
@@ -64,11 +60,8 @@ impl TrustAnchor {
 
     /// As PEM.
     pub fn pem(&self) -> String {
-        let text = STANDARD.encode(&self.der);
-        // Base64 is ASCII, so every byte is a character.
-        let lines: Vec<String> =
-            text.as_bytes().chunks(PEM_LINE).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
-        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+        let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
+        pem::encode_config(&Pem::new("CERTIFICATE", self.der.as_slice()), config)
     }
 
     /// The certificate itself.
@@ -76,7 +69,7 @@ impl TrustAnchor {
         &self.der
     }
 
-    /// The first 16 hexadecimal digits of its SHA-256: enough to tell the certificates of one cluster apart.
+    /// The first 16 hexadecimal digits of its SHA-256: enough to distinguish the certificates of one cluster.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -102,8 +95,8 @@ impl TrustAnchor {
     }
 }
 
-/// Tells whoever registers webhooks what to write into them.
-pub fn tell(listeners: &watch::Sender<Option<String>>, anchors: &[TrustAnchor]) {
+/// Sends the bundle to the registration of webhooks, if it changed.
+pub fn publish(listeners: &watch::Sender<Option<String>>, anchors: &[TrustAnchor]) {
     let news = Some(bundle(anchors));
     listeners.send_if_modified(|bundle| {
         let changed = *bundle != news;

@@ -1,33 +1,29 @@
-//! Warnings to users of the cluster, as events about our webhook configuration: an object that is there however we are deployed.
-
-use std::time::Duration;
+//! Warnings to users of the cluster, as events about the mutating webhook configuration: it exists in every kind of installation.
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::events::{Event, EventType};
 use kube::{Api, Client, Resource};
 use tokio::time::timeout;
 
-use crate::names::APP;
+use crate::answers::REQUEST_TIMEOUT;
+use crate::events::Events;
 use crate::names::MUTATING;
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Writes events.
+/// Writes warnings about the certificates of this process.
 #[derive(Clone)]
 pub struct Warnings {
     configurations: Api<MutatingWebhookConfiguration>,
-    recorder: Recorder,
+    events: Events,
 }
 
 impl Warnings {
-    /// Of the certificates of this process.
+    /// Writes with this client.
     pub fn new(client: Client) -> Self {
-        let reporter = format!("{APP}-certificates");
-        Self { configurations: Api::all(client.clone()), recorder: Recorder::new(client, reporter.as_str().into()) }
+        Self { configurations: Api::all(client.clone()), events: Events::new(client, "certificates") }
     }
 
-    /// Warns. An event that cannot be written is only logged: it is never the reason why something else fails.
+    /// Writes a warning. One that cannot be written is only logged, and never makes anything else fail.
     pub async fn warn(&self, reason: &str, note: &str) {
         let event = Event {
             type_: EventType::Warning,
@@ -36,17 +32,12 @@ impl Warnings {
             action: "CheckCertificates".to_owned(),
             secondary: None,
         };
-        let publish = async {
-            // `kubectl describe` finds events by uid.
-            let found = self.configurations.get_opt(MUTATING).await?;
-            let about = found.map_or_else(named, |found| found.object_ref(&()));
-            self.recorder.publish(&event, &about).await
+        // `kubectl describe` finds events by uid.
+        let about = match timeout(REQUEST_TIMEOUT, self.configurations.get_opt(MUTATING)).await {
+            Ok(Ok(Some(found))) => found.object_ref(&()),
+            _ => named(),
         };
-        match timeout(REQUEST_TIMEOUT, publish).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, reason, "An event cannot be written"),
-            Err(_) => tracing::warn!(reason, "An event was not written in time"),
-        }
+        self.events.write(&event, &about).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! `outrider break-glass`: requests pass while nobody answers.
+//! `outrider break-glass`: lets requests pass while no replica answers.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::Client;
 
-use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
+use super::cluster::{ClusterArgs, CommandOutput, ConsentArgs, Intent, run_with_intent};
 use super::streams::Outcome;
-use crate::manager::break_glass::{Change, Error, Order, Step, carry_out, since, who, whole_seconds};
+use crate::manager::break_glass::{Error, Order, PolicyChange, PolicyStep, carry_out, since, who, whole_seconds};
 use crate::manager::client;
 use crate::manager::configuration::{Configuration, OnDemand};
 
@@ -38,7 +38,7 @@ are created without their sets. While it answers, nothing changes. Needs no runn
 and what it was before is kept in the annotation outrider.dev/break-glass of each configuration; while it is there, Outrider itself \
 leaves failurePolicy alone. Helm, kustomize and GitOps tools do not know of it: an upgrade may put Fail back.
 
-Both ways may be gone twice; the second time changes nothing.
+You can run both again: the second time changes nothing.
 
 It needs get and patch on the four configurations:
   kubectl create clusterrole break-glass --verb=get,patch \\
@@ -76,17 +76,21 @@ pub fn execute(args: &BreakGlassArgs) -> ExitCode {
             step::<OnDemand<MutatingWebhookConfiguration>>(&client, &order, args.dry_run).await,
             step::<OnDemand<ValidatingWebhookConfiguration>>(&client, &order, args.dry_run).await,
         ];
-        Ok::<_, client::Error>(told(&steps, args))
+        Ok::<_, client::Error>(output(&steps, args))
     })
 }
 
 /// The name of a configuration, and what came of it.
-async fn step<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> (&'static str, Result<Step, Error>) {
+async fn step<C: Configuration>(
+    client: &Client,
+    order: &Order,
+    dry_run: bool,
+) -> (&'static str, Result<PolicyStep, Error>) {
     (C::NAME, carry_out::<C>(client, order, dry_run).await)
 }
 
-/// One configuration that cannot be written does not keep the other from being told.
-fn told(steps: &[(&str, Result<Step, Error>)], args: &BreakGlassArgs) -> Told {
+/// One configuration that cannot be written does not keep the other from being reported.
+fn output(steps: &[(&str, Result<PolicyStep, Error>)], args: &BreakGlassArgs) -> CommandOutput {
     let (mut result, mut aside) = (String::new(), String::new());
     let mut outcome = Outcome::Fine;
     for (name, step) in steps {
@@ -99,27 +103,28 @@ fn told(steps: &[(&str, Result<Step, Error>)], args: &BreakGlassArgs) -> Told {
             }
         }
     }
-    let changed = steps.iter().any(|(_, step)| matches!(step, Ok(Step::Change(_))));
+    let changed = steps.iter().any(|(_, step)| matches!(step, Ok(PolicyStep::Change(_))));
     if changed && !args.undo && !args.dry_run {
         aside.push_str("When Outrider answers again: outrider break-glass --undo\n");
     }
-    Told { result, aside, outcome }
+    CommandOutput { result, aside, outcome }
 }
 
-fn words(name: &str, step: &Step, args: &BreakGlassArgs) -> String {
+fn words(name: &str, step: &PolicyStep, args: &BreakGlassArgs) -> String {
     let dry = if args.dry_run { " (dry run)" } else { "" };
     match step {
-        Step::Absent => format!("{name}: it is not there, nothing to do\n"),
-        Step::Nothing(Some(record)) => {
+        PolicyStep::Absent => format!("{name}: it is not there, nothing to do\n"),
+        PolicyStep::Nothing(Some(record)) => {
             format!("{name}: already in force since {}, by {}\n", since(&record.at), record.by)
         }
-        Step::Nothing(None) => format!("{name}: break-glass is not in force, nothing to do\n"),
-        Step::Change(changes) if changes.is_empty() => {
+        PolicyStep::Nothing(None) => format!("{name}: break-glass is not in force, nothing to do\n"),
+        PolicyStep::Change(changes) if changes.is_empty() => {
             let done = if args.undo { "removed" } else { "written" };
             format!("{name}: no policy to change, the record is {done}{dry}\n")
         }
-        Step::Change(changes) => {
-            let line = |change: &Change| format!("{name}: {}: {} -> {}{dry}\n", change.entry, change.from, change.to);
+        PolicyStep::Change(changes) => {
+            let line =
+                |change: &PolicyChange| format!("{name}: {}: {} -> {}{dry}\n", change.entry, change.from, change.to);
             changes.iter().map(line).collect::<Vec<_>>().concat()
         }
     }

@@ -13,9 +13,9 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::answers::said;
+use crate::go_duration::unsigned_duration;
 use crate::input::Manifest;
 use crate::manager::client::{Connection, Error, Selection};
-use crate::server::deadline::duration;
 use crate::visible::Visible;
 
 use super::streams::{Outcome, with_process_streams};
@@ -44,7 +44,7 @@ pub struct ClusterArgs {
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
+    match unsigned_duration(text)? {
         Duration::ZERO => Err("a request takes some time".to_owned()),
         timeout => Ok(timeout),
     }
@@ -70,7 +70,7 @@ pub struct ConsentArgs {
     pub yes: bool,
 }
 
-/// What a command is about to do, and whether somebody at a terminal is asked before.
+/// What a command is about to do, and whether it asks for confirmation on a terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Intent<'a> {
     /// In words, with a small letter.
@@ -79,9 +79,9 @@ pub struct Intent<'a> {
     pub asks: bool,
 }
 
-/// What a command has to tell: its result, what else there is to say, and how it ended.
+/// The output of a command: its result, its messages, and how it ended.
 #[derive(Debug)]
-pub struct Told {
+pub struct CommandOutput {
     /// For stdout.
     pub result: String,
     /// For stderr.
@@ -96,29 +96,29 @@ enum NoAnswer {
     /// No client.
     #[error(transparent)]
     Client(#[from] Error),
-    /// Nobody answers.
+    /// Why the API server did not answer.
     #[error("the API server at {place} cannot be reached: {why}")]
     Unreachable { place: String, why: String },
-    /// It does not know who asks.
+    /// It does not accept the credentials.
     #[error("the API server at {place} does not accept the credentials: {why}")]
     Unauthorized { place: String, why: String },
 }
 
-/// Runs a command that talks to a cluster. Whatever keeps it from an answer is told with the address that was tried, and means bad
+/// Runs a command that needs a cluster. An error is reported with the address that was tried, and means bad
 /// input.
 pub fn run<E, F>(args: &ClusterArgs, work: impl FnOnce(Client) -> F) -> ExitCode
 where
     E: std::error::Error,
-    F: Future<Output = Result<Told, E>>,
+    F: Future<Output = Result<CommandOutput, E>>,
 {
     run_with_intent(args, None, work)
 }
 
-/// As [`run`], for a command that changes a cluster: says which, and asks whoever is at a terminal.
+/// As [`run`], for a command that changes a cluster: names the cluster, and asks for confirmation on a terminal.
 pub fn run_with_intent<E, F>(args: &ClusterArgs, intent: Option<Intent<'_>>, work: impl FnOnce(Client) -> F) -> ExitCode
 where
     E: std::error::Error,
-    F: Future<Output = Result<Told, E>>,
+    F: Future<Output = Result<CommandOutput, E>>,
 {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -148,7 +148,7 @@ where
     })
 }
 
-/// Says what is about to happen and where, and whether somebody at a terminal does not want it.
+/// Prints what is about to happen and where, and returns whether the user on a terminal declined.
 fn refused(intent: Intent<'_>, place: &str) -> Option<ExitCode> {
     let mut stderr = Visible::new(io::stderr());
     // What cannot be said is done all the same: the way out of a locked cluster does not wait for a terminal.
@@ -212,7 +212,7 @@ pub fn deciding(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
     })
 }
 
-/// An item of a list, which does not say what it is, as somebody would have written it.
+/// An item of a list, which does not contain its own kind, as a manifest would have it.
 fn of_cluster(mut value: Value, api_version: &str, kind: &str) -> Manifest {
     if let Some(object) = value.as_object_mut() {
         object.remove("status");
@@ -229,7 +229,7 @@ fn of_cluster(mut value: Value, api_version: &str, kind: &str) -> Manifest {
 async fn connect(args: &ClusterArgs) -> Result<(Client, String), NoAnswer> {
     let connection = Connection::select(&args.selection()).await?;
     let (client, place) = (connection.client()?, connection.place());
-    // Whoever may not read the version gets an answer all the same.
+    // A user who may not read the version gets an answer all the same.
     match client.apiserver_version().await {
         Err(kube::Error::Api(status)) if status.code == 401 => {
             Err(NoAnswer::Unauthorized { place, why: status.message.clone() })

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::streams::Outcome;
+use crate::go_duration::unsigned_duration;
 use crate::manager::credentials::PLUGIN_TIMEOUT;
-use crate::server::deadline::duration;
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Args)]
 pub struct PluginArgs {
     /// How long the program may take
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = unsigned_duration)]
     pub timeout: Option<Duration>,
     /// The program and its arguments
     #[arg(required = true, last = true)]
@@ -35,7 +35,7 @@ pub fn execute(args: &PluginArgs) -> ExitCode {
     let child = Command::new(program).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = match child {
         Ok(child) => child,
-        Err(error) => return tell(&format!("the credential plugin {shown} cannot be run: {error}")),
+        Err(error) => return fail(&format!("the credential plugin {shown} cannot be run: {error}")),
     };
     let passing = [
         child.stdout.take().map(|from| pass(from, io::stdout())),
@@ -46,11 +46,11 @@ pub fn execute(args: &PluginArgs) -> ExitCode {
             passing.into_iter().flatten().for_each(|thread| drop(thread.join()));
             ExitCode::from(code)
         }
-        Ok(None) => tell(&format!(
+        Ok(None) => fail(&format!(
             "the credential plugin {shown} gave no answer within {} s and was ended; does it wait for somebody to log in?",
             timeout.as_secs()
         )),
-        Err(error) => tell(&format!("the credential plugin {shown} cannot be waited for: {error}")),
+        Err(error) => fail(&format!("the credential plugin {shown} cannot be waited for: {error}")),
     }
 }
 
@@ -72,11 +72,11 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<u8>> {
 }
 
 fn pass(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static) -> JoinHandle<()> {
-    // Nobody may be there to read it.
+    // The reader may be gone.
     thread::spawn(move || drop(io::copy(&mut from, &mut to).and_then(|_| to.flush())))
 }
 
-fn tell(text: &str) -> ExitCode {
+fn fail(text: &str) -> ExitCode {
     let _ = writeln!(io::stderr(), "outrider: {text}");
     failed()
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
-use super::cluster::{ClusterArgs, Told, run};
+use super::cluster::{ClusterArgs, CommandOutput, run};
 use super::namespace::namespace;
 use super::streams::Outcome;
 use crate::doctor::report::{Report, Verdict};
@@ -67,11 +67,11 @@ enum Error {
 pub fn execute(args: &DoctorArgs) -> ExitCode {
     run(&args.cluster, |client| async move {
         let facts = fetch::fetch(&client, &args.namespace, args.service_account.as_deref()).await?;
-        told(&examine(&facts, Timestamp::now()), args.output)
+        output(&examine(&facts, Timestamp::now()), args.output)
     })
 }
 
-fn told(report: &Report, format: Format) -> Result<Told, Error> {
+fn output(report: &Report, format: Format) -> Result<CommandOutput, Error> {
     let result = match format {
         Format::Text => report.text(),
         Format::Json => format!("{}\n", serde_json::to_string_pretty(report)?),
@@ -82,5 +82,5 @@ fn told(report: &Report, format: Format) -> Result<Told, Error> {
         Verdict::CannotTell => Outcome::BadInput,
         Verdict::Critical => Outcome::Critical,
     };
-    Ok(Told { result, aside: String::new(), outcome })
+    Ok(CommandOutput { result, aside: String::new(), outcome })
 }

@@ -18,7 +18,7 @@ pub struct FailOpenArgs {
 }
 
 impl FailOpenArgs {
-    /// The Deployment, if it is to be looked at.
+    /// The Deployment, if fail-open is on.
     pub fn deployment(&self) -> Option<String> {
         self.fail_open_when_scaled_to_zero.then(|| self.deployment_name.clone())
     }

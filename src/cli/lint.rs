@@ -1,4 +1,4 @@
-//! `outrider lint`: sets, judged as an API server would, without a workload.
+//! `outrider lint`: validates sets as an API server would, without a workload.
 
 use std::io;
 use std::path::PathBuf;

@@ -13,12 +13,13 @@ use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::cli::namespace::namespace;
 use crate::cli::streams::{Outcome, Streams, with_process_streams};
+use crate::kinds::Kinds;
 use crate::manifests::chart;
 use crate::manifests::guard::Guard;
 use crate::manifests::rbac::Rbac;
 use crate::manifests::schemas;
 use crate::manifests::user_roles::user_roles;
-use crate::manifests::webhooks::{FailurePolicy, Settings, Target, WebhookEntry, mutating, on_demand, validating};
+use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, WebhookEntry, mutating, on_demand, validating};
 use crate::names::APP;
 use crate::registry::registry;
 use engine::snapshot::Exclusion;
@@ -156,7 +157,7 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         target: Target::Service { namespace: args.namespace.clone() },
         ca_bundle: None,
         exclusion: &exclusion,
-        pod_failure_policy: FailurePolicy::Fail,
+        pod_failure_policy: PodFailurePolicy::Fail,
     };
     let mut files = Vec::new();
     if wanted(What::Crds) {
@@ -169,7 +170,8 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
     // Where everything is printed, schemas would be in the way: they are no objects of a cluster.
     if args.what == Some(What::Schemas) || (args.what.is_none() && args.output_dir.is_some()) {
         let converter = settings.converter();
-        for crd in kinds.iter().map(|kind| (kind.crd)(&converter)) {
+        // An editor may have a file of any kind open.
+        for crd in Kinds::all().iter().map(|kind| (kind.crd)(&converter)) {
             files.extend(schemas::of(&crd)?.into_iter().map(|(file, schema)| (file, vec![schema])));
         }
     }

@@ -44,11 +44,11 @@ pub const BAD_INPUT: u8 = 2;
 /// The version, and in release builds the commit.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("OUTRIDER_COMMIT_NOTE"));
 
-/// Decides what enters a Kubernetes cluster.
+/// Adds sidecars to pods, and decides what else enters a Kubernetes cluster.
 #[derive(Debug, Parser)]
 #[command(name = "outrider", version = VERSION, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
-    /// When the word that says how bad a line is has a colour
+    /// When the severity of a line is printed in colour
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = color::Color::Auto)]
     pub color: color::Color,
     /// What to do.
@@ -140,9 +140,9 @@ fn command() -> clap::Command {
     if is_plugin { command.bin_name("kubectl outrider") } else { command }
 }
 
-/// Tells on stderr why a command could not do its work.
+/// Prints on stderr why a command could not do its work.
 fn fail(error: &dyn std::error::Error) -> ExitCode {
-    // Nobody can be told where that fails.
+    // If that fails, there is nowhere left to report it.
     let _ = writeln!(Visible::new(io::stderr()), "outrider: {error}");
     ExitCode::from(BAD_INPUT)
 }

@@ -68,7 +68,7 @@ impl OfflineModelArgs {
         self.validate.unwrap_or_default()
     }
 
-    /// What is done about unknown fields of workloads, which are nobody's to refuse here unless that is asked for.
+    /// How unknown fields of workloads are treated: they are refused only if that is asked for.
     pub fn of_workloads(&self) -> Validate {
         self.validate.unwrap_or(Validate::Warn)
     }
@@ -111,7 +111,7 @@ pub const OWN_NAMESPACE: &str = "outrider-system";
 impl OfflineModel {
     /// Loads the manifests and adds what is wrong or noteworthy to the report; `None` when they cannot be used.
     pub fn load(args: &OfflineModelArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Option<Self> {
-        // Whoever has a review at hand names its kind: nothing needs to be on.
+        // A review names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
         let mut live = Vec::new();

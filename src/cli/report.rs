@@ -27,7 +27,7 @@ pub enum FindingsFormat {
     Sarif,
 }
 
-/// Findings of a command, and how they are told.
+/// Findings of a command, and how they are printed.
 pub struct Report<'a> {
     args: &'a ReportArgs,
     places: Places,
@@ -98,7 +98,7 @@ impl<'a> Report<'a> {
             FindingsFormat::Json => stdout.write_all(json(&self.all, summary).as_bytes()),
             FindingsFormat::Sarif => stdout.write_all(sarif(&self.all, command).as_bytes()),
             FindingsFormat::Text => {
-                self.tell(stderr)?;
+                self.print_text(stderr)?;
                 self.sum_up(summary, stderr)
             }
         }
@@ -108,7 +108,7 @@ impl<'a> Report<'a> {
     ///
     /// # Errors
     /// When `stderr` cannot be written.
-    pub fn tell(&self, stderr: &mut dyn Write) -> io::Result<()> {
+    pub fn print_text(&self, stderr: &mut dyn Write) -> io::Result<()> {
         let is_told = |finding: &&Finding| !self.args.quiet || finding.severity >= Severity::Refused;
         self.all.iter().filter(is_told).try_for_each(|finding| writeln!(stderr, "{finding}"))
     }

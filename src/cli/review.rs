@@ -76,7 +76,7 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     let reply = answered.as_ref().and_then(|(_, answer)| Reply::read(&answer.body).ok());
     let is_refused = matches!(&answered, Some((_, answer)) if answer.decision == Decision::Denied);
     if args.output == FindingsFormat::Text {
-        report.tell(streams.stderr)?;
+        report.print_text(streams.stderr)?;
         if let Some((path, answer)) = &answered {
             streams.stdout.write_all(&answer.body)?;
             streams.stdout.write_all(b"\n")?;
@@ -131,7 +131,7 @@ fn answer(args: &ReviewArgs, world: &OfflineModel, stdin: &mut dyn Read) -> Resu
         }
         None => default_entry(&world.registry, &name, &body)?,
     };
-    // Any other kind can be judged without a set.
+    // Any other kind can be validated without a set.
     if let Some(no_set) = world.no_set.as_ref().filter(|_| entry.rule.resources == PODS) {
         return Err(no_set.clone());
     }
@@ -246,7 +246,7 @@ fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
     let _ = writeln!(text, "{path}: {} {}{}{dry_run}", of.operation, of.kind, object_name(answer));
     let _ = writeln!(text, "{}: {}", answer.decision.as_str(), answer.reason);
     let Some(reply) = reply else { return text };
-    // As kubectl has it, the warnings first: an unknown field tells what else is wrong.
+    // In kubectl's order, the warnings first: an unknown field often explains the other errors.
     for warning in &reply.warnings {
         let _ = writeln!(text, "warning: {warning}");
     }

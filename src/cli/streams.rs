@@ -13,7 +13,7 @@ pub enum Outcome {
     Fine,
     /// Refused, or something was found.
     Refused,
-    /// Bad input, or nothing can be told.
+    /// Bad input, or there is no answer.
     BadInput,
     /// Something critical was found.
     Critical,
@@ -53,7 +53,7 @@ pub fn with_process_streams(command: impl FnOnce(&mut Streams<'_>) -> io::Result
     });
     match ended {
         Ok(outcome) => ExitCode::from(outcome.code()),
-        // Whoever reads has seen enough, as `head` has.
+        // The reader has closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(stderr, "outrider: {error}");

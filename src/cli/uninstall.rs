@@ -8,17 +8,17 @@ use clap::Args;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::Client;
 
-use super::cluster::{ClusterArgs, ConsentArgs, Intent, Told, run_with_intent};
+use super::cluster::{ClusterArgs, CommandOutput, ConsentArgs, Intent, run_with_intent};
 use super::streams::Outcome;
+use crate::go_duration::unsigned_duration;
 use crate::kind::{Family, Kind};
 use crate::kinds::Kinds;
 use crate::manager::client;
 use crate::manager::configuration::{Configuration, OnDemand};
+use crate::manager::error;
 use crate::manager::hook_job::{self, HookJob, Maker};
-use crate::manager::registration;
 use crate::manager::retire::{self, Retirement};
 use crate::manager::uninstall::{self, remove};
-use crate::server::deadline::duration;
 
 /// Arguments of `outrider uninstall`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub struct UninstallArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// How long to wait until a configuration is gone, or the objects of a kind are free
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = unsigned_duration)]
     pub timeout: Duration,
     /// Let go of the objects of these kinds alone, as when a kind is turned off, and remove nothing
     #[arg(long, value_name = "KINDS", value_parser = |list: &str| list.parse::<Kinds>())]
@@ -49,8 +49,8 @@ Removes the webhook configurations outrider-mutating and outrider-validating, an
 Run it before the pods of Outrider are removed: the chart does, as its pre-delete hook. While a configuration is there and nobody answers, the API server \
 refuses pods. May be run twice; what is not there needs no removing.
 
-CronJobs of batch.outrider.dev are let go of, so that they can be read and deleted when Outrider is gone: v2 is not served any more, \
-nothing is converted, and the finalizer is taken away. A CronJob with deletionPolicy WaitForActiveJobs waits for nothing from then \
+It then prepares CronJobs of batch.outrider.dev, so that they can be read and deleted without Outrider: v2 is not served any more, \
+nothing is converted, and the finalizer is removed. A CronJob with deletionPolicy WaitForActiveJobs waits for nothing from then \
 on. To serve v2 again, apply the definitions with --server-side --force-conflicts. With --kind that alone is done, for a kind that is \
 turned off while Outrider stays.
 
@@ -84,13 +84,13 @@ Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
 pub fn execute(args: &UninstallArgs) -> ExitCode {
     let what = match &args.kind {
         None => {
-            "removing outrider-mutating, outrider-validating and the on-demand configurations, and Outrider's hold on objects"
+            "removing outrider-mutating, outrider-validating and the on-demand configurations, and Outrider's finalizers"
         }
-        Some(_) => "removing Outrider's hold on objects",
+        Some(_) => "removing Outrider's finalizers",
     };
     let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
     run_with_intent(&args.cluster, Some(intent), |client| async move {
-        let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
+        let mut told = CommandOutput { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
         if !is_uninstalled(&client, args.hook_job.as_ref(), &mut told).await {
             return Ok(told);
         }
@@ -111,14 +111,14 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
                 continue;
             };
             let outcome = retirement.carry_out(&client, args.timeout, args.dry_run).await;
-            tell_of_retirement(&mut told, &retirement.definition, &outcome, args);
+            report_retirement(&mut told, &retirement.definition, &outcome, args);
         }
         Ok::<_, client::Error>(told)
     })
 }
 
-/// Whether a release goes, or whoever runs the command means it.
-async fn is_uninstalled(client: &Client, job: Option<&HookJob>, told: &mut Told) -> bool {
+/// Whether a release is being uninstalled, or a user runs the command.
+async fn is_uninstalled(client: &Client, job: Option<&HookJob>, told: &mut CommandOutput) -> bool {
     let Some(job) = job else { return true };
     // Writing to a String cannot fail.
     let _ = match job.maker(client).await {
@@ -137,13 +137,18 @@ async fn is_uninstalled(client: &Client, job: Option<&HookJob>, told: &mut Told)
     false
 }
 
-async fn remove_one<C: Configuration>(client: &Client, args: &UninstallArgs, told: &mut Told) {
+async fn remove_one<C: Configuration>(client: &Client, args: &UninstallArgs, told: &mut CommandOutput) {
     let removed = remove::<C>(client, args.timeout, args.dry_run).await;
-    tell_of_removal(told, C::NAME, &removed, args.dry_run);
+    report_removal(told, C::NAME, &removed, args.dry_run);
 }
 
-/// One thing that stays does not keep another from being removed and told.
-fn tell_of_removal(told: &mut Told, name: &str, outcome: &Result<uninstall::Outcome, uninstall::Error>, dry_run: bool) {
+/// One object that stays does not keep another from being removed and reported.
+fn report_removal(
+    told: &mut CommandOutput,
+    name: &str,
+    outcome: &Result<uninstall::Outcome, uninstall::Error>,
+    dry_run: bool,
+) {
     // Writing to a String cannot fail.
     let _ = match outcome {
         Ok(uninstall::Outcome::Removed { process: Some(process) }) if !dry_run => {
@@ -163,14 +168,14 @@ fn tell_of_removal(told: &mut Told, name: &str, outcome: &Result<uninstall::Outc
     };
 }
 
-fn tell_of_retirement(
-    told: &mut Told,
+fn report_retirement(
+    told: &mut CommandOutput,
     name: &str,
-    outcome: &Result<retire::Outcome, registration::Error>,
+    outcome: &Result<retire::Outcome, error::Error>,
     args: &UninstallArgs,
 ) {
     let _ = match outcome {
-        // Where the kind is off, nobody has rights on it.
+        // Where the kind is off, no account has rights on it.
         Ok(retire::Outcome::Unknown(why)) if args.kind.is_none() => {
             writeln!(told.aside, "outrider: {name}: not looked at, which is right where CronJobs are off: {why}")
         }
@@ -178,12 +183,12 @@ fn tell_of_retirement(
             told.outcome = Outcome::BadInput;
             writeln!(told.aside, "outrider: {name}: {why}")
         }
-        Ok(outcome) => writeln!(told.result, "{name}: {}", outcome.told(args.dry_run)),
+        Ok(outcome) => writeln!(told.result, "{name}: {}", outcome.describe(args.dry_run)),
         Err(error) => stays(told, error),
     };
 }
 
-fn stays(told: &mut Told, error: &dyn std::error::Error) -> std::fmt::Result {
+fn stays(told: &mut CommandOutput, error: &dyn std::error::Error) -> std::fmt::Result {
     told.outcome = Outcome::BadInput;
     writeln!(told.aside, "outrider: {error}")
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::cluster::{ClusterArgs, Told, run};
+use super::cluster::{ClusterArgs, CommandOutput, run};
 use super::namespace::namespace;
 use super::streams::Outcome;
+use crate::go_duration::unsigned_duration;
 use crate::manager::client;
 use crate::manager::verify::verify;
-use crate::server::deadline::duration;
 
 /// Arguments of `outrider verify`.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct VerifyArgs {
     #[arg(short, long, default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// How long to try
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = unsigned_duration)]
     pub timeout: Duration,
 }
 
@@ -50,7 +50,7 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
     run(&args.cluster, |client| async move {
         let suffix = format!("{:x}", Timestamp::now().as_nanosecond());
         let namespace = &args.namespace;
-        let mut told = Told { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
+        let mut told = CommandOutput { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
         match verify(&client, namespace, &suffix, args.timeout).await {
             Ok(set) => {
                 told.result = format!("a pod in the namespace {namespace} came back with the sidecar of {set}\n");

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::duration::{GoDuration, StopBudget};
 use super::field::{FIELDS, Form};
-use crate::server::{BindAddress, address, deadline};
+use crate::go_duration;
+use crate::server::{BindAddress, address};
 
 /// The only lock that client-go still has (`k8s.io/client-go/tools/leaderelection/resourcelock`).
 const LOCKS: [&str; 1] = ["leases"];
@@ -28,7 +29,7 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
-/// Looks at every field of an object. Its `apiVersion` and `kind` are the caller's business.
+/// Checks every field of an object. Its `apiVersion` and `kind` are the caller's task.
 pub fn check(object: &Value) -> Checked {
     let mut checked = Checked::default();
     if let Some(object) = object.as_object() {
@@ -50,7 +51,7 @@ impl Checked {
     fn object(&mut self, object: &Map<String, Value>, parent: Option<&Path>) {
         for (key, value) in object {
             let is_root = parent.is_none();
-            // The API server sees to metadata, and the status has no fields.
+            // The API server checks metadata, and the status has no fields.
             if is_root && matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
                 continue;
             }
@@ -75,7 +76,7 @@ impl Checked {
         }
     }
 
-    /// Two probes cannot be told apart on one path.
+    /// Two probes cannot share one path.
     fn endpoints(&mut self, object: &Value) {
         let name = |field: &str, default| {
             let given = object.pointer(&format!("/health/{field}")).and_then(Value::as_str).unwrap_or_default();
@@ -183,7 +184,7 @@ fn text_fault(form: Form, path: &Path, text: &str) -> Option<Error> {
         Form::Budget => text
             .parse::<StopBudget>()
             .err()
-            .and_then(|_| invalid(&format!("{}; negative is without limit", deadline::HOW_TO_WRITE))),
+            .and_then(|_| invalid(&format!("{}; negative is without limit", go_duration::HOW_TO_WRITE))),
         // Go's zero values: as if the field were not there.
         _ if text.is_empty() => None,
         Form::Address => text.parse::<BindAddress>().err().and_then(|_| invalid(address::HOW_TO_WRITE)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::server::deadline::duration;
+use crate::go_duration::unsigned_duration;
 
 /// A duration that is read and written as Go does: `1m30s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ impl FromStr for GoDuration {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        duration(text).map(Self)
+        unsigned_duration(text).map(Self)
     }
 }
 
@@ -53,8 +53,8 @@ impl FromStr for StopBudget {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_prefix('-') {
-            Some(text) => duration(text).map(|_| Self::Unlimited),
-            None => duration(text).map(Self::AtMost),
+            Some(text) => unsigned_duration(text).map(|_| Self::Unlimited),
+            None => unsigned_duration(text).map(Self::AtMost),
         }
     }
 }
@@ -90,7 +90,7 @@ as_text!(StopBudget);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::deadline::HOW_TO_WRITE;
+    use crate::go_duration::HOW_TO_WRITE;
 
     #[test]
     fn durations_are_written_as_go_writes_them_and_read_back() {

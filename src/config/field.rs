@@ -3,9 +3,9 @@
 /// One field.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Where it stands in the object, as in `metrics.bindAddress`.
+    /// Its path in the object, such as `metrics.bindAddress`.
     pub path: &'static str,
-    /// What may stand there.
+    /// Which values it may have.
     pub form: Form,
     /// The flag that says the same, without `--`.
     pub flag: Option<&'static str>,
@@ -15,7 +15,7 @@ pub struct Field {
     pub meaning: &'static str,
 }
 
-/// What may stand in a field.
+/// The values that a field may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Any text.

@@ -1,6 +1,6 @@
 //! `ProjectConfig`, the component configuration file (`outrider serve --config FILE`).
 //!
-//! The same type is a custom resource for those who keep such objects in a cluster; [`check()`] judges both.
+//! The same type is a custom resource for users who keep such objects in a cluster; [`check()`] validates both.
 
 mod check;
 mod duration;

@@ -16,7 +16,7 @@ pub struct ProjectConfig {
     /// Name of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_name: Option<String>,
-    /// How often controllers look at every object again.
+    /// How often controllers reconcile every object again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_period: Option<GoDuration>,
     /// The only namespace that controllers see.
@@ -56,7 +56,7 @@ pub struct ControllerConfig {
     /// Workers by `Kind.group`.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
     pub group_kind_concurrency: BTreeMap<String, usize>,
-    /// How long to wait to be told of every object, in nanoseconds.
+    /// How long to wait until every object was listed, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_sync_timeout: Option<u64>,
 }

@@ -13,19 +13,19 @@ use serde_json::Value;
 use super::owned::Owned;
 use super::owner::is_controlled_by;
 use super::scope::{Scoped, within};
-use super::{Again, Key, REQUEST_TIMEOUT, Store};
-use crate::answers::said;
+use super::{Again, Key, Store};
+use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
 
 #[cfg(test)]
 mod tests;
 
-/// An object of somebody else need not be watched; its end is seen when it is looked for again.
+/// An object of another owner need not be watched; a later reconcile notices that it is gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Why an owned object is not as it should be.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An object of that name is there and belongs to somebody else, or to nobody.
+    /// An object of that name exists and belongs to another owner, or has none.
     #[error(
         "{kind} {name:?} exists and is not controlled by this {owner}; delete it, or give this {owner} another name"
     )]
@@ -64,7 +64,7 @@ pub enum Error {
         source: Box<kube::Error>,
     },
     /// No answer in time.
-    #[error("{kind} {name:?}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    #[error("{kind} {name:?}: {}", NoAnswer(REQUEST_TIMEOUT))]
     Timeout {
         /// Kind of the object.
         kind: Cow<'static, str>,
@@ -91,7 +91,7 @@ impl Error {
 }
 
 impl Error {
-    /// When a controller looks again after this error: what belongs to somebody else, and what ends with its namespace, is no
+    /// When a controller reconciles again after this error: an object of another owner, and one whose namespace ends, are no
     /// failure of ours.
     ///
     /// # Errors
@@ -126,12 +126,12 @@ impl Applier {
         Self { client, field_manager }
     }
 
-    /// Sees to it that the object is as wanted, and gives it as it is. Fields that `wanted` does not have are left to others;
+    /// Applies the object as wanted, and returns it as it is then. Fields that `wanted` does not have are left to others;
     /// those that it has are taken by force. Writes nothing when all of `wanted` is there.
     ///
-    /// `wanted` needs a name, a namespace if its kind has such, and an owner reference with `controller`. `store` is what the watch told of such
-    /// objects: what is not in there is asked for. An object that somebody creates between the question and the write is taken over
-    /// unless it has a controller, as server-side apply cannot be told to create only.
+    /// `wanted` needs a name, a namespace if its kind has such, and an owner reference with `controller`. `store` holds the watched
+    /// objects: one that is not in there is read from the API server. An object that another client creates in between is taken over
+    /// unless it has a controller, as server-side apply cannot be limited to creating.
     ///
     /// # Errors
     /// [`Error::Foreign`] when an object of this name has another controller or none; else what the API server says.
@@ -156,7 +156,7 @@ impl Applier {
             if live.meta().deletion_timestamp.is_some() || live.contains(&document) {
                 return Ok(live);
             }
-            // Whoever made another object of this name meanwhile keeps it.
+            // Another object of this name that was created meanwhile stays as it is.
             if let (Some(metadata), Some(uid)) = (document.get_mut("metadata"), live.uid()) {
                 metadata["uid"] = uid.into();
             }

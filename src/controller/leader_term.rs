@@ -1,4 +1,4 @@
-//! How leader work is told to end: in order, or at once.
+//! How leader work ends: in order, or at once.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -57,7 +57,7 @@ impl LeaderTerm {
         self.ending.cancel();
     }
 
-    /// Whatever runs is to be dropped: somebody else may write from now on.
+    /// Running work is to be dropped: another process may write from now on.
     pub fn cut(&self) {
         self.over.cancel();
     }

@@ -1,4 +1,4 @@
-//! A controller of a kind with objects of its own: watches, a queue of keys, and a function that sees to one object.
+//! A controller of a kind with objects of its own: watches, a queue of keys, and a function that reconciles one object.
 //!
 //! An event of an owned object is an event of its owner. What is watched is kept whole, without managedFields, for the
 //! reconciles to read; so narrow the watch of a common kind by labels.
@@ -22,8 +22,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
@@ -36,17 +34,13 @@ use crate::controller::options::{ControllerOptions, WORKERS};
 use crate::controller::queue::{Queue, add_all};
 use crate::controller::scope::Scoped;
 use crate::metrics::Metrics;
-use crate::names::APP;
 use crate::watch::coverage::Coverage;
 use crate::watch::read_model::ReadModel;
 
 /// One object is reconciled at most once in this time: a burst of events is one run.
 const PACE: Duration = Duration::from_millis(100);
 
-/// A request to the API server that takes longer is given up and tried again.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// When to look at an object again if nothing happens before.
+/// When to reconcile an object again if nothing happens before.
 pub type Again = Option<Duration>;
 
 /// What a controller gets from the manager.
@@ -54,7 +48,7 @@ pub type Again = Option<Duration>;
 pub struct Context {
     /// The API server.
     pub client: Client,
-    /// Is told of reconciles.
+    /// Counts reconciles.
     pub metrics: Metrics,
     /// How controllers run.
     pub tuning: ControllerOptions,
@@ -62,7 +56,7 @@ pub struct Context {
     pub term: LeaderTerm,
     /// What decisions are taken from, and what changes in it.
     pub world: ReadModel,
-    /// Which pods the API server is known to ask about.
+    /// The pods for which the API server is known to call the webhook.
     pub coverage: Receiver<Coverage>,
 }
 
@@ -111,7 +105,7 @@ impl<K: Watchable> Operator<K> {
         self.workers = workers;
     }
 
-    /// Every `K`, as far as the watch has told.
+    /// Every `K`, as far as the watch has reported.
     pub fn objects(&self) -> Store<K> {
         self.objects.clone()
     }
@@ -124,7 +118,7 @@ impl<K: Watchable> Operator<K> {
     }
 
     /// Watches objects that some `K` depend on. `touched` gets the object before and after, and gives the keys of those `K`;
-    /// it is called once for each version of the object that the watch tells of.
+    /// it is called once for each version of the object that the watch reports.
     pub fn watching<C: Watchable, T: IntoIterator<Item = Key> + Send>(
         &mut self,
         labels: Option<&str>,
@@ -147,7 +141,7 @@ impl<K: Watchable> Operator<K> {
         store
     }
 
-    /// Runs until the term ends, and then finishes what it is about. `reconcile` is called only once every watch has been told
+    /// Runs until the term ends, and then finishes what it has begun. `reconcile` is called only once every watch has listed
     /// all that there is; if that takes longer than the tuning allows, the controller ends, to be started again.
     pub async fn run<E, F, R>(self, reconcile: R)
     where
@@ -159,7 +153,7 @@ impl<K: Watchable> Operator<K> {
         let Context { tuning, term, .. } = context;
         let resync = tuning.resync(|| add_all(&queue, objects.all().iter().map(|object| Key::of(&**object))));
         let objects = objects.clone();
-        let see_to = move |key: Key| {
+        let reconcile_key = move |key: Key| {
             let (object, reconcile) = (objects.get(&key), reconcile.clone());
             async move {
                 match object {
@@ -174,57 +168,15 @@ impl<K: Watchable> Operator<K> {
                     listed.cancelled().await;
                 }
             };
-            if term.until_ending(tuning.told_in_time(name, told)).await == Some(true) {
+            if term.until_ending(tuning.listed_in_time(name, told)).await == Some(true) {
                 let workers = tuning.workers_or(&K::kind(&()), &K::group(&()), workers);
-                queue.run(workers, see_to, term).await;
+                queue.run(workers, reconcile_key, term).await;
             }
         };
         tokio::select! {
             _ = join_all(watches) => {}
             () = resync => {}
             () = reconciles => {}
-        }
-    }
-}
-
-/// Tells users about an object, in `kubectl describe` and `kubectl events`.
-#[derive(Clone)]
-pub struct Events(Recorder);
-
-impl Events {
-    /// Events of the controller named.
-    pub fn new(client: Client, controller: &str) -> Self {
-        Self(Recorder::new(client, format!("{APP}-{controller}").as_str().into()))
-    }
-
-    /// Warns.
-    pub async fn warn<K: Watchable>(&self, object: &K, reason: &str, message: &str) {
-        self.tell(object, true, reason, message, None).await;
-    }
-
-    /// Tells, or warns. `related` is another object that it is about. An event that cannot be written is only logged: it is
-    /// never the reason why something else fails.
-    pub async fn tell<K: Watchable>(
-        &self,
-        object: &K,
-        warning: bool,
-        reason: &str,
-        message: &str,
-        related: Option<ObjectReference>,
-    ) {
-        let event = Event {
-            type_: if warning { EventType::Warning } else { EventType::Normal },
-            reason: reason.to_owned(),
-            note: Some(message.to_owned()),
-            action: "Reconcile".to_owned(),
-            secondary: related,
-        };
-        let about = object.object_ref(&());
-        let publish = self.0.publish(&event, &about);
-        match tokio::time::timeout(REQUEST_TIMEOUT, publish).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, reason, "An event cannot be written"),
-            Err(_) => tracing::warn!(reason, "An event was not written in time"),
         }
     }
 }

@@ -20,9 +20,9 @@ const SYNC_PERIOD: Duration = Duration::from_secs(10 * 60 * 60);
 pub struct ControllerOptions {
     /// The only namespace whose objects are watched.
     pub namespace: Option<String>,
-    /// Every object is looked at again after so long; never when zero.
+    /// Every object is reconciled again after so long; never when zero.
     pub sync_period: Duration,
-    /// How long a controller waits to be told of every object.
+    /// How long a controller waits until every object was listed.
     pub cache_sync_timeout: Option<Duration>,
     /// Workers by `Kind.group`.
     pub workers: BTreeMap<String, usize>,
@@ -62,9 +62,9 @@ impl ControllerOptions {
         }
     }
 
-    /// Waits until a controller has been told of every object. Returns whether that was in time; if not, the log says so, and
+    /// Waits until the watches of a controller have listed every object. Returns whether that was in time; if not, the log says so, and
     /// the controller should begin anew.
-    pub async fn told_in_time(&self, controller: &str, told: impl Future<Output = ()>) -> bool {
+    pub async fn listed_in_time(&self, controller: &str, told: impl Future<Output = ()>) -> bool {
         let Some(longest) = self.cache_sync_timeout else {
             told.await;
             return true;
@@ -154,8 +154,8 @@ mod tests {
     async fn a_watch_that_is_never_complete_is_given_up_only_where_a_timeout_is_set() {
         let tuning =
             ControllerOptions { cache_sync_timeout: Some(Duration::from_millis(1)), ..ControllerOptions::default() };
-        assert!(!tuning.told_in_time("test", std::future::pending()).await);
-        assert!(tuning.told_in_time("test", async {}).await);
-        assert!(ControllerOptions::default().told_in_time("test", async {}).await);
+        assert!(!tuning.listed_in_time("test", std::future::pending()).await);
+        assert!(tuning.listed_in_time("test", async {}).await);
+        assert!(ControllerOptions::default().listed_in_time("test", async {}).await);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use admission::limit::values;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -12,13 +13,13 @@ use serde_json::{Map, Value};
 
 use super::apply::contains;
 use crate::watch::resource_of_kind;
-use crate::watch::values::values;
 
-/// Values in an object that are decoded at most. What a controller makes has some hundred; decoded, a value may take 600 bytes.
-const VALUES_MAX: usize = 20_000;
+/// Values in an object that are decoded at most. What a controller writes has some hundred; decoded, a value with its key may take
+/// 1200 bytes.
+const VALUES_MAX: usize = 10_000;
 
 /// An object of kind `K` whose fields stay JSON. They are compared as JSON with what is wanted, and to decode a whole pod template
-/// for a few numbers would cost time, and the decoder's code a fair part of the image. They stay text while nobody asks: whoever
+/// for a few numbers would cost time, and the decoder's code a fair part of the image. They stay text until they are read: a user who
 /// may create objects with our label may fill them with what takes a hundred times as much memory when it is decoded.
 pub struct Owned<K> {
     metadata: ObjectMeta,
@@ -74,7 +75,7 @@ impl<K> Owned<K> {
 
     /// The fields; none of an object that is nothing like what we make.
     fn fields(&self) -> Option<Map<String, Value>> {
-        if values(self.text.get()) > VALUES_MAX {
+        if values(self.text.get(), VALUES_MAX) > VALUES_MAX {
             return None;
         }
         serde_json::from_str(self.text.get()).ok()

@@ -1,4 +1,4 @@
-//! Which object sees to which.
+//! Owner references: which object controls which.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt as _};

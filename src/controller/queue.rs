@@ -1,4 +1,7 @@
 //! Runs reconciles for keys as they are added.
+//!
+//! No library: kube-runtime's `Controller` has no end of a leader's term, which lets running reconciles finish, and makes a
+//! request of each burst of events only with a debounce that delays every one.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,7 +22,7 @@ use crate::controller::work_queue::{Next, WorkQueue};
 use crate::metrics::Metrics;
 use crate::metrics::{ControllerMetrics, ReconcileResult};
 
-/// The name of an object, as logs tell it.
+/// The name of an object, as logs show it.
 pub trait ObjectName {
     /// Its namespace, if it has one.
     fn namespace(&self) -> Option<&str>;
@@ -62,7 +65,7 @@ impl<K> Clone for Queue<K> {
 }
 
 impl<K: Clone + Eq + Hash + ObjectName + Send + Sync + 'static> Queue<K> {
-    /// An empty queue of the controller named, which sees to objects of this kind; one key runs at most once in each `pace`.
+    /// An empty queue of the controller named, which reconciles objects of this kind; one key runs at most once in each `pace`.
     pub fn new(controller: &'static str, kind: Cow<'static, str>, pace: Duration, metrics: &Metrics) -> Self {
         Self {
             controller,
@@ -190,7 +193,7 @@ impl<K: Clone + Eq + Hash + ObjectName + Send + Sync + 'static> Queue<K> {
         let now = Instant::now();
         let mut schedule = self.schedule();
         schedule.finish(&key, again.is_some(), now);
-        // A time too far away to be told is never.
+        // A time too far away to be expressed is never.
         if let Some(at) = again.flatten().and_then(|wait| now.checked_add(wait)) {
             schedule.add_at(key, at);
         }
@@ -282,7 +285,7 @@ mod tests {
         assert_eq!(runs.load(Ordering::SeqCst), 3);
     }
 
-    /// A run of key 0 that ends when it is told to, and the other end of that.
+    /// A run of key 0 that ends on a signal, and the sender of that signal.
     fn held_run(
         queue: &Queue<usize>,
         term: &LeaderTerm,

@@ -1,4 +1,4 @@
-//! Whether a kind was retired: nobody will see to its objects any more.
+//! Whether a kind was retired: its objects are not reconciled any more.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{GetParams, Request};
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::Key;
 use super::apply::{self, request};
 
-/// Whether the definition named was retired: no finalizer is to be put on its objects, as nobody would take it away again.
+/// Whether the definition named was retired: no finalizer is to be added to its objects, as it would never be removed.
 ///
 /// # Errors
 /// What the API server says.
@@ -23,7 +23,7 @@ pub async fn is_retired(client: &Client, definition: &str) -> Result<bool, apply
     Ok(found.spec.versions.iter().any(|version| !version.served))
 }
 
-/// The part of a definition that tells: it is asked for with every object, and its schemas are long.
+/// The part of a definition that shows it: it is read for every object, and the schemas are long.
 #[derive(Deserialize)]
 struct Served {
     spec: ServedSpec,

@@ -1,4 +1,4 @@
-//! Writing the status of an object that a controller sees to.
+//! Writing the status of an object that a controller reconciles.
 
 use kube::api::Patch;
 use kube::{Client, ResourceExt as _};

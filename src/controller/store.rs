@@ -1,4 +1,4 @@
-//! What the watches told, for reconciles to read.
+//! The watched objects, for reconciles to read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;

@@ -12,11 +12,11 @@ use crate::watch::follow::{Follower, Step, events};
 use crate::watch::lenient::Lenient;
 use crate::watch::read_model::watch_config;
 
-/// Objects in one page of a list. Whoever may write objects of these kinds may make each as large as can be.
+/// Objects in one page of a list. A user who may write objects of these kinds may make each as large as can be.
 const PAGE: u32 = 20;
 
-/// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version of it that the watch tells
-/// of; a relist tells nothing about what is as it was. `listed` is cancelled when the whole collection was read once.
+/// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version that the watch
+/// reports; a relist reports nothing about unchanged objects. `listed` is cancelled when the whole collection was read once.
 pub async fn follow<K: Watchable>(
     api: Api<Lenient<K>>,
     labels: Option<String>,

@@ -1,4 +1,6 @@
 //! Which key is reconciled next. Pure: the time is an argument.
+//!
+//! No library: the rules are those of client-go's rate-limited work queue, which no crate has.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -74,7 +76,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Wants a run of the key at a time; an earlier wish stands.
+    /// Schedules a run of the key at a time, unless an earlier one is scheduled.
     pub fn add_at(&mut self, key: K, at: Instant) {
         if self.waiting.contains(&key) || self.due.get(&key).is_some_and(|(earlier, _)| *earlier <= at) {
             return;

@@ -39,14 +39,12 @@ pub enum Scope {
 }
 
 impl Definition {
-    /// The definition, with the sub-resource `status` and a column for the age.
+    /// The definition, with the sub-resource `status` and a column for the age, if there is none.
     pub fn into_crd(mut self) -> CustomResourceDefinition {
-        self.columns.push(schema::column(
-            "Age",
-            "date",
-            ".metadata.creationTimestamp",
-            "Time since the object was created.",
-        ));
+        if self.columns.iter().all(|column| column.name != "Age") {
+            let description = "Time since the object was created.";
+            self.columns.push(schema::column("Age", "date", ".metadata.creationTimestamp", description));
+        }
         let status = CustomResourceSubresourceStatus(serde_json::Value::Object(serde_json::Map::new()));
         let version = CustomResourceDefinitionVersion {
             name: self.version.to_owned(),

@@ -14,9 +14,9 @@ use crate::manifests::rbac::Rbac;
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default)]
 pub struct Right {
-    /// Who, as the API server names it; empty for whoever asks.
+    /// The account, as the API server names it; empty for the user of the command.
     pub who: String,
-    /// Verb.
+    /// The verb, such as `get`.
     pub verb: String,
     /// API group.
     pub group: String,

@@ -1,4 +1,4 @@
-//! Definitions of anybody, as far as they are examined. Their schemas are long.
+//! Every definition of the cluster, as far as it is examined. Schemas are long.
 
 use std::marker::PhantomData;
 
@@ -16,7 +16,7 @@ pub type Definition = WithoutSchema<CustomResourceDefinition>;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(bound = "")]
 pub struct WithoutSchema<K> {
-    /// Metadata.
+    /// Name and annotations.
     #[serde(default)]
     pub metadata: ObjectMeta,
     /// What is read of the spec.

@@ -16,7 +16,7 @@ use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATIN
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
 
 const DEFINITION: &str = "customresourcedefinition";
-/// Stands for the name that a converter has not.
+/// Used in place of a converter's missing name.
 const CONVERSION: &str = "conversion";
 const WEBHOOK: &str = "Webhook";
 const OUR_DEFINITIONS: &str = concat!(".", api_domain!());
@@ -90,7 +90,7 @@ impl<'a> Entry<'a> {
         self.resource == DEFINITION
     }
 
-    /// Tells it from all others.
+    /// Identifies the entry.
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.resource, self.configuration, self.name)
     }
@@ -181,26 +181,24 @@ fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts:
     }
 }
 
+macro_rules! parts {
+    ($hook:expr) => {
+        Parts {
+            name: &$hook.name,
+            client: &$hook.client_config,
+            failure_policy: $hook.failure_policy.as_deref(),
+            timeout_seconds: $hook.timeout_seconds,
+            selectors: [$hook.namespace_selector.as_ref(), $hook.object_selector.as_ref()],
+            rules: $hook.rules.as_ref(),
+            conditions: $hook.match_conditions.as_ref(),
+        }
+    };
+}
+
 fn mutating(hook: &MutatingWebhook) -> Parts<'_> {
-    Parts {
-        name: &hook.name,
-        client: &hook.client_config,
-        failure_policy: hook.failure_policy.as_deref(),
-        timeout_seconds: hook.timeout_seconds,
-        selectors: [hook.namespace_selector.as_ref(), hook.object_selector.as_ref()],
-        rules: hook.rules.as_ref(),
-        conditions: hook.match_conditions.as_ref(),
-    }
+    parts!(hook)
 }
 
 fn validating(hook: &ValidatingWebhook) -> Parts<'_> {
-    Parts {
-        name: &hook.name,
-        client: &hook.client_config,
-        failure_policy: hook.failure_policy.as_deref(),
-        timeout_seconds: hook.timeout_seconds,
-        selectors: [hook.namespace_selector.as_ref(), hook.object_selector.as_ref()],
-        rules: hook.rules.as_ref(),
-        conditions: hook.match_conditions.as_ref(),
-    }
+    parts!(hook)
 }

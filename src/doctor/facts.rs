@@ -35,7 +35,7 @@ pub struct Facts {
     pub namespaces: Vec<Namespace>,
     /// Namespaces that are excluded by a label whose value reads as if they were not.
     pub excluded_by_no: Vec<Namespace>,
-    /// The custom resource definitions of anybody, as far as their conversion goes.
+    /// Every custom resource definition of the cluster, as far as its conversion goes.
     pub definitions: Vec<Definition>,
     /// Our custom resource definitions, as far as they exist.
     pub crds: Vec<CustomResourceDefinition>,
@@ -94,11 +94,11 @@ pub enum Handshake {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotChecked {
-    /// What.
+    /// The object or list that could not be read.
     pub what: String,
-    /// Why.
+    /// The API server's message.
     pub why: String,
-    /// Whether nothing can be told about the cluster without it.
+    /// Whether nothing can be reported about the cluster without it.
     pub essential: bool,
 }
 
@@ -129,7 +129,7 @@ impl Facts {
             || !self.not_checked.is_empty()
     }
 
-    /// Whether Outrider was there and was removed: nobody is asked and no pod is left, of what an uninstall keeps there is some.
+    /// Whether Outrider was installed and was removed: no webhook and no pod is left, but some of what an uninstall keeps.
     pub fn is_uninstalled(&self) -> bool {
         let is = |metadata: &ObjectMeta, name: &str| metadata.name.as_deref() == Some(name);
         let is_asked = self.mutating.iter().any(|configuration| is(&configuration.metadata, MUTATING))

@@ -126,7 +126,7 @@ async fn services(client: &Client, facts: &mut Facts) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the process may do: the account named, else that of the pods found, else whoever asks.
+/// The rights of the process: of the account named, else that of the pods found, else of the user of the command.
 async fn rights(client: &Client, account: Option<&str>, facts: &mut Facts) -> Result<(), Error> {
     let of_pods = || facts.pods.iter().find_map(|pod| pod.spec.as_ref()?.service_account_name.clone());
     let account = account.map(str::to_owned).or_else(of_pods);

@@ -15,7 +15,8 @@ use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity, counted};
 use crate::kind::Kind;
 use crate::kinds;
-use crate::manager::break_glass::{ANNOTATION, IGNORE, Record, policies, since};
+use crate::manager::break_glass::{ANNOTATION, BreakGlassRecord, since};
+use crate::manager::failure_policies::{IGNORE, policies};
 use crate::names::CA_SECRET;
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 use crate::plugins::ADMISSION_PLUGIN;
@@ -30,7 +31,7 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// The API server can be told of a label that is there or not, and of values that it may have, not of both in one entry.
+/// One selector can require that a label exists or not, or which values it may have, but not both.
 fn excluded(namespace: &Namespace) -> Finding {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let value = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(EXCLUDE_LABEL));
@@ -92,7 +93,7 @@ fn named<'a>(
     configurations.find(|(metadata, _)| metadata.name.as_deref() == Some(name))
 }
 
-/// Webhooks of a configuration that refuse while nobody answers.
+/// Webhooks of a configuration that refuse requests while no replica answers.
 fn refusing<C: Serialize>(configuration: &C) -> Vec<String> {
     let configuration = serde_json::json!(configuration);
     policies(&configuration).filter(|(_, policy)| *policy != IGNORE).map(|(name, _)| name.to_owned()).collect()
@@ -100,15 +101,15 @@ fn refusing<C: Serialize>(configuration: &C) -> Vec<String> {
 
 fn break_glass(object: String, metadata: &ObjectMeta, refusing: &[String]) -> Option<Finding> {
     let text = metadata.annotations.as_ref()?.get(ANNOTATION)?;
-    let (found, remedy) = match serde_json::from_str::<Record>(text) {
-        Ok(Record { by, at, .. }) if refusing.is_empty() => (
+    let (found, remedy) = match serde_json::from_str::<BreakGlassRecord>(text) {
+        Ok(BreakGlassRecord { by, at, .. }) if refusing.is_empty() => (
             format!(
                 "break-glass is in force since {}, by {by}: while nobody answers, pods are created without their sets",
                 since(&at)
             ),
             "when Outrider answers again: outrider break-glass --undo",
         ),
-        Ok(Record { by, at, .. }) => (
+        Ok(BreakGlassRecord { by, at, .. }) => (
             format!(
                 "break-glass is in force since {}, by {by}, but {} put back to Fail meanwhile, as an upgrade does",
                 since(&at),

@@ -1,4 +1,4 @@
-//! What a webhook is asked about.
+//! The requests for which a webhook is called.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::doctor::facts::Facts;
 
 type Labels = BTreeMap<String, String>;
 
-/// What a webhook is asked about, as far as a cluster's life depends on it.
+/// The requests for which a webhook is called, as far as a cluster depends on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     /// Whether pods are among it, in whatever namespace.
@@ -49,7 +49,7 @@ const LEASE: Request = Request {
 };
 
 impl Reach {
-    /// That of a converter, which is asked about one kind.
+    /// That of a converter, which is called for one kind.
     pub const NOTHING: Self = Self { pods: false, vital: Vec::new(), everything: false };
 
     pub fn of(entry: &Entry<'_>, facts: &Facts) -> Self {
@@ -76,8 +76,8 @@ impl Reach {
     }
 }
 
-/// The namespace of the pods behind the webhook's Service, if they may be among the objects that the webhook is asked about.
-/// kube-system is told apart from it.
+/// The namespace of the pods behind the webhook's Service, if they may be among the objects for which the webhook is called.
+/// kube-system is distinguished from it.
 fn own_pods<'a>(entry: &Entry<'a>, facts: &Facts) -> Option<&'a str> {
     let reference = entry.client.service.as_ref()?;
     let namespace = reference.namespace.as_str();

@@ -8,15 +8,15 @@ use crate::watch::partial::Partial;
 /// A pod of ours.
 pub type ReplicaPod = Partial<Pod, ReplicaSpec>;
 
-/// What it runs, and as whom.
+/// What it runs, and under which service account.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaSpec {
     /// Name of the service account.
     pub service_account_name: Option<String>,
-    /// Containers.
+    /// Its containers.
     pub containers: Vec<ReplicaContainer>,
-    /// Volumes.
+    /// Its volumes, which containers mount by name.
     pub volumes: Vec<ReplicaVolume>,
 }
 
@@ -24,11 +24,11 @@ pub struct ReplicaSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaContainer {
-    /// Name.
+    /// Name of the container.
     pub name: String,
-    /// Image.
+    /// The image that it runs.
     pub image: Option<String>,
-    /// Arguments.
+    /// Arguments of the process: the flags of `outrider serve`.
     pub args: Option<Vec<String>>,
     /// Where it has which volume.
     pub volume_mounts: Vec<ReplicaMount>,
@@ -55,7 +55,7 @@ pub fn flag<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
 pub struct ReplicaMount {
     /// Name of the volume.
     pub name: String,
-    /// Directory.
+    /// The directory of the mount.
     pub mount_path: String,
 }
 
@@ -63,7 +63,7 @@ pub struct ReplicaMount {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ReplicaVolume {
-    /// Name.
+    /// Name of the volume.
     pub name: String,
     /// If it is one of a Secret.
     pub secret: Option<ReplicaSecret>,

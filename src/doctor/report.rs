@@ -1,4 +1,4 @@
-//! What was found, and how it is told.
+//! Findings, and how they are printed.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -12,7 +12,7 @@ use crate::doctor::facts::NotChecked;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It locks the cluster, or will as soon as somebody does not answer.
+    /// It locks the cluster, or will as soon as a webhook does not answer.
     Critical,
     /// It costs requests, or makes a lock likelier.
     Warning,
@@ -31,7 +31,7 @@ impl fmt::Display for Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
-    /// A webhook that nobody answers for.
+    /// A webhook without a replica that answers.
     NobodyAnswers,
     /// A webhook whose certificate the API server does not trust.
     NotTrusted,
@@ -61,7 +61,7 @@ pub enum Check {
     UnreadableAnnotation,
 }
 
-/// One thing to see to.
+/// One problem to solve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How bad it is.
@@ -90,7 +90,7 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Age {
-    /// Whose.
+    /// The object that holds the certificate.
     pub of: String,
     /// When it ends.
     #[serde(serialize_with = "as_text")]
@@ -103,7 +103,7 @@ fn as_text<S: serde::Serializer>(moment: &Timestamp, serializer: S) -> Result<S:
     serializer.collect_str(moment)
 }
 
-/// All that can be told about a cluster.
+/// Everything that is reported about a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -111,7 +111,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Certificates of ours, the first to end first.
     pub certificates: Vec<Age>,
-    /// How many configurations were looked at.
+    /// How many configurations were checked.
     pub configurations: usize,
     /// How many webhooks they hold.
     pub webhooks: usize,

@@ -1,4 +1,4 @@
-//! Whether anybody answers for a webhook, and is trusted.
+//! Whether a process answers for a webhook, and is trusted.
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -53,7 +53,7 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
     }
     match trust(entry, facts, now) {
         Ok(bundle) => findings.extend(ends(entry, &bundle, now)),
-        Err(found) => findings.push(broken(entry, reach, Check::NotTrusted, &found, &mend_trust(entry))),
+        Err(found) => findings.push(broken(entry, reach, Check::NotTrusted, &found, &repair_trust(entry))),
     }
     findings
 }
@@ -75,7 +75,7 @@ fn broken(entry: &Entry<'_>, reach: &Reach, check: Check, found: &str, remedy: &
     entry.finding(severity, check, &format!("{found}; {effect}"), &format!("{remedy}{way_out}"))
 }
 
-/// Why nobody answers at a Service, and what to do.
+/// Why no pod answers behind a Service, and what to do.
 fn unanswered(reference: &ServiceReference, entry: &Entry<'_>, facts: &Facts) -> Option<(String, String)> {
     let ServiceReference { namespace, name, .. } = reference;
     if facts.lacks("services") {
@@ -144,7 +144,7 @@ pub fn is_ready(endpoint: &Endpoint) -> bool {
     endpoint.conditions.as_ref().is_none_or(|conditions| conditions.ready.unwrap_or(true))
 }
 
-/// Whom the API server trusts, or why it trusts nobody who could answer.
+/// The authorities that the API server trusts, or why it trusts none that could answer.
 fn trust(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCertificate>, String> {
     let pem = entry.client.ca_bundle.as_ref().map(|ByteString(pem)| pem.as_slice()).unwrap_or_default();
     if pem.is_empty() {
@@ -180,7 +180,7 @@ fn trust(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCerti
     }
 }
 
-fn mend_trust(entry: &Entry<'_>) -> String {
+fn repair_trust(entry: &Entry<'_>) -> String {
     let annotations = entry.metadata.annotations.iter().flatten();
     match annotations.into_iter().find(|(key, _)| key.starts_with(INJECTOR)) {
         Some((key, value)) => format!("cert-manager's cainjector fills caBundle ({key}: {value}); see its log and that Certificate"),
@@ -204,5 +204,5 @@ fn ends(entry: &Entry<'_>, bundle: &[CaCertificate], now: Timestamp) -> Option<F
         last.not_after,
         counted(days_until(last.not_after, now).unsigned_abs(), "day")
     );
-    Some(entry.finding(Severity::Warning, Check::CertificateEnds, &found, &mend_trust(entry)))
+    Some(entry.finding(Severity::Warning, Check::CertificateEnds, &found, &repair_trust(entry)))
 }

@@ -1,4 +1,4 @@
-//! Which files a list of paths stands for, and whether they have changed.
+//! Which files a list of paths means, and whether they have changed.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -25,7 +25,7 @@ struct FileState {
     len: Option<u64>,
 }
 
-/// Looks at paths, times and sizes of the files that [`load`](super::load()) would read, not at their content; cheap
+/// Reads paths, times and sizes of the files that [`load`](super::load()) would read, not their content; cheap
 /// enough for a poll. What cannot be read is part of the result, not an error.
 pub fn fingerprint(paths: &[PathBuf]) -> Fingerprint {
     let (mut states, mut unreadable) = (Vec::new(), Vec::new());
@@ -48,7 +48,7 @@ impl FileState {
     }
 }
 
-/// What a path stands for: the files, and what could not be read on the way to them.
+/// The files of a path, and what could not be read on the way to them.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) files: Vec<PathBuf>,
@@ -56,7 +56,7 @@ pub(super) struct Found {
     seen: HashSet<PathBuf>,
 }
 
-/// A file stands for itself, whatever its name; a folder for its .yaml, .yml and .json files at any depth, sorted.
+/// A file means itself, whatever its name; a folder its .yaml, .yml and .json files at any depth, sorted.
 ///
 /// Names in a folder that start with a dot are left out: hidden files, and `..data` of a mounted `ConfigMap`, where each
 /// file is once more. A folder that several links lead to is read once, so links in a circle end.

@@ -19,7 +19,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, Vec<Error>> {
     load_from(paths, None)
 }
 
-/// As [`load`], and the path `-` stands for `stdin`, which is read to its end when it comes up first.
+/// As [`load`], and the path `-` means `stdin`, which is read to its end when it comes up first.
 ///
 /// # Errors
 ///

@@ -1,6 +1,9 @@
 //! The one table of kinds, and which of them are on.
 
 mod enabled;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod schema_tests;
 
 pub use self::enabled::Kinds;
 

@@ -2,8 +2,10 @@
 //!
 //! The format is tracing-subscriber's, and what comes from the `log` crate is left to it. The plain event, as every review is
 //! one, is written here with the same result at a fraction of the cost: no serializer, no string in between. Only lists differ,
-//! which are lists here and text there. Fields of the spans that an event stands in are members like its own, so that one look
+//! which are lists here and text there. Fields of the spans around an event are members like its own, so that one search
 //! finds the lines of an object.
+//!
+//! No library: tracing-subscriber's formatter builds each line through a serializer, at several times the cost of a review's line.
 
 use std::fmt::{self, Write as _};
 

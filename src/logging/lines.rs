@@ -1,7 +1,9 @@
 //! Lines on their way to stderr.
 //!
-//! The system call is the dearest part of a line, so a thread writes whatever has gathered in a moment. Nobody who logs ever waits
-//! for it: where stderr takes nothing, as when the reader of a pipe hangs, lines are lost and counted while reviews go on.
+//! The system call is the most expensive part of a line, so one thread writes what has gathered in a moment. No other thread
+//! waits for it: where stderr takes nothing, as when the reader of a pipe hangs, lines are lost and counted while reviews go on.
+//!
+//! No library: tracing-appender's non-blocking writer wakes its thread for every line, and does not report what it lost.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -111,7 +113,7 @@ impl Shared {
         let mut told = 0;
         loop {
             let lost = self.next(&mut batch);
-            // There is no other place to tell that stderr is gone.
+            // There is no other place to report that stderr is closed.
             let _ = out.write_all(&batch).and_then(|()| out.flush());
             self.lock().written += batch.len() as u64;
             self.written.notify_all();

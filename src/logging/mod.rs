@@ -35,7 +35,7 @@ pub enum LoggingError {
     /// The level is not one.
     #[error("{0}; write error, warn, info, debug or trace, or a list such as info,kube=warn")]
     Level(String),
-    /// Somebody else has already begun.
+    /// Another subscriber is set already.
     #[error("logging has already begun: {0}")]
     Begun(String),
     /// The system has no thread for it.
@@ -45,10 +45,10 @@ pub enum LoggingError {
 
 /// Begins logging to stderr. Without a format, a terminal gets text and everything else JSON.
 ///
-/// JSON lines gather for some milliseconds before they are written, warnings and errors excepted: whoever ends the process calls
+/// JSON lines gather for some milliseconds before they are written, warnings and errors excepted: before it ends, the process calls
 /// [`flush`]. Text is written at once.
 ///
-/// Panics are told there too, in the same format: a review that ended in one is answered, but its cause must be found.
+/// Panics are logged there too, in the same format: a review that ended in one is answered, but its cause must be found.
 ///
 /// # Errors
 /// [`LoggingError`] for a level that is none, or when called twice.

@@ -3,15 +3,15 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// Whoever looks at the end of the log sees what is wrong now.
+/// The end of the log shows what is wrong now.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// What was told last, and when.
+/// What was logged last, and when.
 #[derive(Debug, Default)]
 pub struct LogThrottle(Option<(String, Instant)>);
 
 impl LogThrottle {
-    /// Whether it is to be told: it is not what was told last, or that was a minute ago.
+    /// Whether it is to be logged: it is not what was logged last, or that was a minute ago.
     pub fn is_news(&mut self, what: &impl Display) -> bool {
         self.is_news_at(what, Instant::now())
     }

@@ -1,35 +1,30 @@
-//! The way out while nobody answers: our webhooks are turned to Ignore, and back, with nothing but access to the API server.
+//! Break-glass: turns our webhooks to Ignore, and back, with nothing but access to the API server.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{PatchParams, PostParams};
 use kube::{Api, Client};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::answers::to_user;
+use super::configuration::Configuration;
+use super::error;
+use super::failure_policies::{IGNORE, annotation, patch, policies, rewrite};
 use crate::field_managers::patching;
-use crate::manager::registration::Configuration;
 
-/// Annotation of a webhook configuration while break-glass is in force: a [`Record`] as JSON.
+/// Annotation of a webhook configuration while break-glass is in force: a [`BreakGlassRecord`] as JSON.
 pub use crate::names::BREAK_GLASS as ANNOTATION;
 
 const FIELD_MANAGER: &str = "outrider-break-glass";
-/// The policy by which requests pass while nobody answers.
-pub const IGNORE: &str = "Ignore";
-/// The API server's default.
-const DEFAULT_POLICY: &str = "Fail";
-/// The leader and cert-manager write to the same object, but rarely.
-const TRIES: usize = 5;
 
 /// Who broke the glass, when, and what was behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct BreakGlassRecord {
     /// User, as the API server knows it.
     pub by: String,
-    /// When.
+    /// When it was done, in RFC 3339.
     pub at: String,
     /// `failurePolicy` of each entry before.
     pub was: BTreeMap<String, String>,
@@ -38,20 +33,9 @@ pub struct Record {
 /// Why the policies could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused, or could not be reached.
-    #[error("{name}: {}", to_user(source, "break-glass needs get and patch"))]
-    Api {
-        /// Name of the configuration.
-        name: &'static str,
-        /// What happened.
-        source: Box<kube::Error>,
-    },
-    /// Others write all the time.
-    #[error("{name}: it changed while it was being written, {TRIES} times; try again")]
-    Contended {
-        /// Name of the configuration.
-        name: &'static str,
-    },
+    /// The configuration could not be read or written.
+    #[error("{}", .0.to_user("break-glass needs get and patch"))]
+    Request(#[from] error::Error),
     /// The configuration cannot be put back by what the annotation says.
     #[error(
         "{name}: the annotation {ANNOTATION} cannot be read ({why}); set failurePolicy of its entries by hand, then remove the \
@@ -70,9 +54,9 @@ pub enum Error {
 pub enum Order {
     /// Ignore, from now on.
     Break {
-        /// Who asks.
+        /// The user.
         by: String,
-        /// When.
+        /// The time of the command.
         at: Timestamp,
     },
     /// As it was.
@@ -81,18 +65,18 @@ pub enum Order {
 
 /// What is to be done to a configuration, or was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PolicyStep {
     /// There is no such configuration.
     Absent,
     /// Nothing: it is as asked for. With the record that is in force.
-    Nothing(Option<Record>),
+    Nothing(Option<BreakGlassRecord>),
     /// These entries get these policies.
-    Change(Vec<Change>),
+    Change(Vec<PolicyChange>),
 }
 
 /// What happens to an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct PolicyChange {
     /// Name of the entry.
     pub entry: String,
     /// Its policy before.
@@ -111,10 +95,10 @@ pub fn since(at: &str) -> String {
     at.parse::<Timestamp>().map_or_else(|_| at.to_owned(), |at| whole_seconds(at).to_string())
 }
 
-/// Who asks, as the API server knows them.
+/// The user of the credentials, as the API server knows them.
 ///
 /// # Errors
-/// When the API server does not tell.
+/// When the API server does not return it.
 pub async fn who(client: &Client) -> Result<String, kube::Error> {
     let api = Api::<SelfSubjectReview>::all(client.clone());
     let answer = api.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
@@ -126,76 +110,56 @@ pub async fn who(client: &Client) -> Result<String, kube::Error> {
 ///
 /// # Errors
 /// [`Error`].
-pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> Result<Step, Error> {
-    let api = Api::<C>::all(client.clone());
-    let failed = |source| Error::Api { name: C::NAME, source: Box::new(source) };
-    for _ in 0..TRIES {
-        let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(Step::Absent) };
-        let (step, patch) = plan(&json!(found), order).map_err(|why| Error::Record { name: C::NAME, why })?;
-        let Some(patch) = patch else { return Ok(step) };
-        let params = PatchParams { dry_run, ..patching(FIELD_MANAGER) };
-        let patch = Patch::Strategic(&patch);
-        match api.patch(C::NAME, &params, &patch).await {
-            Ok(_) => return Ok(step),
-            // Written by another meanwhile, or deleted.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(error) => return Err(failed(error)),
-        }
+pub async fn carry_out<C: Configuration>(client: &Client, order: &Order, dry_run: bool) -> Result<PolicyStep, Error> {
+    let params = PatchParams { dry_run, ..patching(FIELD_MANAGER) };
+    let plan = |found: &Value| match plan(found, order) {
+        Ok((step, patch)) => (Ok(step), patch),
+        Err(why) => (Err(why), None),
+    };
+    match rewrite::<C, _>(client, &params, plan).await? {
+        Some((step, _)) => step.map_err(|why| Error::Record { name: C::NAME, why }),
+        None => Ok(PolicyStep::Absent),
     }
-    Err(Error::Contended { name: C::NAME })
 }
 
-/// What is to be done to a configuration, and the strategic merge patch that does it, bound to the version that was read.
-/// Entries are keyed by name in it (`patchMergeKey` in `k8s.io/api/admissionregistration/v1`), so nothing else is touched.
+/// What is to be done to a configuration, and the patch that does it.
 ///
 /// # Errors
-/// In words, when an annotation that is to be undone cannot be read.
-fn plan(found: &Value, order: &Order) -> Result<(Step, Option<Value>), String> {
-    let record = annotation(found, ANNOTATION).and_then(Value::as_str).map(serde_json::from_str::<Record>);
+/// Why an annotation that is to be undone cannot be read.
+fn plan(found: &Value, order: &Order) -> Result<(PolicyStep, Option<Value>), String> {
+    let record = annotation(found, ANNOTATION).and_then(Value::as_str).map(serde_json::from_str::<BreakGlassRecord>);
     let (wanted, record) = match (order, record) {
-        (Order::Undo, None) => return Ok((Step::Nothing(None), None)),
+        (Order::Undo, None) => return Ok((PolicyStep::Nothing(None), None)),
         (Order::Undo, Some(Err(error))) => return Err(error.to_string()),
         (Order::Undo, Some(Ok(record))) => (record.was, None),
         (Order::Break { by, at }, record) => {
             let in_force = record.and_then(Result::ok);
             let mut wanted = BTreeMap::new();
-            let mut new =
-                in_force.clone().unwrap_or_else(|| Record { by: by.clone(), at: at.to_string(), was: BTreeMap::new() });
+            let mut new = in_force.clone().unwrap_or_else(|| BreakGlassRecord {
+                by: by.clone(),
+                at: at.to_string(),
+                was: BTreeMap::new(),
+            });
             for (entry, policy) in policies(found) {
                 wanted.insert(entry.to_owned(), IGNORE.to_owned());
                 // An entry may have come, or been put back by an upgrade, since the glass was broken.
                 new.was.entry(entry.to_owned()).or_insert_with(|| policy.to_owned());
             }
             if in_force.as_ref() == Some(&new) && changes(found, &wanted).is_empty() {
-                return Ok((Step::Nothing(in_force), None));
+                return Ok((PolicyStep::Nothing(in_force), None));
             }
             (wanted, Some(new))
         }
     };
     let changes = changes(found, &wanted);
-    let webhooks: Vec<Value> =
-        changes.iter().map(|change| json!({"name": change.entry, "failurePolicy": change.to})).collect();
+    let policies: Vec<(&str, &str)> =
+        changes.iter().map(|change| (change.entry.as_str(), change.to.as_str())).collect();
     let note = match record {
         Some(record) => Value::String(json!(record).to_string()),
         None => Value::Null,
     };
-    Ok((Step::Change(changes), Some(patch(found, ANNOTATION, &note, &webhooks))))
-}
-
-/// The strategic merge patch with this annotation, which null takes away, and these entries, bound to the version that was read.
-pub fn patch(found: &Value, annotation: &str, note: &Value, webhooks: &[Value]) -> Value {
-    json!({
-        "metadata": {
-            "resourceVersion": found.pointer("/metadata/resourceVersion"),
-            "annotations": {(annotation): note},
-        },
-        "webhooks": webhooks,
-    })
-}
-
-/// An annotation of a configuration.
-pub fn annotation<'a>(configuration: &'a Value, name: &str) -> Option<&'a Value> {
-    configuration.pointer("/metadata/annotations")?.get(name)
+    let patch = patch(found, ANNOTATION, &note, &policies);
+    Ok((PolicyStep::Change(changes), Some(patch)))
 }
 
 /// Whether break-glass is in force for a configuration.
@@ -203,25 +167,16 @@ pub fn is_in_force(configuration: &Value) -> bool {
     annotation(configuration, ANNOTATION).is_some()
 }
 
-/// Name and policy of each entry.
-pub fn policies(configuration: &Value) -> impl Iterator<Item = (&str, &str)> {
-    let entries = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
-    entries.filter_map(|entry| {
-        let policy = entry.get("failurePolicy").and_then(Value::as_str).unwrap_or(DEFAULT_POLICY);
-        Some((entry.get("name")?.as_str()?, policy))
-    })
-}
-
-fn changes(found: &Value, wanted: &BTreeMap<String, String>) -> Vec<Change> {
+fn changes(found: &Value, wanted: &BTreeMap<String, String>) -> Vec<PolicyChange> {
     let change = |(entry, from): (&str, &str)| {
         let to = wanted.get(entry).filter(|to| *to != from)?;
-        Some(Change { entry: entry.to_owned(), from: from.to_owned(), to: to.clone() })
+        Some(PolicyChange { entry: entry.to_owned(), from: from.to_owned(), to: to.clone() })
     };
     policies(found).filter_map(change).collect()
 }
 
 /// Gives the entries of a configuration that is about to be applied the policies that are stored, while break-glass is in
-/// force: whoever applies it owns every field that it names.
+/// force: the client that applies it owns every field that it names.
 pub fn keep_policies(wanted: &mut Value, stored: &Value) {
     if !is_in_force(stored) {
         return;
@@ -250,8 +205,8 @@ mod tests {
         Order::Break { by: "jane".to_owned(), at: "2026-01-02T03:04:05Z".parse().unwrap() }
     }
 
-    fn change(entry: &str, from: &str, to: &str) -> Change {
-        Change { entry: entry.to_owned(), from: from.to_owned(), to: to.to_owned() }
+    fn change(entry: &str, from: &str, to: &str) -> PolicyChange {
+        PolicyChange { entry: entry.to_owned(), from: from.to_owned(), to: to.to_owned() }
     }
 
     const RECORD: &str = r#"{"by":"jane","at":"2026-01-02T03:04:05Z","was":{"a":"Fail","b":"Ignore"}}"#;
@@ -259,7 +214,7 @@ mod tests {
     #[test]
     fn every_entry_is_turned_to_ignore_and_what_it_was_is_recorded() {
         let (step, patch) = plan(&configuration(&[("a", "Fail"), ("b", "Ignore")], None), &order()).unwrap();
-        assert_eq!(step, Step::Change(vec![change("a", "Fail", "Ignore")]));
+        assert_eq!(step, PolicyStep::Change(vec![change("a", "Fail", "Ignore")]));
         let patch = patch.unwrap();
         assert_eq!(patch["webhooks"], json!([{"name": "a", "failurePolicy": "Ignore"}]));
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
@@ -278,7 +233,7 @@ mod tests {
     fn undo_puts_back_what_was_and_removes_the_record() {
         let broken = configuration(&[("a", "Ignore"), ("b", "Ignore"), ("new", "Ignore")], Some(RECORD));
         let (step, patch) = plan(&broken, &Order::Undo).unwrap();
-        assert_eq!(step, Step::Change(vec![change("a", "Ignore", "Fail")]));
+        assert_eq!(step, PolicyStep::Change(vec![change("a", "Ignore", "Fail")]));
         assert_eq!(
             patch.unwrap(),
             json!({"metadata": {"resourceVersion": "7", "annotations": {ANNOTATION: null}},
@@ -289,18 +244,21 @@ mod tests {
     #[test]
     fn both_ways_can_be_gone_twice() {
         let broken = configuration(&[("a", "Ignore"), ("b", "Ignore")], Some(RECORD));
-        let in_force = Step::Nothing(Some(serde_json::from_str(RECORD).unwrap()));
+        let in_force = PolicyStep::Nothing(Some(serde_json::from_str(RECORD).unwrap()));
         assert_eq!(plan(&broken, &order()).unwrap(), (in_force, None));
-        assert_eq!(plan(&configuration(&[("a", "Fail")], None), &Order::Undo).unwrap(), (Step::Nothing(None), None));
+        assert_eq!(
+            plan(&configuration(&[("a", "Fail")], None), &Order::Undo).unwrap(),
+            (PolicyStep::Nothing(None), None)
+        );
     }
 
     #[test]
     fn an_upgrade_meanwhile_does_not_change_what_is_put_back() {
         let upgraded = configuration(&[("a", "Fail"), ("b", "Ignore"), ("new", "Fail")], Some(RECORD));
         let (step, patch) = plan(&upgraded, &order()).unwrap();
-        assert_eq!(step, Step::Change(vec![change("a", "Fail", "Ignore"), change("new", "Fail", "Ignore")]));
+        assert_eq!(step, PolicyStep::Change(vec![change("a", "Fail", "Ignore"), change("new", "Fail", "Ignore")]));
         let record = patch.unwrap()["metadata"]["annotations"][ANNOTATION].as_str().unwrap().to_owned();
-        let record: Record = serde_json::from_str(&record).unwrap();
+        let record: BreakGlassRecord = serde_json::from_str(&record).unwrap();
         assert_eq!(
             record.was,
             [("a", "Fail"), ("b", "Ignore"), ("new", "Fail")].map(|(a, b)| (a.into(), b.into())).into()

@@ -10,10 +10,10 @@ use tokio::sync::watch;
 use crate::certs::ca_bundle::CaBundles;
 use crate::certs::ca_bundle::publisher::{Publisher, Writer};
 use crate::certs::expiry::Alarm;
-use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
+use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Recipients};
 use crate::certs::lifetimes::CertificateLifetimes;
 use crate::certs::local;
-use crate::certs::own::{OwnCertificates, Setup, Storage, Store};
+use crate::certs::own::{AuthorityStore, OwnCertificates, Setup, Storage};
 use crate::certs::warnings::Warnings;
 use crate::manager::Shared;
 use crate::manager::options::{Certificates, Options};
@@ -29,7 +29,7 @@ pub struct Supply<'a> {
 }
 
 impl Supply<'_> {
-    /// Works until it is dropped. The gate is open while there is a certificate that the API server trusts; `bundle` is told of
+    /// Works until it is dropped. The gate is open while there is a certificate that the API server trusts; `bundle` receives
     /// the authorities, for the registration.
     pub fn start(&self, gate: Gate, bundle: watch::Sender<Option<String>>) -> BoxFuture<'static, ()> {
         let (metrics, resolver) = (self.shared.metrics.clone(), Arc::clone(&self.shared.resolver));
@@ -43,7 +43,7 @@ impl Supply<'_> {
                 let clients = Clients { trust_authorities: *write_ca_bundle || registers, ..self.clients() };
                 let files = CertificateFiles::new(dir, Arc::clone(&resolver), clients);
                 let publisher = (*write_ca_bundle || registers).then(|| self.publisher(&lives));
-                let told = Told { gate, metrics, alarm, bundle: Some(bundle) };
+                let told = Recipients { gate, metrics, alarm, bundle: Some(bundle) };
                 FollowFiles::new(files, resolver, told, publisher).run().boxed()
             }
             Certificates::Own => {
@@ -51,7 +51,7 @@ impl Supply<'_> {
                 let storage =
                     if self.options.webhook_url.is_some() { Storage::SecretOrMemory } else { Storage::Secret };
                 let (client, namespace) = (self.client.clone(), &self.options.namespace);
-                let store = Store::new(client, namespace, storage, lives.authority, warnings, metrics.clone());
+                let store = AuthorityStore::new(client, namespace, storage, lives.authority, warnings, metrics.clone());
                 let setup = Setup { names, lives, resolver, gate, bundle, metrics, alarm };
                 OwnCertificates::new(setup, store, self.publisher(&lives)).run().boxed()
             }
@@ -65,7 +65,7 @@ impl Supply<'_> {
         Clients { names: vec![name], names_are_known, trust_authorities: false }
     }
 
-    /// What anybody may ask for.
+    /// The names that a client may ask for.
     fn all_names(&self) -> Vec<String> {
         let mut names = local::service_names(&self.options.namespace);
         for name in local::loopback_names().into_iter().chain(self.options.asked_name.clone()) {

@@ -19,7 +19,7 @@ use crate::watch::read_model::{Clients, ReadModel};
 /// A connection that is not made in this time fails; kube's own default is 30 s, longer than a lease lasts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// In the API server's audit log; of a write that names no field manager, what stands before the slash is the manager
+/// In the API server's audit log; in a write that names no field manager, the part before the slash is the manager
 /// (`managerOrUserAgent` in `k8s.io/apiserver/pkg/endpoints/handlers`). Without the header it is `unknown`.
 const AGENT: &str = concat!("outrider/", env!("CARGO_PKG_VERSION"));
 
@@ -36,8 +36,8 @@ pub enum Error {
     },
     /// Neither in a pod nor with a kubeconfig.
     #[error(
-        "no API server found: not in a pod ({in_cluster}), and no kubeconfig ({tried}: {}); give --kubeconfig FILE, or \
-         use `outrider serve --standalone`, which needs no cluster",
+        "no cluster found: {}, and {tried} cannot be used: {}; give --kubeconfig FILE",
+        without_account(in_cluster),
         in_words(kubeconfig)
     )]
     NoCluster {
@@ -61,11 +61,19 @@ pub enum Error {
     Client(#[from] kube::Error),
 }
 
-/// The library's words, but for a file that cannot be read: those tell its path with two pairs of quotes.
+/// The library's message, but for a file that cannot be read: that one shows its path with two pairs of quotes.
 fn in_words(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
         other => other.to_string(),
+    }
+}
+
+/// Why there is no service account to ask with. Outside of pods, the library's words are about a variable.
+fn without_account(error: &InClusterError) -> String {
+    match error {
+        InClusterError::ReadEnvironmentVariable(_) => "this process runs in no pod".to_owned(),
+        other => format!("the service account of the pod cannot be used: {other}"),
     }
 }
 
@@ -79,7 +87,7 @@ pub struct Connection {
     timeout: Option<Duration>,
 }
 
-/// Which cluster, as whom, and how patiently.
+/// Which cluster, as which user, and how patiently.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// The kubeconfig; without it KUBECONFIG, then the one in the home folder, then the pod's service account.
@@ -213,7 +221,7 @@ impl Connection {
         })
     }
 
-    /// The clients of a world's watches. `namespace` is our own.
+    /// The clients of a read model's watches. `namespace` is our own.
     ///
     /// # Errors
     /// As [`Connection::client`].
@@ -228,7 +236,7 @@ impl Connection {
         })
     }
 
-    /// A client that notes when the API server is heard. Without retries of its own: the watch has them, and says so.
+    /// A client that records each answer of the API server. Without retries of its own: the watch has them, and logs them.
     fn listening(&self, contact: &LastSeen) -> Result<Client, Error> {
         let mut config = self.config.clone();
         config.default_retry = false;
@@ -239,7 +247,7 @@ impl Connection {
     }
 }
 
-/// The HTTP client's own words for whatever keeps it from the API server are `client error (Connect)`; the causes tell more.
+/// The HTTP client's message for a failed connection is only `client error (Connect)`; the causes say more.
 fn with_causes(error: BoxError) -> BoxError {
     // It has words of its own.
     if error.is::<kube::Error>() {

@@ -1,6 +1,5 @@
 //! Our webhook configurations, through one interface: two types with one shape, and two objects of each.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 
 use admission::registry::Phase;
@@ -8,7 +7,6 @@ use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::manifests::webhooks::{Settings, demanded};
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
+use crate::watch::resource_of_kind;
 use engine::demand::Demand;
 
 /// A webhook configuration of ours.
@@ -87,31 +86,4 @@ impl<C: Configuration> Configuration for OnDemand<C> {
     }
 }
 
-impl<C: Configuration> Resource for OnDemand<C> {
-    type DynamicType = ();
-    type Scope = ClusterResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        C::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        C::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        C::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        C::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        self.0.meta()
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.0.meta_mut()
-    }
-}
+resource_of_kind!(OnDemand<K>: Configuration, this => this.0.meta(), this.0.meta_mut());

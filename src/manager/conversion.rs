@@ -9,13 +9,15 @@ use kube::api::Patch;
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
-use super::registration::{Error, FIELD_MANAGER, Trusted, trust};
+use super::error::Error;
+use super::registration::{FIELD_MANAGER, Trusted, trust};
+use crate::answers::code;
 use crate::certs::ca_bundle::object::{BundleLocation, RETIRING};
 use crate::certs::trust_anchor;
 use crate::field_managers::patching;
 use crate::manifests::webhooks::Target;
 
-/// Has the definition named converted there. Tells whether that had to be written.
+/// Has the definition named converted there. Returns whether that had to be written.
 ///
 /// # Errors
 /// What the API server says, and that there is no such definition.
@@ -57,7 +59,7 @@ async fn write(
     Ok(true)
 }
 
-/// By merge and not by apply: a Service and a URL may not stand side by side, whoever wrote the other.
+/// By merge and not by apply: a Service and a URL exclude each other, also where another manager wrote one.
 fn pointing(there: &WebhookClientConfig, retiring: &Value) -> Value {
     let client_config = json!({"url": there.url, "service": there.service, "caBundle": there.ca_bundle});
     let webhook = json!({"clientConfig": client_config, "conversionReviewVersions": ["v1"]});
@@ -67,14 +69,14 @@ fn pointing(there: &WebhookClientConfig, retiring: &Value) -> Value {
     })
 }
 
-/// Whether a process outside the cluster has the definition named converted at its URL.
+/// The URL where a process outside the cluster converts the objects of the definition named, if one does.
 ///
 /// # Errors
 /// What the API server says, and that there is no such definition.
-pub async fn is_at_a_process(client: &Client, name: &str) -> Result<bool, Error> {
+pub async fn url_of_a_process(client: &Client, name: &str) -> Result<Option<String>, Error> {
     let found = definition(&Api::all(client.clone()), name).await?;
-    let by_url = converter(&found).is_some_and(|converter| converter.url.is_some());
-    Ok(by_url && is_written_by_us(&found))
+    let url = converter(&found).and_then(|converter| converter.url.clone());
+    Ok(url.filter(|_| is_written_by_us(&found)))
 }
 
 /// Whether a process that registers itself has written a part of the object.
@@ -93,10 +95,7 @@ fn converter(definition: &CustomResourceDefinition) -> Option<&WebhookClientConf
 }
 
 fn failed(name: &str, source: kube::Error) -> Error {
-    if matches!(&source, kube::Error::Api(status) if status.code == 404) {
-        return Error::NoDefinition(name.to_owned());
-    }
-    Error::Api { name: name.to_owned(), source: Box::new(source) }
+    if code(&source) == Some(404) { Error::NoDefinition(name.to_owned()) } else { Error::api(name)(source) }
 }
 
 #[cfg(test)]

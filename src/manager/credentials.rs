@@ -20,7 +20,7 @@ pub const RUN_PLUGIN: &str = "run-credential-plugin";
 /// How often the file is read again, as client-go does (`NewCachedFileTokenSource`).
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// A token in a file, which somebody else renews. As kubectl has it, space around the token is no part of it: editors put a
+/// A token in a file, which another process renews. As with kubectl, space around the token is no part of it: editors put a
 /// newline behind it.
 #[derive(Debug, Clone)]
 pub struct TokenFile {
@@ -80,7 +80,7 @@ fn read(path: &Path) -> io::Result<HeaderValue> {
 }
 
 /// Has a program that fetches credentials run by a command of ours, which gives it up after a while. The library waits for it
-/// without end, and would block whoever asks the API server.
+/// without end, and would block all requests to the API server.
 pub fn limit_plugin(config: &mut Config, ours: &Path) {
     let Some(exec) = &mut config.auth_info.exec else { return };
     let Some(program) = exec.command.take() else { return };

@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::answers::said;
+use super::break_glass::is_in_force;
+use super::configuration::{Configuration, OnDemand};
+use super::error::Error;
+use super::failure_policies::{IGNORE, annotation, patch, policies, rewrite};
+use crate::answers::within;
+use crate::field_managers::patching;
 use crate::logging::throttle::LogThrottle;
-use crate::manager::break_glass::{IGNORE, annotation, is_in_force, patch, policies};
-use crate::manager::configuration::{Configuration, OnDemand};
 use crate::watch::deployment::SlimDeployment;
 
 /// Annotation of a webhook configuration that was turned to Ignore: when, and what each entry was before, as JSON.
@@ -37,14 +39,6 @@ struct Record {
     at: String,
     /// `failurePolicy` of each entry before.
     was: BTreeMap<String, String>,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("{}: {}", .0, said(.1))]
-    Api(String, #[source] Box<kube::Error>),
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
 }
 
 /// What the Deployment says about us.
@@ -74,7 +68,7 @@ impl FailOpen {
         Self { client: client.clone(), deployments: Api::namespaced(client.clone(), namespace), name: name.to_owned() }
     }
 
-    /// Waits until this replica is told to end, and turns the webhooks to Ignore if no other will follow.
+    /// Waits until this replica has to end, and turns the webhooks to Ignore if no other will follow.
     pub async fn at_the_end(self, draining: CancellationToken) {
         // A Deployment that never was there has not been deleted: its name is wrong.
         let mut was_there = false;
@@ -114,10 +108,7 @@ impl FailOpen {
             return Ok(());
         }
         let now = Timestamp::now();
-        self.carry_out::<MutatingWebhookConfiguration>(|found| open(found, now)).await?;
-        self.carry_out::<ValidatingWebhookConfiguration>(|found| open(found, now)).await?;
-        self.carry_out::<OnDemand<MutatingWebhookConfiguration>>(|found| open(found, now)).await?;
-        self.carry_out::<OnDemand<ValidatingWebhookConfiguration>>(|found| open(found, now)).await
+        self.carry_out_all(|found| open(found, now)).await
     }
 
     /// Puts back what was, once a replica can answer. Leader only; works until it is dropped.
@@ -157,45 +148,33 @@ impl FailOpen {
             }
             sleep(pause).await;
         }
-        self.carry_out::<MutatingWebhookConfiguration>(close).await?;
-        self.carry_out::<ValidatingWebhookConfiguration>(close).await?;
-        self.carry_out::<OnDemand<MutatingWebhookConfiguration>>(close).await?;
-        self.carry_out::<OnDemand<ValidatingWebhookConfiguration>>(close).await?;
+        self.carry_out_all(close).await?;
         Ok(true)
     }
 
     async fn is_open<C: Configuration>(&self) -> Result<bool, Error> {
-        Ok(self.get::<C>().await?.is_some_and(|found| record(&found).is_some()))
-    }
-
-    async fn get<C: Configuration>(&self) -> Result<Option<Value>, Error> {
         let api = Api::<C>::all(self.client.clone());
         let found = answered(C::NAME, api.get_opt(C::NAME)).await?;
-        Ok(found.map(|found| json!(found)))
+        Ok(found.is_some_and(|found| record(&json!(found)).is_some()))
     }
 
-    /// Writes what `plan` makes of the configuration. A version that another wrote meanwhile is planned for anew.
+    async fn carry_out_all(&self, plan: impl Fn(&Value) -> Option<Value>) -> Result<(), Error> {
+        self.carry_out::<MutatingWebhookConfiguration>(&plan).await?;
+        self.carry_out::<ValidatingWebhookConfiguration>(&plan).await?;
+        self.carry_out::<OnDemand<MutatingWebhookConfiguration>>(&plan).await?;
+        self.carry_out::<OnDemand<ValidatingWebhookConfiguration>>(&plan).await
+    }
+
+    /// Writes the patch that `plan` returns for the configuration.
     async fn carry_out<C: Configuration>(&self, plan: impl Fn(&Value) -> Option<Value>) -> Result<(), Error> {
-        let api = Api::<C>::all(self.client.clone());
-        loop {
-            let Some(patch) = self.get::<C>().await?.as_ref().and_then(&plan) else { return Ok(()) };
-            let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
-            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..params };
-            match answered(C::NAME, api.patch(C::NAME, &params, &patch)).await {
-                Ok(written) => {
-                    let policies = json!(written);
-                    let policies: BTreeMap<_, _> = self::policies(&policies).collect();
-                    tracing::warn!(
-                        configuration = C::NAME,
-                        ?policies,
-                        "Changed failurePolicy, as the Deployment was scaled"
-                    );
-                    return Ok(());
-                }
-                Err(Error::Api(_, error)) if matches!(&*error, kube::Error::Api(status) if status.code == 409) => {}
-                Err(error) => return Err(error),
-            }
+        let params = patching(FIELD_MANAGER);
+        let rewritten = rewrite::<C, _>(&self.client, &params, |found| ((), plan(found)));
+        if let Some(((), Some(written))) = within(REQUEST_TIMEOUT, rewritten).await? {
+            let written = json!(written);
+            let policies: BTreeMap<_, _> = policies(&written).collect();
+            tracing::warn!(configuration = C::NAME, ?policies, "Changed failurePolicy, as the Deployment was scaled");
         }
+        Ok(())
     }
 
     async fn state(&self) -> Result<State, Error> {
@@ -204,9 +183,8 @@ impl FailOpen {
     }
 }
 
-async fn answered<T>(what: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
-    let answer = timeout(REQUEST_TIMEOUT, request).await.map_err(|_| Error::Timeout)?;
-    answer.map_err(|error| Error::Api(what.to_owned(), Box::new(error)))
+async fn answered<T>(name: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
+    within(REQUEST_TIMEOUT, async { request.await.map_err(Error::api(name)) }).await
 }
 
 fn state(deployment: &SlimDeployment) -> State {
@@ -234,13 +212,13 @@ fn open(found: &Value, now: Timestamp) -> Option<Value> {
     }
     let was: BTreeMap<String, String> =
         policies(found).map(|(entry, policy)| (entry.to_owned(), policy.to_owned())).collect();
-    let entries = was.iter().filter(|(_, policy)| *policy != IGNORE);
-    let webhooks: Vec<Value> = entries.map(|(entry, _)| json!({"name": entry, "failurePolicy": IGNORE})).collect();
-    if webhooks.is_empty() {
+    let entries: Vec<(&str, &str)> =
+        policies(found).filter(|(_, policy)| *policy != IGNORE).map(|(entry, _)| (entry, IGNORE)).collect();
+    if entries.is_empty() {
         return None;
     }
     let record = json!(Record { at: now.to_string(), was }).to_string();
-    Some(patch(found, ANNOTATION, &json!(record), &webhooks))
+    Some(patch(found, ANNOTATION, &json!(record), &entries))
 }
 
 /// The patch that puts back what was; nothing where nothing is recorded, or while break-glass is in force.
@@ -250,11 +228,10 @@ fn close(found: &Value) -> Option<Value> {
     }
     // Of a record that cannot be read only the annotation can be taken away.
     let was = record(found)?.map(|record| record.was).unwrap_or_default();
-    // An entry that is Ignore no more was changed by somebody who knew why.
+    // An entry that is not Ignore any more was changed on purpose.
     let turned = policies(found).filter(|(_, policy)| *policy == IGNORE);
-    let webhooks: Vec<Value> =
-        turned.filter_map(|(entry, _)| Some(json!({"name": entry, "failurePolicy": was.get(entry)?}))).collect();
-    Some(patch(found, ANNOTATION, &Value::Null, &webhooks))
+    let entries: Vec<(&str, &str)> = turned.filter_map(|(entry, _)| Some((entry, was.get(entry)?.as_str()))).collect();
+    Some(patch(found, ANNOTATION, &Value::Null, &entries))
 }
 
 #[cfg(test)]

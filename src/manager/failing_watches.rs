@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::readiness::Gate;
 use crate::watch::read_model::Model;
 
-/// From when on a watch that fails is told of: an API server that starts again takes some time.
+/// When a failing watch is first reported: an API server that starts again takes some time.
 const FAILING_FOR_LONG: Duration = Duration::from_secs(60);
 
 /// A watch that decisions read from, and the gate that opens when it has been read once.
@@ -31,7 +31,7 @@ pub async fn report(watches: Vec<Gated>, metrics: Metrics) {
         for (Gated { watch, gate, model }, reported) in watches.iter().zip(&mut reported) {
             let failing = model.failing();
             metrics.watch_failing(watch, failing.as_ref().map_or(0, |(since, _)| since.as_secs()));
-            let failing = failing.and_then(told_of);
+            let failing = failing.and_then(as_reported);
             let was_reported = std::mem::replace(reported, failing.is_some());
             if let Some(failing) = failing {
                 gate.note(failing);
@@ -43,8 +43,8 @@ pub async fn report(watches: Vec<Gated>, metrics: Metrics) {
     }
 }
 
-/// What is to be told of a watch that fails.
-fn told_of((since, why): (Duration, String)) -> Option<String> {
+/// What is to be reported of a watch that fails.
+fn as_reported((since, why): (Duration, String)) -> Option<String> {
     (since >= FAILING_FOR_LONG).then(|| format!("the watch has failed for {} s: {why}", since.as_secs()))
 }
 
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_watch_that_fails_for_a_minute_is_told_of() {
-        let failing = |seconds| told_of((Duration::from_secs(seconds), "Unauthorized".to_owned()));
+        let failing = |seconds| as_reported((Duration::from_secs(seconds), "Unauthorized".to_owned()));
         assert_eq!(failing(59), None);
         assert_eq!(failing(61).as_deref(), Some("the watch has failed for 61 s: Unauthorized"));
     }

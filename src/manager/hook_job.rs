@@ -29,11 +29,11 @@ pub struct HookJob {
 pub enum Maker {
     /// A tool that runs Helm's hooks: a release is being uninstalled.
     RunsHooks,
-    /// Nobody who does, by their names in managedFields.
+    /// Other field managers, by their names in managedFields.
     Others(Vec<String>),
 }
 
-/// Why nobody knows who made the Job.
+/// Why it is unknown which client made the Job.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused, has no such Job, or could not be reached.

@@ -8,8 +8,10 @@ pub mod client;
 pub mod configuration;
 pub mod conversion;
 pub mod credentials;
+pub mod error;
 pub mod fail_open;
 mod failing_watches;
+pub mod failure_policies;
 pub mod hook_job;
 pub mod lease;
 pub mod narrow;
@@ -61,7 +63,7 @@ use crate::watch::read_model::{Clients, Model, ReadModel};
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
 
-/// How often the age of the read model is told.
+/// How often the age of the read model is reported.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -73,9 +75,9 @@ const READY_POLL: Duration = Duration::from_millis(50);
 pub struct Shared {
     /// Gets the gates `sync:sidecarsets`, `sync:namespaces`, `snapshot`, and with webhooks `certificate`.
     pub readiness: Readiness,
-    /// Is told of every snapshot, and of the time when the API server was last heard.
+    /// Receives every snapshot, and the time of the API server's last answer.
     pub freshness: Freshness,
-    /// Is told of reconciles, of the lease and of certificates.
+    /// Receives reconciles, the lease and certificates.
     pub metrics: Metrics,
     /// Gets the certificate.
     pub resolver: Arc<Resolver>,
@@ -107,7 +109,7 @@ struct ModelGates {
 }
 
 impl Manager {
-    /// Makes the manager, and its gates, so that the first probe tells the truth. Asks nothing of the API server.
+    /// Makes the manager, and its gates, so that the first probe is right. Sends no request to the API server.
     ///
     /// # Errors
     /// [`client::Error`] for credentials that cannot be used.
@@ -221,7 +223,7 @@ fn read_by_decisions<'w>(kinds: &Kinds, world: &'w ReadModel) -> impl Iterator<I
     world.models().into_iter().filter(move |(plural, _)| read.iter().any(|watched| watched.plural == *plural))
 }
 
-/// Tells the generation of the snapshot, and when the API server last confirmed it.
+/// Reports the generation of the snapshot, and when the API server last confirmed it.
 async fn confirm(world: ReadModel, freshness: Freshness) {
     loop {
         let generation = world.snapshot.load().generation;
@@ -235,7 +237,7 @@ async fn confirm(world: ReadModel, freshness: Freshness) {
 /// What one replica does for all.
 struct Leader {
     options: Options,
-    /// For the lease: whoever holds it too long loses it.
+    /// For the lease: a holder that is slow loses it.
     client: Client,
     /// Where all that the leader does runs, and the client for that.
     background: Background,
@@ -291,7 +293,7 @@ impl Leader {
         tasks.spawn_on(until_ending(term.clone(), narrowing.run()), background);
         let (off, on) = (client(), self.options.kinds.clone());
         let work = async move {
-            turned_off::let_go(&off, &on).await;
+            turned_off::release_deleted(&off, &on).await;
             // A part of the work that ends by itself is a defect.
             std::future::pending::<()>().await;
         };
@@ -317,7 +319,7 @@ impl Leader {
         }
     }
 
-    /// Begins what sees to the webhook configurations, and to where objects are converted.
+    /// Starts the tasks that keep the webhook configurations, and the place where objects are converted.
     fn keep_registrations(&self, term: &LeaderTerm, tasks: &mut JoinSet<()>) {
         let (background, client) = (self.background.handle(), self.background_client.clone());
         if let Some(registration) = self.registration() {
@@ -331,14 +333,11 @@ impl Leader {
             tasks.spawn_on(work, background);
             return;
         }
-        let leftovers =
-            Leftovers { converted: self.options.kinds.converted(), namespace: self.options.namespace.clone() };
-        let work = async move {
-            leftovers.put_right(&client).await;
-            // A part of the work that ends by itself is a defect.
-            std::future::pending::<()>().await;
+        let leftovers = Leftovers {
+            converted: self.options.kinds.converted(),
+            namespace: self.options.namespace.clone(),
+            port: self.options.webhook_port,
         };
-        tasks.spawn_on(until_ending(term.clone(), work), background);
         let on_demand = OnDemandEntries {
             client: self.background_client.clone(),
             world: self.world.clone(),
@@ -346,7 +345,12 @@ impl Leader {
             target: Target::Service { namespace: self.options.namespace.clone() },
             exclusion: self.options.exclusion(),
         };
-        tasks.spawn_on(until_ending(term.clone(), on_demand.run()), background);
+        let work = async move {
+            // Entries of another process are not ours to write.
+            leftovers.put_right(&client).await;
+            on_demand.run().await;
+        };
+        tasks.spawn_on(until_ending(term.clone(), work), background);
     }
 
     fn registration(&self) -> Option<SelfRegistration> {

@@ -7,13 +7,14 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 
-use crate::answers::said;
+use super::configuration::Configuration;
+use super::error::Error;
+use crate::answers::in_time;
 use crate::logging::throttle::LogThrottle;
-use crate::manager::registration::Configuration;
 use crate::manifests::webhooks::WebhookEntry;
 use crate::watch::coverage::Coverage;
 use crate::watch::read_model::{Change, ReadModel};
@@ -26,23 +27,14 @@ pub use crate::names::NARROW as CONDITION;
 
 /// Owner of the condition in managedFields: another than of the rest, so that applying it gives up no other field.
 const FIELD_MANAGER: &str = "outrider-narrow";
-/// How long the sets have to stay as they are before less is asked about: another replica, or another API server, may still go
-/// by what was before.
+/// How long the sets have to stay as they are before the condition is narrowed: another replica, or another API server, may still apply
+/// what was before.
 const NARROW_AFTER: Duration = Duration::from_secs(10);
 /// A person or an upgrade of the chart may have changed the condition.
 const CHECK: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
 /// Sets are often applied many at a time.
 const GATHER: Duration = Duration::from_millis(200);
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("{}: {}", .0, said(.1))]
-    Api(&'static str, #[source] Box<kube::Error>),
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
-}
 
 /// Narrowing, or the end of it.
 pub struct Narrowing {
@@ -65,7 +57,7 @@ impl Narrowing {
         Self { client, world, entries, stages, enabled, coverage }
     }
 
-    /// Tells which pods the API server is known to ask about.
+    /// The pods for which the API server is known to call the webhook.
     pub fn coverage(&self) -> watch::Receiver<Coverage> {
         self.coverage.subscribe()
     }
@@ -83,8 +75,7 @@ impl Narrowing {
                 (wanted, since) = (now, Instant::now());
             }
             let left = NARROW_AFTER.saturating_sub(since.elapsed());
-            let pass = timeout(REQUEST_TIMEOUT, self.pass(&wanted, left.is_zero())).await;
-            let pause = match pass.unwrap_or(Err(Error::Timeout)) {
+            let pause = match in_time(self.pass(&wanted, left.is_zero())).await {
                 Ok(Some(_)) if !self.enabled => return std::future::pending().await,
                 Ok(observed) => {
                     trouble.over();
@@ -93,7 +84,7 @@ impl Narrowing {
                         Some(_) if left.is_zero() => CHECK,
                         Some(_) => left,
                     };
-                    self.tell(observed.map_or(Coverage::Unknown, Coverage::Known));
+                    self.publish(observed.map_or(Coverage::Unknown, Coverage::Known));
                     pause
                 }
                 Err(error) => {
@@ -114,12 +105,12 @@ impl Narrowing {
         }
     }
 
-    /// Nobody waits for the end of a condition that most probably is not there.
+    /// Nothing waits for the removal of a condition that most probably does not exist.
     const fn retry(&self) -> Duration {
         if self.enabled { RETRY } else { CHECK }
     }
 
-    fn tell(&self, news: Coverage) {
+    fn publish(&self, news: Coverage) {
         if self.enabled {
             self.coverage.send_if_modified(|coverage| {
                 let changed = *coverage != news;
@@ -145,13 +136,13 @@ impl Narrowing {
         }
         while self.wanted() == *known {
             if publications.changed().await.is_err() {
-                // The world is gone with the process.
+                // The read model is gone with the process.
                 return std::future::pending().await;
             }
         }
     }
 
-    /// Brings both configurations a step further; what both ask about afterwards, or nothing where one is not there.
+    /// Brings both configurations a step further; returns the pods of both afterwards, or nothing where one is not there.
     async fn pass(&self, wanted: &Rule, settled: bool) -> Result<Option<Rule>, Error> {
         let mutating = self.bring::<MutatingWebhookConfiguration>(wanted, settled).await?;
         let validating = self.bring::<ValidatingWebhookConfiguration>(wanted, settled).await?;
@@ -160,16 +151,16 @@ impl Narrowing {
 
     async fn bring<C: Configuration>(&self, wanted: &Rule, settled: bool) -> Result<Option<Rule>, Error> {
         let api = Api::<C>::all(self.client.clone());
-        let failed = |error| Error::Api(C::NAME, Box::new(error));
-        let Some(found) = api.get_opt(C::NAME).await.map_err(failed)? else { return Ok(None) };
+        let failed = Error::api(C::NAME);
+        let Some(found) = api.get_opt(C::NAME).await.map_err(&failed)? else { return Ok(None) };
         let mut found = json!(found);
-        // The wide rule is no condition; if somebody else wrote one of that name too, it stays, and is made always true.
+        // The wide rule is no condition; if another manager wrote one of that name too, it stays, and is made always true.
         for always in [None, Some(ALWAYS)] {
             let Some(rule) = step(&rules(&found, &self.entries), wanted, settled) else { break };
             let expression = rule.expression();
             let patch = self.patch::<C>(&found, expression.as_deref().or(always));
             let params = PatchParams::apply(FIELD_MANAGER).force();
-            let written = api.patch(C::NAME, &params, &Patch::Apply(&patch)).await.map_err(failed)?;
+            let written = api.patch(C::NAME, &params, &Patch::Apply(&patch)).await.map_err(&failed)?;
             found = json!(written);
             let bytes = expression.as_deref().map_or(0, str::len);
             tracing::info!(
@@ -208,7 +199,7 @@ async fn set_changes(changes: &mut broadcast::Receiver<Change>) {
         match changes.recv().await {
             Ok(Change::Namespace(_)) => {}
             Ok(Change::Set(_)) | Err(RecvError::Lagged(_)) => return,
-            // The world is gone with the process.
+            // The read model is gone with the process.
             Err(RecvError::Closed) => return std::future::pending().await,
         }
     }

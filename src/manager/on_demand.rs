@@ -10,14 +10,15 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::watch::Receiver;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use crate::answers::said;
+use super::error::Error;
+use super::failure_policies::IGNORE;
+use crate::answers::in_time;
 use crate::kinds::Kinds;
 use crate::logging::throttle::LogThrottle;
-use crate::manager::break_glass::IGNORE;
-use crate::manager::registration::{Configuration, OnDemand, REQUEST_TIMEOUT, RETRY, says};
-use crate::manifests::webhooks::{FailurePolicy, Settings, Target, demanded};
+use crate::manager::registration::{Configuration, OnDemand, RETRY, says};
+use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, demanded};
 use crate::names::{BREAK_GLASS, FAIL_OPEN, VALIDATING};
 use crate::watch::read_model::ReadModel;
 use engine::demand::Demand;
@@ -30,21 +31,9 @@ const FIELD_MANAGER: &str = "outrider-on-demand";
 /// Objects are often applied many at a time.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// The entry for pods, which exists however we are deployed: further entries that leave the policy to whoever installs Outrider follow
+/// The entry for pods, which exists in every installation: further entries that leave the policy to the administrator follow
 /// it.
 const POD_ENTRY: &str = "pod.outrider.dev";
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("{}: {}", .0, said(.1))]
-    Api(&'static str, #[source] Box<kube::Error>),
-    #[error("{0}: it is not there; apply the chart, or `outrider manifests webhooks`")]
-    Missing(&'static str),
-    #[error("{VALIDATING} has no caBundle yet, which new entries begin with")]
-    NoBundle,
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
-}
 
 /// What keeps the entries.
 pub struct OnDemandEntries {
@@ -68,8 +57,7 @@ impl OnDemandEntries {
         let (mut publications, mut trouble) = (self.world.publications(), LogThrottle::default());
         loop {
             let demands = demands(&self.kinds, &self.world);
-            let pass = timeout(REQUEST_TIMEOUT, self.pass(&demands)).await.unwrap_or(Err(Error::Timeout));
-            let pause = match pass {
+            let pause = match in_time(self.pass(&demands)).await {
                 Ok(()) => {
                     trouble.over();
                     CHECK
@@ -89,7 +77,7 @@ impl OnDemandEntries {
     }
 
     async fn pass(&self, demands: &[Demand]) -> Result<(), Error> {
-        // The validating one first: what is changed by us is judged by us.
+        // The validating one first: what our mutating webhook changes is validated by us.
         self.bring::<ValidatingWebhookConfiguration>(demands).await?;
         self.bring::<MutatingWebhookConfiguration>(demands).await
     }
@@ -98,10 +86,10 @@ impl OnDemandEntries {
         let wanted: Vec<&Demand> = demands.iter().filter(|demand| demand.phase == C::PHASE).collect();
         let api = Api::<OnDemand<C>>::all(self.client.clone());
         let name = C::ON_DEMAND;
-        let failed = |error| Error::Api(name, Box::new(error));
-        let Some(found) = api.get_opt(name).await.map_err(failed)? else {
+        let failed = Error::api(name);
+        let Some(found) = api.get_opt(name).await.map_err(&failed)? else {
             // Installed by an earlier version: nothing is lost while nothing is needed.
-            return if wanted.is_empty() { Ok(()) } else { Err(Error::Missing(name)) };
+            return if wanted.is_empty() { Ok(()) } else { Err(Error::NoConfiguration(name)) };
         };
         let found = json!(found);
         let validating = if wanted.is_empty() { None } else { Some(self.validating().await?) };
@@ -109,17 +97,17 @@ impl OnDemandEntries {
         if is_in_order(&found, &entries) {
             return Ok(());
         }
-        self.write::<C>(&found, &entries).await.map_err(failed)?;
+        self.write::<C>(&found, &entries).await.map_err(&failed)?;
         let names: Vec<&str> = wanted.iter().map(|demand| demand.name.as_str()).collect();
         tracing::info!(configuration = name, entries = ?names, "Wrote the on-demand entries");
         Ok(())
     }
 
-    /// The configuration whose entries tell what is trusted, and what happens to pods.
+    /// The configuration whose entries show what is trusted, and what happens to pods.
     async fn validating(&self) -> Result<Value, Error> {
         let api = Api::<ValidatingWebhookConfiguration>::all(self.client.clone());
-        let found = api.get_opt(VALIDATING).await.map_err(|error| Error::Api(VALIDATING, Box::new(error)))?;
-        found.map(|found| json!(found)).ok_or(Error::Missing(VALIDATING))
+        let found = api.get_opt(VALIDATING).await.map_err(Error::api(VALIDATING))?;
+        found.map(|found| json!(found)).ok_or(Error::NoConfiguration(VALIDATING))
     }
 
     /// The entries as they should be: each keeps its caBundle, a new one begins with that of `outrider-validating`.
@@ -130,13 +118,13 @@ impl OnDemandEntries {
             ca_bundle: None,
             exclusion: &self.exclusion,
             pod_failure_policy: match of_pods.and_then(|entry| entry.get("failurePolicy")) {
-                Some(policy) if policy == IGNORE => FailurePolicy::Ignore,
-                _ => FailurePolicy::Fail,
+                Some(policy) if policy == IGNORE => PodFailurePolicy::Ignore,
+                _ => PodFailurePolicy::Fail,
             },
         };
         let bundle = |entry: &Value| entry.pointer("/clientConfig/caBundle").filter(|bundle| *bundle != "").cloned();
         let trusted = || validating.and_then(|validating| webhooks(validating).find_map(bundle));
-        // While a way out is in force, nothing is refused as nobody answers.
+        // While a way out is in force, no request is refused because no replica answers.
         let is_open = [BREAK_GLASS, FAIL_OPEN].iter().any(|name| {
             found.pointer("/metadata/annotations").is_some_and(|annotations| annotations.get(name).is_some())
         });
@@ -179,7 +167,7 @@ pub(super) fn demands(kinds: &Kinds, world: &ReadModel) -> Vec<Demand> {
 pub(super) async fn others(publications: &mut Receiver<u64>, kinds: &Kinds, world: &ReadModel, known: &[Demand]) {
     while demands(kinds, world) == known {
         if publications.changed().await.is_err() {
-            // The world is gone with the process.
+            // The read model is gone with the process.
             return std::future::pending().await;
         }
     }

@@ -35,6 +35,8 @@ pub struct Options {
     pub fail_open: Option<String>,
     /// The URL under which the API server is to call this process, outside the cluster.
     pub webhook_url: Option<String>,
+    /// The port where this process serves webhooks, if it does.
+    pub webhook_port: Option<u16>,
     /// The name that the API server asks the certificate for, where it is known.
     pub asked_name: Option<String>,
     /// Whether the API server is to ask only about pods that a set can match.
@@ -67,7 +69,7 @@ pub struct Election {
 /// Where the serving certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificates {
-    /// Nobody asks for one: webhooks are off, and metrics are plain.
+    /// None is needed: webhooks are off, and metrics are plain.
     Off,
     /// From a directory.
     Files {

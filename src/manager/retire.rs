@@ -1,5 +1,5 @@
-//! Lets go of the objects of a kind of the workshop, for when nobody will see to them any more: what the API server would ask
-//! of us is not asked, and no finalizer of ours holds anything.
+//! Releases the objects of a workshop kind that is no longer reconciled: the API server stops calling this process for their
+//! conversion, and our finalizers are removed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::registration::Error;
-use crate::answers::to_user;
+use super::error::Error;
+use crate::answers::{code, to_user, within};
 use crate::field_managers::{UNINSTALL, patching};
 use crate::kind::Kind;
 
 const POLL: Duration = Duration::from_millis(500);
 
-/// What to let go of.
+/// What to release.
 #[derive(Debug, Clone)]
 pub struct Retirement {
     /// Name of the definition.
@@ -28,7 +28,7 @@ pub struct Retirement {
     objects: ApiResource,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// There is no such definition.
@@ -45,7 +45,7 @@ pub enum Outcome {
 }
 
 impl Retirement {
-    /// Of a kind that has something to let go of: objects that are converted, or that its controller may have put a finalizer
+    /// Of a kind that has something to release: objects that are converted, or that its controller may have put a finalizer
     /// on, as it may write them.
     pub fn of(kind: &Kind) -> Option<Self> {
         let spec = kind.definition().spec;
@@ -73,22 +73,22 @@ impl Retirement {
     /// # Errors
     /// What the API server says; [`Error::Timeout`] when objects get finalizers of ours anew for so long.
     pub async fn carry_out(&self, client: &Client, patience: Duration, dry_run: bool) -> Result<Outcome, Error> {
-        timeout(patience, self.let_go(client, dry_run)).await.unwrap_or(Err(Error::Timeout))
+        within(patience, self.release(client, dry_run)).await
     }
 
-    /// Whether there is a definition, and it is not retired. Where we may not look, nobody has given us the kind.
+    /// Whether there is a definition, and it is not retired. Where we may not read it, the kind was never installed for us.
     ///
     /// # Errors
     /// What else the API server says.
     pub async fn is_in_force(&self, client: &Client) -> Result<bool, Error> {
         match self.ask(definitions(client).get_opt(&self.definition)).await {
             Ok(found) => Ok(found.is_some_and(|found| stored_version_alone(&found.data).0.is_some())),
-            Err(Error::Api { source, .. }) if code(&source) == Some(403) => Ok(false),
+            Err(error) if error.code() == Some(403) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Takes our finalizers from objects that are being deleted. Tells how many there were.
+    /// Removes our finalizers from objects that are being deleted. Returns how many there were.
     ///
     /// # Errors
     /// What the API server says; [`Error::Timeout`].
@@ -100,7 +100,7 @@ impl Retirement {
             }
             Ok(freed)
         };
-        timeout(patience, free).await.unwrap_or(Err(Error::Timeout))
+        within(patience, free).await
     }
 
     /// The objects that have a finalizer of ours.
@@ -110,7 +110,7 @@ impl Retirement {
         Ok(listed.items.into_iter().map(|object| object.metadata).filter(|object| self.holds(object)).collect())
     }
 
-    async fn let_go(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {
+    async fn release(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {
         let definitions = definitions(client);
         let found = match self.ask(definitions.get_opt(&self.definition)).await {
             Ok(Some(found)) => found,
@@ -158,8 +158,8 @@ impl Retirement {
         let patch = json!({"metadata": {"finalizers": others, "resourceVersion": object.resource_version}});
         match self.ask(objects.patch_metadata(name, params, &Patch::Merge(&patch))).await {
             Ok(_) => Ok(true),
-            // Gone, or changed: the next look tells.
-            Err(Error::Api { source, .. }) if matches!(code(&source), Some(404 | 409)) => Ok(false),
+            // Gone, or changed: the next pass reads it again.
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -173,8 +173,7 @@ impl Retirement {
     }
 
     async fn ask<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
-        let failed = |source| Error::Api { name: self.definition.clone(), source: Box::new(source) };
-        request.await.map_err(failed)
+        request.await.map_err(Error::api(&self.definition))
     }
 }
 
@@ -198,16 +197,9 @@ fn stored_version_alone(definition: &Value) -> (Option<Value>, Vec<String>) {
     ((!stopped.is_empty()).then_some(patch), stopped)
 }
 
-fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
-}
-
 impl Outcome {
     /// In words, as a line of the command.
-    pub fn told(&self, dry_run: bool) -> String {
+    pub fn describe(&self, dry_run: bool) -> String {
         let Self::Free { stopped, freed } = self else { return "it is not there, nothing to do".to_owned() };
         if stopped.is_empty() && *freed == 0 {
             return "nothing of Outrider holds it".to_owned();
@@ -216,7 +208,12 @@ impl Outcome {
         let mut words = String::new();
         if !stopped.is_empty() {
             // Writing to a String cannot fail.
-            let _ = write!(words, "{} {would}not served and nothing {would}converted any more; ", stopped.join(", "));
+            let versions = stopped.join(", ");
+            let _ = if dry_run {
+                write!(words, "{versions} would no longer be served, and nothing would be converted; ")
+            } else {
+                write!(words, "{versions} no longer served, and nothing converted; ")
+            };
         }
         let objects = if *freed == 1 { "object" } else { "objects" };
         let _ = write!(words, "{freed} {objects} {would}freed of Outrider's finalizer{would_have}");
@@ -262,17 +259,17 @@ mod tests {
             (
                 free(&["v2"], 1),
                 false,
-                "v2 not served and nothing converted any more; 1 object freed of Outrider's finalizer",
+                "v2 no longer served, and nothing converted; 1 object freed of Outrider's finalizer",
             ),
             (free(&[], 2), false, "2 objects freed of Outrider's finalizer"),
             (
                 free(&["v2"], 0),
                 true,
-                "v2 would be not served and nothing would be converted any more; 0 objects would be freed of Outrider's \
+                "v2 would no longer be served, and nothing would be converted; 0 objects would be freed of Outrider's \
                  finalizer (dry run)",
             ),
         ] {
-            assert_eq!(outcome.told(dry_run), told);
+            assert_eq!(outcome.describe(dry_run), told);
         }
     }
 }

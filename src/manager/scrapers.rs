@@ -1,4 +1,5 @@
-//! Who may read the metrics, as the API server says: `TokenReview` tells who somebody is, `SubjectAccessReview` what they may.
+//! Who may read the metrics, as the API server says: `TokenReview` returns the user of a token,
+//! `SubjectAccessReview` the user's rights.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -14,14 +15,15 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::answers::NoAnswer;
 use crate::server::{Bearer, Scrapers};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an answer that allowed somebody counts; a token that is taken back is good for so long.
+/// How long an answer that allowed a user counts; a token that is revoked is good for so long.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Answers that are remembered: a Prometheus or two, and those before them whose tokens were renewed.
 const ANSWERS: usize = 16;
-/// Questions at one time. Anybody may send any token, and each costs the API server two answers.
+/// Questions at one time. Any client may send any token, and each costs the API server two answers.
 const QUESTIONS: usize = 4;
 
 /// Asks the API server.
@@ -99,10 +101,8 @@ impl Scrapers for TokenReviews {
                 let _asking = self.asking.acquire().await;
                 self.ask(token).await
             };
-            let bearer = match timeout(REQUEST_TIMEOUT, question).await {
-                Ok(answer) => answer.map_err(|error| error.to_string())?,
-                Err(_) => return Err(format!("no answer within {} s", REQUEST_TIMEOUT.as_secs())),
-            };
+            let answer = timeout(REQUEST_TIMEOUT, question).await.map_err(|_| NoAnswer(REQUEST_TIMEOUT).to_string())?;
+            let bearer = answer.map_err(|error| error.to_string())?;
             if bearer == Bearer::Allowed {
                 self.remember(known);
             }

@@ -1,12 +1,13 @@
-//! Kinds that are off while their definitions are there: somebody turned them off, and their objects stay.
+//! Kinds that are off while their definitions exist: they were turned off, and their objects stay.
 
 use std::time::Duration;
 
 use kube::Client;
 use tokio::time::sleep;
 
-use super::registration::{Error, REQUEST_TIMEOUT};
+use super::error::Error;
 use super::retire::Retirement;
+use crate::answers::REQUEST_TIMEOUT;
 use crate::kinds::Kinds;
 use crate::logging::throttle::LogThrottle;
 
@@ -24,9 +25,9 @@ struct Off {
     trouble: LogThrottle,
 }
 
-/// Sees to objects of kinds that are off, as far as that is allowed: those that are deleted are let go of, or they and their
+/// Releases objects of kinds that are off, as far as that is allowed, when they are deleted: otherwise they and their
 /// namespaces would stay. Nothing else is done for them, and the log says so. Ends where no such kind is.
-pub async fn let_go(client: &Client, on: &Kinds) {
+pub async fn release_deleted(client: &Client, on: &Kinds) {
     let off = on.off();
     let mut off: Vec<Off> = off
         .iter()
@@ -37,7 +38,7 @@ pub async fn let_go(client: &Client, on: &Kinds) {
         .collect();
     while !off.is_empty() {
         for kind in &mut off {
-            match kind.look(client).await {
+            match kind.check(client).await {
                 Ok(()) => kind.trouble.over(),
                 Err(error) if kind.trouble.is_news(&error) => tracing::warn!(
                     kind = kind.name,
@@ -53,7 +54,7 @@ pub async fn let_go(client: &Client, on: &Kinds) {
 }
 
 impl Off {
-    async fn look(&mut self, client: &Client) -> Result<(), Error> {
+    async fn check(&mut self, client: &Client) -> Result<(), Error> {
         if !self.retirement.is_in_force(client).await? {
             self.is_told = false;
             return Ok(());

@@ -1,4 +1,4 @@
-//! Removes our webhook configurations, so that the API server asks nobody who is about to go.
+//! Removes our webhook configurations, so that the API server calls no replica that is about to end.
 
 use std::time::Duration;
 
@@ -6,22 +6,18 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client};
 use tokio::time::{sleep, timeout};
 
-use crate::answers::to_user;
-use crate::manager::registration::Configuration;
+use super::configuration::Configuration;
+use super::error;
+use crate::answers::code;
 
 const POLL: Duration = Duration::from_millis(200);
 
 /// Why a configuration is still there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused, or could not be reached.
-    #[error("{name}: {}", to_user(source, "uninstall needs get and delete"))]
-    Api {
-        /// Name of the configuration.
-        name: &'static str,
-        /// What happened.
-        source: Box<kube::Error>,
-    },
+    /// The configuration could not be read or deleted.
+    #[error("{}", .0.to_user("uninstall needs get and delete"))]
+    Request(#[from] error::Error),
     /// It was deleted and stays.
     #[error("{name}: it is being deleted and still there after {} s; finalizers hold it: {finalizers}", patience.as_secs())]
     Held {
@@ -34,7 +30,7 @@ pub enum Error {
     },
 }
 
-/// What became of a configuration.
+/// The outcome for a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// There was none.
@@ -61,8 +57,8 @@ pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_r
     let params = DeleteParams { dry_run, preconditions, ..DeleteParams::default() };
     match api.delete(C::NAME, &params).await {
         Ok(_) => {}
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-        Err(source) => return Err(Error::Api { name: C::NAME, source: Box::new(source) }),
+        Err(error) if matches!(code(&error), Some(404 | 409)) => {}
+        Err(error) => return Err(error::Error::api(C::NAME)(error).into()),
     }
     if dry_run {
         return Ok(Outcome::Removed { process });
@@ -92,5 +88,5 @@ fn origin(url: &str) -> Option<String> {
 }
 
 async fn get<C: Configuration>(api: &Api<C>) -> Result<Option<C>, Error> {
-    api.get_opt(C::NAME).await.map_err(|source| Error::Api { name: C::NAME, source: Box::new(source) })
+    Ok(api.get_opt(C::NAME).await.map_err(error::Error::api(C::NAME))?)
 }

@@ -49,7 +49,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the API server got no answer of a webhook that it asked about the set or the pod, so that it refused them.
+    /// Whether the API server got no answer from a webhook that it called for the set or the pod, so that it refused them.
     pub fn is_webhook_dead(&self) -> bool {
         let (Self::Set(Answer::Refused(said)) | Self::Pod { answer: Answer::Refused(said), .. }) = self else {
             return false;

@@ -11,7 +11,7 @@ use crate::kinds::{Kinds, product, workshop};
 use crate::manifests::guard::{ACTIONS, Guard};
 use crate::manifests::rbac::Rbac;
 use crate::manifests::user_roles::user_roles;
-use crate::manifests::webhooks::{FailurePolicy, Settings, Target, WebhookEntry, mutating, validating};
+use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, WebhookEntry, mutating, validating};
 use crate::names::APP;
 use crate::registry::registry;
 use engine::snapshot::Exclusion;
@@ -26,7 +26,7 @@ pub fn files() -> Vec<(String, Value)> {
         target: Target::Service { namespace: NAMESPACE.to_owned() },
         ca_bundle: None,
         exclusion: &exclusion,
-        pod_failure_policy: FailurePolicy::Fail,
+        pod_failure_policy: PodFailurePolicy::Fail,
     };
     let none = Part::of(&Kinds::default());
     let definition = |kind: &Kind| json!((kind.crd)(&settings.converter()));

@@ -26,8 +26,8 @@ pub struct Rbac {
 }
 
 impl Rbac {
-    /// Of a deployment in this namespace with these kinds. `own_deployment` is the name of the Deployment that the process looks
-    /// at with `--fail-open-when-scaled-to-zero`.
+    /// Of a deployment in this namespace with these kinds. `own_deployment` is the name of the Deployment that the process reads
+    /// with `--fail-open-when-scaled-to-zero`.
     pub fn of(namespace: &str, kinds: &Kinds, own_deployment: Option<&str>) -> Self {
         let subject = Subject {
             kind: "ServiceAccount".to_owned(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 
-/// Generation and age of the snapshot: written by whoever feeds the read model, read by probes and metrics.
+/// Generation and age of the snapshot: written by the code that updates the read model, read by probes and metrics.
 #[derive(Debug, Clone, Default)]
 pub struct Freshness {
     shared: Arc<Shared>,

@@ -1,5 +1,9 @@
 //! What a scrape shows.
 
+use admission::Decision;
+use engine::reasons;
+
+use super::path::{DECISIONS, PODS, is_misfit};
 use super::*;
 
 fn misfits(metrics: &Metrics) -> Vec<String> {

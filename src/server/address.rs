@@ -17,6 +17,17 @@ pub enum BindAddress {
     One(SocketAddr),
 }
 
+impl BindAddress {
+    /// The port, unless the front is off.
+    pub const fn port(&self) -> Option<u16> {
+        match self {
+            Self::Off => None,
+            Self::AllInterfaces(port) => Some(*port),
+            Self::One(address) => Some(address.port()),
+        }
+    }
+}
+
 /// A text that is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an address; {HOW_TO_WRITE}")]

@@ -33,7 +33,7 @@ impl BodyMemory {
         Self { steps: Arc::new(Semaphore::new((bytes / STEP).clamp(1, Semaphore::MAX_PERMITS))) }
     }
 
-    /// Whether so many bytes would fit now. That they do costs those who announce them nothing, and keeps them for nobody.
+    /// Whether so many bytes would fit now. An announcement reserves no memory.
     fn has_room(&self, bytes: usize) -> bool {
         bytes.div_ceil(STEP) <= self.steps.available_permits()
     }

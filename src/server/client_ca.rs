@@ -20,9 +20,9 @@ pub struct FollowClientCa {
     resolver: Arc<Resolver>,
     enable_http2: bool,
     acceptor: Acceptor,
-    /// What the acceptor goes by.
+    /// The PEM that the acceptor was built from.
     used: Vec<u8>,
-    /// The last error, so that it is told once.
+    /// The last error, so that it is logged once.
     error: Option<String>,
     gate: Gate,
     metrics: Metrics,
@@ -63,7 +63,7 @@ impl FollowClientCa {
         loop {
             // Before the look, so that no change falls between; anew each time, as the directory may have been replaced.
             watch = DirectoryWatch::new(&dir).ok().or(watch);
-            self.look().await;
+            self.reload().await;
             tokio::select! {
                 () = sleep(POLL) => {}
                 () = changes(&mut watch) => sleep(GATHER).await,
@@ -71,7 +71,7 @@ impl FollowClientCa {
         }
     }
 
-    async fn look(&mut self) {
+    async fn reload(&mut self) {
         match self.load().await {
             Ok(()) => {
                 self.error = None;

@@ -68,7 +68,7 @@ impl<W: Send + Sync + 'static> Front<W> {
         let tls = tokio::select! {
             made = timeout(self.limits.handshake, self.acceptor.accept(stream)) => match made {
                 Ok(Ok(tls)) => tls,
-                // Debug: whoever reaches the port can fail as often as they like.
+                // Debug: any client that reaches the port can fail as often as it likes.
                 Ok(Err(error)) => {
                     self.handshake_failures.count(handshake::cause(&error));
                     return tracing::debug!(%error, "TLS handshake failed");
@@ -110,8 +110,8 @@ impl<W: Send + Sync + 'static> Front<W> {
         }
     }
 
-    /// Waits until who connected before the listener closed has had time to ask. Nobody asks again on another connection what was
-    /// lost on a new one.
+    /// Waits until clients that connected before the listener closed have had time to send a request. No client repeats on another
+    /// connection what was lost on a new one.
     async fn too_late(&self) {
         self.shutdown.stopping().await;
         sleep(LATE.min(self.limits.finish)).await;

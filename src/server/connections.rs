@@ -3,6 +3,8 @@
 //! Who opens connections and leaves them idle, or sends a byte a second, must not keep out those who ask something. So a new
 //! connection always gets a place: that of the oldest on which nothing was ever asked; if there is none, that of the one on which
 //! nothing happened for the longest time. A client that knows what it wants has asked long before its turn comes.
+//!
+//! No library: limits of tower and hyper-util make a new connection wait, so that idle clients could keep all others out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,9 +40,9 @@ pub struct Activity {
     given_up: Notify,
 }
 
-/// A place; whoever holds it may use the connection.
+/// A slot; its holder may use the connection.
 pub struct ConnectionSlot {
-    /// What the others are told of the connection.
+    /// The state of the connection that the others see.
     pub activity: Arc<Activity>,
     crowd: Arc<ConnectionLimiter>,
     _permit: OwnedSemaphorePermit,
@@ -50,7 +52,7 @@ pub struct ConnectionSlot {
 pub struct Asking<'a>(&'a Activity);
 
 impl ConnectionLimiter {
-    /// Nobody, and places for so many.
+    /// No connections, and slots for so many.
     pub fn new(places: usize) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
         Arc::new(Self { start: Instant::now(), places, seated: Mutex::default() })

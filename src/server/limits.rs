@@ -30,7 +30,7 @@ pub struct Limits {
     /// A connection without a request for at least this long, at most twice as long, is closed. The API server keeps idle
     /// connections for 90 s (Go's `http.DefaultTransport`); closing earlier would race its next request, which then fails.
     pub idle: Duration,
-    /// A connection of this age is told to end with its next reply, so that clients spread over new replicas.
+    /// A connection of this age is closed after its next reply, so that clients spread over new replicas.
     pub connection_age: Duration,
     /// Ages are spread by up to this much, so that connections opened together do not end together.
     pub connection_age_spread: Duration,
@@ -71,7 +71,7 @@ const CONNECTION: usize = 128 * 1024;
 impl Limits {
     /// The defaults, or less where the process may not use much memory: a quarter of it is for bodies, a quarter for connections,
     /// a quarter for what is built from large bodies.
-    /// A container that is killed for its memory answers nobody.
+    /// A container that is killed for its memory answers no request.
     pub fn within(memory: Option<usize>) -> Self {
         let defaults = Self::default();
         let Some(quarter) = memory.map(|memory| memory / 4) else { return defaults };

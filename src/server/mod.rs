@@ -70,7 +70,7 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// What the server serves from, shared with whoever feeds it.
+/// What the server serves from, shared with the code that updates it.
 pub struct Feeds<W> {
     /// The endpoints.
     pub registry: Arc<Registry<W>>,
@@ -80,13 +80,13 @@ pub struct Feeds<W> {
     pub resolver: Arc<Resolver>,
     /// The gates.
     pub readiness: Readiness,
-    /// The age of `world`.
+    /// The age of the snapshot.
     pub freshness: Freshness,
     /// The metrics.
     pub metrics: Metrics,
     /// Who may read the metrics, over TLS; everybody, over plain HTTP, when absent.
     pub scrapers: Option<Arc<dyn Scrapers>>,
-    /// Who answers questions of decisions; nobody, without a cluster.
+    /// The client that answers questions of decisions; none without a cluster.
     pub asker: Option<Arc<dyn Asker>>,
 }
 
@@ -231,7 +231,7 @@ async fn listen(front: &'static str, address: &BindAddress) -> Result<Option<Tcp
     address.listen().await.map_err(|source| ServerError::Listen { front, address: address.clone(), source })
 }
 
-/// Serves until what it returns is dropped, in a thread apart: who asks whether the process lives must not wait for a review.
+/// Serves until what it returns is dropped, in a separate thread: a liveness probe must not wait for a review.
 fn serve_plain(
     name: &'static str,
     listener: Option<TcpListener>,

@@ -58,7 +58,7 @@ struct Health {
 /// The probes.
 pub fn health(readiness: Readiness, freshness: Freshness, paths: ProbePaths) -> Router {
     let health = Health { readiness, freshness };
-    // Not as routes: the router panics at paths that it cannot tell apart, and the paths come from a file.
+    // Not as routes: the router panics at paths that conflict, and the paths come from a file.
     Router::new().fallback(get(move |uri: Uri| {
         let (health, paths) = (health.clone(), paths.clone());
         async move {

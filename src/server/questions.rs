@@ -49,7 +49,7 @@ impl Asker for AllowAll {
 /// What asks, remembers and counts.
 #[derive(Debug)]
 pub struct Questions {
-    /// Nobody, without a cluster.
+    /// Answers no question, for a process without a cluster.
     asker: Option<Arc<dyn Asker>>,
     in_flight: Semaphore,
     remembered: Mutex<HashMap<Question, (Known, Instant)>>,

@@ -1,6 +1,6 @@
 //! What the log says about a request: one event at its end, and nothing at all where its level is off.
 //!
-//! An allowed review that changes nothing is the usual case, so it is told at debug level only. Bodies are never logged.
+//! An allowed review that changes nothing is the usual case, so it is logged at debug level only. Bodies are never logged.
 
 use std::time::Duration;
 

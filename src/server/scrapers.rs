@@ -14,13 +14,13 @@ pub enum Bearer {
     Allowed,
     /// Is known and may not read.
     Forbidden,
-    /// Nobody knows the token.
+    /// The token is unknown.
     Unknown,
 }
 
 /// Knows the bearers of tokens.
 pub trait Scrapers: Debug + Send + Sync {
-    /// Who this is; an error says why nobody can tell.
+    /// The bearer of a token; an error says why that cannot be determined.
     fn look_up<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Bearer, String>>;
 }
 

@@ -34,7 +34,7 @@ impl Shutdown {
         self.stopping.cancel();
     }
 
-    /// Keeps the listeners open until it is dropped, for whoever first has to see to it that nobody asks any more.
+    /// Keeps the listeners open until it is dropped, for a component that first has to stop the API server from sending requests.
     pub fn hold(&self) -> TaskTrackerToken {
         self.holds.token()
     }

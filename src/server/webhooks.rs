@@ -1,8 +1,10 @@
 //! A request to a webhook path: from its head to its reply.
 //!
-//! The routes are the registry's, so the paths are compared here and no router stands in between. What the framework decides is
+//! The routes are the registry's, so the paths are compared here without a router in between. What the framework decides is
 //! called inline: it takes microseconds, never waits, and a panic in it ends one review, not the process. A large body takes
 //! longer, and is decided in a thread apart.
+//!
+//! On hyper and not on axum, whose router costs a microsecond and ten allocations per request: see docs/architecture.md.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -42,7 +44,7 @@ pub struct Webhooks<W> {
     readiness: Readiness,
     limits: Limits,
     turns: Semaphore,
-    // Who decides on a large body holds one of these to the end of the decision, also when nobody waits for it any more.
+    // A decision on a large body holds one of these to its end, also when the client is gone.
     large: Arc<Semaphore>,
     memory: BodyMemory,
     questions: Questions,
@@ -68,7 +70,7 @@ enum Target {
 enum Held {
     /// Here, at once.
     Here(WholeBody),
-    /// In a thread apart, which may go on when nobody waits any more.
+    /// In a separate thread, which may go on when the client is gone.
     Apart(Arc<WholeBody>),
 }
 
@@ -161,7 +163,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    /// While a rollout is on, the API server may be told of an endpoint before this replica has it, or ask this one which ends.
+    /// During a rollout, the API server may learn of an endpoint before this replica has it, or send a request to one that ends.
     /// Its next try goes to another replica.
     fn not_found(&self, path: &str, version: Version) -> Response<Full<Bytes>> {
         let is_endpoint = || ["/mutate-", "/validate-"].iter().any(|verb| path.starts_with(verb));
@@ -245,7 +247,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         };
         let _turn = self.turn(deadline).await?;
         let answered = self.decision(route).decide(&body.bytes, answers, deadline)?;
-        // Nobody listens any more, and a verdict in the log would say otherwise.
+        // The client is gone, and a verdict in the log would say otherwise.
         if Instant::now() > deadline {
             return Err(Refusal { unserved: Unserved::OutOfTime, uid: record::uid_of(&body.bytes) });
         }
@@ -285,7 +287,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    /// Decides on a large body in a thread that answers nobody else, so that it can delay only others of its kind.
+    /// Decides on a large body in a thread that serves no other reviews, so that it can delay only others of its kind.
     async fn decide_apart(
         &self,
         route: &Route,
@@ -322,7 +324,7 @@ impl<W: Send + Sync + 'static> Decision<W> {
     fn decide(&self, body: &[u8], answers: &Answers, deadline: Instant) -> Result<Answered, Refusal> {
         let is_over = || Instant::now() > deadline;
         let patience = Deadline::until(&is_over);
-        // Nothing that the closure leaves behind is looked at again: the snapshot is immutable, the body is dropped.
+        // What the closure leaves behind is not read again: the snapshot is immutable, the body is dropped.
         let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
             Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
             Target::Endpoint(index) => {

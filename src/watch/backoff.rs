@@ -7,7 +7,7 @@ use kube::runtime::utils::Backoff;
 
 const FIRST: Duration = Duration::from_millis(200);
 /// client-go waits up to 30 s. Pods are decided with what the watch last said, so an API server that is back should be
-/// heard sooner; one try in five seconds a replica is no load.
+/// noticed sooner; one try in five seconds a replica is no load.
 const LONGEST: Duration = Duration::from_secs(5);
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 

@@ -1,8 +1,8 @@
-//! Which pods the API server asks about, as far as it is known.
+//! The pods for which the API server calls the webhook, as far as that is known.
 
 use engine::sidecarset::narrowing::Rule;
 
-/// Which pods the API server is known to ask about.
+/// The pods for which the API server is known to call the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coverage {
     /// It is not narrowed: sets have no such condition.

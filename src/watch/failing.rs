@@ -30,8 +30,8 @@ impl Failing {
         }
     }
 
-    /// For how long the watch has failed, and why it last did. A watch that works says nothing while nothing changes, but is
-    /// heard.
+    /// For how long the watch has failed, and why it last did. A watch that works sends nothing while nothing changes, but
+    /// its requests are answered.
     pub fn since(&self, contact: &LastSeen) -> Option<(Duration, String)> {
         self.since_at(contact, Instant::now())
     }

@@ -14,7 +14,7 @@ use crate::watch::backoff::WatchBackoff;
 use crate::watch::relist::Relist;
 use crate::watch::report::report;
 
-/// What became of a collection.
+/// A step in following a collection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<K, Q> {
     /// The object is there, as it is here.
@@ -47,7 +47,7 @@ impl<Q> Default for Follower<Q> {
 }
 
 impl<Q: Eq + Hash + Clone> Follower<Q> {
-    /// Passes to `each` what an event says, step by step. What went while the watch was away is told when the next list is complete.
+    /// Passes to `each` what an event means, step by step. Objects that went while the watch was down follow with the next list.
     /// An error is logged, once while it lasts.
     pub fn follow<K: Resource<DynamicType = ()>>(
         &mut self,

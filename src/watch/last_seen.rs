@@ -1,4 +1,4 @@
-//! When the API server was last heard on a watch.
+//! When the API server last answered on a watch.
 
 use std::pin::Pin;
 use std::sync::Arc;

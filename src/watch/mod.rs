@@ -17,7 +17,6 @@ pub mod read_model;
 pub mod relist;
 pub mod report;
 mod sidecarset;
-pub mod values;
 pub mod version;
 
 pub(crate) use of_kind::resource_of_kind;

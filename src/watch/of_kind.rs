@@ -1,9 +1,13 @@
-//! Types that stand for another kind's objects.
+//! Types that represent objects of another kind.
 
-/// Makes a type, with its metadata in a field of that name, the [`Resource`](kube::Resource) that its first parameter is.
+/// Makes a type the [`Resource`](kube::Resource) that its first parameter is: with its metadata in a field of that name, or with
+/// other ways to it.
 macro_rules! resource_of_kind {
     ($of_kind:ident<K $(, $other:ident)*>) => {
-        impl<K: kube::Resource $(, $other)*> kube::Resource for $of_kind<K $(, $other)*> {
+        $crate::watch::resource_of_kind!($of_kind<K $(, $other)*>: kube::Resource, this => &this.metadata, &mut this.metadata);
+    };
+    ($of_kind:ident<K $(, $other:ident)*>: $bound:path, $this:ident => $meta:expr, $meta_mut:expr) => {
+        impl<K: $bound $(, $other)*> kube::Resource for $of_kind<K $(, $other)*> {
             type DynamicType = K::DynamicType;
             type Scope = K::Scope;
 
@@ -24,11 +28,13 @@ macro_rules! resource_of_kind {
             }
 
             fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                &self.metadata
+                let $this = self;
+                $meta
             }
 
             fn meta_mut(&mut self) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                &mut self.metadata
+                let $this = self;
+                $meta_mut
             }
         }
     };

@@ -1,7 +1,7 @@
 //! Watched objects of which only a few fields are decoded.
 //!
-//! A reflector of whole objects costs memory by the size of the cluster; here what nobody reads (managedFields, most of the
-//! pod) is skipped by the JSON parser and never allocated.
+//! A reflector of whole objects costs memory by the size of the cluster; here unused fields (managedFields, most of the
+//! pod) are skipped by the JSON parser and never allocated.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

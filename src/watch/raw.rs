@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 const TOKEN: &str = "$serde_json::private::RawValue";
 
 /// As `RawValue`, which cannot be had where `serde` has put a value aside. It does that with the object of a watch event whose
-/// type comes behind it: the API server writes the type first, but whoever sends JSON on may sort it.
+/// type comes behind it: the API server writes the type first, but a proxy that decodes JSON may sort it.
 #[derive(Debug)]
 pub struct Raw(Box<RawValue>);
 

@@ -47,10 +47,10 @@ const WATCH_SECONDS: u32 = 60;
 /// have 1.5 MB: with its default of 500, a handful of users could make a page that no memory limit of ours has room for.
 const PAGE: u32 = 50;
 
-/// More changes than that waiting for one reader are told to it as [`broadcast::error::RecvError::Lagged`].
+/// A reader with more pending changes than that gets [`broadcast::error::RecvError::Lagged`].
 const CHANGES: usize = 1024;
 
-/// Something that a controller may want to look at again. What decisions read of it is in the snapshot by the time that this is sent.
+/// A change that a controller may want to act on. What decisions read of it is in the snapshot by the time that this is sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// The SidecarSet of this name appeared, changed or went.
@@ -84,7 +84,7 @@ pub struct ReadModel {
 }
 
 impl ReadModel {
-    /// A world that the feed's snapshots are published into.
+    /// A read model that the builder's snapshots are published to.
     pub fn of(feed: &SnapshotBuilder) -> Self {
         Self {
             snapshot: Arc::default(),
@@ -129,7 +129,7 @@ impl ReadModel {
         self.generation.send_replace(self.snapshot.load().generation);
     }
 
-    /// How long ago the quieter of the watches was heard; `None` while one of them never was.
+    /// How long ago the quieter of the watches got an answer; `None` while one of them never did.
     pub fn age(&self) -> Option<Duration> {
         let others = self.namespaces.age()?.max(self.configuration.age()?);
         Some(self.sidecarsets.age()?.max(self.plugins.age()?).max(others))
@@ -148,7 +148,7 @@ pub struct Clients {
     pub configuration: Client,
     /// Our own namespace, in which that is.
     pub namespace: String,
-    /// For its version. Nobody listens in: an answer says nothing about a watch.
+    /// For its version. No one reads the age of this answer: it says nothing about a watch.
     pub version: Client,
 }
 
@@ -246,7 +246,7 @@ impl EventHandler<'_> {
             return;
         }
         for change in std::mem::take(&mut self.unsent) {
-            // Nobody listens on a replica that does not lead.
+            // There is no receiver on a replica that does not lead.
             drop(self.world.changes.send(change));
         }
     }

@@ -11,12 +11,12 @@ pub fn report<K: Resource<DynamicType = ()>>(event: &Result<Event<K>, watcher::E
     match event {
         Ok(Event::Init) => {}
         Ok(_) => trouble.over(),
-        Err(error) if trouble.is_news(error) => tell::<K>(error),
+        Err(error) if trouble.is_news(error) => log::<K>(error),
         Err(_) => {}
     }
 }
 
-fn tell<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
+fn log<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
     let kind = K::kind(&());
     match status_code(error) {
         // The usual 410 after a long interruption; the watcher lists again.

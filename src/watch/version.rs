@@ -8,16 +8,15 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Client;
 use tokio::time::{sleep, timeout};
 
-/// A control plane is upgraded while we run, and nobody tells.
+use crate::answers::REQUEST_TIMEOUT;
+
+/// A control plane can be upgraded while this process runs; no watch reports it.
 const AGAIN: Duration = Duration::from_secs(300);
 
-/// Nothing waits for the answer.
+/// Nothing waits for the answer, so the pause may be long.
 const RETRY: Duration = Duration::from_secs(15);
 
-/// On a connection that broke without a word, nobody answers for very long.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The minor version of Kubernetes 1, from time to time; `None` when the answer does not tell. Failures are only logged.
+/// The minor version of Kubernetes 1, read every five minutes; `None` when the answer does not contain it. Failures are only logged.
 pub fn minor_versions(client: Client) -> impl Stream<Item = Option<u32>> {
     unfold((client, Duration::ZERO), |(client, mut pause)| async move {
         loop {
@@ -32,7 +31,7 @@ pub fn minor_versions(client: Client) -> impl Stream<Item = Option<u32>> {
     })
 }
 
-/// The minor version whose rules the API server goes by: it may be told to behave as an older one.
+/// The minor version whose rules the API server applies: it may be configured to behave as an older one.
 fn minor(info: &Info) -> Option<u32> {
     let major = info.emulation_major.as_ref().unwrap_or(&info.major);
     let minor = info.emulation_minor.as_ref().unwrap_or(&info.minor);

@@ -5,6 +5,7 @@
 
 pub mod collector;
 pub mod cronjob;
+pub mod name_check;
 pub mod object;
 pub mod owned;
 pub mod projectconfig;

@@ -1,18 +1,17 @@
 //! An object of a kind.
 
-mod list;
 mod metadata;
 
 use std::fmt::Debug;
 
 use admission::Operation;
+use admission::bounded::first;
 use admission::registry::{Resource, Rule, Scope};
 use admission::review::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-pub use self::list::at_most;
 use crate::controller::scope::Scoped;
 
 /// A part of an object that is decoded with whatever is missing at its default.
@@ -43,6 +42,19 @@ pub trait Spec: Part {
 pub const fn rule<S: Spec>(operations: &'static [Operation], name: &'static str) -> Rule {
     let scope = if S::Scope::NAMESPACED { Scope::Namespaced } else { Scope::Cluster };
     Rule { scope, ..Rule::new(name, Object::<S>::RESOURCES, operations) }
+}
+
+/// Decodes the first `N` items of a list in a status. `N` is to be more than the controller writes: a longer list then differs from
+/// what it would write.
+///
+/// # Errors
+/// Those of the deserializer, and of the items that are decoded.
+pub fn at_most<'de, const N: usize, T, D>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    first(deserializer, N)
 }
 
 /// An object of the kind with this spec.

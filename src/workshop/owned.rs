@@ -1,8 +1,10 @@
-//! Metadata of the objects that a kind keeps.
+//! The objects that a kind keeps: their metadata, and a Deployment.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::{Resource, ResourceExt as _};
 
 use crate::controller::owner::controller_reference;
@@ -33,5 +35,27 @@ where
         labels: Some(labels),
         owner_references: Some(controller_reference(owner).into_iter().collect()),
         ..ObjectMeta::default()
+    }
+}
+
+/// A Deployment with the owner's name and namespace: so many pods of this container, which these labels select.
+pub fn deployment<K: Resource<DynamicType = ()>>(
+    owner: &K,
+    labels: BTreeMap<String, String>,
+    replicas: i32,
+    container: Container,
+) -> Deployment {
+    Deployment {
+        metadata: metadata(owner, labels.clone()),
+        spec: Some(DeploymentSpec {
+            replicas: Some(replicas),
+            selector: LabelSelector { match_labels: Some(labels.clone()), match_expressions: None },
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
+                spec: Some(PodSpec { containers: vec![container], ..PodSpec::default() }),
+            },
+            ..DeploymentSpec::default()
+        }),
+        status: None,
     }
 }

@@ -1,4 +1,4 @@
-//! An API server that is slow, comes and goes, forgets, or hangs: reviews are answered from the last snapshot, which tells its age.
+//! An API server that is slow, comes and goes, forgets, or hangs: reviews are answered from the last snapshot, whose age is reported.
 
 use std::fs;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ fn through(stage: &Stage, proxy: &Proxy) -> PathBuf {
     path
 }
 
-/// Somebody who asks the replica all the time.
+/// A client that sends requests to the replica all the time.
 struct Asking {
     end: Arc<AtomicBool>,
     thread: JoinHandle<(usize, usize)>,

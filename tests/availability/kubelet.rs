@@ -34,7 +34,7 @@ struct Pod {
 enum Probe {
     Ready,
     NotReady,
-    /// Nobody listens: what a kubelet learns of a container that ended, from the container runtime.
+    /// There is no listener: what a kubelet learns of a container that ended, from the container runtime.
     Gone,
 }
 

@@ -1,7 +1,7 @@
 //! That no request is lost: replicas as real endpoints of a real Service, and an independent client that counts.
 //!
 //! Needs etcd and Kubernetes binaries (built on first use) and Linux with `unshare` and `ip`, therefore ignored by default:
-//! `make test-cluster` runs it, `make soak` at full length. docs/availability.md tells what is shown here.
+//! `make test-cluster` runs it, `make soak` at full length. docs/availability.md describes what is shown here.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -134,7 +134,7 @@ impl Stage {
         String::from_utf8(STANDARD.decode(self.cluster.kubectl_ok(&secret, None).unwrap()).unwrap()).unwrap()
     }
 
-    /// Gives the lease to somebody who does not renew it.
+    /// Gives the lease to a holder that does not renew it.
     pub fn steal_lease(&self) {
         let patch = r#"{"spec":{"holderIdentity":"thief","leaseDurationSeconds":1}}"#;
         let args =

@@ -71,7 +71,7 @@ fn a_name_that_looks_like_a_number_or_a_truth_value_stays_a_name() {
     }
 }
 
-/// The parser refuses a key that stands twice in a map.
+/// The parser refuses a key that is twice in a map.
 #[test]
 #[ignore = "needs helm: make test"]
 fn a_key_of_two_values_is_written_once_and_the_charts_own_wins() {

@@ -47,7 +47,7 @@ fn null_at(path: &str, value: &Value) -> Vec<String> {
     }
 }
 
-/// Helm takes the default of a value away where somebody writes null, or nothing behind its colon.
+/// Helm removes the default of a value where the user writes null, or nothing behind its colon.
 #[test]
 #[ignore = "needs helm: make test"]
 fn a_null_leaves_the_value_out_of_every_object() {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cluster_objects::install_cert_manager;
 use crate::helm::{CHART, failed, helm, objects, succeeded, template};
 
-/// What nobody writes to while nothing changes.
+/// What is not written to while nothing changes.
 const WATCHED: [&str; 5] = [
     "mutatingwebhookconfiguration/outrider-mutating",
     "validatingwebhookconfiguration/outrider-validating",
@@ -155,7 +155,7 @@ fn pods_pass_from_the_first_moment_where_that_is_asked_for(release: &Release) {
     succeeded(&release.helm(&["uninstall", "outrider", "--wait", "--timeout=60s"]));
 }
 
-/// What the API server does while nobody answers for a webhook configuration.
+/// What the API server does while no replica answers for a webhook configuration.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     policies: BTreeMap<String, String>,
@@ -192,8 +192,8 @@ fn definitions_follow_the_chart(release: &Release) {
     assert!(has_field());
 }
 
-/// What the hook's pod does, which kwok only plays: with the rights and the arguments of the hook, and a `CronJob` that nobody is left
-/// to take the finalizer off.
+/// What the hook's pod does, which kwok only plays: with the rights and the arguments of the hook, and a `CronJob` whose finalizer
+/// no controller is left to remove.
 fn retired(release: &Release) {
     let cluster = release.cluster;
     release.upgrade(&["--set=webhook.timeoutSeconds=1"]);
@@ -237,7 +237,7 @@ fn retired(release: &Release) {
     let args: Vec<&str> = args.iter().map(|arg| arg.as_str().unwrap()).collect();
     let first = "outrider-mutating: removed\noutrider-validating: removed\n\
                  outrider-on-demand-mutating: removed\noutrider-on-demand-validating: removed\n\
-                 cronjobs.batch.outrider.dev: v2 not served and nothing converted any more; 1 object freed of Outrider's finalizer\n";
+                 cronjobs.batch.outrider.dev: v2 no longer served, and nothing converted; 1 object freed of Outrider's finalizer\n";
     assert_eq!(run(&account, &args), first);
     let again = "outrider-mutating: it is not there, nothing to do\noutrider-validating: it is not there, nothing to do\n\
                  outrider-on-demand-mutating: it is not there, nothing to do\n\

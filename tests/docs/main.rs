@@ -4,6 +4,7 @@
 
 mod book;
 mod chart;
+mod dialect;
 mod packaging;
 mod readme;
 mod reasons;
@@ -215,7 +216,7 @@ fn tests_of_what_was_found_exist() {
     }
 }
 
-fn list_sources(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
+pub(crate) fn list_sources(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() {
             list_sources(&entry.path(), files);

@@ -31,7 +31,7 @@ fn shown_after(text: &str) -> String {
     block.unwrap_or_else(|| panic!("the README shows nothing after {text:?}")).to_owned()
 }
 
-/// Whether all that is shown stands in what is printed, in this order; an ellipsis stands for what is left out.
+/// Whether all that is shown is in what is printed, in this order; an ellipsis means what is left out.
 fn assert_printed(shown: &str, printed: &str) {
     let mut rest = printed;
     for part in shown.split('…').map(|part| part.trim_matches('\n')) {
@@ -53,7 +53,7 @@ fn readme_shows_what_the_commands_print() {
     assert_printed(&shown_after("jq -r .response.patch"), &String::from_utf8(patch).unwrap());
 }
 
-/// While nobody answers, new pods are refused; so an installation that fails must not stay.
+/// While no replica answers, new pods are refused; so an installation that fails must not stay.
 #[test]
 fn every_page_has_an_installation_that_fails_taken_away_again() {
     const INSTALL: &str = "helm install outrider charts/outrider ";

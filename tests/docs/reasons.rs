@@ -10,8 +10,9 @@ use engine::reasons;
 fn list_of_reasons_is_up_to_date() {
     let mut page = String::from(
         "# Reason codes\n\n\
-         Every skip, change and denial has one of these codes. The same word is in the warning that `kubectl` prints, in the\n\
-         audit annotation `reason`, in the server's log and in the metric `outrider_reviews_total{path,verdict,reason,dry_run}`.\n\n\
+         Every decision has one of these codes: in the audit annotation `reason`, in the metric\n\
+         `outrider_reviews_total{path,verdict,reason,dry_run}`, and in the server's log, which names objects that were changed, refused\n\
+         or warned of (with `--log-level debug` all of them). A warning about a set that a pod goes without names its code too.\n\n\
          | code | meaning |\n|---|---|\n",
     );
     for (reason, meaning) in reasons::ALL {
@@ -20,7 +21,8 @@ fn list_of_reasons_is_up_to_date() {
     page.push_str(
         "\n## Requests without a verdict\n\n\
          What is no review, or cannot be answered, gets an HTTP status and no review, so that the webhook's `failurePolicy` decides. These\n\
-         codes are in the log and in the metric, with the verdict `unserved`.\n\n\
+         codes are in the metric, with the verdict `unserved`, and in the log but for `NotFound` and `MethodNotAllowed`, which no API\n\
+         server sends.\n\n\
          | code | HTTP status | meaning |\n|---|---|---|\n",
     );
     for (code, status, meaning) in reasons::TRANSPORT {
@@ -133,7 +135,7 @@ fn every_code_without_a_verdict_is_listed_with_its_status_and_counted_in_a_test(
             .collect()
     };
     let mut all = given(&reasons_of_framework, "=> \"");
-    let metrics = text("src/metrics/mod.rs");
+    let metrics = text("src/metrics/mod.rs") + &text("src/metrics/path.rs");
     all.extend(given(&metrics, "\"unserved\", \""));
     all.extend(given(&metrics, "verdict: \"unserved\", reason: \""));
     all.sort_unstable();

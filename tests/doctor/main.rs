@@ -178,7 +178,7 @@ fn a_definition_whose_converter_is_gone_or_not_trusted_is_critical() {
     assert_eq!([of("fine"), of("none")].concat(), []);
 }
 
-/// A URL under Fail is as critical as a Service, whoever is to be there; under Ignore requests pass.
+/// A URL under Fail is as critical as a Service, whichever is to be there; under Ignore requests pass.
 #[test]
 fn an_endpoint_by_url_that_nobody_answers_at_is_critical_under_fail() {
     for (policy, severity) in [("Fail", Severity::Critical), ("Ignore", Severity::Warning)] {
@@ -269,7 +269,7 @@ fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
         target: outrider::manifests::webhooks::Target::Service { namespace: "outrider-system".to_owned() },
         ca_bundle: None,
         exclusion: &exclusion,
-        pod_failure_policy: outrider::manifests::webhooks::FailurePolicy::Fail,
+        pod_failure_policy: outrider::manifests::webhooks::PodFailurePolicy::Fail,
     };
     let bundle = facts.mutating[0].webhooks.as_ref().unwrap()[0].client_config.ca_bundle.clone();
     facts.mutating = vec![outrider::manifests::webhooks::mutating(&printed, &settings)];

@@ -17,7 +17,7 @@ use crate::toy_webhook::ToyWebhook;
 
 const KINDS: &str = "--enable-kinds=*";
 
-/// Every object is looked at again ten times in ten seconds.
+/// Every object is reconciled again ten times in ten seconds.
 const CONFIG: &str = "\
 apiVersion: config.outrider.dev/v2
 kind: ProjectConfig
@@ -114,7 +114,7 @@ fn make_install_defines_every_kind(stage: &Stage) {
     eventually("the webhooks are registered", || stage.kubectl(&registered).matches("outrider-").count() == 2);
 }
 
-/// Acceptance check 3, and the upstream tests T16: objects that say nothing are seen to as well.
+/// Acceptance check 3, and the upstream tests T16: objects without any field are reconciled as well.
 fn every_sample_is_accepted(stage: &Stage) {
     let folder = format!("{}/config/samples", env!("CARGO_MANIFEST_DIR"));
     let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -146,7 +146,7 @@ fn every_sample_is_accepted(stage: &Stage) {
     });
 }
 
-/// The goal "without write amplification", for every controller: ten looks at what is in order write nothing.
+/// The goal "without write amplification", for every controller: ten reconciles of what is in order write nothing.
 fn ten_looks_at_every_object_write_nothing(stage: &Stage) {
     let controllers = ["collector", "cronjob", "sidecarset", "simpledeployment", "welcome"];
     // What was just made may still be on its way.
@@ -164,7 +164,7 @@ fn ten_looks_at_every_object_write_nothing(stage: &Stage) {
     eventually("every object is looked at ten times", || {
         controllers.iter().zip(wanted).all(|(controller, wanted)| stage.outrider.reconciles(controller) >= wanted)
     });
-    // A write that must happen tells when the audit log is complete.
+    // A write that must happen shows when the audit log is complete.
     let patch = r#"{"spec":{"name":"lee"}}"#;
     stage.kubectl(&["patch", "welcome", "welcome-sample", "--type=merge", "-p", patch]);
     let mut after = Vec::new();
@@ -185,7 +185,7 @@ fn a_definition_that_is_installed_again_is_put_right_at_once(stage: &Stage) {
     let url = || stage.kubectl(&["get", "crd", "cronjobs.batch.outrider.dev", "-o", url]);
     let before = url();
     assert!(before.starts_with("https://"), "{before}");
-    // The look at the clock, or one that a change before has begun, may come at the same moment; not three times.
+    // The check by the clock, or one that a change before has begun, may come at the same moment; not three times.
     let is_told_of = |_| {
         let told = stage.outrider.log().len();
         let installed = make(&stage.cluster, &["install"]);
@@ -238,7 +238,7 @@ fn welcome(name: &str) -> String {
         .to_string()
 }
 
-/// A webhook of somebody else that has no objection.
+/// A webhook of another owner that has no objection.
 fn agreeing(namespace: &Namespace<'_>, name: &str) -> Arc<AtomicUsize> {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);
@@ -308,7 +308,7 @@ fn make_uninstall_leaves_nothing(stage: &Stage) {
     assert!(!strict.success(), "{}{}", strict.stdout, strict.stderr);
 }
 
-/// The watches go on, and fail: of each that is told once a minute.
+/// The watches go on, and fail: each is reported once a minute.
 fn the_process_ends_without_a_complaint_about_what_was_removed(mut stage: Stage) {
     let unknown = |log: &str| log.matches("The API server does not know this kind").count();
     std::thread::sleep(std::time::Duration::from_secs(3));

@@ -229,7 +229,7 @@ fn no_pod_is_refused_while_a_process_outside_the_cluster_gets_another_authority(
         eventually("the second signs", || is_served(&second));
         assert!(is_trusted(&in_memory), "the first is trusted for a while");
         cluster.kubectl_ok(&["delete", "namespace", "outside", "--wait=false"], None).unwrap();
-        // There is nobody who empties a namespace in this cluster.
+        // This cluster has no controller that empties a namespace.
         let finalize = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "outside"}}).to_string();
         cluster.kubectl_ok(&[&["delete"], &secret[..]].concat(), None).unwrap();
         cluster
@@ -285,7 +285,7 @@ fn what_belongs_to_the_injector_is_left_alone() {
         .take();
     assert!(retiring.as_str().unwrap().contains(other.anchor().fingerprint()), "{retiring}");
 
-    // A Secret that cannot be used is replaced, and people are told.
+    // A Secret that cannot be used is replaced, and an event reports it.
     let broken =
         ["patch", "secret", "-n", "outrider-system", "outrider-ca", "-p", r#"{"data":{"tls.key":"YnJva2Vu"}}"#];
     let old = authority(&cluster).0;

@@ -91,7 +91,7 @@ fn ten_idle_resyncs_cause_no_write(cluster: &Cluster, outrider: &Outrider, scrip
     script.counted();
     let before = writes(cluster, "collectors");
     resync(outrider, script.0, "collector/c", 10);
-    // A write that must happen tells when the audit log is complete.
+    // A write that must happen shows when the audit log is complete.
     script.step(2);
     eventually("the write is in the audit log", || writes(cluster, "collectors") > before);
     assert_eq!(writes(cluster, "collectors"), before + 1, "ten reconciles of what is in order wrote something");

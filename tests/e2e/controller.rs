@@ -136,7 +136,7 @@ fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
     let configuration = || get(&cluster, &["mutatingwebhookconfiguration", "outrider-mutating"]);
     let before = configuration();
 
-    // It looks at the caBundles twice in this time.
+    // It reads the caBundles twice in this time.
     let flags = ["--certificates=self", "--ca-bundle-settle=2s"];
     let outrider = Outrider::start(&cluster, &account, &flags);
     outrider.ready();

@@ -39,7 +39,7 @@ fn stage() -> &'static Stage {
     })
 }
 
-/// With the definition of `CronJob`, and nobody who serves it.
+/// With the definition of `CronJob`, and no process that serves it.
 pub fn bare_cluster() -> Cluster {
     let options = Options { kwok: false, controller_manager: false, ..Options::default() };
     let cluster = Cluster::start_with(&options).unwrap();
@@ -108,7 +108,7 @@ impl Room {
         self.patch(&[V1, name], &json!({"spec": {"suspend": false}}));
     }
 
-    /// A Job as if somebody had started it for the `CronJob`.
+    /// A Job as if a user had started it for the `CronJob`.
     fn job(&self, name: &str, owner: &Value) {
         let (owner_name, uid) = (&owner["metadata"]["name"], &owner["metadata"]["uid"]);
         let metadata = json!({
@@ -367,7 +367,7 @@ fn reviews_and_conversions_are_answered_as_the_api_server_wants_them() {
     let names: Vec<&Value> =
         response["convertedObjects"].as_array().unwrap().iter().map(|object| &object["metadata"]["name"]).collect();
     assert_eq!(names, ["a", "b"]);
-    // What is wrong with an object is for others to say: it is converted all the same, and stands in nobody's way.
+    // Conversion does not validate: a wrong object is converted all the same, and blocks nothing.
     let bad = json!({"apiVersion": "batch.outrider.dev/v1", "kind": "CronJob", "metadata": {"name": "bad"}, "spec": 5});
     let request = json!({"uid": "u-3", "desiredAPIVersion": "batch.outrider.dev/v2", "objects": [objects[0], bad]});
     let review = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request});
@@ -568,7 +568,7 @@ fn a_cronjob_that_waits_for_its_jobs_goes_after_them() {
     assert_eq!(room.jobs(), jobs, "no Job started meanwhile");
 }
 
-/// Why a run does not start is in the status and in an event, and it starts once nothing stands in its way.
+/// Why a run does not start is in the status and in an event, and it starts once nothing prevents it.
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn a_job_that_the_api_server_refuses_is_told() {

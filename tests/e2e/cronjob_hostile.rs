@@ -1,4 +1,4 @@
-//! `CronJob`s that a webhook would refuse, stored while there is none: they keep nobody else's from being read, nor any namespace
+//! `CronJob`s that a webhook would refuse, stored while there is none: they keep no other object from being read, nor any namespace
 //! from being deleted.
 
 use cluster::{Cluster, Namespace, Options};

@@ -32,7 +32,7 @@ fn a_set_that_says_nothing_is_stored(cluster: &Cluster) {
     cluster.kubectl_ok(&["delete", "sidecarset", "foo", "--timeout=30s"], None).unwrap();
 }
 
-/// Acceptance check 12 with 1,000 objects, stored while nobody judged them.
+/// Acceptance check 12 with 1,000 objects, stored without validation.
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn a_thousand_odd_schedules_are_listed_in_both_versions_and_then_all_is_quiet() {
@@ -42,7 +42,7 @@ fn a_thousand_odd_schedules_are_listed_in_both_versions_and_then_all_is_quiet() 
     let objects: Vec<Value> = (0..1000)
         .map(|number| {
             let schedule = ODD[number % ODD.len()];
-            // Suspended: there is nobody who would end 1,000 Jobs.
+            // Suspended: nothing would end 1,000 Jobs.
             cronjob(&format!("odd-{number}"), &json!({"schedule": schedule, "suspend": true}))
         })
         .collect();
@@ -58,7 +58,7 @@ fn a_thousand_odd_schedules_are_listed_in_both_versions_and_then_all_is_quiet() 
         let number: usize = object["metadata"]["name"].as_str().unwrap().trim_start_matches("odd-").parse().unwrap();
         assert_eq!(object["spec"]["schedule"], ODD[number % ODD.len()], "what was written is read");
     }
-    // To list them all costs more than to see to one: only when all have had their turn.
+    // To list them all costs more than to reconcile one: only when all have had their turn.
     eventually_counts("every object has its turn", 1000, || outrider.reconciles("cronjob"));
     eventually("every object is seen to, however wrong it is", || {
         let listed = get(&cluster, &["-A", "cronjobs.v1.batch.outrider.dev"]);
@@ -90,7 +90,7 @@ fn is_as_printed(definition: &Value) {
 fn the_definition_gets_the_ca_bundle_and_a_killed_process_starts_no_run_twice() {
     let cluster = bare_cluster();
     let account = service_account_of(&cluster, &[KINDS]);
-    // Without webhooks nobody has to answer at a Service that is not there.
+    // Without webhooks no process has to answer at a Service that is not there.
     let flags = ["--certificates=self", KINDS];
     let webhooks = outrider(&["manifests", "webhooks"]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks)).unwrap();
@@ -168,7 +168,7 @@ fn a_kind_that_is_turned_off_locks_nothing(cluster: &Cluster) {
     process.end();
 }
 
-/// Killed where it registered itself, a process leaves the API server with an address where nobody answers.
+/// Killed where it registered itself, a process leaves the API server with an address where no process answers.
 fn a_killed_process_leaves_nothing_that_the_next_does_not_put_right(cluster: &Cluster) {
     cluster.kubectl_ok(&["delete", CONFIGURATIONS, "--all"], None).unwrap();
     for _ in 0..2 {
@@ -205,7 +205,7 @@ fn flags_of_make_run_without_webhooks() -> Vec<String> {
     line.replace('\'', "").split_whitespace().map(str::to_owned).collect()
 }
 
-/// Acceptance check 34: without webhooks the controllers work, also after somebody with webhooks was killed. And what
+/// Acceptance check 34: without webhooks the controllers work, also after a process with webhooks was killed. And what
 /// `outrider uninstall` promises: nothing of ours holds an object afterwards, not even one that is made later.
 fn uninstall_frees_cronjobs_while_the_controller_runs(cluster: &Cluster) {
     let flags = flags_of_make_run_without_webhooks();
@@ -237,9 +237,8 @@ fn uninstall_frees_cronjobs_while_the_controller_runs(cluster: &Cluster) {
     );
     assert!(object("before")["metadata"]["finalizers"][0].is_string());
     let done = uninstall(&[]);
-    let told = format!(
-        "{DEFINITION}: v2 not served and nothing converted any more; 2 objects freed of Outrider's finalizer\n"
-    );
+    let told =
+        format!("{DEFINITION}: v2 no longer served, and nothing converted; 2 objects freed of Outrider's finalizer\n");
     assert!(done.stdout.ends_with(&told), "{}{}", done.stdout, done.stderr);
     assert_eq!(done.code, Some(0));
     assert!(done.stderr.starts_with("outrider: removing ") && done.stderr.lines().count() == 1, "{}", done.stderr);

@@ -190,7 +190,7 @@ fn of_definitions() -> Vec<Row> {
     ]
 }
 
-/// What the account is told; nothing is stored.
+/// The answer to the account; nothing is stored.
 fn tried(cluster: &Cluster, args: &[&str], input: Option<&str>) -> Result<(), String> {
     let account = format!("--as={USER}");
     let output = cluster.kubectl(&[args, &["--dry-run=server", &account]].concat(), input).unwrap();

@@ -152,7 +152,7 @@ spec:
     spec: {containers: [{name: proxy, image: 'my-own:1'}]}
 ";
 
-const CLASH: &str = r#"container "proxy" (image "proxy:1") of SidecarSet "ROOM" meets the pod's own container "proxy" (image "my-own:1"); rename one of them"#;
+const CLASH: &str = r#"container "proxy" (image "proxy:1") of SidecarSet "ROOM" has the name of the pod's own container "proxy" (image "my-own:1"); rename one of them"#;
 
 #[test]
 #[ignore = "needs a control plane: make test"]

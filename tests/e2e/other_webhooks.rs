@@ -13,8 +13,8 @@ use crate::process::{eventually, free_address};
 use crate::room::{POD, Room, SET, containers};
 use crate::toy_webhook::ToyWebhook;
 
-/// Somebody else's configuration, of the room's namespace only. By its name the API server calls it after ours. Gone when
-/// this is dropped: nobody answers then.
+/// A configuration of another owner, for the room's namespace only. By its name the API server calls it after ours. Gone when
+/// this is dropped, as no process answers then.
 struct Registered<'a> {
     room: &'a Room,
     name: String,

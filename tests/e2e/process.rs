@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Lines of a process's log that are shown when a test fails.
 const LOG_TAIL: usize = 25;
 
-/// Pauses between two looks at a condition, which often start a process: the longer it takes, the longer.
+/// Pauses between two checks of a condition, which often start a process: the longer it takes, the longer.
 const POLLS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_millis(300);
 
 /// Waits until the condition holds.
@@ -123,7 +123,9 @@ impl Outrider {
 
     /// With this kubeconfig and these flags. Its log is with those of the cluster.
     pub fn start(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
-        Self::start_binary(Path::new(OUTRIDER), cluster, kubeconfig, flags)
+        // A benchmark measures the binary as it is released.
+        let released = std::env::var_os("OUTRIDER_BINARY").map(PathBuf::from);
+        Self::start_binary(released.as_deref().unwrap_or(Path::new(OUTRIDER)), cluster, kubeconfig, flags)
     }
 
     /// The same for the binary of another version.
@@ -214,7 +216,7 @@ impl Outrider {
         counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
     }
 
-    /// How often it was asked about an object before it was stored, at whatever path.
+    /// How often it got a review of an object before it was stored, at whatever path.
     pub fn admissions(&self) -> u64 {
         let reply = get(self.metrics, "/metrics").unwrap_or_default();
         let counts =
@@ -291,7 +293,7 @@ pub fn is_ready(health: SocketAddr) -> bool {
     get(health, "/readyz").is_some_and(|reply| reply.contains(" 200 "))
 }
 
-/// An address that nobody listens on.
+/// An address without a listener.
 pub fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, free_port().unwrap()).into()
 }

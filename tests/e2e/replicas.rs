@@ -30,7 +30,7 @@ impl Endpoints {
         self.replicas.lock().unwrap().push((replica.webhooks, replica.health()));
     }
 
-    /// These and no others from now on, also for who is connected already. Nobody may be asking meanwhile.
+    /// These and no others from now on, also for clients that are connected already. No request may be in flight meanwhile.
     pub fn set(&self, replicas: &[&Outrider]) {
         self.replicas.lock().unwrap().clear();
         for replica in replicas {
@@ -133,7 +133,7 @@ impl Drop for EndWhenDropped<'_> {
     }
 }
 
-/// One after the other, until told to end.
+/// One after the other, until the end.
 fn create_pods(cluster: &Cluster, end: &AtomicBool) -> (usize, Vec<String>) {
     let (mut created, mut failed) = (0, Vec::new());
     while !end.load(Ordering::Relaxed) {

@@ -69,8 +69,8 @@ impl Stage {
     }
 }
 
-/// A namespace for one test. Its name, which is also the name of the test's set and the label that the set selects by, stands
-/// for `ROOM` in every manifest.
+/// A namespace for one test. Its name, which is also the name of the test's set and the label that the set selects by, replaces
+/// `ROOM` in every manifest.
 pub struct Room {
     pub stage: &'static Stage,
     pub namespace: Namespace<'static>,

@@ -21,7 +21,7 @@ fn deployment(replicas: u32) -> String {
     .to_string()
 }
 
-/// As the Deployment's controller tells it.
+/// As the Deployment's controller reports it.
 fn ready(cluster: &Cluster, replicas: u32) {
     let generation =
         get(cluster, &["deployment", "-n", "outrider-system", "outrider"])["metadata"]["generation"].clone();

@@ -61,7 +61,7 @@ fn large_cronjobs() -> Vec<String> {
     (0..5).map(large).collect()
 }
 
-/// Creates pods in a dry run until told to stop. All must be answered.
+/// Creates pods in a dry run until the end. All must be answered.
 fn creates(namespace: &Namespace<'_>, outrider: &Outrider, what: &str, ended: impl Fn() -> bool) {
     let pod = |number: usize| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("web-{number}"), "labels": {"app": "web"}},

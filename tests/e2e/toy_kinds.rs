@@ -1,4 +1,4 @@
-//! What somebody adds to Outrider in one row works on a real API server: a kind without namespaces, its printed definition, roles
+//! What is added to Outrider in one row works on a real API server: a kind without namespaces, its printed definition, roles
 //! and webhooks, its controller.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Somebody else's mutating webhook: a few lines that change pods as a test wants it. And TLS by hand in both directions.
+//! Another mutating webhook: a few lines that change pods as a test wants it. And TLS by hand in both directions.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

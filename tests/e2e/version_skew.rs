@@ -117,7 +117,7 @@ impl Pair {
         });
     }
 
-    /// How many pods the set selects. At no time may one of them look out of date, whoever leads.
+    /// How many pods the set selects. At no time may one of them seem out of date, whichever replica leads.
     fn matched(&self, set: &str) -> i64 {
         let status = self.sets()[set]["status"].clone();
         assert_eq!(status["matchedPods"], status["updatedPods"], "{set}: {status}");

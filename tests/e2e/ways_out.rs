@@ -1,4 +1,4 @@
-//! What a person does while nobody answers: the doctor, break-glass, uninstalling.
+//! What an administrator does while no replica answers: the doctor, break-glass, uninstalling.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,7 +30,7 @@ fn doctor(cluster: &Cluster) -> Output {
     outrider_on(&cluster.kubeconfig(), &["doctor", "--service-account=outrider"])
 }
 
-/// A configuration of somebody else at this address, that trusts somebody else.
+/// A configuration of another owner at this address, that trusts another authority.
 fn another(address: std::net::SocketAddr) -> String {
     let week = std::time::Duration::from_secs(7 * 24 * 60 * 60);
     let authority = Authority::create("another", week * 8, jiff::Timestamp::now()).unwrap();

@@ -163,7 +163,7 @@ fn a_welcome_keeps_its_deployment_and_service(stage: &Stage) {
 
     let before = ["deployments", "services", "welcomes"].map(|resource| stage.writes(resource));
     stage.resync(&namespace, "welcome/w1", 10);
-    // A write that must happen tells when the audit log is complete.
+    // A write that must happen shows when the audit log is complete.
     namespace.apply(&welcome("w1", &json!({"name": "lee"}))).unwrap();
     eventually("the write is in the audit log", || stage.writes("deployments") > before[0]);
     let after = ["deployments", "services"].map(|resource| stage.writes(resource));

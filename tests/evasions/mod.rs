@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The set, as text in which `ROOM` stands for its name and label.
+/// The set, as text in which `ROOM` is replaced by its name and label.
 pub const SET: &str = include_str!("set.yaml");
 /// The security context of the set's container, and one that makes it a container for Windows.
 pub const LINUX_LINE: &str = "    securityContext: {seLinuxOptions: {}}\n";

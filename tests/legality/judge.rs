@@ -72,7 +72,7 @@ async fn judge_pod(
             Ok(_) => Outcome::Injected(warned, injected),
             Err(theirs) => Outcome::Broken(theirs, warned, injected),
         }),
-        // Of several sets it cannot be told which to force upon the pod.
+        // Of several sets it is unknown which to force upon the pod.
         Answer::Refused { .. } if !is_alone => None,
         Answer::Refused { reason, message } => {
             Some(refused(api_server, format!("{reason}: {message}"), outrider.forced(pod)).await)

@@ -1,6 +1,6 @@
 //! What older API servers judge otherwise than the one whose rules we go by.
 
-/// Something that came with a minor version and is told by these words.
+/// A rule that came with a minor version, and the words of its message.
 pub struct Newer {
     pub since: u32,
     pub words: &'static str,
@@ -36,7 +36,7 @@ pub const FIELDS: &[Newer] = &[
     // InPlacePodVerticalScaling
     newer(33, "resizePolicy["),
     newer(33, "restarts on resize"),
-    // `validateInitContainers` looks at it since then.
+    // `validateInitContainers` checks it since then.
     newer(35, "must not be set to 'RestartContainer' for non-sidecar initContainers"),
     // ProcMountType
     newer(33, "procMount"),

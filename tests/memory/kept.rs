@@ -22,7 +22,7 @@ use outrider::watch::lenient::Lenient;
 use outrider::watch::partial::Partial;
 use outrider::watch::relist::Relist;
 use outrider::workshop::collector::api::Collector;
-use outrider::workshop::collector::watched::WatchedPod as CollectorPod;
+use outrider::workshop::collector::watched::SlimPod as CollectorPod;
 use outrider::workshop::cronjob::api::CronJob;
 use outrider::workshop::cronjob::controller::watched_job::WatchedJob;
 use outrider::workshop::simpledeployment::api::SimpleDeployment;
@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{Object, maps, metadata, owner, pod_spec, tiny};
 
-/// A kind as somebody keeps it.
+/// A kind as a process keeps it.
 pub struct Kind {
     pub name: &'static str,
     pub kept_by: &'static str,

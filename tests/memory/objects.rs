@@ -7,7 +7,7 @@ const OBJECTS: usize = 64;
 const LARGE_OBJECTS: usize = 2;
 const LARGE: usize = 100_000;
 
-/// Stands for the number of an object in its name.
+/// Replaced by the number of an object in its name.
 const NUMBER: &str = "012345678901";
 
 /// An object, and what is special about it.

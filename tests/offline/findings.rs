@@ -44,7 +44,7 @@ fn lint_names_the_line_of_each_fault() {
     let quiet = outrider(&["lint", "--quiet", &path], "");
     assert_eq!(quiet.stderr.lines().count(), 2, "{}", quiet.stderr);
     let fine = outrider(&["lint", "-"], SET);
-    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 sets checked\n"));
+    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 set checked\n"));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn findings_of_a_review_are_printed_as_json_and_sarif() {
     assert_eq!(sarif.outcome.code(), 1);
     assert!(results.len() > 1 && results.iter().all(|result| result["level"] == "error"), "{results:?}");
 
-    // What cannot be read is a finding too: nobody who reads SARIF reads stderr.
+    // What cannot be read is a finding too: readers of SARIF do not read stderr.
     for command in [&["review", "-"][..], &["render", "-f", "-"]] {
         let none = outrider(&[command, &["--manifests", "tests/no-such-folder", "-o", "sarif"]].concat(), "");
         let value: Value = serde_json::from_str(&none.stdout).unwrap();
@@ -146,7 +146,7 @@ fn cases_pass_and_fail_by_verdict_reason_message_and_field() {
     assert_eq!(ran.outcome, Outcome::Refused);
     for said in [
         "error: web: expected unchanged, and it is injected",
-        "error: reason: expected the reason NoMatch, and it is Injected",
+        "error: reason: expected reason NoMatch, found Injected",
         "error: message: nothing says \"turn around\"",
         "error: field: spec.containers[0].name: expected \"web\", and it is \"proxy\"",
         "error: nobody: 0 of the resources have that name and kind; it must be one",

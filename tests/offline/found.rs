@@ -202,10 +202,17 @@ fn patches_are_those_of_a_kustomization() {
 }
 
 #[test]
-fn a_patch_that_kustomize_cannot_take_is_a_warning() {
+fn a_patch_that_would_select_every_pod_of_a_kustomization_is_left_out_with_a_warning() {
     let pod = POD.replace("name: p, namespace: shop", "generateName: p-, labels: {team: a}");
     let ran = render("set.yaml", &["-o", "patch", "-f", "-"], &pod);
-    assert!(ran.stderr.contains("kustomize finds no object without a name"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("its patch is left out"), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "patches: []\n");
+    let dotted = render(
+        "set.yaml",
+        &["-o", "patch", "-f", "-"],
+        &POD.replace("name: p, namespace: shop", "name: p.q, labels: {team: a}"),
+    );
+    assert!(dotted.stdout.contains(r"name: p\.q"), "a name is a regular expression there: {}", dotted.stdout);
     assert_eq!(render("set.yaml", &["-o", "patch", "-f", "-", "--warnings-as-errors"], &pod).outcome, Outcome::Refused);
     assert_eq!(render("set.yaml", &["-f", "-", "--warnings-as-errors"], &pod).outcome, Outcome::Fine);
 }
@@ -315,8 +322,17 @@ fn a_diff_is_applied_by_patch() {
 }
 
 #[test]
+fn a_number_among_labels_is_named_with_its_field_and_line() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  labels:\n    app: web\n    version: 1.0\nspec: {containers: [{name: a, image: b}]}\n";
+    let ran = render("set.yaml", &["-f", "-"], pod);
+    let told = "metadata.labels[version]: Invalid value: 1: must be a string; put it in quotes";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert_eq!(ran.outcome, Outcome::BadInput);
+}
+
+#[test]
 fn a_diff_that_patch_does_not_apply_says_so() {
     let ran = render("set.yaml", &["-f", &format!("{INPUT}/kinds.yaml"), "-o", "diff"], "");
-    assert!(ran.stderr.contains("kinds.yaml is laid out otherwise than what is printed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("kinds.yaml differs from what is printed"), "{}", ran.stderr);
     assert!(ran.stdout.contains("+++"), "{}", ran.stdout);
 }

@@ -1,4 +1,4 @@
-//! Recorded output. `UPDATE_GOLDEN=1 cargo test --test offline` records it anew; look at the difference before committing it.
+//! Recorded output. `UPDATE_GOLDEN=1 cargo test --test offline` records it anew; check the difference before committing it.
 
 use std::fs;
 use std::path::Path;

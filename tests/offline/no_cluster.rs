@@ -44,7 +44,7 @@ fn assert_cannot_tell(output: &Output, arguments: &[&str], expected: &[&str]) {
 #[test]
 fn an_api_server_that_cannot_be_reached_is_named_by_every_command() {
     let folder = tempfile::tempdir().unwrap();
-    // Nobody listens there any more.
+    // Nothing listens there any more.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = format!("http://{nobody}");
     let path = kubeconfig(folder.path(), &server);
@@ -69,7 +69,7 @@ fn a_kubeconfig_that_cannot_be_used_is_named_by_every_command() {
             assert_cannot_tell(&outrider(arguments, path, &[]), arguments, &[&named]);
             let variable = path.display().to_string();
             let output = outrider(arguments, Path::new(""), &[("KUBECONFIG", &variable)]);
-            assert_cannot_tell(&output, arguments, &["no API server found", &format!("KUBECONFIG={variable}")]);
+            assert_cannot_tell(&output, arguments, &["no cluster found", &format!("KUBECONFIG={variable}")]);
         }
         let home = folder.path().display().to_string();
         let output = outrider(arguments, Path::new(""), &[("HOME", &home)]);

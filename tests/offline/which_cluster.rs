@@ -1,4 +1,4 @@
-//! Which cluster a command asks, as whom and how long, and what it asks somebody at a terminal before it changes one.
+//! Which cluster a command uses, as which user and how long, and what it asks on a terminal before it changes one.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -115,7 +115,7 @@ fn outrider(kubeconfig: &Path, arguments: &[&str]) -> Output {
     command(kubeconfig, arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// With a terminal at stdin, at which somebody writes this.
+/// With a terminal at stdin, at which a user writes this.
 fn at_a_terminal(kubeconfig: &Path, arguments: &[&str], written: &str) -> Output {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();

@@ -11,7 +11,7 @@ use crate::root;
 /// Everything below the engine, build tools and tests aside. No runtime, no HTTP, no Kubernetes client, no types of its API (they
 /// bring jiff, which is a clock), no file system. `libc` and `getrandom` are ring's, of which only
 /// SHA-256 is used; `aho-corasick` is a part of regex; `log` is tracing's, as other packages of the workspace ask for it.
-const BELOW_ENGINE: [&str; 29] = [
+const BELOW_ENGINE: [&str; 30] = [
     "aho-corasick",
     "arc-swap",
     "arraydeque",
@@ -36,6 +36,7 @@ const BELOW_ENGINE: [&str; 29] = [
     "serde_core",
     "serde_json",
     "smallvec",
+    "strsim",
     "thiserror",
     "tracing",
     "tracing-core",

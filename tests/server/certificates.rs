@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan};
 use outrider::certs::expiry::Alarm;
-use outrider::certs::files::{CertificateFiles, Clients, FilesError, FollowFiles, Found, Told};
+use outrider::certs::files::{CertificateFiles, Clients, FilesError, FollowFiles, Found, Recipients};
 use outrider::certs::local::Local;
 use outrider::certs::{Authority, PairError, Resolver, ServingPair};
 use outrider::metrics::{Freshness, Metrics};
@@ -23,7 +23,7 @@ fn names() -> Vec<String> {
     vec!["localhost".to_owned()]
 }
 
-/// Somebody who may ask for these names.
+/// A client that may ask for these names.
 fn anybody() -> Clients {
     Clients { names: names(), ..Clients::default() }
 }
@@ -125,23 +125,23 @@ async fn what_a_directory_holds_is_served_only_when_it_is_swapped_in() {
     let resolver = Resolver::empty();
     let mut files = CertificateFiles::new(dir.path(), Arc::clone(&resolver), anybody());
     let now = Timestamp::now();
-    let error = files.look(now).await.unwrap_err();
+    let error = files.refresh(now).await.unwrap_err();
     assert!(error.to_string().contains("tls.crt"), "{error}");
 
     let (certificate, key) = pem_pair(&authority);
     write(dir.path(), &certificate, &key);
-    assert_eq!(files.look(now).await.unwrap(), Found::New);
+    assert_eq!(files.refresh(now).await.unwrap(), Found::New);
     assert!(resolver.current().is_none());
     files.swap();
-    assert_eq!(files.look(now).await.unwrap(), Found::Unchanged);
+    assert_eq!(files.refresh(now).await.unwrap(), Found::Unchanged);
     let first = leaf_of(&resolver);
 
     // One that waits goes with its files.
     let (renewed, renewed_key) = pem_pair(&authority);
     write(dir.path(), &renewed, &renewed_key);
-    assert_eq!(files.look(now).await.unwrap(), Found::New);
+    assert_eq!(files.refresh(now).await.unwrap(), Found::New);
     write(dir.path(), &renewed, &key);
-    assert!(matches!(files.look(now).await.unwrap_err(), FilesError::Pair { source: PairError::Mismatch, .. }));
+    assert!(matches!(files.refresh(now).await.unwrap_err(), FilesError::Pair { source: PairError::Mismatch, .. }));
     files.swap();
     assert_eq!(leaf_of(&resolver), first);
 }
@@ -204,7 +204,7 @@ impl Follower {
         let metrics = Metrics::new(Freshness::default());
         let files = CertificateFiles::new(dir, Arc::clone(&resolver), clients);
         let gate = readiness.gate("certificate");
-        let told = Told { gate, metrics: metrics.clone(), alarm: Alarm::new(None), bundle: None };
+        let told = Recipients { gate, metrics: metrics.clone(), alarm: Alarm::new(None), bundle: None };
         let running = tokio::spawn(FollowFiles::new(files, Arc::clone(&resolver), told, None).run());
         Self { resolver, readiness: readiness.clone(), errors: metrics, running }
     }
@@ -226,7 +226,7 @@ impl Follower {
     }
 }
 
-/// A pair that begins so long after now, signed by nobody of interest.
+/// A pair that begins so long after now, signed by an authority that does not matter.
 fn not_yet_valid() -> (String, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut params = rcgen::CertificateParams::new(names()).unwrap();
@@ -290,7 +290,7 @@ async fn whatever_goes_wrong_on_disk_the_last_good_pair_is_served() {
     assert_eq!(follower.detail(), "");
 }
 
-/// A pair that nobody signed but itself, as `openssl req -x509` makes it.
+/// A pair that is signed by itself alone, as `openssl req -x509` makes it.
 fn self_signed() -> (String, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut params = rcgen::CertificateParams::new(names()).unwrap();
@@ -350,7 +350,7 @@ async fn a_first_pair_is_judged_only_by_what_is_known_of_those_who_ask() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), &pair.0, &pair.1);
         std::fs::write(dir.path().join("ca.crt"), ca).unwrap();
-        let looked = CertificateFiles::new(dir.path(), Resolver::empty(), clients).look(Timestamp::now()).await;
+        let looked = CertificateFiles::new(dir.path(), Resolver::empty(), clients).refresh(Timestamp::now()).await;
         assert_eq!(looked.unwrap(), Found::New, "{what}");
     }
 }
@@ -451,7 +451,7 @@ fn a_local_certificate_is_for_this_machine_and_for_the_service() {
     assert!(error.to_string().contains("missing/ca.crt"), "{error}");
 }
 
-/// As one that had ended before it was found: in readiness, the log and the metric; and as long as nobody renews it.
+/// As one that had ended before it was found: in readiness, the log and the metric; and as long as it is not renewed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_ends_while_it_is_served_is_told() {
     let (ours, dir) = (authority(), tempfile::tempdir().unwrap());

@@ -35,7 +35,7 @@ impl Folder {
     }
 }
 
-/// The object that the log tells.
+/// The object in the log.
 fn effective(process: &mut Process) -> Value {
     let line = process.line("Effective configuration");
     serde_json::from_str(line["configuration"].as_str().unwrap()).unwrap()

@@ -1,4 +1,4 @@
-//! Connections: how long they live, and that none stands in another's way.
+//! Connections: how long they live, and that none blocks another.
 
 use std::time::Duration;
 

@@ -222,7 +222,7 @@ async fn a_process_that_is_short_of_time_answers_late_but_answers() {
     }
 }
 
-/// Asks again and again, on one connection and on new ones, until told to end.
+/// Sends request after request, on one connection and on new ones, until the end.
 async fn well_behaved(server: &Server, ended: impl Fn() -> bool) -> (Replies, Replies) {
     let review: Arc<str> = review(1000).into();
     let (mut kept, mut anew) = (Replies::default(), Replies::default());

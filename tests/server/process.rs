@@ -74,7 +74,7 @@ impl Process {
         panic!("the log ended without {message:?}");
     }
 
-    /// Reads the rest of the log, which nobody wants to know.
+    /// Reads the rest of the log, which is not needed.
     pub fn discard_log(&mut self) {
         let mut log = std::mem::replace(&mut self.log, Box::new(std::io::empty()));
         std::thread::spawn(move || drop(std::io::copy(&mut log, &mut std::io::sink())));
@@ -141,7 +141,7 @@ fn a_second_signal_ends_the_process_at_once() {
 #[test]
 fn a_closed_terminal_ends_the_process_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    // Whoever runs the tests may have it ignored, and programs inherit that.
+    // The parent of the tests may have it ignored, and programs inherit that.
     let by_default = ["env", "--default-signal=HUP"];
     let mut process = Process::standalone_by(&by_default, &dir.path().join("ca.crt"), &["--drain-delay", "100ms"]);
     process.line("Listening");

@@ -43,7 +43,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// On a signal the run is dropped where it stands, and with it every child and the temporary folder.
+/// On a signal the run is dropped at once, and with it every child and the temporary folder.
 async fn run_until_signal(args: &Args) -> Result<Report, BenchError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;

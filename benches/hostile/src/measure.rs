@@ -32,7 +32,7 @@ pub struct Cost {
 /// Measures decisions on a body.
 ///
 /// # Errors
-/// When nothing serves the body's path, or the kernel does not tell CPU times.
+/// When nothing serves the body's path, or the kernel does not report CPU times.
 pub fn measure(registry: &Registry<Snapshot>, world: &Snapshot, body: &Body) -> Result<Cost, String> {
     let entry = registry.find(body.path).ok_or_else(|| format!("nothing serves {}", body.path))?;
     let decide = || entry.endpoint.answer(body.text.as_bytes(), world);

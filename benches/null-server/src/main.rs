@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 /// Same limit as the server under test: twice etcd's largest request plus the envelope fits, more is refused.
 const BODY_LIMIT: usize = 7 * 1024 * 1024;
 
-/// Allow every admission review. For benchmarks only: it looks at nothing but `request.uid`.
+/// Allow every admission review. For benchmarks only: it reads nothing but `request.uid`.
 #[derive(Parser)]
 #[command(name = "null-server", version)]
 struct Args {

@@ -6,8 +6,18 @@
 {{- include "outrider.checkPorts" . }}
 {{- include "outrider.checkImage" . }}
 {{- include "outrider.checkReplicas" . }}
+{{- include "outrider.checkTest" . }}
 {{- if eq (include "outrider.certificates" .) "cert-manager" }}
 {{- include "outrider.checkCertificate" . }}
+{{- end }}
+{{- end }}
+
+{{- /* In a release without a namespace of its own the default is excluded too, of which the notes warn. */}}
+{{- define "outrider.checkTest" -}}
+{{- with .Values.test.namespace }}
+{{- if and (ne . $.Release.Namespace) (has . (include "outrider.excludedNamespaces" $ | fromJsonArray)) }}
+{{- fail (printf "test.namespace is %s, whose pods are never injected: `helm test` would fail; name a namespace that is not excluded" .) }}
+{{- end }}
 {{- end }}
 {{- end }}
 

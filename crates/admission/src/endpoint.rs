@@ -61,7 +61,7 @@ pub trait Mutating<W>: Send + Sync + 'static {
     /// What `object` and `oldObject` are decoded into, in the pass that reads the review.
     type Object<'a>: Deserialize<'a>;
 
-    /// Decides.
+    /// Decides on a request.
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.
@@ -155,8 +155,8 @@ pub trait Validating<W>: Send + Sync + 'static {
         let _ = (old, request, world, findings);
     }
 
-    /// Decides about the request as a whole, which is about a resource or a sub-resource that the rule names. The default goes by the
-    /// operation, leaves CONNECT alone, and refuses a request that lacks the object which its operation is about.
+    /// Decides about the request as a whole, which is about a resource or a sub-resource that the rule names. The default handles
+    /// each operation, leaves CONNECT alone, and refuses a request that lacks the object which its operation is about.
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.
@@ -181,7 +181,7 @@ pub trait Validating<W>: Send + Sync + 'static {
 /// What a validation found.
 #[derive(Debug)]
 pub struct Findings {
-    /// Faults. Any fault refuses the object, with all of them told at once.
+    /// Faults. Any fault refuses the object, and the refusal lists all of them.
     pub errors: ErrorList,
     /// Sentences for the user, whatever the outcome.
     pub warnings: Vec<String>,
@@ -209,7 +209,7 @@ impl Default for Findings {
 }
 
 impl Findings {
-    /// Refuses a request that lacks the object which its operation is about: what cannot be looked at must not pass unlooked at.
+    /// Refuses a request that lacks the object which its operation is about: what cannot be checked must not pass unchecked.
     pub fn lacks<O>(&mut self, field: &str, request: &Request<'_, O>) {
         self.denial = Some((Reason::UNDECODABLE, lacking(field, request.operation)));
     }

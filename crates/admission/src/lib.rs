@@ -2,11 +2,12 @@
 //!
 //! Bytes in, bytes out: an [`Endpoint`] reads an `AdmissionReview` that it borrows from the body, decides with nothing but a
 //! read model `W` of the caller's choosing, and writes the reply. Serving HTTP, watching the API server and reloading
-//! certificates are somebody else's work.
+//! certificates are the caller's task.
 //!
 //! What the types make impossible: a reply without the request's uid, a patch in a validating reply, and a failure to decide
 //! that looks like a verdict ([`Unserved`] is another type than [`Denial`]).
 
+pub mod bounded;
 pub mod conversion;
 pub mod deadline;
 pub mod endpoint;

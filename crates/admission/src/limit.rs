@@ -38,7 +38,7 @@ impl ObjectLimit {
 
 /// The number of values in a JSON text: one more than there are commas and opening brackets outside of strings, so that an empty
 /// list or map counts as two. Counting ends above `enough`.
-fn values(json: &str, enough: usize) -> usize {
+pub fn values(json: &str, enough: usize) -> usize {
     let mut bytes = json.bytes();
     let mut count = 1;
     while let Some(byte) = bytes.next() {

@@ -1,6 +1,6 @@
 //! JSON patches (RFC 6902) that touch only what they add.
 //!
-//! [`PatchWriter`] writes operations for a caller that already knows the shape of the document. [`PatchBuilder`] looks at the
+//! [`PatchWriter`] writes operations for a caller that already knows the shape of the document. [`PatchBuilder`] reads the
 //! document itself: it makes missing parents and leaves out what would change nothing.
 
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! What a decision must know and its read model does not say.
 //!
-//! Decisions ask nobody. One that needs an answer from outside returns the question ([`Request::ask`](crate::Request::ask)); whoever
-//! called it gets the answer, and has it decide again with the answers so far.
+//! Decisions send no requests. One that needs an answer from outside returns the question ([`Request::ask`](crate::Request::ask)); its
+//! caller gets the answer, and runs the decision again with the answers so far.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::review::UserInfo;
 /// What a decision must know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Question {
-    /// Whether somebody may do something: a `SubjectAccessReview` of `authorization.k8s.io/v1`.
+    /// Whether a user may do something: a `SubjectAccessReview` of `authorization.k8s.io/v1`.
     Access(Access),
     /// Whether images may run: an `ImageReview` of `imagepolicy.k8s.io/v1alpha1`.
     Images(Images),
@@ -43,11 +43,11 @@ pub struct Access {
     pub groups: Vec<String>,
     /// What the authenticator adds.
     pub extra: BTreeMap<String, Vec<String>>,
-    /// Verb.
+    /// The verb, such as `get`.
     pub verb: String,
     /// API group, empty for the core group.
     pub group: String,
-    /// Resource.
+    /// The resource: the plural in URLs.
     pub resource: String,
     /// Sub-resource; empty for the object itself.
     pub sub_resource: String,
@@ -58,7 +58,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Of whoever makes a request: what is asked about is still to be filled in.
+    /// About the user of a request; the attributes are still to be filled in.
     pub fn by(user: &UserInfo<'_>) -> Self {
         let mut groups = Vec::new();
         user.groups.each(|group| groups.push(group.to_string()));
@@ -91,15 +91,15 @@ pub struct Object {
     pub group: String,
     /// API version.
     pub version: String,
-    /// Resource.
+    /// The resource: the plural in URLs.
     pub resource: String,
     /// Namespace; empty for an object without one.
     pub namespace: String,
-    /// Name.
+    /// The name of the object.
     pub name: String,
 }
 
-/// In words, for somebody who is told that nobody answered.
+/// As text, for the user who learns that there was no answer.
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = |namespace: &str| if namespace.is_empty() { String::new() } else { format!(" in {namespace}") };

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use serde::Serialize;
 
+use crate::bounded::ellipsis;
 use crate::field::{ErrorList, quote};
 use crate::patch::PatchWriter;
 use crate::reason::Reason;
@@ -53,7 +54,7 @@ pub struct Details {
     pub name: String,
     /// API group.
     pub group: String,
-    /// Kind.
+    /// The kind of the object.
     pub kind: String,
 }
 
@@ -183,7 +184,7 @@ pub enum Outcome {
 pub struct Verdict {
     /// The decision.
     pub outcome: Outcome,
-    /// Why.
+    /// The reason code.
     pub reason: Reason,
     /// Sentences that the user's client prints, whatever the decision.
     pub warnings: Vec<String>,
@@ -216,7 +217,7 @@ impl Verdict {
         Self { outcome, reason, warnings: Vec::new(), audit: Vec::new(), counts: Vec::new() }
     }
 
-    /// Refused.
+    /// A refusal.
     pub fn deny(reason: Reason, denial: Denial) -> Self {
         Self {
             outcome: Outcome::Denied(Box::new(denial)),
@@ -372,8 +373,5 @@ fn presentable(warnings: &[String]) -> Vec<String> {
 }
 
 fn shorten(line: String) -> String {
-    match line.char_indices().nth(WARNING_ITEM_RUNES - 1) {
-        Some((end, _)) if line.chars().nth(WARNING_ITEM_RUNES).is_some() => format!("{}…", &line[..end]),
-        _ => line,
-    }
+    if line.chars().nth(WARNING_ITEM_RUNES).is_some() { ellipsis(&line, WARNING_ITEM_RUNES - 1) } else { line }
 }

@@ -3,95 +3,25 @@
 //! Field meanings follow `k8s.io/api/admission/v1` (`types.go`). JSON `null` and an absent field are the same everywhere,
 //! as they are to the Go decoder.
 
-use std::borrow::{Borrow, Cow};
-use std::fmt;
-
-use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::deadline::Deadline;
 use crate::limit::ObjectLimit;
 use crate::question::{Answers, Known, Question};
-use crate::reason::Reason;
-use crate::reply::{self, Denial, Verdict};
 use crate::unserved::Unserved;
 
+mod error;
 mod groups;
 #[cfg(test)]
 mod tests;
+mod text;
 
+pub use error::ParseError;
+use error::blame;
+pub(crate) use error::{NAME_MAX_BYTES, found, unreadable, without_position};
 pub use groups::Groups;
-
-/// A string that borrows from the body unless it holds escapes. `null` reads as empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Text<'a>(pub Cow<'a, str>);
-
-impl Text<'_> {
-    /// The string.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::ops::Deref for Text<'_> {
-    type Target = str;
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl AsRef<str> for Text<'_> {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Borrow<str> for Text<'_> {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
-            fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-                Ok(Text::default())
-            }
-        }
-        deserializer.deserialize_any(TextVisitor)
-    }
-}
-
-/// Decodes `null` as the default value: for fields marked `#[serde(default, deserialize_with = "null_as_default")]`.
-///
-/// # Errors
-/// What the value's own decoder reports.
-pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-}
+pub use text::{Text, null_as_default};
 
 /// The two wire versions of the review; a reply repeats the one that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -157,7 +87,7 @@ pub struct GroupVersionKind<'a> {
     /// API version.
     #[serde(borrow)]
     pub version: Text<'a>,
-    /// Kind.
+    /// The kind, such as `Pod`.
     #[serde(borrow)]
     pub kind: Text<'a>,
 }
@@ -172,12 +102,12 @@ pub struct GroupVersionResource<'a> {
     /// API version.
     #[serde(borrow)]
     pub version: Text<'a>,
-    /// Resource.
+    /// The resource: the plural in URLs, such as `pods`.
     #[serde(borrow)]
     pub resource: Text<'a>,
 }
 
-/// Who asks.
+/// The user of a request.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct UserInfo<'a> {
@@ -349,36 +279,6 @@ crate::only_objects!(
     Envelope<'a, O> as "an AdmissionReview",
 );
 
-/// Why a body could not be read as a review.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// Not an `AdmissionReview` at all: nobody can be answered.
-    #[error("{0}")]
-    Unreadable(String),
-    /// The review is fine, its object is not what the endpoint expects.
-    #[error("the object could not be decoded: {message}")]
-    Object {
-        /// The request's uid, for the reply.
-        uid: String,
-        /// The wire version that asked.
-        version: ReviewVersion,
-        /// What the decoder found.
-        message: String,
-    },
-    /// The review is fine, its object is larger than what is decoded.
-    #[error("{message}")]
-    TooLarge {
-        /// The request's uid, for the reply.
-        uid: String,
-        /// The wire version that asked.
-        version: ReviewVersion,
-        /// Name of the object.
-        name: String,
-        /// The limit, and what was found.
-        message: String,
-    },
-}
-
 impl<'a, O: Deserialize<'a>> Review<'a, O> {
     /// Reads a review from the whole body, decoding `object` and `oldObject` in the same pass.
     ///
@@ -455,80 +355,5 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
             return Err("request.uid is missing".to_owned());
         }
         Ok(Self { version, request, lacks_old: false })
-    }
-}
-
-/// Tells an unreadable body from a readable review whose object is wrong, by reading it once more with raw objects.
-fn blame<'a, O: Deserialize<'a>>(body: &'a [u8], error: &serde_json::Error) -> ParseError {
-    match serde_json::from_slice::<Envelope<'a, &'a RawValue>>(body).map(Review::from_envelope) {
-        Ok(Ok(Review { version, request, .. })) => {
-            let fault = |field, raw: Option<&'a RawValue>| {
-                let error = serde_json::from_str::<O>(raw?.get()).err()?;
-                Some(format!("{field}: {}", without_position(&error)))
-            };
-            let message = fault("object", request.object)
-                .or_else(|| fault("oldObject", request.old_object))
-                .unwrap_or_else(|| without_position(error));
-            ParseError::Object { uid: request.uid.to_string(), version, message }
-        }
-        Ok(Err(message)) => ParseError::Unreadable(message),
-        Err(raw_error) => ParseError::Unreadable(unreadable(body, &raw_error, "an AdmissionReview")),
-    }
-}
-
-/// What was found in place of a word, for a sentence.
-pub(crate) fn found(word: &Text<'_>) -> String {
-    if word.is_empty() { "missing".to_owned() } else { format!("{:?}", word.as_str()) }
-}
-
-/// As much of a name from a review as is said again: the longest that a name can be.
-pub(crate) const NAME_MAX_BYTES: usize = 253;
-
-/// The beginning of a text, of so many bytes at most.
-pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
-    let longest = text.len().min(bytes);
-    (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default()
-}
-
-/// What is wrong with a body that is not `expected`, for whoever sent it by hand.
-pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error, expected: &str) -> String {
-    if body.trim_ascii().is_empty() {
-        format!("it is empty, expected {expected} in JSON")
-    } else if error.is_data() && body.trim_ascii_start().starts_with(b"[") {
-        // serde reads a list as the fields of a struct in their order, and complains of what does not fit.
-        format!("it is a list, expected {expected}")
-    } else if error.is_data() {
-        error.to_string()
-    } else {
-        format!("it is not JSON: {error}")
-    }
-}
-
-/// The user wrote another text than the body of the review, so its lines and columns say nothing.
-pub(crate) fn without_position(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let position = format!(" at line {} column {}", error.line(), error.column());
-    message.strip_suffix(&position).unwrap_or(&message).to_owned()
-}
-
-impl ParseError {
-    /// The reply that this error deserves: a refusal with code 400 where there is a uid to answer to.
-    ///
-    /// Endpoints in a [`Registry`](crate::Registry) do this by themselves.
-    ///
-    /// # Errors
-    /// [`Unserved::Unreadable`] where there is nobody to answer.
-    pub fn into_reply(self) -> Result<Vec<u8>, Unserved> {
-        match self {
-            Self::Unreadable(message) => Err(Unserved::Unreadable(message)),
-            Self::Object { ref uid, version, .. } => {
-                let verdict = Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(self.to_string()));
-                Ok(reply::write(version, uid, &verdict))
-            }
-            Self::TooLarge { ref uid, version, ref name, .. } => {
-                let denial = Denial::too_large(name, self.to_string());
-                Ok(reply::write(version, uid, &Verdict::deny(Reason::TOO_LARGE, denial)))
-            }
-        }
     }
 }

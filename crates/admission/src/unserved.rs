@@ -34,7 +34,7 @@ pub enum Unserved {
     /// A selector needs the labels of a namespace that has not been seen yet.
     #[error("namespace {0:?} is not known yet; try again")]
     NamespaceUnknown(String),
-    /// The decision must know something that the read model does not say. Whoever calls the endpoint gets the answers, and has it
+    /// The decision must know something that the read model does not say. The caller of the endpoint gets the answers, and has it
     /// decide again.
     #[error("nobody answered {}", in_words(.0))]
     Unanswered(Vec<Question>),

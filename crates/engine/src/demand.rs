@@ -1,4 +1,4 @@
-//! Entries of the on-demand configurations: what the API server asks about only while an accepted object needs it.
+//! Entries of the on-demand configurations: those that exist only while an accepted object needs them.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub struct Demand {
     pub rule: Rule,
     /// Name of the entry.
     pub name: String,
-    /// What happens to a request when nobody answers.
+    /// What happens to a request when the webhook does not answer.
     pub failure_policy: FailurePolicy,
     /// How long the API server waits, in seconds.
     pub timeout_seconds: u8,

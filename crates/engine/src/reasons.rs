@@ -86,7 +86,7 @@ pub const TRANSPORT: &[(&str, u16, &str)] = &[
     ("OutOfTime", 504, "The review could not be answered in time."),
 ];
 
-/// Where a code is in [`ALL`]; none for one of somebody else.
+/// Where a code is in [`ALL`]; none for a code from elsewhere.
 pub fn position(reason: Reason) -> Option<usize> {
     ALL.iter().position(|(code, _)| *code == reason)
 }

@@ -1,39 +1,15 @@
-//! What somebody meant who mistyped a name.
+//! Suggestions for mistyped names.
 
-/// The known name that `key` is most likely a slip of.
+use strsim::osa_distance;
+
+/// The known name that `key` is most likely a misspelling of: a third of its letters may differ, three at most.
 pub fn suggest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let lower = key.to_lowercase();
-    let allowed = (key.chars().count() / 3).clamp(1, 3);
-    let distances = known.into_iter().map(|name| (edit_distance(&lower, &name.to_lowercase(), allowed), name));
+    let (lower, length) = (key.to_lowercase(), key.chars().count());
+    let allowed = (length / 3).clamp(1, 3);
+    // The distance takes time and memory by the product of both lengths, and `key` is a user's.
+    let alike = known.into_iter().filter(|name| name.chars().count().abs_diff(length) <= allowed);
+    let distances = alike.map(|name| (osa_distance(&lower, &name.to_lowercase()), name));
     distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, name)| name)
-}
-
-/// How many insertions, deletions, replacements and swaps of neighbours lead from one to the other; `limit + 1` when it is
-/// clear early that it takes more than `limit`.
-fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > limit {
-        return limit + 1;
-    }
-    let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX - 1);
-    let (mut before, mut above): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
-    for (i, &x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, &y) in b.iter().enumerate() {
-            let mut cost = (at(&above, j) + usize::from(x != y)).min(at(&above, j + 1) + 1).min(at(&row, j) + 1);
-            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(&y) && b.get(j - 1) == Some(&x);
-            if swapped {
-                cost = cost.min(at(&before, j - 1) + 1);
-            }
-            row.push(cost);
-        }
-        // No later row is better than the best of this one and the one before.
-        if row.iter().chain(&above).all(|cost| *cost > limit) {
-            return limit + 1;
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    at(&above, b.len())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! For tests: a world from objects, and the real endpoints asked about pods.
+//! For tests: a snapshot from objects, and the real endpoints for pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl World {
         self.registry.find(path).unwrap().endpoint.answer(body, &self.snapshot)
     }
 
-    /// The same while somebody waits for it.
+    /// The same while a client waits for it.
     pub fn answer_within<'a>(&self, path: &str, body: &'a [u8], deadline: Deadline<'a>) -> Result<Answer, Unserved> {
         self.registry.find(path).unwrap().endpoint.answer_with(body, &self.snapshot, admission::Answers::NONE, deadline)
     }

@@ -1,4 +1,4 @@
-//! Whether somebody else keeps writing the same caBundle, and how seldom to answer. Pure: the time is an argument.
+//! Detects another client that keeps writing the same caBundle, and limits how often it is answered. Pure: the time is an argument.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 /// After this long without a loss the contest is over.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// What became of what we wrote into one object.
+/// The state of what this process wrote into one object.
 #[derive(Debug, Default)]
 pub struct BundleConflict {
     written: Option<Trust>,
@@ -23,7 +23,7 @@ pub struct BundleConflict {
 
 impl BundleConflict {
     /// Takes note of a look. True if what we wrote has been replaced since.
-    pub fn look(&mut self, found: &Trust, now: Instant) -> bool {
+    pub fn observe(&mut self, found: &Trust, now: Instant) -> bool {
         if self.last_loss.is_some_and(|lost| now.saturating_duration_since(lost) > FORGOTTEN_AFTER) {
             *self = Self { written: self.written.take(), ..Self::default() };
         }
@@ -69,10 +69,10 @@ mod tests {
         let (mut contest, mut now) = (BundleConflict::default(), Instant::now());
         for _ in 0..times {
             contest.written(&ours);
-            assert!(!contest.look(&ours, now));
+            assert!(!contest.observe(&ours, now));
             now += CHECK;
-            assert!(contest.look(&theirs, now));
-            assert!(!contest.look(&theirs, now), "one loss counts once");
+            assert!(contest.observe(&theirs, now));
+            assert!(!contest.observe(&theirs, now), "one loss counts once");
         }
         (contest, now)
     }
@@ -93,7 +93,7 @@ mod tests {
         let (mut contest, now) = lost(5);
         let ours = Trust { entries: vec![vec![]], retiring: BTreeMap::new() };
         contest.written(&ours);
-        contest.look(&ours, now + FORGOTTEN_AFTER + CHECK);
+        contest.observe(&ours, now + FORGOTTEN_AFTER + CHECK);
         assert_eq!(contest.pause(CHECK), None);
     }
 }

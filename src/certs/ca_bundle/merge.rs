@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::object::Trust;
 use crate::certs::trust_anchor::TrustAnchor;
 
-/// What every caBundle of an object should hold, and since when it holds what nobody needs.
+/// What every caBundle of an object should hold, and since when it holds certificates that are no longer needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
     /// The certificates: what is wanted, then what is kept.
@@ -24,7 +24,7 @@ pub enum Duty {
     Look,
     /// What is missing is added, and nothing taken out.
     Add,
-    /// What nobody has needed for `overlap` is taken out as well.
+    /// Certificates that were not needed for `overlap` are removed as well.
     Keep {
         /// How long what is not wanted stays.
         overlap: SignedDuration,
@@ -37,7 +37,7 @@ const MAX_KEPT: usize = 16;
 
 /// What is to be written, or nothing where the object is in order.
 ///
-/// A certificate that is not wanted may still be needed: by replicas that have not heard of its successor, or that run in
+/// A certificate that is not wanted may still be needed: by replicas that do not know its successor yet, or that run in
 /// another mode. So it stays for a while, which begins when it is first seen here.
 pub fn merge(found: &Trust, wanted: &[TrustAnchor], duty: Duty, now: Timestamp) -> Option<Bundle> {
     if wanted.is_empty() {

@@ -21,7 +21,7 @@ use self::conflict::BundleConflict;
 use self::merge::{Duty, merge};
 use self::object::{BundleLocation, Trust};
 use super::trust_anchor::TrustAnchor;
-use crate::answers::said;
+use crate::answers::{NoAnswer, said};
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
 /// Owner of every caBundle in managedFields: another than of our other fields, so that applying it gives up no other field.
@@ -39,8 +39,8 @@ pub enum Error {
         source: Box<kube::Error>,
     },
     /// No answer in time.
-    #[error("the caBundles: the API server did not answer within {} s", .0.as_secs())]
-    Timeout(Duration),
+    #[error("the caBundles: {0}")]
+    Timeout(#[from] NoAnswer),
 }
 
 /// All objects with caBundles of ours.
@@ -56,7 +56,7 @@ struct Target {
     contest: BundleConflict,
     /// Nothing is lost while it is not there.
     is_optional: bool,
-    /// What a person was last told about it.
+    /// The obstacle that was logged last.
     told: Option<Obstacle>,
 }
 
@@ -105,7 +105,7 @@ impl CaBundles {
         Self { targets }
     }
 
-    /// Looks at every object that exists, and does its duty by it.
+    /// Reads every object that exists, and does `duty` for it.
     ///
     /// # Errors
     /// [`Error`], at the first object that cannot be read or written.
@@ -126,15 +126,15 @@ impl CaBundles {
 impl Target {
     async fn pass(&mut self, wanted: &[TrustAnchor], duty: Duty, check: Duration) -> Result<Option<Found>, Error> {
         let Some(found) = self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))? else {
-            self.tell(Some(Obstacle::Missing).filter(|_| !self.is_optional), duty);
+            self.report(Some(Obstacle::Missing).filter(|_| !self.is_optional), duty);
             return Ok(None);
         };
         let mut found = json!(found);
         let is_injected = object::is_injected(&found);
-        self.tell((is_injected && duty != Duty::Look).then_some(Obstacle::Injected), duty);
+        self.report((is_injected && duty != Duty::Look).then_some(Obstacle::Injected), duty);
         let mut trust = Trust::of(&found, self.place);
         let bundle = merge(&trust, wanted, duty, Timestamp::now()).filter(|_| !is_injected);
-        let lost = self.contest.look(&trust, Instant::now());
+        let lost = self.contest.observe(&trust, Instant::now());
         if lost && let Some(pause) = self.contest.pause(check) {
             let writer = object::other_writer(&found, FIELD_MANAGER).unwrap_or("unknown");
             tracing::warn!(
@@ -149,7 +149,7 @@ impl Target {
             let params = PatchParams::apply(FIELD_MANAGER).force();
             match self.api.patch(&self.name, &params, &Patch::Apply(&patch)).await {
                 Ok(written) => found = json!(written),
-                // Somebody else wrote it meanwhile; what they wrote shows at the next look.
+                // Another client wrote it meanwhile; the next pass reads its version.
                 Err(kube::Error::Api(status)) if status.code == 409 => return Ok(Some(self.found(trust, is_injected))),
                 Err(error) => return Err(self.failed(error)),
             }
@@ -169,8 +169,8 @@ impl Target {
         Error::Api { object: self.object.clone(), source: Box::new(source) }
     }
 
-    /// Says once what stands in the way, if it is this process that writes: one that registers itself makes what is missing.
-    fn tell(&mut self, obstacle: Option<Obstacle>, duty: Duty) {
+    /// Logs an obstacle once, if this process writes: one that registers itself creates what is missing.
+    fn report(&mut self, obstacle: Option<Obstacle>, duty: Duty) {
         let news = obstacle.filter(|_| self.told != obstacle && duty != Duty::Look);
         self.told = obstacle;
         match (news, self.place) {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::merge::Bundle;
 use crate::certs::trust_anchor::{self, TrustAnchor};
 
-/// Annotation of an object with caBundles: since when a certificate is kept there although nobody needs it any more, by
+/// Annotation of an object with caBundles: since when a certificate is kept there although it is not needed any more, by
 /// fingerprint, as JSON.
 pub const RETIRING: &str = concat!(api_domain!(), "/ca-retiring");
 
@@ -32,12 +32,12 @@ pub enum BundleLocation {
 pub struct Trust {
     /// The certificates in each of its caBundles.
     pub entries: Vec<Vec<TrustAnchor>>,
-    /// Since when a certificate is kept that nobody needs, by fingerprint.
+    /// Since when a certificate that is not needed is kept, by fingerprint.
     pub retiring: BTreeMap<String, Timestamp>,
 }
 
 impl Trust {
-    /// What the object says. What cannot be read trusts nobody.
+    /// The trust that the object declares. A bundle that cannot be read trusts no certificate.
     pub fn of(object: &Value, place: BundleLocation) -> Self {
         let entries = clients(object, place).map(|(_, client)| {
             let bundle = client.get("caBundle").and_then(Value::as_str).unwrap_or_default();
@@ -84,7 +84,7 @@ fn clients(object: &Value, place: BundleLocation) -> Box<dyn Iterator<Item = (Op
     }
 }
 
-/// Whether cert-manager's cainjector sees to the caBundles.
+/// Whether cert-manager's cainjector writes the caBundles.
 pub fn is_injected(object: &Value) -> bool {
     annotations(object).is_some_and(|all| all.keys().any(|key| key.starts_with(INJECTED)))
 }

@@ -1,4 +1,4 @@
-//! Since when the API server has been seen to trust an authority. Pure: both clocks are arguments.
+//! Records since when the API server trusts an authority. Pure: both clocks are arguments.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ impl TrustObservations {
         Self { settle, seen: HashMap::new() }
     }
 
-    /// Takes note of a look at every object with caBundles. Of `anchors`, those that are not looked for any more are forgotten.
+    /// Records a read of every object with caBundles. Those of `anchors` that are no longer wanted are forgotten.
     pub fn note(&mut self, anchors: &[TrustAnchor], found: &[&Trust], wall: Timestamp, now: Instant) {
         self.seen.retain(|fingerprint, _| anchors.iter().any(|anchor| anchor.fingerprint() == fingerprint));
         for anchor in anchors {
@@ -57,7 +57,7 @@ impl TrustObservations {
     }
 }
 
-/// Whether the object trusts nobody else, or only those whose successor must have been known for long enough.
+/// Whether the object trusts no other certificate, or only those whose successor must have been known for long enough.
 fn is_alone(trust: &Trust, anchor: &TrustAnchor, settle: Duration, wall: Timestamp) -> bool {
     let settle = signed(settle);
     trust.anchors().into_iter().filter(|other| *other != anchor && other.not_after() > wall).all(|other| {
@@ -89,7 +89,7 @@ mod tests {
         Trust { entries: vec![anchors.iter().copied().cloned().collect()], retiring: BTreeMap::new() }
     }
 
-    /// Looks at these moments, each with what was found; whether `anchor` is settled at the last.
+    /// Records observations at these moments, each with what was found; whether `anchor` is settled at the last.
     fn settled(anchor: &TrustAnchor, looks: &[(u64, Vec<Trust>)]) -> bool {
         let (mut sightings, start, mut now) = (TrustObservations::new(SETTLE), Instant::now(), Instant::now());
         for (seconds, found) in looks {

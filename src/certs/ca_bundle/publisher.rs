@@ -4,26 +4,24 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use super::merge::Duty;
 use super::object::Trust;
 use super::observations::TrustObservations;
 use super::{CaBundles, Error, Found};
+use crate::answers::in_time;
 use crate::certs::lifetimes::{CertificateLifetimes, signed};
 use crate::certs::trust_anchor::TrustAnchor;
 
 /// A replica that the leader has left out for this long helps itself: the leader may run in another mode.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Who writes the caBundles.
 #[derive(Debug, Clone)]
 pub enum Writer {
-    /// We do while this says that we lead; for what we need ourselves also if nobody else does.
+    /// This replica, while it leads; otherwise it writes only what it needs itself and no other replica has written.
     Leader(watch::Receiver<bool>),
-    /// Somebody else, and we only look: the registration of a process outside the cluster writes whole configurations.
+    /// Another part of the process; this one only reads. The registration of a process outside the cluster writes whole configurations.
     Registration,
 }
 
@@ -61,7 +59,7 @@ impl Publisher {
     /// [`Error`].
     pub async fn publish(&mut self, wanted: &[TrustAnchor], is_trusted: bool) -> Result<(), Error> {
         let pass = self.bundles.pass(wanted, self.duty(is_trusted), self.check);
-        self.found = timeout(REQUEST_TIMEOUT, pass).await.map_err(|_| Error::Timeout(REQUEST_TIMEOUT))??;
+        self.found = in_time(pass).await?;
         let trusts: Vec<&Trust> = self.found.iter().map(|found| &found.trust).collect();
         self.sightings.note(wanted, &trusts, Timestamp::now(), Instant::now());
         Ok(())
@@ -83,7 +81,7 @@ impl Publisher {
         }
     }
 
-    /// Whether a replica may get requests only once it is trusted. Where it registers itself, nobody asks it before that.
+    /// Whether a replica may get requests only once it is trusted. A process that registers itself gets none before that.
     pub const fn guards_readiness(&self) -> bool {
         matches!(self.writer, Writer::Leader(_))
     }

@@ -17,21 +17,21 @@ use crate::certs::trust_anchor;
 use crate::metrics::Metrics;
 use crate::readiness::Gate;
 
-/// How often the directory is read although nothing was told of it: not every file system tells.
+/// How often the directory is read without an event: not every file system reports changes.
 pub const POLL: Duration = Duration::from_secs(5);
 
 /// Files that are written one after the other are read together.
 pub const GATHER: Duration = Duration::from_millis(200);
 
-/// Who is told.
-pub struct Told {
+/// The recipients of what is read.
+pub struct Recipients {
     /// Open while there is a pair.
     pub gate: Gate,
-    /// Is told of errors and ends.
+    /// Counts errors and holds the times of the certificate.
     pub metrics: Metrics,
     /// Warns of what ends.
     pub alarm: Alarm,
-    /// Is told of the authorities, as PEM, for whoever registers webhooks.
+    /// Receives the authorities, as PEM, for the registration of webhooks.
     pub bundle: Option<watch::Sender<Option<String>>>,
 }
 
@@ -39,20 +39,20 @@ pub struct Told {
 pub struct FollowFiles {
     files: CertificateFiles,
     resolver: Arc<Resolver>,
-    told: Told,
+    told: Recipients,
     /// Has the API server trust `ca.crt` before anything of it is served.
     publisher: Option<Publisher>,
-    /// The last error, so that it is told once.
+    /// The last error, so that it is logged once.
     error: Option<String>,
     is_open: bool,
 }
 
 impl FollowFiles {
-    /// Without a `publisher`, somebody else sees to the caBundles, and a new pair is served at once.
+    /// Without a `publisher`, another component writes the caBundles, and a new pair is served at once.
     pub const fn new(
         files: CertificateFiles,
         resolver: Arc<Resolver>,
-        told: Told,
+        told: Recipients,
         publisher: Option<Publisher>,
     ) -> Self {
         Self { files, resolver, told, publisher, error: None, is_open: false }
@@ -64,7 +64,7 @@ impl FollowFiles {
         loop {
             // Before the look, so that no change falls between; anew each time, as the directory may have been replaced.
             watch = DirectoryWatch::new(self.files.dir()).ok().or(watch);
-            let pause = self.look().await;
+            let pause = self.check().await;
             tokio::select! {
                 () = sleep(pause) => {}
                 () = changes(&mut watch) => sleep(GATHER).await,
@@ -74,9 +74,9 @@ impl FollowFiles {
     }
 
     /// Looks once, and says when to look again.
-    async fn look(&mut self) -> Duration {
+    async fn check(&mut self) -> Duration {
         let now = Timestamp::now();
-        let looked = self.files.look(now).await;
+        let looked = self.files.refresh(now).await;
         if looked.is_ok() {
             self.told.metrics.certificate_checked.set(now.as_second());
         }
@@ -86,11 +86,11 @@ impl FollowFiles {
             Err(error) => self.refused(&error),
         }
         let pause = self.publish(now).await;
-        self.look_at_ends(now).await;
+        self.check_expiry(now).await;
         pause
     }
 
-    /// What ends while it is served is told as what had ended before.
+    /// A certificate that expires while it is served is reported like one that had expired before.
     fn served_has_ended(&mut self, now: Timestamp) {
         let Some(end) = self.resolver.not_after().filter(|end| *end < now && !self.files.has_news()) else { return };
         self.refused(&FilesError::Pair { dir: self.files.dir().to_owned(), source: PairError::Expired(end) });
@@ -112,7 +112,7 @@ impl FollowFiles {
         self.error = Some(text);
     }
 
-    /// Serves what may be served, after the caBundles have been seen to. Says when to look again.
+    /// Serves what may be served, once the caBundles are written. Returns when to check again.
     async fn publish(&mut self, now: Timestamp) -> Duration {
         let Some(publisher) = &mut self.publisher else {
             self.serve(true, "");
@@ -120,7 +120,7 @@ impl FollowFiles {
         };
         let (wanted, newest) = (self.files.authorities(), self.files.newest_authorities().to_vec());
         if let Some(bundle) = self.told.bundle.as_ref().filter(|_| !wanted.is_empty()) {
-            trust_anchor::tell(bundle, &wanted);
+            trust_anchor::publish(bundle, &wanted);
         }
         let is_changing = self.files.has_news() || !self.is_open;
         if (publisher.leads() || is_changing)
@@ -151,7 +151,7 @@ impl FollowFiles {
         if self.resolver.current().is_none() || self.error.is_some() {
             return;
         }
-        // Once it is open it stays open: a caBundle that somebody empties later must not take all replicas away at once.
+        // Once it is open it stays open: a caBundle that is emptied later must not take all replicas away at once.
         self.is_open |= opens;
         if self.is_open {
             self.told.gate.open();
@@ -160,19 +160,19 @@ impl FollowFiles {
         }
     }
 
-    async fn look_at_ends(&mut self, now: Timestamp) {
-        let Told { metrics, alarm, .. } = &mut self.told;
+    async fn check_expiry(&mut self, now: Timestamp) {
+        let Recipients { metrics, alarm, .. } = &mut self.told;
         let first = self.files.newest_authorities().iter().min_by_key(|authority| authority.not_after());
         metrics.ca_not_after.set(first.map_or(0, |authority| authority.not_after().as_second()));
         metrics.ca_not_before.set(first.map_or(0, |authority| authority.not_before().as_second()));
         if let Some(authority) = first {
-            alarm.look("the authority in ca.crt", authority.not_before(), authority.not_after(), now).await;
+            alarm.check("the authority in ca.crt", authority.not_before(), authority.not_after(), now).await;
         }
-        alarm.look_at_served(&self.resolver, now).await;
+        alarm.check_served(&self.resolver, now).await;
     }
 }
 
-/// Waits until something happens in the directory; for ever where that is never told.
+/// Waits until the directory changes; for ever where the file system reports no changes.
 pub async fn changes(watch: &mut Option<DirectoryWatch>) {
     match watch {
         Some(watch) => watch.changed().await,

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use self::follow::{FollowFiles, GATHER, POLL, Told, changes};
+pub use self::follow::{FollowFiles, GATHER, POLL, Recipients, changes};
 use self::read::FileReader;
 use super::pair::{PairError, ServingPair};
 use super::resolver::Resolver;
 use super::trust_anchor::TrustAnchor;
 
-/// Where the files are looked for unless somebody says otherwise: where controller-runtime looks.
+/// The default directory of the files, which is controller-runtime's.
 pub const DEFAULT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
 
 /// Why the pair in the directory is not used.
@@ -93,7 +93,7 @@ pub struct Clients {
     pub trust_authorities: bool,
 }
 
-/// What a look at the directory found.
+/// What was read from the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// The same as last time.
@@ -129,7 +129,7 @@ pub struct CertificateFiles {
 }
 
 impl CertificateFiles {
-    /// A directory that nobody has looked into yet.
+    /// A directory that has not been read yet.
     pub fn new(dir: impl Into<PathBuf>, resolver: Arc<Resolver>, clients: Clients) -> Self {
         Self {
             dir: dir.into(),
@@ -145,13 +145,13 @@ impl CertificateFiles {
     /// Looks. Nothing is served anew before [`CertificateFiles::swap`].
     ///
     /// # Errors
-    /// [`FilesError`] for files that cannot be read or used. Files that were refused once are not judged again until they
+    /// [`FilesError`] for files that cannot be read or used. Files that were refused once are not checked again until they
     /// change or, for a certificate that is not valid yet, their time has come.
-    pub async fn look(&mut self, now: Timestamp) -> Result<Found, FilesError> {
+    pub async fn refresh(&mut self, now: Timestamp) -> Result<Found, FilesError> {
         let read = match self.read().await {
             Ok(read) => read,
             Err(error) => {
-                // The same files are judged again when they are back: until then, nothing says that they are in order.
+                // The same files are checked again when they are back: until then, they count as missing.
                 self.seen = None;
                 return Err(error);
             }
@@ -225,7 +225,7 @@ impl CertificateFiles {
         self.candidate.is_some()
     }
 
-    /// Whether whoever trusts the pair in use trusts the newest one too.
+    /// Whether a client that trusts the pair in use trusts the newest one too.
     pub fn keeps_authorities(&self) -> bool {
         self.newest_authorities().iter().all(|anchor| self.in_use.contains(anchor))
     }

@@ -1,4 +1,4 @@
-//! Reading a file that somebody else writes: whatever is in its place, it neither holds up the process nor fills its memory.
+//! Reads a file that another process writes: whatever is in its place, it neither blocks the process nor fills its memory.
 
 use std::fs::{FileType, OpenOptions};
 use std::io::{self, Read as _};
@@ -51,7 +51,7 @@ impl FileReader {
         thread::Builder::new().name("read".to_owned()).spawn(move || {
             let read = work();
             drop(turn);
-            // Nobody may be waiting any more.
+            // The receiver may be gone.
             let _ = done.send(read);
         })?;
         match timeout(self.timeout, outcome).await {
@@ -67,7 +67,7 @@ impl FileReader {
 /// # Errors
 /// As [`FileReader::read`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Opening a FIFO would wait for somebody who writes to it; opening a terminal could make it ours.
+    // Opening a FIFO would wait for a writer; opening a terminal could make it ours.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     let kind = file.metadata()?.file_type();

@@ -5,7 +5,7 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 pub use linux::DirectoryWatch;
 
-/// Where there is no inotify, nothing is ever told: the poll has to do.
+/// Without inotify no change is reported: the poll has to do.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub struct DirectoryWatch;

@@ -10,10 +10,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use self::rotation::{Known, Leaf, Signer, Step, signer, step};
+use self::rotation::{KnownAuthorities, Leaf, RotationStep, Signer, signer, step};
 use self::secret::Authorities;
-use self::store::REQUEST_TIMEOUT;
-pub use self::store::{Storage, Store};
+pub use self::store::{AuthorityStore, Storage};
 use super::authority::{Authority, AuthorityError};
 use super::ca_bundle;
 use super::ca_bundle::publisher::Publisher;
@@ -21,7 +20,7 @@ use super::expiry::Alarm;
 use super::lifetimes::CertificateLifetimes;
 use super::resolver::Resolver;
 use super::trust_anchor::{self, TrustAnchor};
-use crate::answers::said;
+use crate::answers::{NoAnswer, said};
 use crate::metrics::Metrics;
 use crate::names::CA_SECRET;
 use crate::readiness::Gate;
@@ -48,8 +47,8 @@ pub enum Error {
         namespace: String,
     },
     /// The API server did not answer.
-    #[error("secret {CA_SECRET}: the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
+    #[error("secret {CA_SECRET}: {0}")]
+    Timeout(#[from] NoAnswer),
     /// Another replica made it, and it cannot be used.
     #[error("secret {namespace}/{CA_SECRET}, which another replica made: {reason}")]
     Unusable {
@@ -66,7 +65,7 @@ pub enum Error {
     CaBundles(#[from] ca_bundle::Error),
 }
 
-/// What a replica signs for, and who is told.
+/// What a replica signs for, and the recipients of the result.
 pub struct Setup {
     /// DNS names and addresses of the leaf.
     pub names: Vec<String>,
@@ -76,9 +75,9 @@ pub struct Setup {
     pub resolver: Arc<Resolver>,
     /// Open once there is a leaf that the API server trusts.
     pub gate: Gate,
-    /// Is told of the authorities, as PEM, for whoever registers webhooks.
+    /// Receives the authorities, as PEM, for the registration of webhooks.
     pub bundle: watch::Sender<Option<String>>,
-    /// Is told of errors, and of the end of the authority.
+    /// Counts errors, and holds the end of the authority.
     pub metrics: Metrics,
     /// Warns of what ends.
     pub alarm: Alarm,
@@ -87,18 +86,18 @@ pub struct Setup {
 /// Keeps a replica supplied with a leaf of the shared authority; in the leader also the authority and the caBundles.
 pub struct OwnCertificates {
     setup: Setup,
-    store: Store,
+    store: AuthorityStore,
     publisher: Publisher,
     /// Fingerprint of the authority whose leaf is served.
     signed_by: Option<String>,
     is_open: bool,
-    /// The end of a leaf that ended while it was served, once that was told.
+    /// The end of a leaf that expired while it was served, once it was reported.
     ended: Option<Timestamp>,
 }
 
 impl OwnCertificates {
     /// Asks nothing of the API server yet.
-    pub const fn new(setup: Setup, store: Store, publisher: Publisher) -> Self {
+    pub const fn new(setup: Setup, store: AuthorityStore, publisher: Publisher) -> Self {
         Self { setup, store, publisher, signed_by: None, is_open: false, ended: None }
     }
 
@@ -139,36 +138,36 @@ impl OwnCertificates {
         }
     }
 
-    /// Looks at everything once, and does what follows. False if something is under way that should not wait long.
+    /// Checks everything once, and does what follows. False if something is under way that should not wait long.
     async fn check(&mut self) -> Result<bool, Error> {
         let now = Timestamp::now();
         let stored = self.store.get(now).await?;
         let Authorities { newest, previous } = &stored.authorities;
         let (newest, previous) = (newest.anchor(), previous.as_ref().map(Authority::anchor));
         let wanted: Vec<TrustAnchor> = [Some(newest), previous].into_iter().flatten().cloned().collect();
-        trust_anchor::tell(&self.setup.bundle, &wanted);
+        trust_anchor::publish(&self.setup.bundle, &wanted);
         let is_changing = previous.is_some() || self.signed_by.as_deref() != Some(newest.fingerprint());
         let published = if self.publisher.leads() || is_changing || !self.is_open {
             self.publisher.publish(&wanted, self.is_open).await
         } else {
             Ok(())
         };
-        // Also when the caBundles cannot be seen: a leaf that ends helps nobody.
+        // Also when the caBundles cannot be read: an expired leaf is of no use.
         let is_settled = published.is_ok() && self.publisher.are_settled([newest]);
-        let known = Known { newest, previous, is_settled };
+        let known = KnownAuthorities { newest, previous, is_settled };
         self.sign(&stored.authorities, &known, now)?;
         published?;
         self.open(&wanted);
-        self.look_at_ends(newest, now).await;
+        self.check_expiry(newest, now).await;
         match step(&known, &self.setup.lives, now) {
-            Step::Rotate if self.publisher.leads() => self.store.rotate(&stored, now).await?,
-            Step::Forget if self.publisher.leads() => self.store.forget(&stored).await?,
+            RotationStep::Rotate if self.publisher.leads() => self.store.rotate(&stored, now).await?,
+            RotationStep::Forget if self.publisher.leads() => self.store.forget(&stored).await?,
             _ => return Ok(self.is_open && !is_changing && self.publisher.is_complete()),
         }
         Ok(false)
     }
 
-    fn sign(&mut self, authorities: &Authorities, known: &Known<'_>, now: Timestamp) -> Result<(), Error> {
+    fn sign(&mut self, authorities: &Authorities, known: &KnownAuthorities<'_>, now: Timestamp) -> Result<(), Error> {
         let Setup { resolver, lives, names, .. } = &self.setup;
         let leaf = self.signed_by.as_deref().zip(resolver.not_after());
         let leaf = leaf.map(|(signed_by, not_after)| Leaf { signed_by, not_after });
@@ -185,7 +184,7 @@ impl OwnCertificates {
         Ok(())
     }
 
-    /// Opens the gate once the API server trusts what is served. It stays open then: a caBundle that somebody empties later is
+    /// Opens the gate once the API server trusts what is served. It stays open then: a caBundle that is emptied later is
     /// the leader's business, and must not take all replicas away at once.
     fn open(&mut self, wanted: &[TrustAnchor]) {
         let Some(served) = wanted.iter().find(|anchor| self.signed_by.as_deref() == Some(anchor.fingerprint())) else {
@@ -200,12 +199,12 @@ impl OwnCertificates {
         }
     }
 
-    async fn look_at_ends(&mut self, newest: &TrustAnchor, now: Timestamp) {
+    async fn check_expiry(&mut self, newest: &TrustAnchor, now: Timestamp) {
         let Setup { alarm, metrics, resolver, .. } = &mut self.setup;
         metrics.ca_not_after.set(newest.not_after().as_second());
         metrics.ca_not_before.set(newest.not_before().as_second());
         metrics.certificate_checked.set(now.as_second());
-        alarm.look("the certificate authority of Outrider", newest.not_before(), newest.not_after(), now).await;
-        alarm.look_at_served(resolver, now).await;
+        alarm.check("the certificate authority of Outrider", newest.not_before(), newest.not_after(), now).await;
+        alarm.check_served(resolver, now).await;
     }
 }

@@ -10,7 +10,7 @@ use crate::certs::trust_anchor::TrustAnchor;
 
 /// What is known of the authorities.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct KnownAuthorities<'a> {
     /// The newest one.
     pub newest: &'a TrustAnchor,
     /// The one before, while not everybody trusts the newest.
@@ -21,22 +21,22 @@ pub struct Known<'a> {
 
 /// What the leader does to the Secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum RotationStep {
     /// Nothing.
     Rest,
     /// A new authority takes the first place, the newest becomes the previous one.
     Rotate,
-    /// The previous one is removed: nobody needs its key any more.
+    /// The previous one is removed: its key is not needed any more.
     Forget,
 }
 
 /// What the leader is to do.
-pub fn step(known: &Known<'_>, lives: &CertificateLifetimes, now: Timestamp) -> Step {
+pub fn step(known: &KnownAuthorities<'_>, lives: &CertificateLifetimes, now: Timestamp) -> RotationStep {
     match known.previous {
-        Some(_) if known.is_settled => Step::Forget,
-        None if is_ageing(known.newest, lives.authority, now) => Step::Rotate,
-        // One change at a time: of three authorities, nobody knows which one a replica signs with.
-        Some(_) | None => Step::Rest,
+        Some(_) if known.is_settled => RotationStep::Forget,
+        None if is_ageing(known.newest, lives.authority, now) => RotationStep::Rotate,
+        // One change at a time: with three authorities, it would be unknown which one a replica signs with.
+        Some(_) | None => RotationStep::Rest,
     }
 }
 
@@ -59,7 +59,7 @@ pub struct Leaf<'a> {
 /// Who signs a leaf now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signer {
-    /// Nobody: the present one stays.
+    /// None: the present one stays.
     Nobody,
     /// The newest authority.
     Newest,
@@ -68,7 +68,12 @@ pub enum Signer {
 }
 
 /// Who is to sign a leaf. Every replica decides for itself, from what it has seen.
-pub fn signer(known: &Known<'_>, leaf: Option<Leaf<'_>>, lives: &CertificateLifetimes, now: Timestamp) -> Signer {
+pub fn signer(
+    known: &KnownAuthorities<'_>,
+    leaf: Option<Leaf<'_>>,
+    lives: &CertificateLifetimes,
+    now: Timestamp,
+) -> Signer {
     let alive = leaf.filter(|leaf| leaf.not_after > now);
     let (signer, authority) = match (known.is_settled, known.previous) {
         (false, Some(previous)) => (Signer::Previous, previous),
@@ -115,16 +120,20 @@ mod tests {
     fn the_leader_changes_one_thing_at_a_time() {
         let (newest, long, previous) = (anchor(900), anchor(9000), anchor(900));
         let table = [
-            ("young", &newest, None, true, 599, Step::Rest),
-            ("two thirds are over", &newest, None, true, 600, Step::Rotate),
-            ("made when authorities lived longer", &long, None, true, 600, Step::Rotate),
-            ("not trusted yet, but old", &newest, None, false, 600, Step::Rotate),
-            ("the newest waits to be trusted", &newest, Some(&previous), false, 5, Step::Rest),
-            ("it waits longer than its successor would", &newest, Some(&previous), false, 700, Step::Rest),
-            ("it is trusted", &newest, Some(&previous), true, 15, Step::Forget),
+            ("young", &newest, None, true, 599, RotationStep::Rest),
+            ("two thirds are over", &newest, None, true, 600, RotationStep::Rotate),
+            ("made when authorities lived longer", &long, None, true, 600, RotationStep::Rotate),
+            ("not trusted yet, but old", &newest, None, false, 600, RotationStep::Rotate),
+            ("the newest waits to be trusted", &newest, Some(&previous), false, 5, RotationStep::Rest),
+            ("it waits longer than its successor would", &newest, Some(&previous), false, 700, RotationStep::Rest),
+            ("it is trusted", &newest, Some(&previous), true, 15, RotationStep::Forget),
         ];
         for (what, newest, previous, is_settled, seconds, expected) in table {
-            assert_eq!(step(&Known { newest, previous, is_settled }, &LIVES, at(seconds)), expected, "{what}");
+            assert_eq!(
+                step(&KnownAuthorities { newest, previous, is_settled }, &LIVES, at(seconds)),
+                expected,
+                "{what}"
+            );
         }
     }
 
@@ -156,7 +165,7 @@ mod tests {
                 _ => gone.fingerprint(),
             };
             let leaf = leaf.map(|(by, not_after)| Leaf { signed_by: fingerprint(by), not_after });
-            let known = Known { newest: &newest, previous: before, is_settled };
+            let known = KnownAuthorities { newest: &newest, previous: before, is_settled };
             assert_eq!(signer(&known, leaf, &LIVES, start()), expected, "{what}");
         }
     }
@@ -165,7 +174,7 @@ mod tests {
     fn a_leaf_that_ends_with_its_authority_is_not_signed_again() {
         let newest = anchor(20);
         let leaf = Leaf { signed_by: newest.fingerprint(), not_after: newest.not_after() };
-        let known = Known { newest: &newest, previous: None, is_settled: true };
+        let known = KnownAuthorities { newest: &newest, previous: None, is_settled: true };
         assert_eq!(signer(&known, Some(leaf), &LIVES, at(5)), Signer::Nobody);
         assert_eq!(signer(&known, Some(leaf), &LIVES, at(20)), Signer::Newest);
     }

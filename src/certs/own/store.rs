@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use tokio::time::timeout;
 
 use super::Error;
 use super::secret::{Authorities, previous, read, written};
+use crate::answers::{code, in_time};
 use crate::certs::authority::{Authority, AuthorityError};
 use crate::certs::warnings::Warnings;
 use crate::field_managers::{CERTIFICATES, posting};
@@ -16,7 +16,6 @@ use crate::metrics::Metrics;
 use crate::names::CA_SECRET;
 
 const COMMON_NAME: &str = "Outrider CA";
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the authority may live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub enum Storage {
 }
 
 /// The Secret, or what takes its place.
-pub struct Store {
+pub struct AuthorityStore {
     secrets: Api<Secret>,
     namespace: String,
     storage: Storage,
@@ -46,7 +45,7 @@ pub struct Stored {
     pub authorities: Authorities,
 }
 
-impl Store {
+impl AuthorityStore {
     /// Of authorities that live this long.
     pub fn new(
         client: Client,
@@ -66,7 +65,7 @@ impl Store {
     /// # Errors
     /// [`Error`].
     pub async fn get(&mut self, now: Timestamp) -> Result<Stored, Error> {
-        match timeout(REQUEST_TIMEOUT, self.get_or_make(now)).await.map_err(|_| Error::Timeout)? {
+        match in_time(self.get_or_make(now)).await {
             Err(Error::NoNamespace { namespace }) if self.storage == Storage::SecretOrMemory => {
                 if self.in_memory.is_none() {
                     tracing::warn!(
@@ -112,7 +111,7 @@ impl Store {
             Some((certificate, key)) => Authority::from_pem(certificate, key)?,
             None => self.create(now)?,
         };
-        // Whoever still trusts the one before is served by it until the new one is known.
+        // Clients that still trust the one before are served by it until the new one is known.
         let previous = found.as_ref().and_then(|secret| previous(secret, now));
         let secret = written(&newest, previous.as_ref(), found.as_ref());
         let answer = match &found {
@@ -122,7 +121,7 @@ impl Store {
         match answer {
             Ok(secret) => {
                 self.in_memory = None;
-                self.tell_made(reason.as_deref()).await;
+                self.report_new(reason.as_deref()).await;
                 Ok(Stored { secret: Some(secret), authorities: Authorities { newest, previous } })
             }
             // Another replica was faster.
@@ -137,7 +136,7 @@ impl Store {
         }
     }
 
-    async fn tell_made(&self, reason: Option<&str>) {
+    async fn report_new(&self, reason: Option<&str>) {
         let namespace = &self.namespace;
         let Some(reason) = reason else {
             tracing::info!(namespace, secret = CA_SECRET, "Made a certificate authority");
@@ -182,13 +181,14 @@ impl Store {
 
     async fn replace(&self, secret: &Secret) -> Result<(), Error> {
         let params = posting(CERTIFICATES);
-        let write = self.secrets.replace(CA_SECRET, &params, secret);
-        match timeout(REQUEST_TIMEOUT, write).await.map_err(|_| Error::Timeout)? {
-            Ok(_) => Ok(()),
-            // Somebody else wrote it meanwhile; the next look decides anew.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(self.failed(error)),
-        }
+        in_time(async {
+            match self.secrets.replace(CA_SECRET, &params, secret).await {
+                // After a write by another client the next pass decides again.
+                Err(error) if code(&error) != Some(409) => Err(self.failed(error)),
+                _ => Ok(()),
+            }
+        })
+        .await
     }
 
     fn failed(&self, error: kube::Error) -> Error {

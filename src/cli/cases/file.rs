@@ -113,7 +113,7 @@ impl TestFile {
     }
 }
 
-/// The test files that paths stand for, in the order of their names, or why there are none.
+/// The test files at these paths, in the order of their names, or why there are none.
 pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, String>> {
     let mut found = Vec::new();
     for path in paths {
@@ -122,7 +122,7 @@ pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, String>> {
             continue;
         }
         let mut inside = Vec::new();
-        look(path, DEPTH_MAX, &mut inside);
+        collect(path, DEPTH_MAX, &mut inside);
         inside.sort();
         if inside.is_empty() {
             found.push(Err(format!("{}: no file named {FILE_NAME} in it", path.display())));
@@ -132,12 +132,12 @@ pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, String>> {
     found
 }
 
-fn look(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     let Some(depth) = depth.checked_sub(1) else { return };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            look(&path, depth, found);
+            collect(&path, depth, found);
         } else if entry.file_name() == FILE_NAME {
             found.push(path);
         }

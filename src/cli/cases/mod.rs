@@ -112,7 +112,7 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let summary = Summary(vec![("passed", cases.len() - failed), ("failed", failed)]);
     match args.output {
         Format::Text => {
-            report.tell(streams.stderr)?;
+            report.print_text(streams.stderr)?;
             report.sum_up(&summary, streams.stderr)?;
         }
         Format::Json => streams.stdout.write_all(json(report.findings(), &summary).as_bytes())?,
@@ -120,7 +120,7 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
         Format::Junit => {
             streams.stdout.write_all(junit(&cases).as_bytes())?;
             if !is_readable {
-                report.tell(streams.stderr)?;
+                report.print_text(streams.stderr)?;
             }
         }
     }
@@ -191,7 +191,7 @@ fn compared(expected: &Expected, rendered: Result<Rendered, Box<Failure>>) -> Ve
         && !reasons.iter().any(|found| found.as_str() == reason)
     {
         let found: Vec<&str> = reasons.iter().map(|reason| reason.as_str()).collect();
-        failures.push(format!("expected the reason {reason}, and it is {}", found.join(", ")));
+        failures.push(format!("expected reason {reason}, found {}", found.join(", ")));
     }
     if let Some(message) = &expected.message
         && !messages.iter().any(|said| said.contains(message))

@@ -11,14 +11,14 @@ impl Folder {
     /// Makes the folder.
     ///
     /// # Errors
-    /// What the system says, also when the folder is there already: its files would be somebody else's.
+    /// The system's error, also when the folder exists already: its files would be another program's.
     pub fn create() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("outrider-demo-{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         Ok(Self(path))
     }
 
-    /// Writes a file and tells where.
+    /// Writes a file and returns its path.
     ///
     /// # Errors
     /// What the system says.
@@ -36,7 +36,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that stays behind harms nobody.
+        // A folder that stays behind does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -90,7 +90,7 @@ const NAMESPACE: &str = "shop";
 
 /// Runs the command in the process.
 pub fn execute(args: &DemoArgs) -> ExitCode {
-    // Who edits the sets is told when they cannot be used.
+    // The log reports when edited sets cannot be used.
     if let Err(error) = logging::init(Some(logging::Format::Text), "warn") {
         return super::fail(&error);
     }
@@ -119,7 +119,7 @@ pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Ou
         stdout.write_all(demo.play(addresses, args.once, coloured).await?.as_bytes())?;
         stdout.flush()?;
         if !args.once {
-            ending.told().await;
+            ending.signalled().await;
         }
         process.shutdown.begin(Duration::ZERO).await;
         let _ = serving.await;
@@ -138,7 +138,7 @@ impl Ending {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn told(&mut self) {
+    async fn signalled(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -208,7 +208,7 @@ impl Demo {
         self.folder.path("ca.crt")
     }
 
-    /// Sends the pod and tells what came back.
+    /// Sends the pod and prints the reply.
     async fn play(&self, addresses: Addresses, once: bool, coloured: bool) -> Result<String, DemoError> {
         let address = addresses.webhook.ok_or(DemoError::Missing("the port of the webhooks"))?;
         let ca_pem = std::fs::read_to_string(self.ca_file())?;
@@ -232,6 +232,6 @@ impl Demo {
             after: &injected,
             reply: &reply,
         };
-        Ok(story.tell(coloured))
+        Ok(story.text(coloured))
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use admission::bounded::ellipsis;
 use serde_json::Value;
 
 use crate::cli::diff::{coloured, unified};
@@ -13,7 +14,7 @@ use engine::yaml;
 /// Longer lines of the difference are cut: our annotation would fill a screen.
 const WIDTH: usize = 100;
 
-/// Everything there is to tell.
+/// Everything that is printed.
 pub struct Story<'a> {
     /// File with the sets.
     pub sets: &'a Path,
@@ -27,7 +28,7 @@ pub struct Story<'a> {
     pub addresses: Addresses,
     /// The pod that was sent.
     pub before: &'a Value,
-    /// Whether the demo ends once this is told.
+    /// Whether the demo ends once this is printed.
     pub once: bool,
     /// The pod that would be stored.
     pub after: &'a Value,
@@ -37,7 +38,7 @@ pub struct Story<'a> {
 
 impl Story<'_> {
     /// The text.
-    pub fn tell(&self, in_colour: bool) -> String {
+    pub fn text(&self, in_colour: bool) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = self.write(&mut text, in_colour);
@@ -100,13 +101,6 @@ impl Story<'_> {
 
     fn difference(&self) -> String {
         let whole = unified(&yaml::write(self.before), &yaml::write(self.after), "pod as sent", "pod as it will run");
-        whole.lines().flat_map(|line| [cut(line), "\n".to_owned()]).collect()
-    }
-}
-
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
-        None => line.to_owned(),
+        whole.lines().flat_map(|line| [ellipsis(line, WIDTH), "\n".to_owned()]).collect()
     }
 }

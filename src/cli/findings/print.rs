@@ -14,7 +14,7 @@ impl Summary {
     /// In words; a number of 0 is left out, unless all are.
     pub fn text(&self) -> String {
         let told: Vec<String> =
-            self.0.iter().filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}")).collect();
+            self.0.iter().filter(|(_, count)| *count > 0).map(|(word, count)| counted(*count, word)).collect();
         match (told.is_empty(), self.0.first()) {
             (true, Some((word, _))) => format!("0 {word}"),
             _ => told.join(", "),
@@ -22,11 +22,30 @@ impl Summary {
     }
 }
 
+/// `1 error`, `2 errors`: the words are plural where there is a singular.
+fn counted(count: usize, words: &str) -> String {
+    let (noun, rest) = words.split_once(' ').map_or((words, String::new()), |(noun, rest)| (noun, format!(" {rest}")));
+    let noun = if count == 1 { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
+    format!("{count} {noun}{rest}")
+}
+
+/// `setsChecked`: the words as a key of JSON.
+fn key(words: &str) -> String {
+    let mut words = words.split(' ');
+    let mut key = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        key.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        key.push_str(letters.as_str());
+    }
+    key
+}
+
 /// One JSON object with every finding and the numbers.
 pub fn json(findings: &[Finding], summary: &Summary) -> String {
     let findings: Vec<Value> = findings.iter().map(finding).collect();
     let summary: serde_json::Map<String, Value> =
-        summary.0.iter().map(|(word, count)| ((*word).to_owned(), (*count).into())).collect();
+        summary.0.iter().map(|(words, count)| (key(words), (*count).into())).collect();
     format!("{:#}\n", json!({"findings": findings, "summary": summary}))
 }
 

@@ -15,7 +15,7 @@ use engine::yaml;
 /// Lines of a file that are compared: the time grows with the square of what differs.
 const MAX_LINES: usize = 5_000;
 
-/// The change of a file that all these objects are from; `None` where it cannot be told in the file's own lines.
+/// The change of a file that all these objects are from; `None` where it cannot be expressed in the file's own lines.
 pub fn of_file(file: &str, objects: &[&Rendered]) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     if text.lines().count() > MAX_LINES {
@@ -32,7 +32,7 @@ pub fn of_file(file: &str, objects: &[&Rendered]) -> Option<String> {
     is_right.then(|| unified(&text, &merged, file, file))
 }
 
-/// Makes in `text` the change from `before` to `after`. What is added goes behind the line that it stands behind in `before`, or in front
+/// Makes in `text` the change from `before` to `after`. An added line goes behind the line that precedes it in `after`, or in front
 /// of the one that follows, whichever the text has.
 fn merge(before: &str, text: &str, after: &str) -> Option<String> {
     let places = places(before, text);

@@ -53,7 +53,7 @@ pub struct Failure {
     pub outcome: Outcome,
 }
 
-/// What decides beside the world.
+/// What decides beside the snapshot.
 #[derive(Clone, Copy)]
 pub struct Rules<'a> {
     /// Namespace of objects that name none.
@@ -88,9 +88,12 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
     if let Err(error) = (Patch { operations: said.patch.clone() }).apply(&mut after) {
         said.fail(Outcome::BadInput, error.to_string());
     }
-    let Typing { unknown, warnings } = typing::check(&identity, &value, &after, &found, rules.validate);
+    let Typing { unknown, wrong_types, warnings } = typing::check(&identity, &value, &after, &found, rules.validate);
     if !said.failures.iter().any(|(outcome, _)| *outcome == Outcome::BadInput) {
+        said.warnings.extend(wrong_types);
         said.warnings.extend(warnings);
+    } else if !wrong_types.is_empty() {
+        said.failures = vec![(Outcome::BadInput, wrong_types.join(", "))];
     }
     if !unknown.is_empty() {
         // What else is wrong with an object that is not understood may only follow from it, and kubectl says no more either.

@@ -24,7 +24,10 @@ use crate::input::{self, Manifest};
 
 /// Arguments of `outrider render`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "outrider render [OPTIONS] <--manifests <PATH>|--from-cluster> <-f <FILE>|-k <DIR>>"
+)]
 pub struct RenderArgs {
     /// File or folder with manifests to inject (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "kustomize", num_args = 1..)]
@@ -53,7 +56,7 @@ pub enum Format {
     Yaml,
     /// The object, or one List of all objects
     Json,
-    /// What changes, as a unified diff that `patch -p0` applies; where a file is laid out otherwise, of the objects as printed
+    /// What changes, as a unified diff that `patch -p0` applies; where the layout of a file differs, of the objects as printed
     Diff,
     /// What changes, as `patches` of a kustomization: a JSON patch for each changed object
     Patch,
@@ -105,7 +108,7 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     if is_sarif {
         streams.stdout.write_all(sarif(report.findings(), "render").as_bytes())?;
     } else {
-        report.tell(streams.stderr)?;
+        report.print_text(streams.stderr)?;
     }
     let Some((all, mut outcome, refused)) = rendered else { return Ok(Outcome::BadInput) };
     if report.count(Severity::Warning) > 0 {
@@ -191,14 +194,15 @@ fn note_what_is_odd(all: &[Rendered], format: Format, report: &mut Report<'_>) {
     if format == Format::Diff {
         for file in output::laid_out_otherwise(all) {
             let text = format!(
-                "{file} is laid out otherwise than what is printed, so that patch does not apply this diff to it"
+                "the layout of {file} differs from what is printed, so that patch does not apply this diff to it"
             );
             report.add(Finding::bare(Severity::Note, text));
         }
     }
     if format == Format::Patch {
         for rendered in all.iter().filter(|rendered| !output::has_target(rendered)) {
-            let warning = "kustomize finds no object without a name, so that it cannot take this patch".to_owned();
+            let warning =
+                "it has no name, by which a patch of a kustomization selects it: its patch is left out".to_owned();
             warn(&rendered.source, &rendered.title, &[warning], report);
         }
     }

@@ -71,22 +71,22 @@ fn diff(rendered: &Rendered) -> String {
 
 /// The field `patches` of a kustomization, whose every `patch` is a text.
 fn patches(all: &[Rendered]) -> String {
-    let entries: String = changed(all).map(patch).collect();
+    let entries: String = changed(all).filter(|rendered| has_target(rendered)).map(patch).collect();
     if entries.is_empty() { "patches: []\n".to_owned() } else { format!("patches:\n{entries}") }
 }
 
-/// Whether kustomize, which finds an object by its name, can patch it.
+/// Whether a patch of a kustomization can select it: without a name, it would select every object of the kind.
 pub fn has_target(rendered: &Rendered) -> bool {
     rendered.patch.is_empty() || !rendered.identity.name.is_empty()
 }
 
-/// The target is named as kustomize names the target of a patch.
+/// The target is named as kustomize names the target of a patch; the name is a regular expression there.
 fn patch(rendered: &Rendered) -> String {
     let identity = &rendered.identity;
     let mut target = json!({
         "version": identity.api_version.rsplit('/').next(),
         "kind": identity.kind,
-        "name": identity.name,
+        "name": identity.name.replace('.', "\\."),
     });
     for (field, value) in
         [("group", identity.group()), ("namespace", identity.namespace.as_deref().unwrap_or_default())]

@@ -1,5 +1,5 @@
 //! Typing errors in what is rendered. A sidecar in the pod hides them: a pod whose `containers` are misspelt has one container
-//! after all, and only the API server, or nobody, says what became of the others.
+//! after all, and only the API server, if that, reports what happened to the others.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ use engine::schema::{SchemaType, UnknownField};
 use engine::sidecarset::validation::{template, told};
 use engine::snapshot::EXCLUDE_LABEL;
 
-/// Faults that are told one by one.
+/// Faults that are listed one by one.
 const FAULTS_TOLD: usize = 20;
 
 /// What is wrong with an object as it is written.
@@ -28,6 +28,8 @@ const FAULTS_TOLD: usize = 20;
 pub struct Typing {
     /// Fields of a kind of Kubernetes that it does not have: an API server refuses them, as kubectl sends them.
     pub unknown: Vec<String>,
+    /// Values of another type than the field's: what is decoded is refused for the first of them, without its place.
+    pub wrong_types: Vec<String>,
     /// Everything else, and unknown fields where they are not to be errors.
     pub warnings: Vec<String>,
 }
@@ -88,12 +90,13 @@ fn fields(identity: &Identity, object: &Value, found: &Found, validate: Validate
         KINDS.iter().find(|(api_version, kind, _)| (*api_version, *kind) == (&identity.api_version, &identity.kind));
     if let Some((_, _, shape)) = known {
         let (errors, unknown) = shape.compared(object);
-        let mut warnings: Vec<String> = errors.into_iter().take(FAULTS_TOLD).map(|error| error.to_string()).collect();
+        let wrong_types: Vec<String> = errors.into_iter().take(FAULTS_TOLD).map(|error| error.to_string()).collect();
         return match validate {
-            Validate::Strict => Typing { unknown: told(&unknown, ToString::to_string), warnings },
+            Validate::Strict => {
+                Typing { unknown: told(&unknown, ToString::to_string), wrong_types, ..Typing::default() }
+            }
             Validate::Warn => {
-                warnings.extend(told(&unknown, UnknownField::warning));
-                Typing { unknown: Vec::new(), warnings }
+                Typing { warnings: told(&unknown, UnknownField::warning), wrong_types, ..Typing::default() }
             }
         };
     }
@@ -107,9 +110,8 @@ fn fields(identity: &Identity, object: &Value, found: &Found, validate: Validate
             }
         }
     }
-    let mut warnings: Vec<String> = errors.into_iter().take(FAULTS_TOLD).map(|error| error.to_string()).collect();
-    warnings.extend(told(&unknown, ToString::to_string));
-    Typing { unknown: Vec::new(), warnings }
+    let wrong_types = errors.into_iter().take(FAULTS_TOLD).map(|error| error.to_string()).collect();
+    Typing { warnings: told(&unknown, ToString::to_string), wrong_types, ..Typing::default() }
 }
 
 fn volumes<'v>(of: Option<&'v Value>, list: &str, name: &'static str) -> impl Iterator<Item = &'v str> {

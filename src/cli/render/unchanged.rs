@@ -10,7 +10,7 @@ use engine::pod::select::SKIP_ANNOTATION;
 use engine::sidecarset::compiled::{CompiledSet, NamespaceScope};
 use engine::snapshot::Snapshot;
 
-/// Sets whose selectors are told.
+/// Sets whose selectors are listed.
 const SETS_TOLD: usize = 3;
 
 /// The end of a sentence about a pod that nothing is added to.
@@ -31,7 +31,7 @@ fn no_match(labels: &BTreeMap<&str, &str>, namespace: &str, snapshot: &Snapshot)
     let (elsewhere, others): (Vec<&CompiledSet>, Vec<&CompiledSet>) =
         snapshot.sets.iter().map(AsRef::as_ref).partition(|set| set.selector.matches(labels));
     if !elsewhere.is_empty() {
-        let sets = told(&elsewhere, |set| format!("{:?} is for {}", set.name, namespaces(&set.scope)));
+        let sets = listed(&elsewhere, |set| format!("{:?} is for {}", set.name, namespaces(&set.scope)));
         return format!("no set that selects its labels is for namespace {namespace:?}: {sets}");
     }
     // Who mistyped a value wants to know of that key.
@@ -39,7 +39,7 @@ fn no_match(labels: &BTreeMap<&str, &str>, namespace: &str, snapshot: &Snapshot)
         .into_iter()
         .partition(|set| set.selector.requirements().iter().any(|term| labels.contains_key(term.key())));
     let sets =
-        told(if near.is_empty() { &far } else { &near }, |set| format!("{:?} selects {}", set.name, set.selector));
+        listed(if near.is_empty() { &far } else { &near }, |set| format!("{:?} selects {}", set.name, set.selector));
     if labels.is_empty() {
         return format!("no set selects a pod without labels: {sets}");
     }
@@ -47,7 +47,7 @@ fn no_match(labels: &BTreeMap<&str, &str>, namespace: &str, snapshot: &Snapshot)
     format!("no set selects its labels ({}): {sets}", labels.join(","))
 }
 
-fn told(sets: &[&CompiledSet], word: impl Fn(&CompiledSet) -> String) -> String {
+fn listed(sets: &[&CompiledSet], word: impl Fn(&CompiledSet) -> String) -> String {
     let mut words: Vec<String> = sets.iter().take(SETS_TOLD).map(|set| word(set)).collect();
     if let Some(left_out @ 1..) = sets.len().checked_sub(SETS_TOLD) {
         words.push(format!("and {left_out} more"));

@@ -12,8 +12,8 @@ use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::cli::namespace::namespace;
 use crate::config::ProjectConfig;
+use crate::go_duration::unsigned_duration;
 use crate::logging;
-use crate::server::deadline::duration;
 use crate::server::{BindAddress, Limits, Options, memory};
 use crate::validate::Validate;
 
@@ -43,9 +43,9 @@ pub struct ServeArgs {
     /// Namespaces that Outrider never touches, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
-    /// How long to serve on after SIGTERM, while the news spreads that this replica ends; after Ctrl-C only if it is given
+    /// How long to keep serving after SIGTERM, until no more requests are sent to this replica; after Ctrl-C only if it is given
     /// [default: 10s; with --standalone: 0s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = unsigned_duration)]
     pub drain_delay: Option<Duration>,
     /// What to do about fields of --config, and with --standalone of sets and namespaces, that are not known, as kubectl's flag of
     /// that name has it
@@ -123,16 +123,16 @@ pub struct CertificateArgs {
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub write_ca_bundle: bool,
     /// With self: life of the authority; its successor comes when two thirds are over
-    #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = unsigned_duration)]
     pub self_signed_ca_duration: Duration,
     /// With self: life of a certificate that it signs; renewed when a third is left
-    #[arg(long, value_name = "DURATION", default_value = "168h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "168h", value_parser = unsigned_duration)]
     pub self_signed_leaf_duration: Duration,
     /// How long a new authority must have been in every caBundle before a certificate of it is served
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = unsigned_duration)]
     pub ca_bundle_settle: Duration,
     /// How long an authority that was replaced stays in the caBundles; with self at least the life of a certificate
-    #[arg(long, value_name = "DURATION", default_value = "168h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "168h", value_parser = unsigned_duration)]
     pub ca_bundle_overlap: Duration,
 }
 
@@ -188,13 +188,13 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "NAME")]
     pub leader_elect_resource_namespace: Option<String>,
     /// How long others wait for a leader that does not renew
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = unsigned_duration)]
     pub leader_elect_lease_duration: Duration,
     /// How long the leader tries to renew before it gives up
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = unsigned_duration)]
     pub leader_elect_renew_deadline: Duration,
     /// Pause between two tries
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = unsigned_duration)]
     pub leader_elect_retry_period: Duration,
 }
 

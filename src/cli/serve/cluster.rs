@@ -129,12 +129,13 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         lives: args.certificates.lives().checked()?,
         fail_open: args.registration.fail_open.deployment(),
         webhook_url,
+        webhook_port: if args.listen.enable_webhooks { args.listen.webhook_bind_address.port() } else { None },
         asked_name: asked_name(args, given),
         narrow_webhooks: args.registration.narrow_webhooks,
     })
 }
 
-/// The name that the API server asks for: that of the Service, or the host of a URL. Nobody has told it where both flags are left
+/// The name that the API server asks for: that of the Service, or the host of a URL. It is unknown where both flags are left
 /// out, and a process that serves metrics alone is not asked by the API server.
 fn asked_name(args: &ServeArgs, given: Given<'_>) -> Option<String> {
     if !args.listen.enable_webhooks {

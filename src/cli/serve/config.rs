@@ -108,7 +108,7 @@ impl ServeArgs {
 
     /// How the process ends: the file's budget covers the drain delay too.
     pub fn ending(&self) -> Ending {
-        // Without a cluster there is nobody whom the news has to reach.
+        // Without a cluster there is no controller that needs the change.
         let default = if self.standalone.standalone { Duration::ZERO } else { DRAIN_DELAY };
         let wanted = self.drain_delay.unwrap_or(default);
         let (drain_delay, finish) = match self.file.graceful_shut_down {

@@ -24,7 +24,7 @@ pub use args::{
 
 use crate::certs::Resolver;
 use crate::certs::expiry::Alarm;
-use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Told};
+use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Recipients};
 use crate::certs::local::{self, Local};
 use crate::config::ConfigError;
 use crate::logging;
@@ -68,7 +68,7 @@ fn listed(unusable: &crate::standalone::Unusable) -> String {
 pub struct Process {
     /// The gates; every part makes its own before [`run`] is called.
     pub readiness: Readiness,
-    /// Told by whoever replaces the snapshot.
+    /// Written by the component that replaces the snapshot.
     pub freshness: Freshness,
     /// The metrics.
     pub metrics: Metrics,
@@ -136,7 +136,7 @@ fn start(mut args: ServeArgs, given: Given<'_>) -> Result<(), ServeError> {
     })
 }
 
-/// Serves `registry` from `world` until a signal ends the process. Whatever feeds the world has been started by the caller and
+/// Serves `registry` from `world` until a signal ends the process. What updates the snapshot has been started by the caller and
 /// holds its own clone of `process`.
 ///
 /// # Errors
@@ -147,11 +147,11 @@ pub async fn run<W: Send + Sync + 'static>(
     registry: Registry<W>,
     world: Arc<ArcSwap<W>>,
 ) -> Result<(), ServeError> {
-    run_and_tell(args, process, registry, world, |_| ()).await
+    run_and_report(args, process, registry, world, |_| ()).await
 }
 
 /// As [`run`], and calls `listening` once the ports are open.
-async fn run_and_tell<W: Send + Sync + 'static>(
+async fn run_and_report<W: Send + Sync + 'static>(
     args: &ServeArgs,
     process: Process,
     registry: Registry<W>,
@@ -171,7 +171,7 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     };
     let server = Server::bind(args.server_options(), feeds).await?;
     // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.
-    // With a cluster, the manager sees to it.
+    // With a cluster, this is the manager's task.
     if (args.listen.enable_webhooks || args.listen.metrics_secure) && args.standalone.standalone {
         certificate(args, &process)?;
     }
@@ -190,7 +190,7 @@ async fn run_and_tell<W: Send + Sync + 'static>(
     Ok(())
 }
 
-/// Sees to the serving certificate of a server without a cluster. The gate `certificate` is open while there is one.
+/// Keeps the serving certificate of a server without a cluster. The gate `certificate` is open while there is one.
 fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
     let gate = process.readiness.gate("certificate");
     match args.certificate_source() {
@@ -199,7 +199,7 @@ fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
             // People ask, by whatever name.
             let clients = Clients { names: local::service_names(&args.namespace), ..Clients::default() };
             let files = CertificateFiles::new(&args.certificates.cert_dir, Arc::clone(&resolver), clients);
-            let told = Told { gate, metrics: process.metrics.clone(), alarm: Alarm::new(None), bundle: None };
+            let told = Recipients { gate, metrics: process.metrics.clone(), alarm: Alarm::new(None), bundle: None };
             tokio::spawn(FollowFiles::new(files, resolver, told, None).run());
         }
         CertificateSource::Own => {

@@ -8,11 +8,11 @@ use super::Ending;
 use crate::logging;
 use crate::server::Shutdown;
 
-/// Exit code of a process that was told twice.
+/// Exit code of a process that got a second signal.
 const AT_ONCE: i32 = 1;
 
 /// Signals that people send by mistake, or that mean something else to other programs. By default each would kill the process,
-/// which leaves webhook configurations behind that nobody answers for.
+/// which leaves webhook configurations behind whose webhooks no process answers.
 const IGNORED: [fn() -> SignalKind; 3] = [SignalKind::user_defined1, SignalKind::user_defined2, SignalKind::alarm];
 
 /// Ends the process in order at the first signal and at once at the second. A terminal that is closed sends SIGHUP, unless the
@@ -56,7 +56,7 @@ async fn received(signal: Option<&mut Signal>) {
     }
 }
 
-/// Whether whoever started the process has it ignore the signal, as `nohup` does. Where the system does not say, nobody has.
+/// Whether the parent process set the signal to be ignored, as `nohup` does. False where the system does not report it.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     has_signal(&status, "SigIgn:", kind.as_raw_value())

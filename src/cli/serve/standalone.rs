@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
-use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_tell};
+use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_report};
 use crate::doctor::report::counted;
 use crate::metrics::Freshness;
 use crate::readiness::Gate;
@@ -16,10 +16,10 @@ use crate::standalone::{Loaded, Standalone, Unusable};
 use engine::snapshot::Exclusion;
 use engine::snapshot::Snapshot;
 
-/// How often the files are looked at. Their names, times and sizes are read, not their content.
+/// How often the files are checked. Their names, times and sizes are read, not their content.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Serves from the manifests, and tells in the log how to ask.
+/// Serves from the manifests, and logs how to send a request.
 pub async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), ServeError> {
     if args.standalone.allow_all_questions {
         process.asker = Some(Arc::new(AllowAll));
@@ -30,7 +30,7 @@ pub async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), ServeEr
     let paths = args.standalone.manifests.clone();
     feed(Standalone::new(paths, exclusion, registry(), args.validate), &world, &process)?;
     let review = sample_review(&world.load());
-    run_and_tell(args, process, registry(), world, |addresses| {
+    run_and_report(args, process, registry(), world, |addresses| {
         if let Some(address) = addresses.webhook {
             tracing::info!("Try it: {}", curl(args, address.port(), &review));
         }
@@ -38,7 +38,7 @@ pub async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), ServeEr
     .await
 }
 
-/// A line for the shell that asks about `review`.
+/// A line for the shell that posts `review`.
 fn curl(args: &ServeArgs, port: u16, review: &Value) -> String {
     let trust = match args.certificate_source() {
         CertificateSource::Own => format!("--cacert {}", args.ca_file().display()),
@@ -72,7 +72,7 @@ fn sample_review(snapshot: &Snapshot) -> Value {
 /// Reads the manifests into `world`, opens the gate `manifests`, and goes on to read them whenever they change. Must be called
 /// within a runtime.
 ///
-/// A state of the files that cannot be used is told in the log and under the gate; the last good one stays.
+/// A state of the files that cannot be used is logged and shown under the gate; the last good one stays.
 ///
 /// # Errors
 /// [`ServeError::Manifests`] when there is no good state to begin with.
@@ -123,7 +123,7 @@ impl Feeder {
                 (manifests, read)
             });
             let Ok((back, read)) = looked.await else {
-                // Only a panic ends the task, and the hook has told of it.
+                // Only a panic ends the task, and the hook has logged it.
                 return self.gate.note("the manifests are not followed any more, see the log");
             };
             manifests = back;

@@ -89,7 +89,7 @@ async fn ask(question: &Question, path: &str, review: &Value) -> Option<String> 
 fn judge(status: StatusCode, body: &[u8]) -> Option<String> {
     match status {
         StatusCode::OK => {}
-        // Who asks for the API server's certificate cannot be asked from here; and who cannot answer now may serve the kind.
+        // A converter that wants the API server's client certificate cannot be called from here; and one that fails now may serve the kind.
         StatusCode::UNAUTHORIZED
         | StatusCode::FORBIDDEN
         | StatusCode::TOO_MANY_REQUESTS

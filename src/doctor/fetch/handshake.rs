@@ -101,7 +101,7 @@ impl Question {
             }
             Ok(Err(_)) | Err(_) => return Err(None),
         };
-        // The API server goes by the certificates of its own system, which are not ours.
+        // The API server trusts the certificates of its own system, which are not ours.
         let config = self.config().ok_or(None)?;
         let connecting = TlsConnector::from(Arc::new(config)).connect(self.name.clone(), stream);
         connecting.await.map_err(|error| refused(error.get_ref()?.downcast_ref::<rustls::Error>()?))

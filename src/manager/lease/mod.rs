@@ -4,9 +4,11 @@
 //! watched from here*. A leader stops its work when it could not renew for the renew deadline, which is shorter than the
 //! duration, so it has stopped before another can begin.
 //!
-//! A lease that somebody deletes or empties makes no second leader among those that have seen it held: they wait for as long,
+//! A lease that is deleted or emptied by hand makes no second leader among those that have seen it held: they wait for as long,
 //! and the leader has it back by then. Who writes another holder into it takes it from a leader that learns of it after a retry
 //! period at most; and so does a candidate that starts within that period after a deletion, as for it there never was a lease.
+//!
+//! No library: kube-runtime has no leader election, and crates that have one trust the clock of the holder.
 
 mod campaign;
 mod record;
@@ -19,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::leader_term::LeaderTerm;
 use crate::logging::throttle::LogThrottle;
-use crate::manager::lease::campaign::{Campaign, LONGEST, Step};
-pub use crate::manager::lease::record::{Record, identity};
-pub use crate::manager::lease::store::{Error, KubeStore, Store};
+use crate::manager::lease::campaign::{Campaign, LONGEST, LeaseStep};
+pub use crate::manager::lease::record::{LeaseRecord, identity};
+pub use crate::manager::lease::store::{Error, KubeStore, LeaseStore};
 use crate::metrics::Metrics;
 
 /// Name of the Lease.
@@ -72,7 +74,7 @@ pub enum TimesError {
     /// The Lease counts in seconds, and not fewer than one.
     #[error("the lease duration must be at least 1s, and the retry period more than nothing")]
     TooShort,
-    /// Nobody would lead for so long after a leader was killed; and the others do not wait longer.
+    /// There would be no leader for so long after a leader was killed; and the others do not wait longer.
     #[error("the lease duration ({0:?}) must be at most {LONGEST:?}")]
     TooLong(Duration),
 }
@@ -109,8 +111,8 @@ pub struct Elector<S> {
     metrics: Metrics,
 }
 
-impl<S: Store> Elector<S> {
-    /// An elector by this identity, which must be unlike every other's. `grace_period` is how long work may go on once it is told
+impl<S: LeaseStore> Elector<S> {
+    /// An elector by this identity, which must be unlike every other's. `grace_period` is how long work may go on once it has
     /// to end.
     pub fn new(store: S, identity: String, times: Times, grace_period: Duration, metrics: Metrics) -> Self {
         Self { store, identity, times, grace_period, metrics }
@@ -170,14 +172,14 @@ impl<S: Store> Elector<S> {
             let start = Instant::now();
             match timeout_at(deadline, self.step(campaign, true)).await {
                 Ok(Ok(true)) => deadline = start + self.times.renew_deadline,
-                // Somebody else holds it, or the deadline has passed.
+                // Another replica holds it, or the deadline has passed.
                 Ok(Ok(false)) | Err(_) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "Cannot renew the lease, trying again"),
             }
         }
     }
 
-    /// One look at the lease and what follows. True if it is ours afterwards.
+    /// Reads the lease once, and does what follows. True if it is ours afterwards.
     async fn step(&self, campaign: &mut Campaign, leads: bool) -> Result<bool, Error> {
         let found = self.store.get().await?;
         if let Some(absurd) = campaign.is_news(found.as_ref()) {
@@ -190,9 +192,9 @@ impl<S: Store> Elector<S> {
             );
         }
         match campaign.step(found.as_ref(), leads, Instant::now().into_std(), jiff::Timestamp::now()) {
-            Step::Wait => return Ok(false),
-            Step::Create(record) => self.store.create(record).await?,
-            Step::Replace(record) => self.store.replace(record).await?,
+            LeaseStep::Wait => return Ok(false),
+            LeaseStep::Create(record) => self.store.create(record).await?,
+            LeaseStep::Replace(record) => self.store.replace(record).await?,
         };
         Ok(true)
     }

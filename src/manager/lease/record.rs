@@ -13,7 +13,7 @@ const GIVEN_BACK: Duration = Duration::from_secs(1);
 
 /// The content of a Lease.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct LeaseRecord {
     /// Who holds it; empty when it was given back.
     pub holder: String,
     /// How long the holder may stay silent.
@@ -28,7 +28,7 @@ pub struct Record {
     pub version: Option<String>,
 }
 
-impl Record {
+impl LeaseRecord {
     /// Reads a Lease. Missing fields are empty.
     pub fn of(lease: &Lease) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();
@@ -50,7 +50,7 @@ impl Record {
         Self { holder: String::new(), duration: GIVEN_BACK, renewed: Some(wall), ..self }
     }
 
-    /// Whether nobody works by it: it was given back, or nobody ever held it. One that somebody emptied by hand keeps its
+    /// Whether it has no holder: it was released, or never held. One that was emptied by hand keeps its
     /// duration, and its holder knows nothing yet.
     pub fn is_given_back(&self) -> bool {
         self.holder.is_empty() && self.duration <= GIVEN_BACK
@@ -79,7 +79,7 @@ pub fn identity() -> String {
     let host = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
     let mut chance = [0_u8; 4];
     if SystemRandom::new().fill(&mut chance).is_err() {
-        // Without chance, the process id still tells processes of one host apart.
+        // Without randomness, the process id still distinguishes processes of one host.
         chance = std::process::id().to_be_bytes();
     }
     format!("{}_{:08x}", host.as_deref().unwrap_or("outrider"), u32::from_be_bytes(chance))

@@ -7,7 +7,7 @@ use kube::{Api, Client};
 
 use crate::answers::said;
 use crate::field_managers::{LEADER_ELECTION, posting};
-use crate::manager::lease::record::Record;
+use crate::manager::lease::record::LeaseRecord;
 
 /// Why the lease could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -28,13 +28,13 @@ pub enum Error {
 }
 
 /// Where the lease is kept.
-pub trait Store {
+pub trait LeaseStore {
     /// The lease, if there is one.
-    fn get(&self) -> impl Future<Output = Result<Option<Record>, Error>>;
+    fn get(&self) -> impl Future<Output = Result<Option<LeaseRecord>, Error>>;
     /// Makes the lease; fails if there is one.
-    fn create(&self, record: Record) -> impl Future<Output = Result<Record, Error>>;
+    fn create(&self, record: LeaseRecord) -> impl Future<Output = Result<LeaseRecord, Error>>;
     /// Replaces the lease; fails if it is not of the record's version any more.
-    fn replace(&self, record: Record) -> impl Future<Output = Result<Record, Error>>;
+    fn replace(&self, record: LeaseRecord) -> impl Future<Output = Result<LeaseRecord, Error>>;
 }
 
 /// The API server.
@@ -60,21 +60,21 @@ impl KubeStore {
     }
 }
 
-impl Store for KubeStore {
-    async fn get(&self) -> Result<Option<Record>, Error> {
+impl LeaseStore for KubeStore {
+    async fn get(&self) -> Result<Option<LeaseRecord>, Error> {
         let lease = self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))?;
-        Ok(lease.as_ref().map(Record::of))
+        Ok(lease.as_ref().map(LeaseRecord::of))
     }
 
-    async fn create(&self, record: Record) -> Result<Record, Error> {
+    async fn create(&self, record: LeaseRecord) -> Result<LeaseRecord, Error> {
         let lease = record.lease(&self.name);
         let lease = self.api.create(&posting(LEADER_ELECTION), &lease).await.map_err(|error| self.failed(error))?;
-        Ok(Record::of(&lease))
+        Ok(LeaseRecord::of(&lease))
     }
 
-    async fn replace(&self, record: Record) -> Result<Record, Error> {
+    async fn replace(&self, record: LeaseRecord) -> Result<LeaseRecord, Error> {
         let lease = record.lease(&self.name);
         let written = self.api.replace(&self.name, &posting(LEADER_ELECTION), &lease).await;
-        Ok(Record::of(&written.map_err(|error| self.failed(error))?))
+        Ok(LeaseRecord::of(&written.map_err(|error| self.failed(error))?))
     }
 }

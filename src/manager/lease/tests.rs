@@ -10,7 +10,7 @@ use crate::metrics::Freshness;
 
 #[derive(Default)]
 struct Shared {
-    lease: Mutex<Option<Record>>,
+    lease: Mutex<Option<LeaseRecord>>,
     writes: AtomicUsize,
 }
 
@@ -32,7 +32,7 @@ impl Memory {
         }
     }
 
-    fn write(&self, mut record: Record, expected: Option<&str>) -> Result<Record, Error> {
+    fn write(&self, mut record: LeaseRecord, expected: Option<&str>) -> Result<LeaseRecord, Error> {
         let mut lease = self.shared.lease.lock().unwrap();
         if lease.as_ref().and_then(|lease| lease.version.as_deref()) != expected {
             return Err(Error::Conflict);
@@ -43,18 +43,18 @@ impl Memory {
     }
 }
 
-impl Store for Memory {
-    async fn get(&self) -> Result<Option<Record>, Error> {
+impl LeaseStore for Memory {
+    async fn get(&self) -> Result<Option<LeaseRecord>, Error> {
         self.reach().await;
         Ok(self.shared.lease.lock().unwrap().clone())
     }
 
-    async fn create(&self, record: Record) -> Result<Record, Error> {
+    async fn create(&self, record: LeaseRecord) -> Result<LeaseRecord, Error> {
         self.reach().await;
         self.write(record, None)
     }
 
-    async fn replace(&self, record: Record) -> Result<Record, Error> {
+    async fn replace(&self, record: LeaseRecord) -> Result<LeaseRecord, Error> {
         self.reach().await;
         let version = record.version.clone();
         self.write(record, version.as_deref())
@@ -192,14 +192,14 @@ async fn a_lease_that_is_deleted_or_emptied_makes_no_second_leader() {
     let second = candidate(&shared, &leading, "second");
     sleep(TIMES.retry_period * 5).await;
     for round in 0..20 {
-        let emptied = |record: Record| Record {
+        let emptied = |record: LeaseRecord| LeaseRecord {
             holder: String::new(),
             // That of one which was given back is a second.
             duration: TIMES.duration * 2,
             version: Some(format!("emptied {round}")),
             ..record
         };
-        let change = |lease: &mut Option<Record>| *lease = lease.take().filter(|_| round % 2 == 0).map(emptied);
+        let change = |lease: &mut Option<LeaseRecord>| *lease = lease.take().filter(|_| round % 2 == 0).map(emptied);
         change(&mut shared.lease.lock().unwrap());
         let holder = || shared.lease.lock().unwrap().as_ref().map(|record| record.holder.clone());
         until("having it again", || holder().as_deref() == Some("first")).await;

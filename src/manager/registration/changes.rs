@@ -23,7 +23,7 @@ use crate::watch::read_model::watch_config;
 /// Who applies manifests changes several objects, and some of them twice.
 const GATHERING: Duration = Duration::from_millis(500);
 
-/// Tells that one of the objects has changed.
+/// Notifies that one of the objects has changed.
 pub struct Changes {
     told: SelectAll<BoxStream<'static, ()>>,
     /// How often we have written since it was quiet: two processes that each want their own address must not make the API server
@@ -32,7 +32,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Of the two webhook configurations, and of these definitions. Who may not watch them is told nothing.
+    /// Of the two webhook configurations, and of these definitions. A process that may not watch them gets no notice.
     pub fn of(client: &Client, definitions: &BTreeSet<String>) -> Self {
         let mut told = vec![
             watch::<MutatingWebhookConfiguration>(client, MUTATING),
@@ -56,7 +56,7 @@ impl Changes {
         self.written = self.written.saturating_add(1);
     }
 
-    /// Nobody has changed anything for long.
+    /// No client has changed anything for long.
     pub const fn quiet(&mut self) {
         self.written = 0;
     }
@@ -82,7 +82,7 @@ where
                 if is_change {
                     tracing::debug!(object = name, "Changed; looking whether it is in order");
                 }
-                // What happened while nothing was watched is not told.
+                // What happened while nothing was watched is not reported.
                 is_change || matches!(event, Event::InitDone)
             }
             Err(error) => {

@@ -6,7 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::ListParams;
 use kube::{Api, Client};
 
-use super::Error;
+use crate::answers::code;
+use crate::manager::error::Error;
 
 /// Those of the names that no definition has, or one that is being deleted. Where we may not look, there are none.
 ///
@@ -16,15 +17,15 @@ pub async fn missing(client: &Client, names: &BTreeSet<String>) -> Result<BTreeS
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     let mut missing = BTreeSet::new();
     for name in names {
-        // By list and not by get: whoever may watch a definition may list it.
+        // By list and not by get: an account that may watch a definition may list it.
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
         match api.list_metadata(&params).await {
             Ok(found) if found.items.iter().all(|found| found.metadata.deletion_timestamp.is_some()) => {
                 missing.insert(name.clone());
             }
             Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 403 => {}
-            Err(source) => return Err(Error::Api { name: name.clone(), source: Box::new(source) }),
+            Err(error) if code(&error) == Some(403) => {}
+            Err(error) => return Err(Error::api(name)(error)),
         }
     }
     Ok(missing)

@@ -2,34 +2,34 @@
 
 mod changes;
 mod definitions;
+mod objects;
 pub(super) mod trust;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
-use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::changes::Changes;
+use self::objects::apply;
+pub(super) use self::objects::{remove, says};
 pub(super) use self::trust::Trusted;
 pub use super::configuration::{Configuration, OnDemand};
-use crate::answers::said;
-use crate::certs::ca_bundle::merge::Bundle;
-use crate::certs::ca_bundle::object::{BundleLocation, RETIRING};
+use super::error::Error;
+use crate::answers::{NoAnswer, REQUEST_TIMEOUT, in_time};
 use crate::certs::trust_anchor::TrustAnchor;
 use crate::controller::leader_term::LeaderTerm;
 use crate::kinds::Kinds;
 use crate::logging::throttle::LogThrottle;
-use crate::manager::{break_glass, conversion, on_demand};
-use crate::manifests::webhooks::{self, FailurePolicy, Settings, Target, WebhookEntry};
+use crate::manager::{conversion, on_demand};
+use crate::manifests::webhooks::{self, PodFailurePolicy, Settings, Target, WebhookEntry};
 use crate::names::{MUTATING, VALIDATING};
 use crate::watch::read_model::ReadModel;
 use engine::demand::Demand;
@@ -38,43 +38,12 @@ use engine::snapshot::Exclusion;
 /// Owner of the fields that are applied, in managedFields.
 pub(super) const FIELD_MANAGER: &str = "outrider";
 
-/// How often the configurations are compared with what they should say, if no change of them was told: a wrong caBundle is an
+/// How often the configurations are compared with what they should say, if no watch reported a change: a wrong caBundle is an
 /// outage.
 const CHECK: Duration = Duration::from_secs(15);
-/// API servers hear by a watch that they are to ask nobody any more.
+/// API servers learn by a watch that a webhook was removed.
 const HEARD: Duration = Duration::from_millis(500);
 pub(super) const RETRY: Duration = Duration::from_secs(2);
-pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Why a configuration could not be brought in order.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The API server refused, or could not be reached.
-    #[error("{name}: {}", said(source))]
-    Api {
-        /// Name of the configuration, or of the definition.
-        name: String,
-        /// What happened.
-        source: Box<kube::Error>,
-    },
-    /// A kind that is on has no definition yet.
-    #[error(
-        "there is no CustomResourceDefinition {0}; apply the chart, or `outrider manifests crds` with the same --enable-kinds"
-    )]
-    NoDefinition(String),
-    /// No answer in time.
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
-    /// An entry cannot be written as JSON: a defect.
-    #[error("an entry cannot be written: {0}")]
-    Json(#[from] serde_json::Error),
-}
-
-impl Error {
-    fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if status.code == 403))
-    }
-}
 
 /// The host in a URL, without the brackets of an IPv6 address.
 pub fn host(url: &str) -> Option<String> {
@@ -116,15 +85,15 @@ impl SelfRegistration {
             target: self.target(),
             ca_bundle: None,
             exclusion: &self.exclusion,
-            pod_failure_policy: FailurePolicy::Fail,
+            pod_failure_policy: PodFailurePolicy::Fail,
         }
     }
 
-    /// Keeps the configurations applied until the term ends, then removes them, and has definitions as they are printed: nobody
-    /// answers at the URL any more, and a cluster that is told to ask there would refuse every pod. `answering` keeps the
+    /// Keeps the configurations applied until the term ends, then removes them, and has definitions as they are printed: no process
+    /// answers at the URL any more, and a cluster that still calls it would refuse every pod. `answering` keeps the
     /// listeners open until then.
     ///
-    /// What has no definition is not asked about: whoever removes the definitions wants to be rid of us.
+    /// A kind without a definition has no entry: an administrator who removes the definitions wants to be rid of us.
     pub async fn run(
         self,
         client: Client,
@@ -166,11 +135,13 @@ impl SelfRegistration {
             if let Some(wanted) = wanted {
                 let trusted = Trusted { wanted, overlap: self.overlap };
                 let brought = Box::pin(async {
+                    not_installed::<MutatingWebhookConfiguration>(client).await?;
+                    not_installed::<ValidatingWebhookConfiguration>(client).await?;
                     let missing = definitions::missing(client, &all).await?;
-                    tell(&mut told, missing.intersection(&definitions).cloned().collect());
+                    log_missing(&mut told, missing.intersection(&definitions).cloned().collect());
                     self.apply(client, &trusted, &missing, &demands, &mut changes).await
                 });
-                if let Err(error) = by(Instant::now() + REQUEST_TIMEOUT, brought).await {
+                if let Err(error) = in_time(brought).await {
                     if trouble.is_news(&error) {
                         tracing::warn!(%error, "The webhook configurations are not in order, trying again");
                     }
@@ -205,7 +176,7 @@ impl SelfRegistration {
         for definition in self.converted_off.iter().filter(|name| !missing.contains(*name)) {
             match conversion::point_at_process(client, definition, &self.target(), trusted).await {
                 Ok(wrote) => has_written |= wrote,
-                Err(error) if error.is_forbidden() => {}
+                Err(error) if error.code() == Some(403) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -247,31 +218,32 @@ impl SelfRegistration {
         for definition in self.converted.iter().chain(&self.converted_off) {
             match conversion::point(client, definition, &printed).await {
                 Ok(_) | Err(Error::NoDefinition(_)) => {}
-                Err(error) if error.is_forbidden() && self.converted_off.contains(definition) => {}
+                Err(error) if error.code() == Some(403) && self.converted_off.contains(definition) => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Names of those without which there is nothing to ask about.
+    /// Names of those without which no entry has anything to serve.
     fn definitions(&self) -> BTreeSet<String> {
         self.hooks.iter().flat_map(WebhookEntry::definitions).chain(self.converted.iter().cloned()).collect()
     }
 
-    /// Whether the API server is told to ask this process.
+    /// Whether the API server calls this process.
     fn is_here(&self, found: &impl Configuration) -> bool {
         let here = |config: &WebhookClientConfig| config.url.as_ref().is_some_and(|url| url.starts_with(&self.url));
         found.entries().iter().any(|(_, config)| here(config))
     }
 }
 
+/// Waits for both parts of the end of a registration together, as the process may not take longer.
 async fn by(deadline: Instant, work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
-    timeout_at(deadline, work).await.unwrap_or(Err(Error::Timeout))
+    timeout_at(deadline, work).await.unwrap_or(Err(NoAnswer(REQUEST_TIMEOUT).into()))
 }
 
 /// Takes note of the definitions that are missing, and says so when they are others than before.
-fn tell(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
+fn log_missing(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
     if *known == missing {
         return;
     }
@@ -287,108 +259,18 @@ fn tell(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
     *known = missing;
 }
 
-/// Removes our configuration if there is one, and it is such.
-pub(super) async fn remove<C: Configuration>(client: &Client, is_such: impl Fn(&C) -> bool) -> Result<(), Error> {
-    let api = Api::<C>::all(client.clone());
-    let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
-    let Some(found) = api.get_opt(C::NAME).await.map_err(failed)?.filter(is_such) else { return Ok(()) };
-    let preconditions =
-        Preconditions { uid: found.meta().uid.clone(), resource_version: found.meta().resource_version.clone() };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    match api.delete(C::NAME, &params).await {
-        Ok(_) => {
-            tracing::info!(configuration = C::NAME, "Removed");
-            Ok(())
-        }
-        // Gone, or somebody else's by now.
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
-        Err(error) => Err(failed(error)),
-    }
-}
-
-/// Whether anything had to be written.
-async fn apply<C: Configuration>(
-    client: &Client,
-    wanted: &C,
-    trusted: &Trusted,
-    is_here: impl Fn(&C) -> bool,
-) -> Result<bool, Error> {
-    let api = Api::<C>::all(client.clone());
-    let failed = |source| Error::Api { name: C::NAME.to_owned(), source: Box::new(source) };
-    let mut object = json!(wanted);
-    let found = api.get_opt(C::NAME).await.map_err(failed)?;
-    let asks_us = found.as_ref().is_some_and(is_here);
-    let stored = found.map(|found| json!(found));
-    let bundle = trusted.bundle(stored.as_ref().filter(|_| asks_us), BundleLocation::Webhooks, Timestamp::now());
-    put_bundle(&mut object, &bundle);
-    if let Some(stored) = &stored {
-        break_glass::keep_policies(&mut object, stored);
-        if says(stored, &object) && trust::says_retiring(stored, &trust::retiring(&bundle)) {
-            return Ok(false);
-        }
-    }
-    object["apiVersion"] = C::api_version(&()).into();
-    object["kind"] = C::kind(&()).into();
-    let params = PatchParams::apply(FIELD_MANAGER).force();
-    api.patch(C::NAME, &params, &Patch::Apply(&object)).await.map_err(failed)?;
-    tracing::info!(configuration = C::NAME, "Wrote the webhook configuration");
-    Ok(true)
-}
-
-/// Gives every entry the caBundle.
-fn put_bundle(object: &mut Value, bundle: &Bundle) {
-    let encoded = trust::encoded(bundle);
-    for entry in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
-        entry["clientConfig"]["caBundle"] = encoded.clone().into();
-    }
-    let retiring = trust::retiring(bundle);
-    if !retiring.is_null() {
-        object["metadata"]["annotations"][RETIRING] = retiring;
-    }
-}
-
-/// Whether `stored` says all that `wanted` says. It may have further fields, such as those that others own; but not further
-/// entries in a list, as an entry of ours that is not wanted any more must go.
-pub(super) fn says(stored: &Value, wanted: &Value) -> bool {
-    match (stored, wanted) {
-        (Value::Object(stored), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| stored.get(key).is_some_and(|stored| says(stored, wanted)))
-        }
-        (Value::Array(stored), Value::Array(wanted)) => {
-            stored.len() == wanted.len() && stored.iter().zip(wanted).all(|(stored, wanted)| says(stored, wanted))
-        }
-        _ => stored == wanted,
-    }
+/// Fails where replicas in the cluster are called: to take over from them would leave the cluster without webhooks when this
+/// process ends.
+async fn not_installed<C: Configuration>(client: &Client) -> Result<(), Error> {
+    let found = Api::<C>::all(client.clone()).get_opt(C::NAME).await.map_err(Error::api(C::NAME))?;
+    let calls_a_service = |found: &C| found.entries().iter().any(|(_, config)| config.service.is_some());
+    if found.as_ref().is_some_and(calls_a_service) { Err(Error::Installed(C::NAME)) } else { Ok(()) }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_stored_is_written_again_only_if_it_lacks_something_or_has_an_entry_too_many() {
-        let wanted = json!({"metadata": {"name": "a"}, "webhooks": [{"name": "x", "rules": [{"apiGroups": [""]}]}]});
-        let stored = |of: &dyn Fn(&mut Value)| {
-            let mut stored = wanted.clone();
-            stored["metadata"]["resourceVersion"] = "7".into();
-            stored["webhooks"][0]["matchConditions"] = json!([{"name": "theirs"}]);
-            of(&mut stored);
-            stored
-        };
-        assert!(says(&stored(&|_| {}), &wanted));
-        let changes: [&dyn Fn(&mut Value); 5] = [
-            &|stored| stored["webhooks"][0]["name"] = "y".into(),
-            &|stored| stored["webhooks"][0]["rules"] = Value::Null,
-            &|stored| stored["webhooks"][0]["rules"][0]["apiGroups"] = json!(["", "apps"]),
-            &|stored| stored["webhooks"] = json!([]),
-            &|stored| stored["webhooks"].as_array_mut().unwrap().push(json!({"name": "y"})),
-        ];
-        for change in changes {
-            let stored = stored(change);
-            assert!(!says(&stored, &wanted), "{stored}");
-        }
-    }
 
     #[test]
     fn the_host_of_a_url_is_what_the_certificate_is_for() {

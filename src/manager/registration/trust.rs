@@ -1,6 +1,6 @@
-//! Whom the API server is told to trust: the authorities of this process, and for a while those that it trusted before.
+//! What the API server is to trust: the authorities of this process, and for a while those that it trusted before.
 //!
-//! The leaf that is served is of the authority before until the API server has been seen to trust the next one for long enough.
+//! The leaf that is served is of the authority before until the API server has trusted the next one for long enough.
 //! A caBundle that held only the next one would have requests refused meanwhile.
 
 use base64::Engine as _;
@@ -22,8 +22,8 @@ pub struct Trusted {
 }
 
 impl Trusted {
-    /// What the caBundles of an object should hold, from what is stored: `None` where nothing is, or where the API server is told
-    /// to ask somebody else.
+    /// What the caBundles of an object should hold, from what is stored: `None` where nothing is, or where the API server calls
+    /// another process.
     pub fn bundle(&self, stored: Option<&Value>, place: BundleLocation, now: Timestamp) -> Bundle {
         let fresh = || Bundle { anchors: self.wanted.clone(), retiring: <_>::default() };
         let Some(stored) = stored else { return fresh() };

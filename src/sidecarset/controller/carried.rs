@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
 
-/// The sets that one pod counts for, at most. Whoever may write a pod's annotations may name any number.
+/// The sets that one pod counts for, at most. The author of a pod's annotations may name any number.
 pub const MAX_SETS: usize = 16;
 
 /// The bytes of their names and hashes, at most.
 pub const MAX_BYTES: usize = 640;
 
-/// The longest hash that is kept; ours are shorter, and one of somebody else's says only that the set is outdated.
+/// The longest hash that is kept; ours are shorter, and a longer one says only that the set is outdated.
 const MAX_HASH: usize = 32;
 
 /// The longest name that an object can have.

@@ -1,11 +1,11 @@
-//! How a pod stands to the sets that select it.
+//! The state of a pod for each set that selects it.
 
 use crate::sidecarset::controller::record::PodRecord;
 use engine::pod::select::{Hold, Reach, Skip, holds_back, reaches};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
-/// How often a pod, or many, stand one way or the other to a set that selects them.
+/// How often a pod, or many, have each state for a set that selects them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InjectionCounts {
     /// Carries what the set injects now.

@@ -23,7 +23,7 @@ use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::answers::said;
+use crate::answers::{NoAnswer, code, in_time, said};
 use crate::controller::Context;
 use crate::controller::queue::{Queue, add_all};
 use crate::field_managers::{SIDECARSET, patching};
@@ -42,9 +42,6 @@ pub const NAME: &str = "sidecarset";
 /// A rollout of a thousand pods is a thousand events a set and ten writes a second, no more.
 const PACE: Duration = Duration::from_millis(100);
 
-/// A request to the API server that takes longer is given up and tried again.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// A status that could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -52,11 +49,11 @@ pub enum Error {
     #[error("the status cannot be written: {}", said(.0))]
     Write(#[source] kube::Error),
     /// No answer in time.
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
+    #[error(transparent)]
+    Timeout(#[from] NoAnswer),
 }
 
-/// Runs the controller until the term of its context ends. It ends by itself when it was not told of every object in time.
+/// Runs the controller until the term of its context ends. It ends by itself when the watches have not listed every object in time.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     run(context).boxed()
 }
@@ -76,7 +73,7 @@ async fn run(context: Context) {
             listed.cancelled().await;
             world.published().await;
         };
-        if term.until_ending(tuning.told_in_time(NAME, told)).await != Some(true) {
+        if term.until_ending(tuning.listed_in_time(NAME, told)).await != Some(true) {
             return;
         }
         let (sets, world, pods) = (Api::all(client), world.clone(), Arc::clone(&pods));
@@ -105,7 +102,7 @@ struct Controller {
 impl Controller {
     async fn reconcile(&self, name: &str) -> Result<(), Error> {
         let Some(set) = self.world.sets.get(name) else { return Ok(()) };
-        // The log has told of one that never compiled.
+        // The log has an error for a set that never compiled.
         let Some(compiled) = set.compiled.as_ref() else { return Ok(()) };
         let (generation, stored) = (set.compiled_generation, set.status.as_ref());
         let counts = self.count(compiled, generation);
@@ -123,13 +120,14 @@ impl Controller {
         let patch = json!({"metadata": {"uid": set.uid}, "status": status});
         let (params, patch) = (patching(SIDECARSET), Patch::Merge(&patch));
         let write = self.sets.patch_status(name, &params, &patch);
-        match tokio::time::timeout(REQUEST_TIMEOUT, write).await {
-            Ok(Ok(_)) => Ok(()),
-            // Deleted meanwhile.
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(()),
-            Ok(Err(error)) => Err(Error::Write(error)),
-            Err(_) => Err(Error::Timeout),
-        }
+        in_time(async {
+            match write.await {
+                // Deleted meanwhile.
+                Err(error) if code(&error) != Some(404) => Err(Error::Write(error)),
+                _ => Ok(()),
+            }
+        })
+        .await
     }
 
     fn count(&self, set: &CompiledSet, generation: i64) -> Counts {

@@ -14,15 +14,15 @@ use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
 use engine::snapshot::Snapshot;
 
-/// Pods that are looked at before others get the processor: with a few sets for each, a fraction of a millisecond.
+/// Pods that are counted before others get the processor: with a few sets for each, a fraction of a millisecond.
 const BATCH: usize = 256;
 
-/// From one look at all pods to the next. A pod's own events are counted at once; only a change of a set or of a namespace asks
+/// From one count of all pods to the next. A pod's own events are counted at once; only a change of a set or of a namespace asks
 /// for all of them, and in a large cluster one of these changes all the time.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The sum over all pods of how they stand to the sets that select them. The metric is there from the first look at all pods until
-/// this is dropped: replicas that do not lead tell nothing, so that a sum over replicas is right.
+/// The sum over all pods of their states for the sets that select them. The metric is there from the first count of all pods until
+/// this is dropped: replicas that do not lead report nothing, so that a sum over replicas is right.
 pub struct PodStateMetric {
     metrics: Metrics,
     // Pods that no set selects are left out.
@@ -38,12 +38,12 @@ impl PodStateMetric {
         Self { metrics, standings: HashMap::new(), sum: InjectionCounts::default(), taken: None, stale: true }
     }
 
-    /// Sets or namespaces are not what they were: all pods have to be looked at.
+    /// Sets or namespaces have changed: all pods have to be counted again.
     pub const fn sets_changed(&mut self) {
         self.stale = true;
     }
 
-    /// Waits until all pods are to be looked at.
+    /// Waits until all pods are to be counted.
     pub async fn due(&self) {
         match self.due_at() {
             Some(time) => sleep_until(time).await,
@@ -55,7 +55,7 @@ impl PodStateMetric {
         self.stale.then(|| self.taken.map_or_else(Instant::now, |taken| taken + PAUSE))
     }
 
-    /// Looks at all pods.
+    /// Counts all pods.
     pub async fn take(&mut self, pods: &Mutex<PodIndex>, snapshot: &Snapshot) {
         self.stale = false;
         self.standings.clear();
@@ -82,7 +82,7 @@ impl PodStateMetric {
         self.tell();
     }
 
-    /// Counts what a pod is now, nothing if it is gone. Before all pods were looked at, nothing is counted.
+    /// Counts what a pod is now, nothing if it is gone. Before all pods were counted, nothing is.
     pub fn pod(&mut self, key: &PodKey, pod: Option<&PodRecord>, snapshot: &Snapshot) {
         if self.taken.is_none() {
             return;
@@ -96,7 +96,7 @@ impl PodStateMetric {
         self.tell();
     }
 
-    /// Tells how many pods say more about sets than is kept.
+    /// Reports how many pods say more about sets than is kept.
     pub fn clipped(&self, pods: usize) {
         self.metrics.sidecarset_pods_clipped(pods);
     }

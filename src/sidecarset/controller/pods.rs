@@ -43,8 +43,8 @@ impl PodKey {
 /// Pods by name, and by the sets that they carry, as far as these exist.
 ///
 /// What a change touches follows from the records alone: the status of a set counts only pods that carry it, so the sets named in a
-/// pod's old and new record are all that a change of the pod, its labels included, can concern. Whoever may write a pod's
-/// annotations may name any number of sets in them; those that do not exist take no place in the index and concern nobody.
+/// pod's old and new record are all that a change of the pod, its labels included, can concern. The author of a pod's
+/// annotations may name any number of sets in them; those that do not exist take no place in the index and concern no set.
 #[derive(Debug, Default)]
 pub struct PodIndex {
     pods: BTreeMap<PodKey, PodRecord>,

@@ -1,4 +1,4 @@
-//! The condition `Programmed`: whether the API server asks about the pods of a set.
+//! The condition `Programmed`: whether the API server calls the webhook for the pods of a set.
 
 use jiff::Timestamp;
 

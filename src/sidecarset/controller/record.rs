@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 1280;
 /// A pod as it is watched.
 pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;
 
-/// The names of a pod's containers, and what tells its operating system.
+/// The names of a pod's containers, and what names its operating system.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {

@@ -68,7 +68,7 @@ pub async fn run(
                 Ok(Change::Set(name)) => intake.set(name),
                 Ok(Change::Namespace(name)) => intake.namespace(&name),
                 Err(RecvError::Lagged(_)) => intake.sets_are(),
-                // The world is gone with the process.
+                // The read model is gone with the process.
                 Err(RecvError::Closed) => return,
             },
         };
@@ -126,7 +126,7 @@ impl EventHandler<'_> {
         self.index().sets_in(name)
     }
 
-    /// There is a new snapshot. Changes tell which sets it concerns.
+    /// There is a new snapshot. Changes say which sets it concerns.
     fn published(&mut self) {
         self.census.sets_changed();
         if !Arc::ptr_eq(&self.sets, &self.world.snapshot.load().sets) {
@@ -217,7 +217,7 @@ mod tests {
     use engine::snapshot::Exclusion;
     use engine::snapshot::builder::SnapshotBuilder;
 
-    /// A feed of these sets, and a world that it feeds.
+    /// A snapshot builder of these sets, and a read model that it publishes to.
     fn world(sets: &[&str]) -> (SnapshotBuilder, ReadModel) {
         let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
         for set in sets {

@@ -11,8 +11,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomR
 use self::container::container;
 use self::strategy::{injection_strategy, update_strategy};
 use crate::crd::schema::{
-    atomic_list, column, conditions, int32, int64, keyed_list, label_selector, object, open, requiring, root, text,
-    text_map, word,
+    Field, atomic_list, column, conditions, int32, int64, keyed_list, label_selector, object, open, requiring, root,
+    text, text_map, word,
 };
 use crate::crd::{Definition, Scope};
 use engine::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
@@ -65,29 +65,6 @@ fn spec_schema() -> JSONSchemaProps {
             ),
             ("namespace", text("The one namespace to inject in. Not together with namespaceSelector.")),
             ("namespaceSelector", label_selector("Namespaces to inject in, by their labels. Default: all.")),
-            (
-                "initContainers",
-                keyed_list(
-                    "name",
-                    container(
-                        "An init container to add; with restartPolicy Always it is a native sidecar.",
-                        words::AFTER_APP_CONTAINER,
-                    ),
-                    "Init containers to add when a pod is created.",
-                ),
-            ),
-            (
-                "containers",
-                keyed_list(
-                    "name",
-                    container("A container to add.", words::BEFORE_APP_CONTAINER),
-                    "Containers to add when a pod is created.",
-                ),
-            ),
-            (
-                "volumes",
-                keyed_list("name", volume(), "Volumes that the added containers may mount. Unused ones are not added."),
-            ),
             ("updateStrategy", update_strategy()),
             ("injectionStrategy", injection_strategy()),
             ("imagePullSecrets", keyed_list("name", pull_secret(), "Pull secrets to add to the pod.")),
@@ -120,8 +97,38 @@ fn spec_schema() -> JSONSchemaProps {
             ("allowedChanges", allowed_changes()),
         ]
         .into_iter()
+        .chain(added())
         .chain(additions::fields()),
     )
+}
+
+/// What is added to pods.
+fn added() -> [Field; 3] {
+    [
+        (
+            "initContainers",
+            keyed_list(
+                "name",
+                container(
+                    "An init container to add; with restartPolicy Always it is a native sidecar.",
+                    words::AFTER_APP_CONTAINER,
+                ),
+                "Init containers to add when a pod is created.",
+            ),
+        ),
+        (
+            "containers",
+            keyed_list(
+                "name",
+                container("A container to add.", words::BEFORE_APP_CONTAINER),
+                "Containers to add when a pod is created.",
+            ),
+        ),
+        (
+            "volumes",
+            keyed_list("name", volume(), "Volumes that the added containers may mount. Unused ones are not added."),
+        ),
+    ]
 }
 
 fn allowed_changes() -> JSONSchemaProps {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::sidecarset;
-use engine::sidecarset::api::{CONTROL_FIELDS, Condition, SidecarSetSpec, SidecarSetStatus};
+use engine::sidecarset::api::CONTROL_FIELDS;
 
 fn root() -> Value {
     let crd = serde_json::to_value(sidecarset()).unwrap();
@@ -91,57 +91,6 @@ fn containers_and_volumes_keep_unknown_fields_and_nothing_else_does() {
         ".spec.volumes[]",
     ];
     assert_eq!(open, expected.map(str::to_owned).into());
-}
-
-#[test]
-fn schema_and_types_know_the_same_fields() {
-    let selector =
-        || json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]});
-    let full: SidecarSetSpec = serde_json::from_value(json!({
-        "selector": selector(), "namespace": "", "namespaceSelector": selector(), "initContainers": [], "containers": [],
-        "volumes": [], "imagePullSecrets": [{"name": ""}], "revisionHistoryLimit": 1,
-        "updateStrategy": {
-            "type": "", "paused": true, "selector": selector(), "partition": 1, "maxUnavailable": "1%",
-            "priorityStrategy": {}, "scatterStrategy": [{"key": "", "value": ""}],
-        },
-        "injectionStrategy": {"paused": true, "revision": {"customVersion": "", "revisionName": "", "policy": ""}},
-        "patchPodMetadata": [{"annotations": {}, "patchPolicy": ""}], "customVersion": "", "order": 1, "clashPolicy": "",
-        "optOut": "", "allowedChanges": {"env": [""], "mountPaths": [""], "volumes": [""], "fields": [""]},
-        "resourceDefaults": {"limits": {"cpu": 1}, "requests": {"cpu": 1}}, "jobPods": "", "platform": "", "podSecurity": "",
-        "appContainers": [{
-            "containerNames": [""], "initContainers": true, "env": [{"name": ""}], "overwriteEnv": true,
-            "volumeMounts": [{"name": ""}],
-        }],
-        "podOverrides": {
-            "containerNames": [""], "resources": {"min": {"cpu": 1}, "max": {"cpu": 1}}, "env": [""], "imageTag": true,
-        },
-    }))
-    .unwrap();
-    let status = SidecarSetStatus {
-        updated_ready_pods: Some(1),
-        latest_revision: Some(String::new()),
-        collision_count: Some(1),
-        conditions: Some(vec![Condition { observed_generation: Some(1), ..Condition::default() }]),
-        ..SidecarSetStatus::default()
-    };
-    let root = root();
-    same_fields(&serde_json::to_value(full).unwrap(), &root["properties"]["spec"], "spec");
-    same_fields(&serde_json::to_value(status).unwrap(), &root["properties"]["status"], "status");
-}
-
-/// `value` has every field that its type has.
-fn same_fields(value: &Value, schema: &Value, path: &str) {
-    match value {
-        Value::Object(map) if schema.get("properties").is_some() && !map.is_empty() => {
-            let keys: BTreeSet<&str> = map.keys().map(String::as_str).collect();
-            assert_eq!(keys, fields(schema), "{path}");
-            for (key, value) in map {
-                same_fields(value, &schema["properties"][key], &format!("{path}.{key}"));
-            }
-        }
-        Value::Array(list) => list.iter().for_each(|item| same_fields(item, &schema["items"], path)),
-        _ => {}
-    }
 }
 
 #[test]

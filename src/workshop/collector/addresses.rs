@@ -3,14 +3,14 @@
 use kube::ResourceExt as _;
 
 use super::api::{CollectorSpec, PodAddress};
-use super::watched::{PodStatus, WatchedPod};
+use super::watched::{SlimPod, SlimPodStatus};
 
 /// An object must fit into one request to etcd, 1.5 MiB (`--max-request-bytes`), and there is more in it than this list.
 const MOST_BYTES: usize = 1_000_000;
 
 /// What is reported of pods.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Addresses {
+pub struct PodAddresses {
     /// Pods that have not finished.
     pub matched: usize,
     /// Of these, those that are ready.
@@ -21,9 +21,9 @@ pub struct Addresses {
     pub left_out: usize,
 }
 
-impl Addresses {
+impl PodAddresses {
     /// Of these pods. One that has finished has given its address back: another may have it by now.
-    pub fn of<'a>(pods: impl Iterator<Item = &'a WatchedPod>, spec: &CollectorSpec) -> Self {
+    pub fn of<'a>(pods: impl Iterator<Item = &'a SlimPod>, spec: &CollectorSpec) -> Self {
         let mut found = Self::default();
         let mut bytes = 0;
         for pod in pods {
@@ -45,7 +45,7 @@ impl Addresses {
     }
 }
 
-fn address(pod: &WatchedPod, status: PodStatus, include_ipv6: bool) -> Option<PodAddress> {
+fn address(pod: &SlimPod, status: SlimPodStatus, include_ipv6: bool) -> Option<PodAddress> {
     let mut ips: Vec<String> = status.pod_ips.into_iter().flatten().map(|pod_ip| pod_ip.ip).collect();
     if ips.is_empty() {
         ips.extend(status.pod_ip);
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(name: &str, status: &Value) -> WatchedPod {
+    fn pod(name: &str, status: &Value) -> SlimPod {
         serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"nodeName": "n1"}, "status": status}))
             .unwrap()
     }
@@ -98,7 +98,7 @@ mod tests {
             pod("e", &json!({"podIP": "fd00::5", "podIPs": [{"ip": "fd00::5"}]})),
             pod("f", &Value::Null),
         ];
-        let all = Addresses::of(pods.iter(), &spec(json!({})));
+        let all = PodAddresses::of(pods.iter(), &spec(json!({})));
         assert_eq!((all.matched, all.ready, all.left_out), (5, 1, 0));
         assert_eq!(
             json!(all.listed),
@@ -108,18 +108,18 @@ mod tests {
                 {"pod": "e", "node": "n1", "podIP": "fd00::5", "podIPs": ["fd00::5"], "ready": false},
             ])
         );
-        let old = Addresses::of(pods.iter(), &spec(json!({"includeIPv6": false})));
+        let old = PodAddresses::of(pods.iter(), &spec(json!({"includeIPv6": false})));
         let ips: Vec<&Vec<String>> = old.listed.iter().map(|address| &address.pod_ips).collect();
         assert_eq!(ips, [&["10.0.0.1"], &["10.0.0.2"]]);
-        let first = Addresses::of(pods.iter(), &spec(json!({"maxIPs": 1})));
+        let first = PodAddresses::of(pods.iter(), &spec(json!({"maxIPs": 1})));
         assert_eq!((first.matched, first.listed.len(), first.left_out), (5, 1, 2));
     }
 
     #[test]
     fn the_list_fits_into_an_object_however_long_its_names_are() {
         let long = "p".repeat(253);
-        let pods: Vec<WatchedPod> = (0..10_000).map(|_| pod(&long, &json!({"podIP": "10.0.0.1"}))).collect();
-        let found = Addresses::of(pods.iter(), &spec(json!({"maxIPs": 10_000})));
+        let pods: Vec<SlimPod> = (0..10_000).map(|_| pod(&long, &json!({"podIP": "10.0.0.1"}))).collect();
+        let found = PodAddresses::of(pods.iter(), &spec(json!({"maxIPs": 10_000})));
         assert_eq!(found.listed.len() + found.left_out, 10_000);
         let bytes = json!(found.listed).to_string().len();
         assert!((MOST_BYTES * 9 / 10..=MOST_BYTES).contains(&bytes), "{bytes}");

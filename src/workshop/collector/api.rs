@@ -112,7 +112,7 @@ pub struct CollectorStatus {
     pub events: Option<EventCount>,
     /// What happened to the target last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_operation: Option<Operation>,
+    pub last_operation: Option<LastOperation>,
     /// `Ready` and `TargetNotFound`.
     #[serde(deserialize_with = "at_most::<3, _, _>", skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
@@ -137,7 +137,7 @@ pub struct PodAddress {
     pub ready: bool,
 }
 
-/// Events of a Deployment since the count began: each is one version of it that a watch told of.
+/// Events of a Deployment since the count began: each is one version of it that a watch reported.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventCount {
@@ -172,7 +172,7 @@ impl EventCount {
 /// One thing that happened to a Deployment, with all that followed from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Operation {
+pub struct LastOperation {
     /// What happened.
     pub description: String,
     /// How many events it made so far.

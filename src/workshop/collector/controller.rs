@@ -11,12 +11,12 @@ use kube::api::{WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt as _};
 
 use super::NAME;
-use super::addresses::Addresses;
+use super::addresses::PodAddresses;
 use super::api::{Collector, CollectorStatus, DEPLOYMENT};
-use super::event_counter::{Event, EventCounter};
+use super::event_counter::{DeploymentEvent, EventCounter};
 use super::event_store::{EventStore, Followed, deployment_key};
 use super::validation::faults;
-use super::watched::WatchedPod;
+use super::watched::SlimPod;
 use crate::controller::apply::{Error, request};
 use crate::controller::conditions::{Statement, whole_seconds};
 use crate::controller::{Again, Context, Key, Operator, Store, status};
@@ -55,7 +55,7 @@ struct Controller {
     ledger: EventStore,
     collectors: Store<Collector>,
     deployments: Store<SlimDeployment>,
-    pods: Store<WatchedPod>,
+    pods: Store<SlimPod>,
 }
 
 impl Controller {
@@ -74,7 +74,7 @@ impl Controller {
             pods.retain(|pod| selector.matches(pod.labels()));
             pods
         });
-        let addresses = Addresses::of(pods.iter().flatten().map(AsRef::as_ref), &collector.spec);
+        let addresses = PodAddresses::of(pods.iter().flatten().map(AsRef::as_ref), &collector.spec);
         let tally = self.ledger.tally(&key);
         let new = status_of(collector, deployment.is_some(), addresses, tally, Timestamp::now());
         status::write(self.client.clone(), collector, collector.status.as_ref(), &new).await?;
@@ -99,9 +99,9 @@ impl Controller {
         let mut before: Option<SlimDeployment> = None;
         while let Some(told) = request::<SlimDeployment, _>(&key, events.next().map(Option::transpose)).await? {
             let event = match &told {
-                WatchEvent::Added(new) => Event::Added(new),
-                WatchEvent::Modified(new) => Event::Modified(before.as_ref(), new),
-                WatchEvent::Deleted(_) => Event::Deleted,
+                WatchEvent::Added(new) => DeploymentEvent::Added(new),
+                WatchEvent::Modified(new) => DeploymentEvent::Modified(before.as_ref(), new),
+                WatchEvent::Deleted(_) => DeploymentEvent::Deleted,
                 WatchEvent::Bookmark(_) => continue,
                 // Too old, or whatever else: it does not remember.
                 WatchEvent::Error(_) => break,
@@ -128,7 +128,7 @@ impl Controller {
 fn status_of(
     collector: &Collector,
     target_found: bool,
-    addresses: Addresses,
+    addresses: PodAddresses,
     tally: Option<EventCounter>,
     now: Timestamp,
 ) -> CollectorStatus {
@@ -149,14 +149,14 @@ fn status_of(
 }
 
 /// Ready means that the report is complete, whatever the pods are.
-fn readiness(collector: &Collector, target_found: bool, addresses: &Addresses) -> Statement {
+fn readiness(collector: &Collector, target_found: bool, addresses: &PodAddresses) -> Statement {
     let faults = faults(&collector.spec);
     let (holds, reason, message) = match collector.spec.deployment() {
         // Written while no webhook looked.
         _ if !faults.is_empty() => (false, "InvalidSpec", faults.to_string()),
         Some(name) if !target_found => (false, "TargetNotFound", not_found(name)),
         _ => {
-            let Addresses { matched, ready, listed, left_out } = addresses;
+            let PodAddresses { matched, ready, listed, left_out } = addresses;
             let most = if *left_out == 0 { String::new() } else { format!("; only {} are listed", listed.len()) };
             (true, "Collected", format!("{ready} of {matched} pods are ready{most}"))
         }

@@ -3,12 +3,12 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt};
 
-use super::api::{CollectorSpec, CollectorStatus, EventCount, Operation};
+use super::api::{CollectorSpec, CollectorStatus, EventCount, LastOperation};
 use crate::watch::deployment::SlimDeployment;
 
-/// What a watch tells of a Deployment.
+/// What a watch reports of a Deployment.
 #[derive(Debug, Clone, Copy)]
-pub enum Event<'a> {
+pub enum DeploymentEvent<'a> {
     /// It is there, and was not.
     Added(&'a SlimDeployment),
     /// It changed. What it was before is not known after a pause of the watch.
@@ -23,7 +23,7 @@ pub struct EventCounter {
     /// The count.
     pub events: EventCount,
     /// The operation; none before the first event.
-    pub operation: Option<Operation>,
+    pub operation: Option<LastOperation>,
 }
 
 impl EventCounter {
@@ -48,50 +48,50 @@ impl EventCounter {
         self.events.last_resource_version == version(deployment)
     }
 
-    /// Counts an event, unless it tells of the version that is counted already.
-    pub fn count(&mut self, event: Event<'_>, now: Time) {
+    /// Counts an event, unless it is about the version that is counted already.
+    pub fn count(&mut self, event: DeploymentEvent<'_>, now: Time) {
         let new = match event {
-            Event::Added(new) | Event::Modified(_, new) => Some(new),
-            Event::Deleted => None,
+            DeploymentEvent::Added(new) | DeploymentEvent::Modified(_, new) => Some(new),
+            DeploymentEvent::Deleted => None,
         };
         if self.is_up_to(new) {
             return;
         }
         let counter = match event {
-            Event::Added(_) => &mut self.events.added,
-            Event::Modified(..) => &mut self.events.modified,
-            Event::Deleted => &mut self.events.deleted,
+            DeploymentEvent::Added(_) => &mut self.events.added,
+            DeploymentEvent::Modified(..) => &mut self.events.modified,
+            DeploymentEvent::Deleted => &mut self.events.deleted,
         };
         *counter += 1;
         self.events.total += 1;
         self.events.last_resource_version = version(new);
         self.events.last_event_time = Some(now);
-        let begun = self.begun(event).map(|description| Operation {
+        let begun = self.begun(event).map(|description| LastOperation {
             description,
             events: 0,
             generation: new.and_then(|new| new.meta().generation),
         });
         let operation = begun.or_else(|| self.operation.take());
-        self.operation = operation.map(|operation| Operation { events: operation.events + 1, ..operation });
+        self.operation = operation.map(|operation| LastOperation { events: operation.events + 1, ..operation });
     }
 
     /// What began with this event, unless it follows from the operation before: a creation, a deletion, a change of the spec
-    /// (which is a new generation), or the loss of replicas that nobody has asked for.
-    fn begun(&self, event: Event<'_>) -> Option<String> {
+    /// (which is a new generation), or the loss of replicas that no user has asked for.
+    fn begun(&self, event: DeploymentEvent<'_>) -> Option<String> {
         let known = self.operation.as_ref().and_then(|operation| operation.generation);
         match event {
-            Event::Added(_) => Some("created".to_owned()),
-            Event::Deleted => Some("deleted".to_owned()),
-            Event::Modified(Some(old), new) if old.meta().generation != new.meta().generation => {
+            DeploymentEvent::Added(_) => Some("created".to_owned()),
+            DeploymentEvent::Deleted => Some("deleted".to_owned()),
+            DeploymentEvent::Modified(Some(old), new) if old.meta().generation != new.meta().generation => {
                 Some(changed(old, new))
             }
-            Event::Modified(Some(old), new) if is_complete(old) && !is_complete(new) => {
+            DeploymentEvent::Modified(Some(old), new) if is_complete(old) && !is_complete(new) => {
                 let available = new.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
                 Some(format!("{available} of {} replicas available", replicas(new)))
             }
-            Event::Modified(None, new) if known != new.meta().generation => Some("spec changed".to_owned()),
-            Event::Modified(..) if self.operation.is_none() => Some("began before the count".to_owned()),
-            Event::Modified(..) => None,
+            DeploymentEvent::Modified(None, new) if known != new.meta().generation => Some("spec changed".to_owned()),
+            DeploymentEvent::Modified(..) if self.operation.is_none() => Some("began before the count".to_owned()),
+            DeploymentEvent::Modified(..) => None,
         }
     }
 }
@@ -163,14 +163,14 @@ mod tests {
     fn each_version_is_one_event_and_what_was_there_at_the_beginning_is_none() {
         let versions: Vec<_> = ["1", "2", "3"].map(|version| deployment(version, 1, 3, &json!({}))).into();
         let mut tally = begin(Some(&versions[0]));
-        tally.count(Event::Added(&versions[0]), at(1));
+        tally.count(DeploymentEvent::Added(&versions[0]), at(1));
         assert_eq!((tally.events.total, tally.events.last_event_time.as_ref()), (0, None));
-        tally.count(Event::Modified(Some(&versions[0]), &versions[1]), at(2));
-        tally.count(Event::Modified(Some(&versions[0]), &versions[1]), at(3));
-        tally.count(Event::Deleted, at(4));
-        tally.count(Event::Deleted, at(5));
+        tally.count(DeploymentEvent::Modified(Some(&versions[0]), &versions[1]), at(2));
+        tally.count(DeploymentEvent::Modified(Some(&versions[0]), &versions[1]), at(3));
+        tally.count(DeploymentEvent::Deleted, at(4));
+        tally.count(DeploymentEvent::Deleted, at(5));
         assert!(tally.is_up_to(None));
-        tally.count(Event::Added(&versions[2]), at(6));
+        tally.count(DeploymentEvent::Added(&versions[2]), at(6));
         assert_eq!(
             json!(tally.events),
             json!({"deployment": "web", "total": 3, "added": 1, "modified": 1, "deleted": 1,
@@ -199,12 +199,12 @@ mod tests {
         let mut tally = begin(Some(&steps[0].0));
         for pair in steps.windows(2) {
             let [(old, ..), (new, description, events)] = pair else { panic!("windows of two") };
-            tally.count(Event::Modified(Some(old), new), at(1));
+            tally.count(DeploymentEvent::Modified(Some(old), new), at(1));
             assert_eq!(operation(&tally), (*description, *events));
         }
-        tally.count(Event::Deleted, at(2));
+        tally.count(DeploymentEvent::Deleted, at(2));
         assert_eq!(operation(&tally), ("deleted", 1));
-        tally.count(Event::Added(&steps[0].0), at(3));
+        tally.count(DeploymentEvent::Added(&steps[0].0), at(3));
         assert_eq!(operation(&tally), ("created", 1));
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn a_count_that_is_taken_up_again_goes_on_with_its_operation() {
         let status = CollectorStatus {
             events: Some(EventCount { total: 7, last_resource_version: Some("1".to_owned()), ..EventCount::default() }),
-            last_operation: Some(Operation {
+            last_operation: Some(LastOperation {
                 description: "replicas 1 -> 3".to_owned(),
                 events: 4,
                 generation: Some(2),
@@ -220,9 +220,9 @@ mod tests {
             ..CollectorStatus::default()
         };
         let mut tally = EventCounter::resume(&status).unwrap();
-        tally.count(Event::Modified(None, &deployment("2", 2, 3, &json!({}))), at(1));
+        tally.count(DeploymentEvent::Modified(None, &deployment("2", 2, 3, &json!({}))), at(1));
         assert_eq!((tally.events.total, operation(&tally)), (8, ("replicas 1 -> 3", 5)));
-        tally.count(Event::Modified(None, &deployment("3", 3, 3, &json!({}))), at(1));
+        tally.count(DeploymentEvent::Modified(None, &deployment("3", 3, 3, &json!({}))), at(1));
         assert_eq!((tally.events.total, operation(&tally)), (9, ("spec changed", 1)));
         assert_eq!(EventCounter::resume(&CollectorStatus::default()), None);
     }

@@ -8,16 +8,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use super::api::Collector;
-use super::event_counter::{Event, EventCounter};
-use super::watched::WatchedPod;
+use super::event_counter::{DeploymentEvent, EventCounter};
+use super::watched::SlimPod;
 use crate::controller::{Key, Store};
 use crate::watch::deployment::SlimDeployment;
 
 /// Clones share their content.
 ///
-/// A watch puts an object into its store before it tells of it. So under the lock an event is either counted, or its version
-/// is in the store already: whoever takes a Deployment from the store and begins a count with it here loses no event, and
-/// [`EventCounter::count`] knows the one that is told late.
+/// A watch puts an object into its store before it reports it. So under the lock an event is either counted, or its version
+/// is in the store already: a count that begins here with a Deployment from the store loses no event, and
+/// [`EventCounter::count`] recognizes the one that is reported late.
 #[derive(Clone, Default)]
 pub struct EventStore(Arc<Mutex<BTreeMap<Key, Entry>>>);
 
@@ -31,7 +31,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Sees to it that there is a count of what is wanted, or gives the one that was written and is behind.
+    /// Starts a count of what is wanted if there is none, or returns the stored one, which is behind.
     fn begin_count(&mut self, collector: &Collector, deployment: Option<&SlimDeployment>) -> Option<EventCounter> {
         let spec = &collector.spec;
         let Some(name) = spec.deployment() else {
@@ -51,7 +51,7 @@ impl Entry {
         None
     }
 
-    fn selects(&self, pod: &WatchedPod) -> bool {
+    fn selects(&self, pod: &SlimPod) -> bool {
         self.selector.as_ref().is_some_and(|selector| selector.matches(pod.labels()))
     }
 }
@@ -108,7 +108,7 @@ impl EventStore {
         up_to_date
     }
 
-    /// Counts on from the Deployment as it is. What happened before that nobody can tell any more is one event.
+    /// Continues the count from the Deployment as it is. All events that were missed count as one.
     pub fn go_on_after_gap(
         &self,
         collector: &Collector,
@@ -120,9 +120,9 @@ impl EventStore {
         let deployment = target(collector, deployments);
         tally.count(
             match &deployment {
-                None => Event::Deleted,
-                Some(new) if tally.events.last_resource_version.is_none() => Event::Added(new),
-                Some(new) => Event::Modified(None, new),
+                None => DeploymentEvent::Deleted,
+                Some(new) if tally.events.last_resource_version.is_none() => DeploymentEvent::Added(new),
+                Some(new) => DeploymentEvent::Modified(None, new),
             },
             now,
         );
@@ -154,7 +154,7 @@ impl EventStore {
     }
 
     /// The Collectors that mean a pod by the labels that it has or had.
-    pub fn pod(&self, old: Option<&WatchedPod>, new: Option<&WatchedPod>) -> Vec<Key> {
+    pub fn pod(&self, old: Option<&SlimPod>, new: Option<&SlimPod>) -> Vec<Key> {
         let Some(any) = new.or(old) else { return Vec::new() };
         let namespace = any.namespace().unwrap_or_default();
         let mut entries = self.entries();
@@ -164,11 +164,11 @@ impl EventStore {
     }
 }
 
-fn event<'a>(old: Option<&'a SlimDeployment>, new: Option<&'a SlimDeployment>) -> Event<'a> {
+fn event<'a>(old: Option<&'a SlimDeployment>, new: Option<&'a SlimDeployment>) -> DeploymentEvent<'a> {
     match (old, new) {
-        (_, None) => Event::Deleted,
-        (None, Some(new)) => Event::Added(new),
-        (old, Some(new)) => Event::Modified(old, new),
+        (_, None) => DeploymentEvent::Deleted,
+        (None, Some(new)) => DeploymentEvent::Added(new),
+        (old, Some(new)) => DeploymentEvent::Modified(old, new),
     }
 }
 

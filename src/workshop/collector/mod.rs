@@ -37,7 +37,7 @@ pub const COLLECTOR: Kind = Kind {
     samples: &["collector.ip_v1_collector.yaml"],
 };
 
-/// It only looks at what it reports on. Pods may be read by every Outrider.
+/// It only reads what it reports on. Every Outrider may read pods.
 fn rules() -> Vec<PolicyRule> {
     let mut rules = own_kind(api::GROUP, api::PLURAL);
     rules.push(rule("apps", &["deployments"], &[], &["get", "list", "watch"]));

@@ -17,7 +17,7 @@ pub const fn validating_rule() -> Rule {
     rule::<CollectorSpec>(&[Operation::Create, Operation::Update], concat!("collector.collector.ip.", api_domain!()))
 }
 
-/// Refuses a Collector of which nobody could say which pods it means.
+/// Refuses a Collector whose pods are ambiguous.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CollectorValidation;
 

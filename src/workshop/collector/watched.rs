@@ -7,12 +7,12 @@ use crate::watch::partial::Partial;
 use crate::workshop::object::at_most;
 
 /// A pod. Every pod of the cluster is watched, as a Collector may mean any.
-pub type WatchedPod = Partial<Pod, PodSpec, PodStatus>;
+pub type SlimPod = Partial<Pod, SlimPodSpec, SlimPodStatus>;
 
 /// Where a pod runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PodSpec {
+pub struct SlimPodSpec {
     /// Name of its node.
     pub node_name: Option<String>,
 }
@@ -20,7 +20,7 @@ pub struct PodSpec {
 /// Addresses of a pod and how it does.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct PodStatus {
+pub struct SlimPodStatus {
     /// Whether it has ended.
     #[serde(rename = "phase", deserialize_with = "is_finished")]
     pub finished: bool,

@@ -26,7 +26,7 @@ mod annotations;
 #[cfg(test)]
 mod tests;
 
-use self::annotations::Annotations;
+use self::annotations::ScheduleAnnotations;
 pub use self::annotations::lacks_room;
 
 /// Longest that is remembered. The API server refuses a converted object with more than 256 KiB of annotations, and a
@@ -88,7 +88,7 @@ const TO_V2: Way = Way { key: V1_SCHEDULE, reads: read_string, says: five_fields
 fn convert(object: &RawValue, back: &Way, forth: &Way) -> String {
     let metadata = raw::member(object, "metadata");
     let spec = raw::member(object, "spec");
-    let annotations = Annotations::of(metadata, back.key);
+    let annotations = ScheduleAnnotations::of(metadata, back.key);
     let said = spec.and_then(|spec| raw::member(spec, "schedule")).and_then(|schedule| {
         let schedule = (forth.reads)(schedule)?;
         Some(recall(annotations.remembered.as_deref(), &schedule, back).unwrap_or_else(|| (forth.says)(&schedule)))
@@ -129,7 +129,7 @@ fn is_same(found: Option<&RawValue>, value: &RawValue) -> bool {
     found.is_some_and(|found| std::ptr::eq(found, value))
 }
 
-/// What became `schedule`, if the memory is of that.
+/// The original that became `schedule`, if the annotation is about that.
 fn recall(memory: Option<&str>, schedule: &Value, back: &Way) -> Option<Said> {
     let memory = memory.filter(|memory| memory.len() <= MEMORY_MAX_BYTES)?;
     let original = (back.recalls)(memory)?;

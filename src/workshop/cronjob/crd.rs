@@ -1,11 +1,9 @@
 //! The `CustomResourceDefinition`, written from code so that it cannot lag behind the types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionNames,
-    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, CustomResourceSubresourceStatus,
-    CustomResourceSubresources, CustomResourceValidation, JSONSchemaProps, WebhookClientConfig, WebhookConversion,
+    CustomResourceColumnDefinition, CustomResourceConversion, CustomResourceDefinition,
+    CustomResourceDefinitionVersion, JSONSchemaProps, WebhookClientConfig, WebhookConversion,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::api::{GROUP, KIND, PLURAL, VERSION};
 use super::v2;
@@ -14,62 +12,43 @@ use crate::crd::schema::{
     atomic_list, column, conditions, flag, int32, int64, not_negative, object, open, requiring, root, short_text, text,
     text_map, time, word,
 };
+use crate::crd::{Definition, Scope};
 
 #[cfg(test)]
 mod tests;
 
 /// The definition of the resource `cronjobs`. `converter` is where the API server finds this process, at the path `/convert`.
 pub fn cronjob(converter: &WebhookClientConfig) -> CustomResourceDefinition {
-    CustomResourceDefinition {
-        metadata: ObjectMeta { name: Some(format!("{PLURAL}.{GROUP}")), ..ObjectMeta::default() },
-        spec: CustomResourceDefinitionSpec {
-            group: GROUP.to_owned(),
-            scope: "Namespaced".to_owned(),
-            names: CustomResourceDefinitionNames {
-                kind: KIND.to_owned(),
-                list_kind: Some(format!("{KIND}List")),
-                plural: PLURAL.to_owned(),
-                singular: Some(KIND.to_lowercase()),
-                ..CustomResourceDefinitionNames::default()
-            },
-            versions: vec![
-                version(VERSION, true, one_string(), vec![schedule_column()]),
-                version(v2::VERSION, false, five_fields(), field_columns()),
-            ],
-            conversion: Some(CustomResourceConversion {
-                strategy: "Webhook".to_owned(),
-                webhook: Some(WebhookConversion {
-                    client_config: Some(converter.clone()),
-                    conversion_review_versions: vec!["v1".to_owned()],
-                }),
-            }),
-            ..CustomResourceDefinitionSpec::default()
-        },
-        ..CustomResourceDefinition::default()
-    }
+    let mut crd = definition(VERSION, one_string(), vec![schedule_column()]).into_crd();
+    let second = definition(v2::VERSION, five_fields(), field_columns()).into_crd();
+    let not_stored = |version| CustomResourceDefinitionVersion { storage: false, ..version };
+    crd.spec.versions.extend(second.spec.versions.into_iter().map(not_stored));
+    crd.spec.conversion = Some(CustomResourceConversion {
+        strategy: "Webhook".to_owned(),
+        webhook: Some(WebhookConversion {
+            client_config: Some(converter.clone()),
+            conversion_review_versions: vec!["v1".to_owned()],
+        }),
+    });
+    crd
 }
 
-fn version(
-    name: &str,
-    storage: bool,
+fn definition(
+    version: &'static str,
     schedule: JSONSchemaProps,
     mut columns: Vec<CustomResourceColumnDefinition>,
-) -> CustomResourceDefinitionVersion {
-    let description = "CronJob starts a Job for every time of its schedule.";
+) -> Definition {
     columns.extend(common_columns());
-    CustomResourceDefinitionVersion {
-        name: name.to_owned(),
-        served: true,
-        storage,
-        schema: Some(CustomResourceValidation {
-            open_api_v3_schema: Some(requiring(&["spec"], root(description, spec(schedule), status()))),
-        }),
-        subresources: Some(CustomResourceSubresources {
-            status: Some(CustomResourceSubresourceStatus(serde_json::Value::Object(serde_json::Map::new()))),
-            ..CustomResourceSubresources::default()
-        }),
-        additional_printer_columns: Some(columns),
-        ..CustomResourceDefinitionVersion::default()
+    let schema = root("CronJob starts a Job for every time of its schedule.", spec(schedule), status());
+    Definition {
+        group: GROUP,
+        version,
+        kind: KIND,
+        plural: PLURAL,
+        scope: Scope::Namespaced,
+        schema: requiring(&["spec"], schema),
+        columns,
+        scale: None,
     }
 }
 

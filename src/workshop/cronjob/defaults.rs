@@ -8,13 +8,13 @@ use super::vocabulary as words;
 use engine::snapshot::Snapshot;
 
 /// Fills in what a `CronJob` leaves out: only the missing fields, one by one. To send the whole spec back, as a typed round trip
-/// does, would put zero values into the Job template, and the user would read errors about fields that nobody wrote.
+/// does, would put zero values into the Job template, and the user would read errors about fields that were never written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CronJobDefaults;
 
 impl Defaulting<Snapshot> for CronJobDefaults {
     fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
-        // An object that is being deleted is left alone, so that nothing stands in the way of its finalizers.
+        // An object that is being deleted is left alone, so that nothing blocks the removal of its finalizers.
         if request.is_of_leaving(patch.document()) { Ok(()) } else { fill(patch) }
     }
 }

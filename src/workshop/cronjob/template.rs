@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A template in its JSON. Decoded it may take a hundred times as much memory, and nobody reads it before a run starts; a field
+/// A template in its JSON. Decoded it may take a hundred times as much memory, and it is not read before a run starts; a field
 /// that this build does not know reaches the Job untouched.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -9,7 +9,7 @@ use super::schedule::FIELD_COUNT;
 /// API version.
 pub const VERSION: &str = "v2";
 
-/// Fields of `spec.schedule`, in the order of the v1 string. One that is absent stands for `*`.
+/// Fields of `spec.schedule`, in the order of the v1 string. An absent one means `*`.
 pub const FIELDS: [&str; FIELD_COUNT] = ["minute", "hour", "dayOfMonth", "month", "dayOfWeek"];
 
 /// The v1 string that five fields say, whatever is in them. What is no string counts as absent.

@@ -1,7 +1,7 @@
 //! What makes a `CronJob` wrong, and what its author would want to know.
 //!
 //! A validating webhook runs after defaulting and after the API server's own schema check. Offline there is no API server, so the
-//! schema is checked here as well, in the API server's words. The object is read as it was sent and every fault is told at once.
+//! schema is checked here as well, in the API server's words. The object is read as it was sent and every fault is reported at once.
 
 mod fields;
 mod job_template;
@@ -25,7 +25,7 @@ use super::v2;
 use super::vocabulary as words;
 use engine::snapshot::Snapshot;
 
-/// Validates a `CronJob` when it is created and when it changes. Its deletion is nobody's business here: an object that is wrong
+/// Validates a `CronJob` when it is created and when it changes. Its deletion is not checked: an object that is wrong
 /// must be deletable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CronJobValidation;
@@ -47,10 +47,10 @@ impl Validating<Snapshot> for CronJobValidation {
     }
 }
 
-/// Faults that are told one by one: a reply must not be many times as long as what was asked.
+/// Faults that are listed one by one: a reply must not be many times as long as the request.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new object, which was sent in `version`. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
+/// Validates a new object, which was sent in `version`. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
 pub fn create(object: &Value, version: Version, findings: &mut Findings) {
     let metadata = Fields::new(object.get("metadata"), Path::new("metadata"));
     let mut errors = ErrorList::new();
@@ -64,7 +64,7 @@ pub fn create(object: &Value, version: Version, findings: &mut Findings) {
     warn(object, version, &mut findings.warnings);
 }
 
-/// Judges a change. Where `spec` stays as it is nothing is judged: else the controller could not put a finalizer on an object
+/// Validates a change. Where `spec` stays as it is nothing is checked: else the controller could not put a finalizer on an object
 /// that was stored while the webhook was off. Such an object gets its defaults with its first change; they are no change.
 pub fn update(new: &Value, old: &Value, version: Version, findings: &mut Findings) {
     if is_terminating(old) {
@@ -109,7 +109,7 @@ fn is_filled_in(new: Option<&Value>, old: Option<&Value>) -> bool {
     new.iter().eq(wanted)
 }
 
-/// Nobody may keep an object from being deleted, and finalizers are removed by an update.
+/// Validation must not keep an object from being deleted, and finalizers are removed by an update.
 fn is_terminating(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }

@@ -1,4 +1,4 @@
-//! The closed vocabularies of a `CronJob`, the words that stand for absent ones, and its keys on objects.
+//! The closed vocabularies of a `CronJob`, the defaults of absent words, and its keys on objects.
 
 /// `spec.concurrencyPolicy`
 pub const CONCURRENCY_POLICIES: [&str; 3] = [ALLOW, FORBID, REPLACE];

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// What finalizers may cost in memory. Nobody's object has hundreds; whoever may write them could put a million small ones.
+/// What finalizers may cost in memory. No object has hundreds; a user who may write them could add a million small ones.
 const FINALIZERS_MAX_COST: usize = 32 * 1024;
 
 /// What an item of a list takes beside its text, roughly.

@@ -12,7 +12,8 @@ use super::api::{SimpleDeployment, SimpleDeploymentStatus};
 use super::{NAME, objects};
 use crate::controller::apply::{Applier, Error};
 use crate::controller::owned::Owned;
-use crate::controller::{Again, Context, Events, Operator, Store, status};
+use crate::controller::{Again, Context, Operator, Store, status};
+use crate::events::Events;
 use crate::workshop::{owned, readiness};
 
 const FIELD_MANAGER: &str = "simpledeployment_controller";
@@ -50,7 +51,7 @@ struct Controller {
 
 impl Controller {
     async fn reconcile(&self, simple: &SimpleDeployment) -> Result<Again, Error> {
-        // The Deployment goes by garbage collection.
+        // Garbage collection deletes the Deployment.
         if simple.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }

@@ -41,5 +41,5 @@ fn rules() -> Vec<PolicyRule> {
 }
 
 fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {
-    registry.validating(validation::validating_rule(), validation::SimpleDeploymentValidation)
+    registry.validating(validation::validating_rule(), validation::NAME_CHECK)
 }

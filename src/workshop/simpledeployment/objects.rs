@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
-use k8s_openapi::api::core::v1::{Container, ContainerPort, PodSpec, PodTemplateSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Container, ContainerPort};
 use kube::ResourceExt as _;
 
 use super::NAME;
@@ -16,20 +15,7 @@ const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 
 /// The Deployment, with pods of this image.
 pub fn deployment(simple: &SimpleDeployment, image: &str) -> Deployment {
-    let labels = selector_labels(simple);
-    Deployment {
-        metadata: owned::metadata(simple, selector_labels(simple)),
-        spec: Some(DeploymentSpec {
-            replicas: Some(simple.spec.replicas()),
-            selector: LabelSelector { match_labels: Some(labels.clone()), match_expressions: None },
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
-                spec: Some(PodSpec { containers: vec![container(image)], ..PodSpec::default() }),
-            },
-            ..DeploymentSpec::default()
-        }),
-        status: None,
-    }
+    owned::deployment(simple, selector_labels(simple), simple.spec.replicas(), container(image))
 }
 
 fn container(image: &str) -> Container {

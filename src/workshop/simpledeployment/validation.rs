@@ -1,59 +1,32 @@
-//! What no `SimpleDeployment` may be.
+//! Validation of a `SimpleDeployment`: its name. The schema checks everything else.
 
-use admission::field::{Error, Path};
+use admission::Operation;
 use admission::format::names::label_value;
 use admission::registry::Rule;
-use admission::{Findings, Operation, Request, Validating};
-use serde::Deserialize;
 
 use super::api::SimpleDeploymentSpec;
+use crate::workshop::name_check::NameCheck;
 use crate::workshop::object::rule;
-use engine::snapshot::Snapshot;
 
-/// Only new objects are looked at: a name never changes, and the schema says all else.
+/// New objects only: a name never changes.
 pub const fn validating_rule() -> Rule {
     rule::<SimpleDeploymentSpec>(&[Operation::Create], concat!("simpledeployment.apps.", api_domain!()))
 }
 
-/// Refuses a name that the label of the pods could not hold.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SimpleDeploymentValidation;
-
-/// What is read of a `SimpleDeployment`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Named {
-    metadata: Metadata,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    name: String,
-}
-
-impl Validating<Snapshot> for SimpleDeploymentValidation {
-    type Object<'a> = Named;
-
-    fn create(&self, object: &Named, _: &Request<'_, Named>, _: &Snapshot, findings: &mut Findings) {
-        let name = &object.metadata.name;
-        let path = Path::new("metadata").child("name");
-        for fault in label_value(name) {
-            let why = format!("the pods have the name of the SimpleDeployment as a label: {fault}");
-            findings.errors.push(Error::invalid(&path, name, why));
-        }
-    }
-}
+/// A label of the pods has the name of the `SimpleDeployment` as its value.
+pub const NAME_CHECK: NameCheck =
+    NameCheck { faults: label_value, because: "the pods have the name of the SimpleDeployment as a label" };
 
 #[cfg(test)]
 mod tests {
     use admission::Registry;
+    use engine::snapshot::Snapshot;
     use serde_json::{Value, json};
 
     use super::*;
 
     fn answer(name: &str) -> Value {
-        let registry = Registry::default().validating(validating_rule(), SimpleDeploymentValidation);
+        let registry = Registry::default().validating(validating_rule(), NAME_CHECK);
         let entry = registry.find("/validate-apps-outrider-dev-v1-simpledeployment").unwrap();
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": "CREATE", "name": name,

@@ -16,10 +16,10 @@ pub const KIND: &str = "Welcome";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "welcomes";
 
-/// Who is greeted when nobody is named.
+/// The default of `spec.name`.
 pub const DEFAULT_NAME: &str = "world";
 
-/// A web server that greets somebody.
+/// A web server that shows a greeting.
 pub type Welcome = Object<WelcomeSpec>;
 
 impl Spec for WelcomeSpec {
@@ -55,7 +55,7 @@ pub struct WelcomeStatus {
     /// The generation that the rest is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Whether somebody can be greeted.
+    /// Whether the web server is available.
     #[serde(deserialize_with = "null_as_default")]
     pub ready: bool,
     /// Name of the Deployment, once it is ours.

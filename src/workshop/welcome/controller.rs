@@ -14,7 +14,8 @@ use super::{NAME, objects};
 use crate::controller::apply::{Applier, Error};
 use crate::controller::conditions::Statement;
 use crate::controller::owned::Owned;
-use crate::controller::{Again, Context, Events, Operator, Store, status};
+use crate::controller::{Again, Context, Operator, Store, status};
+use crate::events::Events;
 use crate::workshop::{owned, readiness};
 
 /// The name under which the original operator applies; its objects stay ours when Outrider takes over.
@@ -54,7 +55,7 @@ struct Controller {
     image: Arc<str>,
 }
 
-/// What became of the owned objects.
+/// The results of applying the owned objects.
 struct Outcome {
     deployment: Result<Arc<Owned<Deployment>>, Error>,
     service: Result<Arc<Owned<Service>>, Error>,
@@ -62,7 +63,7 @@ struct Outcome {
 
 impl Controller {
     async fn reconcile(&self, welcome: &Welcome) -> Result<Again, Error> {
-        // Its objects go by garbage collection.
+        // Garbage collection deletes its objects.
         if welcome.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }

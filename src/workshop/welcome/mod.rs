@@ -1,4 +1,4 @@
-//! `Welcome`: a Deployment that greets somebody, and a Service in front of it.
+//! `Welcome`: a Deployment of a web server that shows a greeting, and a Service for it.
 
 pub mod api;
 pub mod controller;
@@ -42,5 +42,5 @@ fn rules() -> Vec<PolicyRule> {
 }
 
 fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {
-    registry.validating(validation::validating_rule(), validation::WelcomeValidation)
+    registry.validating(validation::validating_rule(), validation::NAME_CHECK)
 }

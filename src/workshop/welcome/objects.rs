@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerPort, EnvVar, PodSpec, PodTemplateSpec, ResourceRequirements, Service, ServicePort, ServiceSpec,
+    Container, ContainerPort, EnvVar, ResourceRequirements, Service, ServicePort, ServiceSpec,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 
@@ -18,22 +17,9 @@ const SELECTOR_LABEL: &str = "welcome";
 const PORT: i32 = 8080;
 const PORT_NAME: &str = "http";
 
-/// The Deployment that greets, from this image.
+/// The Deployment of the web server, with this image.
 pub fn deployment(welcome: &Welcome, image: &str) -> Deployment {
-    let labels = selector_labels(welcome);
-    Deployment {
-        metadata: owned::metadata(welcome, selector_labels(welcome)),
-        spec: Some(DeploymentSpec {
-            replicas: Some(1),
-            selector: LabelSelector { match_labels: Some(labels.clone()), match_expressions: None },
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
-                spec: Some(PodSpec { containers: vec![container(welcome, image)], ..PodSpec::default() }),
-            },
-            ..DeploymentSpec::default()
-        }),
-        status: None,
-    }
+    owned::deployment(welcome, selector_labels(welcome), 1, container(welcome, image))
 }
 
 fn container(welcome: &Welcome, image: &str) -> Container {

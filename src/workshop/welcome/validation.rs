@@ -1,59 +1,32 @@
-//! What no Welcome may be.
+//! Validation of a `Welcome`: its name. The schema checks everything else.
 
-use admission::field::{Error, Path};
+use admission::Operation;
 use admission::format::names::dns1035_label;
 use admission::registry::Rule;
-use admission::{Findings, Operation, Request, Validating};
-use serde::Deserialize;
 
 use super::api::WelcomeSpec;
+use crate::workshop::name_check::NameCheck;
 use crate::workshop::object::rule;
-use engine::snapshot::Snapshot;
 
-/// Only new objects are looked at: a name never changes, and the schema says all else.
+/// New objects only: a name never changes.
 pub const fn validating_rule() -> Rule {
     rule::<WelcomeSpec>(&[Operation::Create], concat!("welcome.webapp.", api_domain!()))
 }
 
-/// Refuses a name that the Service could not have.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct WelcomeValidation;
-
-/// What is read of a Welcome.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Named {
-    metadata: Metadata,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    name: String,
-}
-
-impl Validating<Snapshot> for WelcomeValidation {
-    type Object<'a> = Named;
-
-    fn create(&self, welcome: &Named, _: &Request<'_, Named>, _: &Snapshot, findings: &mut Findings) {
-        let name = &welcome.metadata.name;
-        let path = Path::new("metadata").child("name");
-        for fault in dns1035_label(name) {
-            let why = format!("the Service has the name of the Welcome: {fault}");
-            findings.errors.push(Error::invalid(&path, name, why));
-        }
-    }
-}
+/// The Service has the name of the Welcome.
+pub const NAME_CHECK: NameCheck =
+    NameCheck { faults: dns1035_label, because: "the Service has the name of the Welcome" };
 
 #[cfg(test)]
 mod tests {
     use admission::Registry;
+    use engine::snapshot::Snapshot;
     use serde_json::{Value, json};
 
     use super::*;
 
     fn answer(name: &str) -> Value {
-        let registry = Registry::default().validating(validating_rule(), WelcomeValidation);
+        let registry = Registry::default().validating(validating_rule(), NAME_CHECK);
         let entry = registry.find("/validate-webapp-outrider-dev-v1-welcome").unwrap();
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": "CREATE", "name": name,

@@ -1,7 +1,7 @@
 //! One cluster in the background, for a person: started, asked and ended through a socket in a state directory.
 //!
 //! The process that holds the cluster answers on that socket, so nothing here needs a process id: who answers is the
-//! right one, and if nobody does the cluster is gone, since its components cannot outlive the holder.
+//! right one, and if none does the cluster is gone, since its components cannot outlive the holder.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -165,7 +165,7 @@ impl Background {
         Ok(Some(reply))
     }
 
-    /// Starts a cluster, writes the line `ready` to `out` and holds the cluster until somebody asks to stop.
+    /// Starts a cluster, writes the line `ready` to `out` and holds the cluster until it is asked to stop.
     ///
     /// # Errors
     /// If it cannot be started, or the socket cannot be made.
@@ -174,7 +174,7 @@ impl Background {
         let cluster = Cluster::start()?;
         let (socket, kubeconfig) = (self.socket(), self.kubeconfig());
         fs::copy(cluster.kubeconfig(), &kubeconfig).map_err(|e| Error::io("write", &kubeconfig, e))?;
-        // Left by a holder that was killed: `up` has made sure that nobody answers on it.
+        // Left by a holder that was killed: `up` has made sure that it does not answer.
         remove(&socket)?;
         let listener = UnixListener::bind(&socket).map_err(|e| Error::io("listen on", &socket, e))?;
         writeln!(out, "{READY}").and_then(|()| out.flush()).map_err(|e| Error::io("report", &self.dir, e))?;

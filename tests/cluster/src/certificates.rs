@@ -25,7 +25,7 @@ pub struct Credentials {
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    /// A new one, known to nobody.
+    /// A new one, which no client knows.
     pub(crate) fn new() -> Result<Self, Error> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "outrider test cluster");

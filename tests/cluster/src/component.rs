@@ -33,7 +33,7 @@ until rm -rf -- "$1" 2>/dev/null || [ "$tries" -ge 20 ]; do tries=$((tries + 1))
 "#;
 
 /// Collects garbage less often (`runtime` of Go): a tenth to a fifth less processor time, for some 80 MB more in an API server.
-/// Whoever has set it is heard.
+/// A value that is set already stays.
 pub(crate) fn spare_the_processor(command: &mut Command) {
     if std::env::var_os("GOGC").is_none() {
         command.env("GOGC", "400");
@@ -93,12 +93,12 @@ impl Component {
         self.supervisor().try_wait().ok().flatten()
     }
 
-    /// Tells it to end, without waiting for that.
+    /// Signals it to end, without waiting for that.
     pub(crate) fn stop(&self) {
         drop(self.supervisor().stdin.take());
     }
 
-    /// Waits until it has ended; it must have been told to.
+    /// Waits until it has ended, after the signal.
     pub(crate) fn wait(&self) {
         // An error here means that it has been waited for already.
         drop(self.supervisor().wait());

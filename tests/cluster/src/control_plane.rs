@@ -84,7 +84,7 @@ impl Cluster {
         let locate = if options.node_address.is_some() { Tools::locate_for_node } else { Tools::locate };
         let tools = locate(&progress_on_stderr)?;
         match Self::start_once(options, tools.clone()) {
-            // Ports are chosen by binding and letting go, so somebody else may have taken one in between.
+            // Ports are chosen by binding and releasing, so another process may have taken one in between.
             Err(Error::Ended { .. }) => Self::start_once(options, tools),
             started => started,
         }

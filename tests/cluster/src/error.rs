@@ -1,4 +1,4 @@
-//! What can go wrong, told so that the reader of a failed test knows what to do.
+//! What can go wrong, reported so that the reader of a failed test knows what to do.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -54,7 +54,7 @@ pub enum Error {
     /// A certificate could not be made.
     #[error("cannot make a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
-    /// A component ended although nobody asked it to.
+    /// A component ended on its own.
     #[error("{name} ended by itself ({status}); the end of its log:\n{log}")]
     Ended {
         /// The component's name.

@@ -37,7 +37,7 @@ pub(crate) fn run(mut kubectl: Command, stdin: Option<&str>) -> io::Result<Outpu
     let pipe = child.stdin.take();
     let output = thread::scope(|scope| {
         if let (Some(mut pipe), Some(text)) = (pipe, stdin) {
-            // kubectl may end without reading everything; its exit code tells.
+            // kubectl may end without reading everything; its exit code shows that.
             scope.spawn(move || drop(pipe.write_all(text.as_bytes())));
         }
         child.wait_with_output()

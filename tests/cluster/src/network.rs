@@ -61,7 +61,7 @@ fn run_inside(test: &str) -> Result<(), Error> {
     Err(Error::InNetwork { test: test.to_owned(), status: status.to_string() })
 }
 
-/// Prints what a test binary prints, and tells whether it says at the end that one test passed: its exit code is 0 also when it
+/// Prints what a test binary prints, and returns whether it says at the end that one test passed: its exit code is 0 also when it
 /// has no test of the name that it was asked for.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Ports for processes that are told where to listen before they start.
+//! Ports for processes that need to know before they start where to listen.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,7 +12,7 @@ const PORTS: Range<u32> = 12_000..30_000;
 
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 
-/// A port of 127.0.0.1 that nobody listens on, and that no other call gave. Processes that ask at the same time begin at different
+/// A port of 127.0.0.1 without a listener, that no other call gave. Processes that ask at the same time begin at different
 /// ports.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ pub type Progress<'a> = &'a dyn Fn(&str);
 
 /// Writes `line` to stderr, past the capturing of test output: who waits for minutes must see why.
 pub fn progress_on_stderr(line: &str) {
-    // Nobody is there to be told that stderr is closed.
+    // If that fails, stderr is closed.
     drop(writeln!(std::io::stderr(), "cluster: {line}"));
 }
 

@@ -12,7 +12,7 @@ use cluster::{Tools, one_passed, progress_on_stderr};
 use crate::groups::Groups;
 use crate::{REQUIRED, Visit, host};
 
-/// Tells what runs there that it is inside.
+/// Set for what runs inside.
 const INSIDE: &str = "OUTRIDER_NODE_INSIDE";
 
 /// A test that takes longer hangs.
@@ -48,7 +48,7 @@ pub fn isolated_program(program: impl FnOnce(&Visit)) {
         return;
     }
     let status = run_again(&[], |mut stdout| {
-        // If nobody reads any more, the program goes on.
+        // If the reader is gone, the program goes on.
         drop(io::copy(&mut stdout, &mut io::stdout()));
     });
     panic!("what ran in the namespaces has ended ({status}): see above");

@@ -92,7 +92,7 @@ pub(crate) fn kube_proxy(kubeconfig: &Path, minor: u32) -> Vec<String> {
         format!("--hostname-override={}", crate::node::NAME),
         format!("--bind-address={ADDRESS}"),
     ]);
-    // On by default from then on, and unknown to releases in which nobody can switch it off any more.
+    // On by default from then on, and unknown to releases in which it cannot be switched off any more.
     if minor < 31 {
         args.push("--feature-gates=NFTablesProxyMode=true".to_owned());
     }

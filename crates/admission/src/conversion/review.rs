@@ -4,10 +4,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Conversion;
+use crate::bounded::beginning;
 use crate::patch::quoted;
 use crate::raw;
 use crate::registry::Registry;
-use crate::review::{NAME_MAX_BYTES, Text, beginning, found, unreadable};
+use crate::review::{NAME_MAX_BYTES, Text, found, unreadable};
 use crate::unserved::Unserved;
 
 /// Bytes of a failure's message. Types say what they found in an object, and that may be all of it.

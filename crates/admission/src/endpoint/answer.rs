@@ -1,13 +1,14 @@
-//! What became of a request: the reply, and what to log about it.
+//! The outcome of a request: the reply, and what to log about it.
 
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use crate::bounded::beginning;
 use crate::raw;
 use crate::reason::Reason;
 use crate::registry::Rule;
 use crate::reply::{Count, Denial, Outcome, Verdict};
-use crate::review::{NAME_MAX_BYTES, Operation, ParseError, Request, Review, beginning};
+use crate::review::{NAME_MAX_BYTES, Operation, ParseError, Request, Review};
 use crate::unserved::Unserved;
 
 /// The decision in one word, for logs and metrics.
@@ -17,7 +18,7 @@ pub enum Decision {
     Allowed,
     /// Allowed with a patch.
     Patched,
-    /// Refused.
+    /// The request is refused.
     Denied,
 }
 
@@ -74,7 +75,7 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// The decision.
     pub decision: Decision,
-    /// Why.
+    /// The reason code.
     pub reason: Reason,
     /// The sentence of a denial, empty otherwise.
     pub message: String,
@@ -135,7 +136,7 @@ fn about<O>(request: &Request<'_, O>) -> String {
 }
 
 /// Whether an object that is being deleted changes in its metadata or status alone. What cannot be decoded may have been stored
-/// while nobody judged it; were its update refused, its finalizers could never be removed, and its namespace would stay.
+/// before it was validated; were its update refused, its finalizers could never be removed, and its namespace would stay.
 fn only_leaves(request: &Request<'_, &RawValue>) -> bool {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object) else {
         return false;

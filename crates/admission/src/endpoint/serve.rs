@@ -15,7 +15,7 @@ use crate::unserved::Unserved;
 
 /// One webhook path: the whole body in, the whole reply out.
 pub trait Endpoint<W>: Send + Sync {
-    /// Answers a review with what is known of what the decision may ask, unless nobody waits for it any more.
+    /// Answers a review with what is known of what the decision may ask, unless the client is gone.
     ///
     /// # Errors
     /// [`Unserved`] when there is no verdict to give, and [`Unserved::Unanswered`] with further questions.
@@ -141,7 +141,7 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
             let mut findings = Findings::default();
             let request = &review.request;
             match (&request.object, request.operation) {
-                // What cannot be compared is judged as if it were new, and never kept from going.
+                // What cannot be compared is validated as if it were new, and never kept from being deleted.
                 (Some(object), Operation::Update) if review.lacks_old => {
                     self.1.create(object, request, world, &mut findings);
                 }

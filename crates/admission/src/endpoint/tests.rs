@@ -298,7 +298,7 @@ fn the_summary_says_what_was_asked() {
     }
 }
 
-/// Finalizers are removed by an update, whatever was stored while nobody judged it.
+/// Finalizers are removed by an update, also from an object that was stored without validation.
 #[test]
 fn what_cannot_be_decoded_may_go_but_not_change() {
     let registry = Registry::<World>::default().defaulting(RULE, Backups).validating(RULE, Backups);
@@ -327,7 +327,7 @@ fn what_cannot_be_decoded_may_go_but_not_change() {
     }
 }
 
-/// Allows whom somebody else allows, and asks for what that one says then.
+/// Allows a user whom another authority allows, and asks for what that one says then.
 struct Asks;
 
 impl Mutating<World> for Asks {

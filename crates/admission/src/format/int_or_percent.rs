@@ -16,7 +16,7 @@ use crate::field::{BadValue, Error, ErrorList, Path};
 pub enum IntOrString {
     /// A plain number.
     Int(i32),
-    /// A text, checked by nobody yet.
+    /// A text, not checked yet.
     String(String),
 }
 

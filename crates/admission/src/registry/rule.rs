@@ -11,7 +11,7 @@ pub enum Scope {
     Cluster,
     /// In a namespace.
     Namespaced,
-    /// Both.
+    /// Objects in namespaces and in the cluster.
     Any,
 }
 
@@ -25,7 +25,7 @@ pub enum MatchPolicy {
     Equivalent,
 }
 
-/// `failurePolicy` of a webhook entry: what the API server does with a request when nobody answers.
+/// `failurePolicy` of a webhook entry: what the API server does with a request when the webhook does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FailurePolicy {
     /// Refuses it.
@@ -33,7 +33,7 @@ pub enum FailurePolicy {
     Fail,
     /// Lets it pass.
     Ignore,
-    /// As whoever installs the webhooks chooses.
+    /// As the administrator chooses who installs the webhooks.
     Chosen,
 }
 
@@ -43,7 +43,7 @@ pub enum Namespaces {
     /// In all of them, and for objects without a namespace.
     #[default]
     All,
-    /// Not in those that whoever installs the webhooks excludes.
+    /// Not in those that the administrator excludes who installs the webhooks.
     NotExcluded,
 }
 
@@ -131,7 +131,7 @@ pub struct Rule {
     pub operations: &'static [Operation],
     /// How other versions are treated.
     pub match_policy: MatchPolicy,
-    /// What happens to a request when nobody answers.
+    /// What happens to a request when the webhook does not answer.
     pub failure_policy: FailurePolicy,
     /// How long the API server waits, in seconds, from 1 to 30.
     pub timeout_seconds: u8,
@@ -141,7 +141,7 @@ pub struct Rule {
     pub on_demand: bool,
     /// Conditions on the request, all of which must hold.
     pub match_conditions: &'static [MatchCondition],
-    /// Names of definitions: with none of them in the cluster there is nothing to ask about. Without a name here, that is so for a
+    /// Names of definitions: with none of them in the cluster the entry has nothing to serve. Without a name here, that is so for a
     /// resource whose group is not one of Kubernetes' own, and its own definition.
     pub definitions: &'static [&'static str],
 }

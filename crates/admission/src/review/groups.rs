@@ -1,4 +1,4 @@
-//! The groups of a user, of which nothing is decoded before somebody asks.
+//! The groups of a user, which are decoded only when they are read.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::review::Text;
 
-/// The groups of a user, as they stand in the body: a list may be as long as the body, and a decoded one takes several times that.
+/// The groups of a user, as they are in the body: a list may be as long as the body, and a decoded one takes several times that.
 ///
 /// ```
 /// use admission::Review;

@@ -1,7 +1,7 @@
 //! What may be done to a pod that carries a must set, after it was created: updates of containers and labels, resizes, and ephemeral
 //! containers.
 //!
-//! A must is a set that no pod goes without (`optOut: Denied`). The pod is judged against what it was: what it lacked it may go on
+//! A must is a set that no pod goes without (`optOut: Denied`). The pod is compared with what it was: what it lacked it may go on
 //! lacking, and what it keeps as it was is not compared with anything.
 
 use std::cell::OnceCell;
@@ -165,7 +165,7 @@ fn is_due((set, selection): &(&Arc<CompiledSet>, Selection)) -> bool {
     set.is_must() && matches!(selection, Selection::Selected)
 }
 
-/// The musts that the pod was to carry, where its labels have changed. A pod whose old labels are too long is judged as new.
+/// The musts that the pod was to carry, where its labels have changed. A pod whose old labels are too long is treated as new.
 fn musts_before<'s>(
     old: &PodView<'_>,
     new: &PodView<'_>,
@@ -229,7 +229,7 @@ fn fault<'s>(
 ) -> Option<String> {
     let fault = match selection {
         // What the pod would get of it is not known. The set as it is written leaves open what it would settle for the pod, and
-        // annotations and owners, on which that depends, may be changed without anybody being asked.
+        // annotations and owners, on which that depends, may be changed without a webhook.
         Selection::Unfit(clash) => Some(clash.text.clone()),
         Selection::Skipped(_, why) if !changed.is_empty() => Some(why.clone()),
         _ => differing(injection, set, is_new),

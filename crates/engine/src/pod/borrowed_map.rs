@@ -1,4 +1,4 @@
-//! A map of strings as it stands in the body.
+//! A map of strings as it is in the body.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -65,7 +65,7 @@ fn key_at<'p>(pairs: &'p [(Text<'_>, Text<'_>)], position: u32) -> &'p str {
     pairs.get(position as usize).map_or("", |(key, _)| key.as_str())
 }
 
-/// Keeps the last pair of each key, which is the one that counts. The API server repeats no key; whoever does would make every
+/// Keeps the last pair of each key, which is the one that counts. The API server repeats no key; a body that does would make every
 /// set that a label can select a candidate once more for each repetition.
 fn without_repetitions(pairs: &mut Vec<(Text<'_>, Text<'_>)>) {
     let mut seen: HashSet<&str> = HashSet::with_capacity(pairs.len());

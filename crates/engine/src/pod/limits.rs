@@ -6,10 +6,11 @@
 
 use std::fmt;
 
+use admission::bounded::first;
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use admission::reply::Cause;
 use admission::{Denial, Request};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::pod::view::PodView;
 
@@ -40,7 +41,7 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// Whether the labels were cut, so that nobody can say which sets select the pod.
+/// Whether the labels were cut, so that it is unknown which sets select the pod.
 pub fn labels(pod: &PodView<'_>) -> Option<Exceeded> {
     cut("metadata.labels", pod.metadata.labels.len(), PAIRS, "labels")
 }
@@ -92,7 +93,7 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    Ok(Option::<Cut<T, N>>::deserialize(deserializer)?.map(|list| list.0))
+    first(deserializer, N + 1)
 }
 
 /// As [`at_most`]; `null` is an empty list.
@@ -105,32 +106,6 @@ where
     T: Deserialize<'de>,
 {
     Ok(at_most::<D, T, N>(deserializer)?.unwrap_or_default())
-}
-
-struct Cut<T, const N: usize>(Vec<T>);
-
-impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Cut<T, N> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct CutVisitor<T, const N: usize>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for CutVisitor<T, N> {
-            type Value = Cut<T, N>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a sequence")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut list = Vec::new();
-                while let Some(element) = seq.next_element()? {
-                    list.push(element);
-                    if list.len() > N {
-                        while seq.next_element::<IgnoredAny>()?.is_some() {}
-                        break;
-                    }
-                }
-                Ok(Cut(list))
-            }
-        }
-        deserializer.deserialize_seq(CutVisitor(std::marker::PhantomData))
-    }
 }
 
 #[cfg(test)]

@@ -28,8 +28,8 @@ use crate::snapshot::Snapshot;
 /// The resource of pods.
 pub const PODS: &[Resource] = &[Resource { group: "", version: "v1", resource: "pods", kind: "Pod" }];
 
-/// They are what keeps a cluster alive, so namespaces are excluded, and whoever installs Outrider chooses what happens to them when
-/// nobody answers.
+/// They are what keeps a cluster alive, so namespaces are excluded, and the administrator chooses what happens to them when
+/// no replica answers.
 const RULE: Rule = Rule {
     failure_policy: FailurePolicy::Chosen,
     namespaces: Namespaces::NotExcluded,

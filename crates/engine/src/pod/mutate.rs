@@ -82,7 +82,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     Ok(report.into_verdict(request, injection))
 }
 
-/// What became of each set.
+/// The outcome of each set.
 #[derive(Default)]
 struct Report<'s> {
     injected: Vec<String>,
@@ -90,7 +90,7 @@ struct Report<'s> {
     present: Option<Reason>,
     skipped: Vec<(String, Reason, String)>,
     ignored_opt_outs: Vec<&'s str>,
-    // What the pod's annotation asks for, and nobody can grant.
+    // What the pod's annotation requests, and no set can grant.
     mistyped: Vec<String>,
     clashes: Vec<(String, Clash)>,
 }
@@ -124,7 +124,7 @@ impl Report<'_> {
             Some((_, clash)) => Verdict::deny(clash.reason, refusal(request, &self.clashes)),
             None => Verdict::patch(self.reason(), injection.into_patch()),
         };
-        // Whoever opted out knows.
+        // The author who opted out knows.
         let skips = self.skipped.iter().filter(|(_, reason, _)| *reason != reasons::OPTED_OUT);
         verdict.warnings.extend(skips.map(|(_, reason, why)| format!("{reason}: {why}")));
         verdict.warnings.extend(self.ignored_opt_outs.iter().map(|set| {

@@ -113,7 +113,7 @@ impl Older {
         TakenOut { patch, replaced: self.replaced, left: self.left }
     }
 
-    /// Whether one of the pod's containers stays that nobody injected.
+    /// Whether one of the pod's containers stays that was not injected.
     fn leaves_a_container(&self, pod: &Value) -> bool {
         elements(pod, "containers")
             .filter(|(position, _)| !self.containers.contains(position))

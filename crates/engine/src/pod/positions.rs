@@ -1,7 +1,7 @@
 //! Positions in a list of the pod by name.
 //!
-//! Pods hold few of everything, and looking through a short list is the cheapest look-up. A long list is sorted, once: whoever
-//! writes a pod must not make the look-ups of all sets cost as much as the pod is long.
+//! Pods hold few of everything, and scanning a short list is the cheapest look-up. A long list is sorted, once: the author
+//! of a pod must not make the look-ups of all sets cost as much as the pod is long.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;

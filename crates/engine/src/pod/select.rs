@@ -105,7 +105,7 @@ pub fn fitted<'s>(pod: &PodView<'_>, body: &str, selected: Selected<'s>, snapsho
     Fitted { sets, selections, warnings }
 }
 
-/// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns nobody is left
+/// The sets that select the pod, or what is too long in a pod that a set selects, or may select. A pod that concerns no set is left
 /// to the API server, whatever its size.
 ///
 /// # Errors
@@ -136,7 +136,7 @@ pub fn select<'s>(
     snapshot: &'s Snapshot,
 ) -> Result<Selected<'s>, Unserved> {
     let labels = snapshot.namespaces.labels(namespace);
-    // Read for no pod that concerns nobody.
+    // Not read for a pod that concerns no set.
     let platform = LazyCell::new(|| platform(pod));
     let mut selected = Vec::new();
     for set in snapshot.sets.candidates(pod.metadata.labels.iter(), namespace, labels) {
@@ -171,7 +171,7 @@ pub fn reaches(set: &CompiledSet, namespace: &str, labels: Option<&BTreeMap<Stri
     let matches = match (&set.scope, labels) {
         (NamespaceScope::All, _) => true,
         (NamespaceScope::Named(name), _) => name == namespace,
-        // The API server sets this label on every namespace and lets nobody change it.
+        // The API server sets this label on every namespace and lets no user change it.
         (NamespaceScope::Selected { selector, by_name_alone: true }, _) => {
             selector.matches(&[(NAMESPACE_NAME_LABEL, namespace)][..])
         }
@@ -211,7 +211,7 @@ pub enum Hold {
     Paused,
     /// The pod runs on another operating system, or is taken to.
     Platform,
-    /// The pod may run on the operating system of a set that no pod goes without, and does not say so: nobody can tell whether
+    /// The pod may run on the operating system of a set that no pod goes without, and does not say so: it is unknown whether
     /// the set's containers could run in it.
     Unbound,
     /// The pod asks to go without, and the set allows it.
@@ -257,12 +257,12 @@ impl<'p> Skip<'p> {
     }
 }
 
-/// Names in a [`SKIP_ANNOTATION`] that are told of; it may hold very many.
+/// Names in a [`SKIP_ANNOTATION`] that are reported; it may hold very many.
 const NAMES_TOLD: usize = 3;
 /// Bytes of the longest name that an object can have (a DNS-1123 subdomain): to compare longer ones takes time for nothing.
 const MAX_NAME: usize = 253;
 
-/// Warnings about a [`SKIP_ANNOTATION`] that names no set: whoever mistyped a name believes that the pod goes without. `selected`
+/// Warnings about a [`SKIP_ANNOTATION`] that names no set: the author of a wrong name believes that the pod goes without. `selected`
 /// are the sets that select the pod.
 pub fn opts_out_of_nothing(
     skip: &Skip<'_>,

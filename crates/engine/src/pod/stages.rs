@@ -32,7 +32,7 @@ pub trait Stage: Debug + Send + Sync {
         Ok(Step::default())
     }
 
-    /// Judges a new pod as it will be stored.
+    /// Validates a new pod as it will be stored.
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.
@@ -41,8 +41,8 @@ pub trait Stage: Debug + Send + Sync {
         Ok(Step::default())
     }
 
-    /// Which pods it can match. The API server is not asked about others where entries are narrowed, so that a stage that cannot say
-    /// says all.
+    /// Which pods it can match. The API server does not call the webhook for others where entries are narrowed, so that a stage that
+    /// cannot say says all.
     fn narrowing(&self, snapshot: &Snapshot) -> Rule {
         let _ = snapshot;
         Rule::Wide

@@ -127,7 +127,7 @@ impl Report {
         }
     }
 
-    /// One word speaks for the pod: what somebody has to look into comes first.
+    /// One reason code is reported for the pod: what needs attention comes first.
     fn note(&mut self, reason: Reason) {
         fn rank(reason: Reason) -> u8 {
             match reason {

@@ -16,10 +16,10 @@ use crate::pod::limits::{self, at_most, at_most_or_none};
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct PodView<'a> {
-    /// Metadata.
+    /// The metadata that decisions read.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: Metadata<'a>,
-    /// Spec.
+    /// The spec, as far as decisions read it.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub spec: Spec<'a>,
 }
@@ -31,7 +31,7 @@ pub struct Metadata<'a> {
     /// Name; empty where the API server has yet to make one up.
     #[serde(borrow)]
     pub name: Text<'a>,
-    /// Labels.
+    /// The labels, which selectors match.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub labels: BorrowedMap<'a>,
     /// Annotations; absent and empty differ for the patch.
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for OwnedByJob {
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Spec<'a> {
-    /// Containers.
+    /// Containers, as many as [`limits`] allows and one more.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
     pub containers: Option<Vec<Container<'a>>>,
     /// Init containers.
@@ -132,7 +132,7 @@ pub struct Spec<'a> {
     /// Node labels that the pod asks for.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub node_selector: BorrowedMap<'a>,
-    /// Where the pod asks to run, raw: few pods tell their operating system there.
+    /// Where the pod asks to run, raw: few pods name their operating system there.
     #[serde(borrow)]
     pub affinity: Option<&'a RawValue>,
     /// Requests and limits of the pod as a whole.
@@ -158,9 +158,9 @@ impl<'a> Spec<'a> {
 /// A container or init container of the pod.
 #[derive(Debug, Default)]
 pub struct Container<'a> {
-    /// Name.
+    /// Name of the container.
     pub name: Text<'a>,
-    /// Image.
+    /// Image of the container.
     pub image: Text<'a>,
     /// Ports, raw: they matter only where a set has some, and a body may hold millions.
     pub ports: Option<&'a RawValue>,
@@ -170,7 +170,7 @@ pub struct Container<'a> {
     pub resources: Option<&'a RawValue>,
     /// `Always` makes an init container a native sidecar.
     pub restart_policy: Text<'a>,
-    // The first key as it stands in the body, by which the whole container is found there.
+    // The first key as it is in the body, by which the whole container is found there.
     first_key: Option<&'a str>,
 }
 
@@ -191,7 +191,7 @@ impl<'a> Container<'a> {
         ports.unwrap_or_default().0
     }
 
-    /// The whole container as it stands in the body that the pod was read from; `None` where it is not found there.
+    /// The whole container as it is in the body that the pod was read from; `None` where it is not found there.
     ///
     /// Few containers are needed whole, so that to keep the text of each would cost every pod more than to find these.
     pub fn raw(&self, body: &'a str) -> Option<&'a RawValue> {
@@ -295,7 +295,7 @@ pub struct Port<'a> {
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct NameOnly<'a> {
-    /// Name.
+    /// Name of the object.
     #[serde(borrow)]
     pub name: Text<'a>,
 }

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, SeqAccess, V
 
 use crate::sidecarset::platform::{OS_LABELS, Platform, WINDOWS_BUILD};
 
-/// `spec.affinity` of a pod, as far as it tells the operating system.
+/// `spec.affinity` of a pod, as far as it names the operating system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Affinity {

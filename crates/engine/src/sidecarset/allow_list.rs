@@ -16,10 +16,10 @@ const EXPRESSION_MAX: usize = 1024 * 1024;
 /// Which annotations sets may give to pods.
 #[derive(Debug, Clone, Default)]
 pub enum AllowList {
-    /// Nobody has said. Then none is allowed.
+    /// There is no list. Then none is allowed.
     #[default]
     Absent,
-    /// What somebody has said cannot be read, and why. Then none is allowed.
+    /// The list cannot be read, and why. Then none is allowed.
     Unreadable(String),
     /// By rules, of which one is enough.
     Rules(Vec<Rule>),
@@ -47,7 +47,7 @@ struct WrittenRule {
 }
 
 impl AllowList {
-    /// Reads the list. A key that is mistyped makes it unreadable: nobody may be allowed more for it.
+    /// Reads the list. A misspelled key makes it unreadable: it must not allow more.
     pub fn read(text: Option<&str>) -> Self {
         let Some(text) = text else { return Self::Absent };
         let rules = serde_json::from_str::<Written>(text).map_err(|error| error.to_string()).and_then(compile);

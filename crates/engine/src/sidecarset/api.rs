@@ -52,7 +52,7 @@ pub struct Metadata {
     /// Name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The uid, which tells a set from a later one of the same name.
+    /// The uid, which distinguishes a set from a later one of the same name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// Raised by the API server with each change of the spec.
@@ -145,10 +145,10 @@ pub struct SidecarSetSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AllowedChanges {
-    /// Names of environment variables; `*` stands for any characters.
+    /// Names of environment variables; `*` matches any characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<Vec<String>>,
-    /// Paths of volume mounts; `*` stands for any characters.
+    /// Paths of volume mounts; `*` matches any characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mount_paths: Option<Vec<String>>,
     /// Names of the set's volumes.

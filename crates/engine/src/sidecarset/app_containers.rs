@@ -136,7 +136,7 @@ impl<'s> Additions<'s> {
         additions
     }
 
-    /// Whether nobody adds anything.
+    /// Whether no set adds anything.
     pub fn is_empty(&self) -> bool {
         self.variables.is_empty() && self.mounts.is_empty()
     }

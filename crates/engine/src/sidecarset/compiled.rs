@@ -85,7 +85,7 @@ pub struct CompiledSet {
     pub job_pods: JobPods,
     /// For containers that lack requests or limits.
     pub resource_defaults: ResourceDefaults,
-    /// Sentences that whoever creates a pod with the set should see: what became of the set for this pod.
+    /// Sentences for the user who creates a pod with the set: what the set did for this pod.
     pub notes: Vec<String>,
     /// Identifies what is injected, over restarts and versions.
     pub hash: String,

@@ -244,7 +244,7 @@ fn popularity(sets: &[Arc<CompiledSet>]) -> Popularity<'_> {
 }
 
 impl Condition<'_> {
-    /// How many sets a pod meeting the condition would have to look at. A pod's label with any value weighs more than one
+    /// How many sets would be checked for a pod that meets the condition. A pod's label with any value weighs more than one
     /// with a certain value, for many pods have it.
     fn weight(&self, popularity: &Popularity<'_>) -> (bool, usize, Owner) {
         let shared = if self.values.is_empty() {

@@ -1,4 +1,4 @@
-//! The variable by which containers that were injected are known. `OpenKruise`'s convention, by which other tools tell sidecars from
+//! The variable that marks injected containers. It is `OpenKruise`'s convention, by which other tools distinguish sidecars from
 //! the pod's own containers.
 
 use serde_json::{Value, json};

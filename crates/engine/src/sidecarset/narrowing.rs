@@ -1,6 +1,6 @@
 //! For which pods the API server need not ask: the sets as one CEL expression. Pure.
 //!
-//! The expression may be true for pods that no set matches, never false for one that a set matches. What it does not look at
+//! The expression may be true for pods that no set matches, never false for one that a set matches. What it does not read
 //! (labels of namespaces other than the name) is therefore left out of a clause, which makes the clause wider.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use admission::format::selector::Requirement;
 
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
 
-/// With more clauses every pod is asked about: the API server evaluates the expression for each one.
+/// With more clauses the webhook is called for every pod: the API server evaluates the expression for each one.
 pub const MAX_CLAUSES: usize = 200;
 /// Longest expression, in bytes. CEL itself takes 100,000 characters (`expressionSizeCodePointLimit` in cel-go), and the whole
 /// configuration has to fit into etcd.
@@ -23,7 +23,7 @@ const NEVER: &str = "false";
 /// The wide rule where a condition is needed.
 pub const ALWAYS: &str = "true";
 
-/// Which pods the API server asks about.
+/// The pods for which the API server calls the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
     /// All of them.
@@ -62,7 +62,7 @@ impl Rule {
         }
     }
 
-    /// What this rule asks about, and the other one.
+    /// The pods of this rule, and those of the other one.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         match (self, other) {
@@ -71,7 +71,7 @@ impl Rule {
         }
     }
 
-    /// What both rules ask about, by what their clauses say.
+    /// The pods of both rules, by the text of their clauses.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         match (self, other) {
@@ -80,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// Whether it asks about all that the other one does.
+    /// Whether it includes all pods of the other one.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Wide, _) => true,

@@ -1,4 +1,4 @@
-//! What an injected container asks of the pod around it: everything that the API server judges by the pod as a whole.
+//! What an injected container asks of the pod around it: everything that the API server checks for a pod as a whole.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -193,7 +193,7 @@ impl<'a> PortView<'a> {
         self.host_port != 0 || host_network
     }
 
-    /// Whether the port is had on every address of the node.
+    /// Whether the port is taken on every address of the node.
     pub fn is_everywhere(&self) -> bool {
         matches!(self.host_ip, "" | "0.0.0.0" | "::")
     }
@@ -218,7 +218,7 @@ impl<'a> PortView<'a> {
 
 impl<'a> From<&Port<'a>> for PortView<'a> {
     fn from(port: &Port<'a>) -> Self {
-        // The API server writes neither with escapes. Whoever does is taken to want the port everywhere.
+        // The API server writes neither with escapes. A body that does is taken to want the port everywhere.
         let host_ip = match &port.host_ip.0 {
             Cow::Borrowed(text) => text,
             Cow::Owned(_) => "",

@@ -23,7 +23,7 @@ impl Platform {
     /// The one on which a pod can run, as far as it says so: nothing for a pod that names none, which may run on either.
     ///
     /// `spec.os.name` binds, as the kubelet of another system refuses the pod. So do the node selector and the required node
-    /// affinity, which scheduler and kubelet both go by. `spec.nodeName` names a node, and nobody here knows its system.
+    /// affinity, which scheduler and kubelet both apply. `spec.nodeName` names a node, whose system is unknown here.
     pub fn of_pod<'p>(
         os: Option<&'p str>,
         node_selector: impl Fn(&str) -> Option<&'p str>,

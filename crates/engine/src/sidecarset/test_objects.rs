@@ -4,7 +4,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Names of fields that the code looks at, so that random objects reach it.
+/// Names of fields that the code reads, so that random objects reach it.
 pub const FIELDS: &[&str] = &[
     "name",
     "image",
@@ -164,7 +164,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Any JSON value with fields that the code looks at.
+/// Any JSON value with fields that the code reads.
 pub fn arbitrary_json() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(6, 96, 6, |inner| {
         prop_oneof![

@@ -1,4 +1,4 @@
-//! The closed vocabularies of a `SidecarSet`, and the word that stands for an absent one.
+//! The closed vocabularies of a `SidecarSet`, and the default of each.
 
 /// `spec.updateStrategy.type`
 pub const UPDATE_TYPES: [&str; 2] = ["NotUpdate", ROLLING_UPDATE];

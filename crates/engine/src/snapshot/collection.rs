@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// What an object changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing that anybody reads.
+    /// Nothing that decisions or controllers read.
     None,
     /// Something that only controllers read, such as a status.
     Controllers,

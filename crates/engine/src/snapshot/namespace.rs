@@ -34,7 +34,7 @@ impl KnownNamespace {
 }
 
 impl Namespaces {
-    /// Sets the labels of a namespace. Its name is to be among them, as the API server sees to.
+    /// Sets the labels of a namespace. Its name is to be among them, which the API server ensures.
     pub fn insert(&mut self, name: String, labels: BTreeMap<String, String>) {
         self.insert_annotated(name, labels, BTreeMap::new());
     }

@@ -16,7 +16,7 @@ use crate::sidecarset::index::SetIndex;
 pub struct SetRecord {
     /// Name.
     pub name: String,
-    /// The uid, which tells a set from a later one of the same name.
+    /// The uid, which distinguishes a set from a later one of the same name.
     pub uid: String,
     /// Whether the set is being deleted.
     pub terminating: bool,

@@ -209,7 +209,7 @@ fn is_merge(tag: Option<&str>, plain: bool) -> bool {
     }
 }
 
-/// As goyaml v2 does it: what is merged wins over what stands before the `<<` line, and loses to what follows; of
+/// As in goyaml v2: what is merged wins over what precedes the `<<` line, and loses to what follows; of
 /// several mappings the first wins.
 fn merge(fields: &mut Map<String, Value>, value: Value, from_alias: bool) -> Result<(), Problem> {
     match value {

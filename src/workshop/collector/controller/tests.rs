@@ -1,4 +1,4 @@
-//! The controller against an API server that says what it is told to say.
+//! The controller against a scripted API server.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use crate::watch::read_model::ReadModel;
 use engine::snapshot::Exclusion;
 use engine::snapshot::builder::SnapshotBuilder;
 
-/// What is stored, and what watches tell.
+/// What is stored, and what watches report.
 #[derive(Default)]
 struct Content {
     collector: Value,
@@ -116,7 +116,7 @@ fn whole(value: &Value) -> UnsyncBoxBody<Bytes, Infallible> {
 /// Events, and then the end of the watch or silence.
 fn lines(events: &[Value], open: bool) -> UnsyncBoxBody<Bytes, Infallible> {
     if !open {
-        // In the API server's order (`metav1.WatchEvent`): what stands before its type is decoded by another way.
+        // In the API server's order (`metav1.WatchEvent`): fields before the type are decoded by another code path.
         let line = |event: &Value| format!("{{\"type\":{},\"object\":{}}}", event["type"], event["object"]);
         let lines: Vec<String> = events.iter().map(line).collect();
         return Full::new(Bytes::from(lines.join("\n") + "\n")).boxed_unsync();
@@ -166,7 +166,7 @@ async fn a_watch_that_is_closed_with_410_gone_counts_nothing_twice() {
         let watches =
             [vec![modified(10), too_old()], vec![too_old()], vec![modified(11), modified(12)], vec![modified(12)]];
         content.watches.insert("deployments", watches.into());
-        // Should all that be told before the count begins.
+        // In case all of that is reported before the count begins.
         content.missed = vec![modified(11), modified(12)];
     }
     server

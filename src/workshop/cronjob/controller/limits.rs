@@ -1,7 +1,7 @@
 //! How much is written about `CronJob`s in a second: for one of them, and for all together.
 //!
-//! Whoever writes `CronJob`s writes through this controller: what is due at one time, or changed again and again, is as much as
-//! anybody likes. Pure; the time is an argument.
+//! The authors of `CronJob`s write through this controller: what is due at one time, or changed again and again, can be as much as
+//! they like. Pure; the time is an argument.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl Limit {
     /// How long the owner has to wait. Its place is kept: who comes after has to wait longer.
     pub fn take(&mut self, owner: &str, now: Timestamp) -> Result<(), Duration> {
         let promised = self.owners.get(owner).and_then(|before| before.promised);
-        // A clock that was set back keeps nobody for longer than it would take anew.
+        // A clock that was set back does not make anyone wait longer than a new wait would.
         if let Some(promised) = promised.filter(|promised| is_near(*promised, now)) {
             return self.keep(owner, promised, now);
         }

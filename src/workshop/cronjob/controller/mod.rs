@@ -23,9 +23,10 @@ use super::NAME;
 use super::api::CronJob;
 use super::reconcile::{ChildJob, Decision, Plan, is_child, reconcile};
 use crate::controller::apply::{Error, request};
-use crate::controller::{Again, Context, Events, Key, Operator, Store};
+use crate::controller::{Again, Context, Key, Operator, Store};
+use crate::events::Events;
 
-/// Tells the time: the wall clock, or one that a test sets.
+/// Returns the time: the wall clock's, or that of a test.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// `CronJob`s that are reconciled at one time. Many are due on the same minute, and a run is some requests that wait for the API
@@ -50,7 +51,7 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 fn children<'a>(jobs: impl Iterator<Item = &'a WatchedJob>, cronjob: &CronJob) -> Vec<ChildJob> {
-    jobs.map(WatchedJob::job).filter(|job| is_child(job, cronjob)).map(ChildJob::of).collect()
+    jobs.filter(|job| is_child(&job.metadata, cronjob)).map(WatchedJob::child).collect()
 }
 
 #[derive(Clone)]
@@ -78,14 +79,14 @@ impl Written {
         self.0.insert(uid, version);
     }
 
-    /// Whether the watch has told of everything that this controller wrote, and of nothing since.
+    /// Whether the watch has reported everything that this controller wrote, and nothing since.
     fn is_last(&self, known: &CronJob) -> bool {
         let last = known.metadata.uid.as_ref().and_then(|uid| self.0.get(uid));
         last.is_some() && last == known.metadata.resource_version.as_ref()
     }
 }
 
-/// For every `CronJob` that this controller sees to.
+/// For every `CronJob` that this controller reconciles.
 struct Limits {
     creates: Limit,
     status: Limit,
@@ -114,7 +115,7 @@ impl Controller {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `known` and `jobs` are what the watches told.
+    /// `known` and `jobs` are what the watches reported.
     async fn reconcile(&self, known: &CronJob, jobs: &[ChildJob]) -> Result<Again, Error> {
         let Some((cronjob, plan)) = self.decide(known, jobs).await? else { return Ok(None) };
         let key = Key::of(cronjob.as_ref());
@@ -124,7 +125,7 @@ impl Controller {
 
     /// What to do about the `CronJob`, as the plan sees it; `None` when it is gone.
     ///
-    /// The watches may be behind the world. The next look mends most of what comes of it, but not a run that starts twice and
+    /// The watches may be behind the cluster. The next reconcile corrects most effects of that, but not a run that starts twice and
     /// not a finalizer that is gone: those are decided on what the API server says now.
     async fn decide<'a>(
         &self,

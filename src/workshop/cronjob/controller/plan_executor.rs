@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use admission::bounded::beginning;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -25,25 +26,25 @@ use crate::workshop::cronjob::vocabulary::FINALIZER;
 /// Field manager of all that this controller writes.
 const MANAGER: &str = "outrider-cronjob";
 
-/// When to look again at what the watch has not told yet.
+/// When to check again for what the watch has not reported yet.
 const SOON: Duration = Duration::from_secs(1);
 
-/// When to try again what the API server refused: what stands in the way is not watched.
+/// When to retry what the API server refused: the obstacle is not watched.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
-/// The longest wait. Waits are counted by a clock that nobody can set, schedules by one that somebody can: this is how late
+/// The longest wait. Waits are counted by a monotonic clock, schedules by one that can be set: this is how late
 /// that is noticed.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// The longest text of the API server that is told on, in bytes: an event's note may have 1024
+/// The longest text of the API server that is repeated, in bytes: an event's note may have 1024
 /// (k8s.io/kubernetes/pkg/apis/core/validation, `NoteLengthLimit`).
 const TEXT_MAX_BYTES: usize = 900;
 
-/// What became of a step.
+/// The outcome of a step.
 enum StepOutcome {
     /// It was done.
     Done,
-    /// It was done before: nothing to tell.
+    /// It was done before: there is nothing to report.
     Moot,
     /// The `CronJob` is not what was decided on any more.
     Overtaken,
@@ -75,7 +76,7 @@ impl<'a> PlanExecutor<'a> {
         let mut again = plan.requeue_after.map(|wait| wait.min(LONGEST_WAIT));
         for step in &plan.steps {
             match self.step(step).await {
-                Ok(StepOutcome::Done) => self.tell_of(step).await,
+                Ok(StepOutcome::Done) => self.report(step).await,
                 Ok(StepOutcome::Moot) => {}
                 Ok(StepOutcome::Overtaken) => return Ok(Some(SOON)),
                 // Not by the next time of the schedule, which may come every second.
@@ -101,7 +102,7 @@ impl<'a> PlanExecutor<'a> {
         }
     }
 
-    /// Puts none where `outrider uninstall` has taken them away: nobody would take them away again.
+    /// Adds none where `outrider uninstall` has removed them: they would never be removed again.
     async fn set_finalizers(&mut self, finalizers: &[String]) -> Result<StepOutcome, Error> {
         let holds = finalizers.iter().any(|finalizer| finalizer == FINALIZER);
         if holds && is_retired(&self.controller.client, &format!("{PLURAL}.{GROUP}")).await? {
@@ -164,7 +165,7 @@ impl<'a> PlanExecutor<'a> {
         let created = request::<WatchedJob, _>(&self.job_key(&name), create).await;
         let Err(error) = created else { return Ok(StepOutcome::Done) };
         match error.answer() {
-            Some(answer) if answer.code == 409 => self.look_at_the_other(&name, error).await,
+            Some(answer) if answer.code == 409 => self.inspect_existing(&name, error).await,
             // What will be otherwise in a moment is no refusal.
             Some(answer) if (400..500).contains(&answer.code) && !matches!(answer.code, 401 | 408 | 429) => {
                 // Each run has a Job of another name, and is refused for the same reason.
@@ -175,11 +176,11 @@ impl<'a> PlanExecutor<'a> {
         }
     }
 
-    /// A Job of the name is there already: of this run, started before the process was stopped, or somebody else's.
-    async fn look_at_the_other(&mut self, name: &str, error: Error) -> Result<StepOutcome, Error> {
+    /// A Job of the name exists already: of this run, started before the process was stopped, or of another owner.
+    async fn inspect_existing(&mut self, name: &str, error: Error) -> Result<StepOutcome, Error> {
         let api = Api::<WatchedJob>::namespaced(self.controller.client.clone(), &self.key.namespace);
         match request::<WatchedJob, _>(&self.job_key(name), api.get_opt(name)).await? {
-            Some(other) if is_child(other.job(), self.cronjob) => Ok(StepOutcome::Moot),
+            Some(other) if is_child(&other.metadata, self.cronjob) => Ok(StepOutcome::Moot),
             Some(_) => {
                 let (kind, owner) = (WatchedJob::kind(&()), CronJob::kind(&()).into_owned());
                 self.refused(&Error::Foreign { kind, name: name.to_owned(), owner }.to_string()).await
@@ -188,9 +189,9 @@ impl<'a> PlanExecutor<'a> {
         }
     }
 
-    /// Tells once why the Job cannot be created: the next attempt for the same reason writes nothing.
+    /// Reports once why the Job cannot be created: the next attempt for the same reason writes nothing.
     async fn refused(&mut self, why: &str) -> Result<StepOutcome, Error> {
-        let message = shortened(why);
+        let message = beginning(why, TEXT_MAX_BYTES);
         let now = (self.controller.clock)();
         let since = creation_failed_since(&self.status);
         let status = creation_failed(&self.status, message, now);
@@ -203,22 +204,22 @@ impl<'a> PlanExecutor<'a> {
             return Ok(taken);
         }
         let event = Event { warning: true, reason: "JobCreationFailed", message: message.to_owned() };
-        self.tell(&event, None).await;
+        self.write_event(&event, None).await;
         Ok(StepOutcome::Refused(LOOK_AGAIN))
     }
 
-    async fn tell_of(&self, step: &Step) {
+    async fn report(&self, step: &Step) {
         let Some(event) = step.event() else { return };
         let job = match step {
             Step::CreateJob { job, .. } => Some(job.name()),
             Step::DeleteJob { name, .. } => Some(name.as_str()),
             _ => None,
         };
-        self.tell(&event, job).await;
+        self.write_event(&event, job).await;
     }
 
     /// `job` is the Job that the event is about, too: without it kube's recorder would count the events of two Jobs as one.
-    async fn tell(&self, event: &Event, job: Option<&str>) {
+    async fn write_event(&self, event: &Event, job: Option<&str>) {
         if event.warning {
             tracing::warn!(reason = event.reason, "{}", event.message);
         }
@@ -233,7 +234,7 @@ impl<'a> PlanExecutor<'a> {
             name: Some(name.to_owned()),
             ..ObjectReference::default()
         });
-        self.controller.events.tell(self.cronjob, event.warning, event.reason, &event.message, related).await;
+        self.controller.events.reconciled(self.cronjob, event.warning, event.reason, &event.message, related).await;
     }
 
     fn owner(&self) -> &str {
@@ -257,9 +258,4 @@ fn pause(since: Option<Timestamp>, now: Timestamp) -> Duration {
 
 fn earlier(again: Again, wait: Duration) -> Duration {
     again.map_or(wait, |again| again.min(wait))
-}
-
-fn shortened(text: &str) -> &str {
-    let longest = text.len().min(TEXT_MAX_BYTES);
-    (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ pub const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
 /// What the annotations of an object are.
 #[derive(Default)]
-pub struct Annotations<'a> {
+pub struct ScheduleAnnotations<'a> {
     /// Their text, where there are any.
     json: Option<&'a RawValue>,
     /// What was remembered under the key that was asked for.
@@ -28,7 +28,7 @@ pub struct Annotations<'a> {
     others: usize,
 }
 
-impl<'a> Annotations<'a> {
+impl<'a> ScheduleAnnotations<'a> {
     /// Those in `metadata`, and what `key` remembers.
     pub fn of(metadata: Option<&'a RawValue>, key: &str) -> Self {
         let Some(json) = metadata.and_then(|metadata| raw::member(metadata, "annotations")) else {

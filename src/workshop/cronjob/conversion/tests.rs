@@ -333,7 +333,7 @@ proptest! {
     }
 }
 
-/// What somebody may write in place of what we remember.
+/// What a user may write in place of what conversion remembers.
 fn any_memory() -> impl Strategy<Value = String> {
     let depth = 1_usize..2_000;
     prop_oneof![

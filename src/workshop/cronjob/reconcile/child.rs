@@ -1,7 +1,8 @@
 //! A Job of a `CronJob`, reduced to what decisions read.
 
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::JobStatus;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Cause, Step};
 use crate::workshop::cronjob::api::{CronJob, GROUP, KIND};
@@ -36,10 +37,8 @@ pub enum Outcome {
 }
 
 impl ChildJob {
-    /// What decisions read of a Job.
-    pub fn of(job: &Job) -> Self {
-        let metadata = &job.metadata;
-        let status = job.status.as_ref();
+    /// What decisions read of a Job's metadata and status.
+    pub fn of(metadata: &ObjectMeta, status: Option<&JobStatus>) -> Self {
         let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(SCHEDULED_AT));
         let scheduled_at = annotation.and_then(|text| {
             let time = text.parse();
@@ -53,7 +52,7 @@ impl ChildJob {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
-            outcome: outcome(job),
+            outcome: outcome(status),
             start_time: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0),
             scheduled_at,
             terminating: metadata.deletion_timestamp.is_some(),
@@ -66,8 +65,8 @@ impl ChildJob {
     }
 }
 
-fn outcome(job: &Job) -> Option<Outcome> {
-    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+fn outcome(status: Option<&JobStatus>) -> Option<Outcome> {
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     conditions.iter().filter(|condition| condition.status == "True").find_map(|condition| {
         match condition.type_.as_str() {
             "Complete" => Some(Outcome::Complete),
@@ -78,8 +77,8 @@ fn outcome(job: &Job) -> Option<Outcome> {
 }
 
 /// Whether the `CronJob` controls the Job: by group, kind and uid, as names come back.
-pub fn is_child(job: &Job, cronjob: &CronJob) -> bool {
-    let owners = job.metadata.owner_references.as_deref().unwrap_or_default();
+pub fn is_child(job: &ObjectMeta, cronjob: &CronJob) -> bool {
+    let owners = job.owner_references.as_deref().unwrap_or_default();
     owners.iter().any(|owner| {
         owner.controller == Some(true)
             && owner.kind == KIND

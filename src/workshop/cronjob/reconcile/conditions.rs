@@ -44,7 +44,7 @@ impl Problem {
 type Statement = (bool, &'static str, String);
 
 impl Observed<'_> {
-    /// All three conditions. `starts` says whether a run is about to start: a failure to create its Job stays told until it
+    /// All three conditions. `starts` says whether a run is about to start: a failure to create its Job stays reported until it
     /// was created, else each attempt would write the status twice.
     pub fn conditions(&self, problem: Option<&Problem>, starts: bool) -> Vec<Condition> {
         let failed = self.newest_finished().filter(|job| job.outcome == Some(Outcome::Failed));
@@ -68,7 +68,7 @@ impl Observed<'_> {
             .collect()
     }
 
-    /// An event about the problem, unless the status tells of it already.
+    /// An event about the problem, unless the status has it already.
     pub fn news(&self, problem: &Problem) -> Option<Event> {
         let old = self.cronjob.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let known = old.iter().any(|condition| {

@@ -1,4 +1,4 @@
-//! What is told to the user as an event.
+//! Events for the user.
 
 use super::{Cause, Step};
 
@@ -14,7 +14,7 @@ pub struct Event {
 }
 
 impl Step {
-    /// What to tell once the step was taken.
+    /// The event of a step that was taken.
     pub fn event(&self) -> Option<Event> {
         let normal = |reason, message| Some(Event { warning: false, reason, message });
         match self {

@@ -33,7 +33,7 @@ struct Metadata {
     owner_references: [OwnerReference; 1],
 }
 
-/// Labels or annotations, with whatever stands in place of strings: the API server says best what is wrong with that.
+/// Labels or annotations, also where values are not strings: the API server's message is the best one for that.
 type Texts = BTreeMap<String, Box<RawValue>>;
 
 impl NewJob {

@@ -1,6 +1,6 @@
 //! What to do about a `CronJob`: its Jobs and the time in, steps out. Pure; who talks to the API server carries the steps out.
 //!
-//! Everything is decided anew from the world each time. A run is found by its time, and its Job is named after it, so the same
+//! Everything is decided anew from the observed state each time. A run is found by its time, and its Job is named after it, so the same
 //! run never starts twice, whenever the process was stopped.
 
 mod child;
@@ -65,7 +65,7 @@ pub enum Step {
         /// The Job, `batch/v1`.
         job: Box<NewJob>,
     },
-    /// Tell the user.
+    /// Write an event.
     Publish(Event),
 }
 
@@ -87,11 +87,11 @@ pub enum Decision {
     WaitingForActiveJobs,
     /// No further run may start.
     Suspended,
-    /// The schedule or the time zone cannot be read. Looked at again when the object changes.
+    /// The schedule or the time zone cannot be read. Reconciled again when the object changes.
     InvalidSchedule(String),
     /// The schedule has no time in the next years.
     NeverDue,
-    /// More than a hundred runs were missed. Looked at again when the object changes, and from time to time: the clock may be
+    /// More than a hundred runs were missed. Reconciled again when the object changes, and from time to time: the clock may be
     /// set right.
     TooManyMissed,
     /// The next run lies ahead.
@@ -105,7 +105,7 @@ pub enum Decision {
 /// When to look again whether too many runs were missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
-/// A wait that is told in the status. To tell of a shorter one would be more writes than there were too many.
+/// A wait that is long enough for the status. To report a shorter one would add writes where there were too many already.
 const LONG_WAIT: Duration = Duration::from_secs(10);
 
 impl Plan {
@@ -157,7 +157,7 @@ pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
     }
     let starts = matches!(plan.decision, Decision::Start(_));
     // The Job brings the CronJob back here, and then the next time is written with what the Job says, in one. While a Job cannot be
-    // created the time of its run stays told: each further one would be a write of its own.
+    // created the time of its run stays in the status: each further one would be a write of its own.
     let remembered = cronjob.status.as_ref().filter(|status| starts && status.next_schedule_time.is_some());
     let next = remembered.map_or(next, |status| status.next_schedule_time.as_ref().map(|time| time.0));
     let status = world.status(next, world.conditions(problem.as_ref(), starts));
@@ -205,7 +205,7 @@ fn start(world: &Observed<'_>, run: Timestamp, steps: &mut Vec<Step>) {
 }
 
 /// The finalizer holds the object for as long as the policy asks, and is always removed in the end: when the last Job has ended
-/// or was deleted, or when somebody sets the policy to `Delete`. The Jobs themselves follow by their owner reference.
+/// or was deleted, or when a user sets the policy to `Delete`. The Jobs themselves follow by their owner reference.
 fn delete(world: &Observed<'_>) -> Plan {
     let mut plan = Plan { steps: Vec::new(), requeue_after: None, decision: Decision::Deleting };
     let mut finalizers = finalizers(world.cronjob).to_vec();

@@ -15,9 +15,9 @@ pub struct Runs {
     pub next: Option<Timestamp>,
 }
 
-/// Looks at the runs after `anchor` that are no later than the deadline allows; `None` when too many were missed.
+/// Finds the runs after `anchor` that are no later than the deadline allows; `None` when too many were missed.
 ///
-/// An `@every` schedule counts from `anchor`, whenever it is looked at: counted from now, it would move with each look.
+/// An `@every` schedule counts from `anchor` at every reconcile: counted from now, it would move with each one.
 pub fn find(
     schedule: &Schedule,
     zone: &TimeZone,

@@ -1,4 +1,4 @@
-//! The world as one reconcile sees it, and the status that tells of it.
+//! The state that one reconcile reads, and the status that reports it.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -52,7 +52,7 @@ impl<'a> Observed<'a> {
         self.cronjob.metadata.creation_timestamp.as_ref().map(|time| time.0)
     }
 
-    /// The latest time that is recorded and lies ahead by more than clocks differ: the clock went back, or somebody wrote it.
+    /// The latest recorded time that lies ahead by more than clocks differ: the clock went back, or a user wrote it.
     pub fn ahead(&self) -> Option<Timestamp> {
         let latest = self.recorded().chain(self.created()).max()?;
         (latest.duration_since(self.now) > CLOCK_SKEW).then_some(latest)
@@ -61,7 +61,7 @@ impl<'a> Observed<'a> {
     /// The time after which runs of the schedule are looked for.
     ///
     /// Where the clock went back, nothing that is recorded says which runs there were by this clock. Then the run counts that
-    /// was told to be the next.
+    /// was reported to be the next.
     pub fn anchor(&self, schedule: &Schedule) -> Timestamp {
         let last = self.last_schedule_time();
         if self.ahead().is_none() {
@@ -71,7 +71,7 @@ impl<'a> Observed<'a> {
         let next = self.cronjob.status.as_ref().and_then(|status| status.next_schedule_time.as_ref());
         let before_next = next.and_then(|next| next.0.checked_sub(distance).ok()).filter(|time| *time <= self.now);
         match before_next {
-            // Not long ago, or nobody was there to see the clock go back.
+            // Not long ago, or no controller ran when the clock went back.
             Some(told) if self.now.duration_since(told) <= distance.max(TOLD_LONG_AGO) => {
                 last.map_or(told, |last| last.max(told))
             }

@@ -2,7 +2,7 @@
 
 use admission::field::quote;
 
-use super::duration::DurationError;
+use crate::go_duration::DurationError;
 
 /// What is wrong with a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! When a `CronJob` is due: the cron grammar, and the times that it stands for.
+//! When a `CronJob` is due: the cron grammar, and the times that it means.
 //!
 //! Grammar, wording of the errors and times are those of `ParseStandard` and `Next` of robfig/cron v1.2.0 (Go), which existing
 //! manifests were written against: five fields, descriptors, `@every`; no seconds and no time zone inside the text.
@@ -6,8 +6,9 @@
 //! Two of its faults are not copied. Where the clocks skip midnight, as in Brazil until 2018, it leaves out days or never comes
 //! back; and it steps by the hour, so that it misses the start of an hour where the clocks move by half an hour. Here the
 //! wall clock decides.
+//!
+//! No library: croner and others accept more than robfig/cron (`L`, `W`, `#`, seconds), lack `@every`, and word errors differently.
 
-mod duration;
 mod error;
 mod field;
 mod next;
@@ -19,7 +20,6 @@ mod zone;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::duration::DurationError;
 pub use self::error::ScheduleError;
 use self::field::Field;
 pub use self::parse::{FIELD_COUNT, expansion, is_too_often};

@@ -1,16 +1,18 @@
 //! Reads a schedule: a descriptor, or five fields.
 
-use super::duration;
+use jiff::SignedDuration;
+
 use super::error::ScheduleError;
 use super::field::{DAY_OF_MONTH, DAY_OF_WEEK, Field, HOUR, MINUTE, MONTH};
 use super::{Calendar, Kind};
+use crate::go_duration;
 
 /// Minute, hour, day of month, month, day of week.
 pub const FIELD_COUNT: usize = 5;
 
 const EVERY: &str = "@every ";
 
-/// What each descriptor stands for.
+/// The fields that each descriptor is short for.
 const DESCRIPTORS: [(&str, [&str; FIELD_COUNT]); 7] = [
     ("@yearly", ["0", "0", "1", "1", "*"]),
     ("@annually", ["0", "0", "1", "1", "*"]),
@@ -21,7 +23,7 @@ const DESCRIPTORS: [(&str, [&str; FIELD_COUNT]); 7] = [
     ("@hourly", ["0", "*", "*", "*", "*"]),
 ];
 
-/// The five fields that a schedule stands for, whether or not each of them is right; `None` where there are not five, as with
+/// The five fields of a schedule, whether or not each of them is right; `None` where there are not five, as with
 /// `@every`.
 pub fn expansion(text: &str) -> Option<[&str; FIELD_COUNT]> {
     if let Some((_, fields)) = DESCRIPTORS.iter().find(|(name, _)| *name == text) {
@@ -41,8 +43,8 @@ pub fn schedule(text: &str) -> Result<Kind, ScheduleError> {
     }
     if let Some(duration) = text.strip_prefix(EVERY) {
         let delay =
-            duration::parse(duration).map_err(|source| ScheduleError::Every { text: text.to_owned(), source })?;
-        return Ok(Kind::Every(duration::whole_seconds(delay)));
+            go_duration::parse(duration).map_err(|source| ScheduleError::Every { text: text.to_owned(), source })?;
+        return Ok(Kind::Every(whole_seconds(delay)));
     }
     let is_descriptor = text.starts_with('@');
     match expansion(text) {
@@ -52,10 +54,16 @@ pub fn schedule(text: &str) -> Result<Kind, ScheduleError> {
     }
 }
 
-/// Whether this is `@every` less than a second. It is read as a second, as robfig/cron does; nobody means it.
+/// Whether this is `@every` less than a second. It is read as a second, as robfig/cron does, but no author means that.
 pub fn is_too_often(text: &str) -> bool {
-    let delay = text.strip_prefix(EVERY).and_then(|duration| duration::parse(duration).ok());
-    delay.is_some_and(|nanoseconds| nanoseconds < duration::SECOND)
+    let delay = text.strip_prefix(EVERY).and_then(|duration| go_duration::parse(duration).ok());
+    delay.is_some_and(|nanoseconds| nanoseconds < go_duration::SECOND)
+}
+
+/// The delay of `cron.Every`: whole seconds, at least one.
+fn whole_seconds(nanoseconds: i128) -> SignedDuration {
+    let seconds = i64::try_from(nanoseconds / go_duration::SECOND).unwrap_or(i64::MAX).max(1);
+    SignedDuration::from_secs(seconds)
 }
 
 fn calendar([minute, hour, day_of_month, month, day_of_week]: [&str; FIELD_COUNT]) -> Result<Kind, ScheduleError> {

@@ -144,6 +144,8 @@ fn next_time_is_the_one_that_cron_users_expect() {
         ("@hourly", "2012-07-09T23:35:00Z", "2012-07-10T00:00:00"),
         ("@every 5m", "2012-07-09T23:35:07.5Z", "2012-07-09T23:40:07"),
         ("@every 1ms", "2012-07-09T23:35:07.5Z", "2012-07-09T23:35:08"),
+        ("@every -5m", "2012-07-09T23:35:07.5Z", "2012-07-09T23:35:08"),
+        ("@every 2.9s", "2012-07-09T23:35:07.5Z", "2012-07-09T23:35:09"),
     ];
     for (schedule, after, expected) in cases {
         assert_eq!(next(schedule, &TimeZone::UTC, after), expected, "{schedule} after {after}");

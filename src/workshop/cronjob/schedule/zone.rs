@@ -1,5 +1,6 @@
 //! The time zone of a schedule.
 
+use admission::bounded::ellipsis;
 use jiff::tz::TimeZone;
 
 /// Longest name of a time zone that is looked up, in bytes; the IANA's own have 32 at most.
@@ -24,9 +25,7 @@ pub fn zone(name: Option<&str>) -> Result<TimeZone, ZoneError> {
     match name {
         None => Ok(TimeZone::UTC),
         Some("") => Err(ZoneError::Empty),
-        Some(name) if name.len() > NAME_MAX_BYTES => {
-            Err(ZoneError::Unknown(format!("{}…", name.chars().take(NAME_MAX_BYTES / 4).collect::<String>())))
-        }
+        Some(name) if name.len() > NAME_MAX_BYTES => Err(ZoneError::Unknown(ellipsis(name, NAME_MAX_BYTES / 4))),
         Some(name) => TimeZone::get(name).map_err(|_| ZoneError::Unknown(name.to_owned())),
     }
 }

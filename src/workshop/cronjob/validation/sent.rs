@@ -1,4 +1,4 @@
-//! The version that was sent. The API server turns every object into v1 before it asks, and whoever wrote v2 knows its fields alone.
+//! The version that was sent. The API server converts every object to v1 first, and the author of v2 knows its fields alone.
 
 use admission::Request;
 use admission::field::{Error, ErrorList, Path};

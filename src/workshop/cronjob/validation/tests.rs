@@ -387,7 +387,7 @@ fn faults_of_v2_are_told_in_its_own_fields() {
         let expected: Vec<(String, String)> =
             expected.iter().map(|(field, text)| (format!("spec.schedule.{field}"), (*text).to_owned())).collect();
         assert_eq!(causes, expected, "{schedule}");
-        // The same object, sent as v1, is told in v1's field.
+        // The same object, sent as v1, is reported with v1's field.
         let as_v1 = response_to(VALIDATE, "CREATE", &object, "v1");
         assert_eq!(as_v1["allowed"], response["allowed"], "{schedule}");
         if !expected.is_empty() {

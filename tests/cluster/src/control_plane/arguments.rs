@@ -163,7 +163,7 @@ pub(super) fn kube_apiserver(dir: &Path, files: &Files, ports: Ports, options: &
     args
 }
 
-/// No port of its own: nobody asks for its health or metrics. Its client limits are for real clusters; here they would
+/// No port of its own: its health and metrics are not read. Its client limits are for real clusters; here they would
 /// only slow tests down.
 pub(super) fn kube_controller_manager(kubeconfig: &Path, files: &Files) -> Vec<String> {
     let mut args = flags(&[

@@ -38,7 +38,7 @@ pub(super) fn build(cache: &Path, missing: &[(&Tool, Module)], progress: Progres
     Ok(())
 }
 
-/// Held until the file is dropped; the kernel lets go of it when we die.
+/// Held until the file is dropped; the kernel releases it when the process dies.
 fn lock(cache: &Path, progress: Progress) -> Result<File, Error> {
     let path = cache.join("lock");
     let file = File::create(&path).map_err(|e| Error::io("create", &path, e))?;
@@ -143,7 +143,7 @@ impl<'a> Go<'a> {
         Err(Error::Go { command: args.join(" "), status: output.status.to_string(), output: printed })
     }
 
-    /// Runs it to its end; `still` is told the elapsed seconds from time to time.
+    /// Runs it to its end; `still` gets the elapsed seconds from time to time.
     fn run(&self, args: &[String], still: &dyn Fn(u64)) -> Result<(), Error> {
         let log = self.dir.join("go.log");
         let output = File::create(&log).map_err(|e| Error::io("create", &log, e))?;

@@ -50,7 +50,7 @@ pub(super) static KUBERNETES: Pinned =
 
 pub(super) static HELM: Pinned = Pinned {
     versioned_by: "helm.sh/helm/v3",
-    // What `helm template` and `helm lint` take the cluster for; 1.20 unless told.
+    // The version of the cluster for `helm template` and `helm lint`; 1.20 by default.
     stamps: &[
         "helm.sh/helm/v3/internal/version.version={version}",
         "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",

@@ -29,7 +29,7 @@ impl<'a> Release<'a> {
         step("helm install: all pods Ready", || self.helm("install", settings));
     }
 
-    /// What the notes of the chart tell people to do next.
+    /// The next steps in the notes of the chart.
     pub fn test(&self) {
         step("helm test", || self.must_succeed(&["test", "outrider", "--namespace", NAMESPACE, "--timeout=90s"]));
     }

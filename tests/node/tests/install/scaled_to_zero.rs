@@ -32,7 +32,7 @@ pub fn pods_pass_without_a_companion_while_nobody_serves(node: &Node, upgrade: i
     assert_eq!(try_create(node).as_deref(), Ok("companion web"));
 }
 
-/// The first replica sees to it, after an installation too.
+/// The first replica does it, after an installation too.
 pub fn closed(node: &Node) {
     let open = || {
         let found = policies(node);

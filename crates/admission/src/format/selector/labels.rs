@@ -9,7 +9,7 @@ pub trait Labels {
     fn get(&self, key: &str) -> Option<&str>;
 }
 
-/// Pairs as they stand in JSON: of a repeated key the last one counts, as in the API server.
+/// Pairs as they are in JSON: of a repeated key the last one counts, as in the API server.
 impl<K: AsRef<str>, V: AsRef<str>> Labels for [(K, V)] {
     fn get(&self, key: &str) -> Option<&str> {
         self.iter().rev().find(|(k, _)| k.as_ref() == key).map(|(_, value)| value.as_ref())

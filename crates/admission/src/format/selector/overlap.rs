@@ -19,7 +19,7 @@ impl Selector {
     /// Whether some set of labels is selected by both, exactly: `true` means that there is one, `false` that
     /// there can be none.
     ///
-    /// Labels are independent of each other, so it is enough to look at each key alone.
+    /// Labels are independent of each other, so it is enough to check each key alone.
     pub fn overlaps(&self, other: &Self) -> bool {
         let mut constraints = BTreeMap::<&str, Constraint<'_>>::new();
         for requirement in self.requirements().iter().chain(other.requirements()) {

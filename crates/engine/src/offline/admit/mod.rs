@@ -25,10 +25,10 @@ pub struct Creation<'a> {
     pub questions: Questions,
 }
 
-/// What is answered to questions of decisions, which nobody can ask offline.
+/// The answers to questions of decisions, which cannot be sent offline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Questions {
-    /// Nothing: it cannot be told what the decision is.
+    /// None: the decision is unknown.
     #[default]
     Open,
     /// Yes, to all about rights and images.
@@ -41,7 +41,7 @@ const ROUNDS: usize = 4;
 /// What an endpoint answers, with these answers to its questions.
 ///
 /// # Errors
-/// [`Unserved`] when there is no verdict, [`Unserved::Unanswered`] when it depends on what nobody answers.
+/// [`Unserved`] when there is no verdict, [`Unserved::Unanswered`] when it depends on an answer that is missing.
 pub fn answer(
     endpoint: &dyn Endpoint<Snapshot>,
     body: &[u8],
@@ -66,7 +66,7 @@ pub fn answer(
     endpoint.answer_with(body, snapshot, &answers, Deadline::default())
 }
 
-/// What became of an object.
+/// The outcome for an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Admitted {
     /// It may be created.
@@ -75,7 +75,7 @@ pub enum Admitted {
     Refused {
         /// Why, in a word.
         reason: Reason,
-        /// What the user is told.
+        /// What the user sees.
         status: Box<Status>,
         /// Warnings up to here.
         warnings: Vec<String>,
@@ -178,7 +178,7 @@ pub fn find<'r>(
     registry.entries().iter().find(|entry| entry.phase == phase && entry.rule.has_kind(group, version, kind))
 }
 
-/// No two reviews are told apart offline, and the same input must give the same bytes.
+/// Offline, reviews have no identity, and the same input must give the same bytes.
 const UID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The review of a creation, as the API server sends it.

@@ -6,14 +6,14 @@ use super::identity::{IdentityError, article, identity};
 use super::{Error, Manifest};
 use crate::yaml::{self, Place};
 
-/// Lists in lists: nobody writes them, and each level is a call on the stack.
+/// Lists in lists: real manifests have none, and each level is a call on the stack.
 const MAX_LIST_DEPTH: usize = 8;
 
 /// Where an object is in its file.
 #[derive(Clone, Copy)]
 struct Origin<'p> {
     line: usize,
-    /// With what is in it, where somebody may ask.
+    /// With its content, where a caller may want it.
     place: Option<&'p Place>,
 }
 

@@ -19,7 +19,7 @@ pub enum Error {
     Refused {
         /// `file:line`.
         origin: String,
-        /// What the user of a cluster would be told.
+        /// What the user of a cluster would see.
         status: Box<Status>,
     },
     /// A set that the webhooks cannot decide on.
@@ -82,7 +82,7 @@ pub enum Error {
         /// `file:line` of the first.
         first: String,
     },
-    /// A version that no build serves, or not this one, or a group that nobody has.
+    /// A version that no build serves, or not this one, or a group that does not exist.
     #[error("{origin}: {api_version} SidecarSet is not served: write apiVersion: {API_VERSION}")]
     Version {
         /// `file:line`.

@@ -29,7 +29,7 @@ use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, 
 use crate::snapshot::namespace::Namespaces;
 use crate::snapshot::{Exclusion, Snapshot};
 
-/// What is done about fields that nobody knows, as kubectl's flag of that name has it.
+/// How unknown fields are treated, as by kubectl's flag of that name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Validate {
     /// An unknown field is an error.
@@ -59,7 +59,7 @@ pub struct Reading<'a> {
     pub registry: &'a Registry<Snapshot>,
     /// Every other `apiVersion` and `kind` of ours, with a space in between: those are left out, and what is like one is a slip.
     pub other_types: &'a [String],
-    /// What is done about fields that nobody knows.
+    /// How unknown fields are treated.
     pub validate: Validate,
     /// The minor version of Kubernetes that pods are meant for; the newest where it is not known.
     pub minor_version: Option<u32>,

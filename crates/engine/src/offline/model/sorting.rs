@@ -127,7 +127,7 @@ impl<'m> Sorted<'m> {
         self.errors.push(Error::NoSuchKind { origin, api_version, kind, near });
     }
 
-    /// Takes note of fields that the API server would refuse, or drop. Returns whether the object is to be looked at further: what
+    /// Records fields that the API server would refuse, or drop. Returns whether the object is to be checked further: what
     /// else is wrong with one that is refused may only follow from it, and kubectl says no more either.
     fn passes(&mut self, origin: &str, kind: &'static str, name: &str, unknown: Vec<String>) -> bool {
         match self.validate {
@@ -148,7 +148,7 @@ impl<'m> Sorted<'m> {
         }
     }
 
-    /// How an unknown field is told of.
+    /// How an unknown field is reported.
     fn word(&self) -> fn(&UnknownField<'static>) -> String {
         match self.validate {
             Validate::Strict => ToString::to_string,

@@ -191,8 +191,8 @@ fn a_must_that_depends_on_the_pod_leaves_nothing_open_when_the_pod_changes_what_
         world.ask(PATH, &review).unwrap()
     };
     assert_eq!(resized(&carrying, of_set).decision, Decision::Denied);
-    // Annotations and owners may be changed without anybody being asked. No set lets this pod ask for anything, and nobody can
-    // say that it was not created by a Job.
+    // Annotations and owners may be changed without a webhook. No set lets this pod ask for anything, and it is unknown
+    // whether it was created by a Job.
     let job = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u"}]);
     for (metadata, says) in [
         (json!({"annotations": {"outrider.dev/overrides": r#"{"log":{}}"#}}), "changes log of SidecarSet"),

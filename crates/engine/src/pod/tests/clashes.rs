@@ -27,7 +27,7 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
             json!({"containers": [{"name": "app"}, {"name": "log", "image": "mine:2"}]}),
             reasons::CONTAINER_CLASH,
             "spec.containers[1].name",
-            "container \"log\" (image \"log:1\") of SidecarSet \"log\" meets the pod's own container \"log\" (image \"mine:2\"); \
+            "container \"log\" (image \"log:1\") of SidecarSet \"log\" has the name of the pod's own container \"log\" (image \"mine:2\"); \
              rename one of them",
         ),
         (
@@ -35,7 +35,7 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
             json!({"initContainers": [{"name": "log", "image": "mine:2"}]}),
             reasons::CONTAINER_CLASH,
             "spec.initContainers[0].name",
-            "container \"log\" (image \"log:1\") of SidecarSet \"log\" meets the pod's own container \"log\" (image \"mine:2\"); \
+            "container \"log\" (image \"log:1\") of SidecarSet \"log\" has the name of the pod's own container \"log\" (image \"mine:2\"); \
              rename one of them",
         ),
         (
@@ -43,7 +43,7 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
             json!({"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}),
             reasons::VOLUME_CLASH,
             "spec.volumes[0]",
-            "volume \"v\" of SidecarSet \"log\" ({\"emptyDir\":{},\"name\":\"v\"}) meets the pod's own volume of that name \
+            "volume \"v\" of SidecarSet \"log\" ({\"emptyDir\":{},\"name\":\"v\"}) has the name of the pod's own volume \
              ({\"hostPath\":{\"path\":\"/x\"},\"name\":\"v\"}); rename one of them, or give both the same source",
         ),
         (

@@ -1,4 +1,4 @@
-//! Input that nobody sends by mistake, and some that people do.
+//! Input that is never sent by mistake, and some that people do send.
 
 use std::cell::Cell;
 

@@ -33,7 +33,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object with fields that nobody knows.
+/// An object with unknown fields.
 fn strange(object: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     (object, prop::collection::btree_map("x[a-z~/]{1,3}", any_json(), 0..3)).prop_map(|(mut object, unknown)| {
         object.as_object_mut().unwrap().extend(unknown);
@@ -41,7 +41,7 @@ fn strange(object: impl Strategy<Value = Value>) -> impl Strategy<Value = Value>
     })
 }
 
-/// A list, or what stands for none.
+/// A list, or what means none.
 fn list_of<S: Strategy<Value = Value>>(element: S, max: usize) -> impl Strategy<Value = Option<Value>>
 where
     S::Value: Clone,

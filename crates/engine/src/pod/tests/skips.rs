@@ -1,4 +1,4 @@
-//! What leaves a pod alone before any set is looked at.
+//! What leaves a pod alone before any set is read.
 
 use admission::{Decision, Reason};
 use serde_json::{Value, json};

@@ -29,7 +29,7 @@ pub struct AppContainers {
     /// Environment variables, put in front of the container's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<Vec<RawObject>>,
-    /// A variable that the container has already is changed where it stands.
+    /// A variable that the container has already is changed in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overwrite_env: Option<bool>,
     /// Volume mounts, put behind the container's own.

@@ -2,7 +2,7 @@
 //!
 //! Only missing fields are added, one by one, to the object as it was sent: nothing that this build does not know is lost. Containers
 //! and volumes get what the API server would fill into a pod, so that `kubectl get -o yaml` shows what will be injected and a
-//! probe is judged as it will be judged in the pod.
+//! probe is validated as it will be in the pod.
 
 mod container;
 mod filler;
@@ -30,7 +30,7 @@ pub struct SidecarSetDefaults;
 
 impl Defaulting<Snapshot> for SidecarSetDefaults {
     fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
-        // An object that is being deleted is left alone, so that nothing stands in the way of its finalizers.
+        // An object that is being deleted is left alone, so that nothing blocks the removal of its finalizers.
         if request.is_of_leaving(patch.document()) { Ok(()) } else { fill(patch) }
     }
 }
@@ -107,7 +107,7 @@ fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Re
 }
 
 /// A native sidecar is an init container, and those cannot change in a running pod: a set that has one and says nothing about
-/// updates must not be refused for a strategy that nobody chose.
+/// updates must not be refused for a strategy that no author chose.
 fn update_strategy(filler: &mut Filler<'_>) -> Result<(), PatchError> {
     let init_containers = filler.maps_in("/spec/initContainers");
     let has_native_sidecar = init_containers.iter().any(|at| filler.text(&format!("{at}/restartPolicy")) == "Always");

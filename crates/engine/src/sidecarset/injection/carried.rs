@@ -147,7 +147,7 @@ impl<'p, 's> Carried<'p, 's> {
         quoted(set).len() + entry.len() + 2
     }
 
-    /// The records as they stand.
+    /// The records as they are.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &'p str)> {
         self.raw.iter().map(|(set, entry)| (set.as_str(), entry.get()))
     }

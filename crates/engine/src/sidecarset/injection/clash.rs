@@ -1,6 +1,7 @@
 //! Why a pod cannot carry a set, in words that name both sides.
 
 use admission::Reason;
+use admission::bounded::ellipsis;
 use serde_json::value::RawValue;
 
 use crate::pod::view::Container;
@@ -42,13 +43,13 @@ impl Clash {
             reason: reasons::CONTAINER_CLASH,
             field: format!("spec.{}[{index}].name", list.field()),
             text: format!(
-                "container {:?} (image {:?}) of SidecarSet {:?} meets the pod's own container {:?} (image {:?}){differs}; \
+                "container {:?} (image {:?}) of SidecarSet {:?} has the name of the pod's own container {:?} (image {:?}){differs}; \
                  rename one of them",
                 piece.name,
                 piece.image,
                 set.name,
-                shortened_to(&found.name, NAME_MAX),
-                shortened_to(&found.image, NAME_MAX)
+                ellipsis(&found.name, NAME_MAX),
+                ellipsis(&found.image, NAME_MAX)
             ),
         }
     }
@@ -69,7 +70,7 @@ impl Clash {
                  from what the set injects (image {:?}) in {field}; remove it from the pod, or allow the change in the set's \
                  spec.allowedChanges; older forms of a set are not accepted, as no revisions are kept",
                 piece.name,
-                shortened_to(&found.image, NAME_MAX),
+                ellipsis(&found.image, NAME_MAX),
                 set.name,
                 piece.image,
             ),
@@ -94,7 +95,7 @@ impl Clash {
             reason: reasons::VOLUME_CLASH,
             field: format!("spec.volumes[{index}]"),
             text: format!(
-                "volume {:?} of SidecarSet {:?} ({}) meets the pod's own volume of that name ({}); \
+                "volume {:?} of SidecarSet {:?} ({}) has the name of the pod's own volume ({}); \
                  rename one of them, or give both the same source",
                 volume.name,
                 set.name,
@@ -119,7 +120,7 @@ impl Clash {
                 "{what} of container {:?} of SidecarSet {:?} is taken by the pod's container {:?}",
                 piece.name,
                 set.name,
-                shortened_to(&found.name, NAME_MAX)
+                ellipsis(&found.name, NAME_MAX)
             ),
         }
     }
@@ -195,7 +196,7 @@ impl Clash {
             text: format!(
                 "SidecarSet {:?} and SidecarSet {owner:?} both add {what}; the pod carries {owner:?}",
                 set.name,
-                owner = shortened_to(owner, NAME_MAX)
+                owner = ellipsis(owner, NAME_MAX)
             ),
         }
     }
@@ -211,12 +212,5 @@ impl Clash {
 
 /// The beginning of what the pod's author wrote: it may be megabytes, and every set repeats it.
 pub(super) fn shortened(json: &str) -> String {
-    shortened_to(json, QUOTED_MAX)
-}
-
-fn shortened_to(json: &str, max: usize) -> String {
-    match json.char_indices().nth(max) {
-        Some((end, _)) => format!("{}…", json.get(..end).unwrap_or(json)),
-        None => json.to_owned(),
-    }
+    ellipsis(json, QUOTED_MAX)
 }

@@ -1,7 +1,7 @@
-//! Whether the pod would still be legal with the set in it: what the API server judges by the pod as a whole.
+//! Whether the pod would still be legal with the set in it: the rules of the API server for a pod as a whole.
 //!
-//! The closed list, with the place of each rule in Kubernetes' own validation, is `docs/legality.md`. What can be judged by
-//! the set alone is refused when the set is written, and not looked at again here.
+//! The closed list, with the source of each rule in Kubernetes' own validation, is `docs/legality.md`. What depends on
+//! the set alone is refused when the set is written, and not checked again here.
 
 mod resources;
 mod volumes;
@@ -38,7 +38,7 @@ impl Fault {
     }
 }
 
-/// Judges the pod with what is missing of the set added to it.
+/// Checks the pod with what is missing of the set added to it.
 pub(super) fn check<'s>(
     injection: &Injection<'_, 's>,
     set: &'s CompiledSet,
@@ -66,7 +66,7 @@ fn find<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, missing: &Missi
     resources::check(injection, missing)
 }
 
-/// `validatePodHostNetworkDeps`, which looks at no init containers.
+/// `validatePodHostNetworkDeps`, which checks no init containers.
 fn check_port_mapping(piece: &Piece) -> Result<(), Fault> {
     match piece.needs.ports.iter().find(|port| port.host_port != 0 && port.host_port != port.container_port) {
         Some(port) => Err(Fault::new(

@@ -1,4 +1,4 @@
-//! Adding sets to one pod: what is missing, what stands in the way, and the patch.
+//! Adding sets to one pod: what is missing, what prevents it, and the patch.
 
 mod annotations;
 mod app;
@@ -235,7 +235,7 @@ impl<'p, 's> Injection<'p, 's> {
     /// What the pod lacks of a set.
     ///
     /// # Errors
-    /// [`Clash`] when something stands in the way.
+    /// [`Clash`] when something prevents it.
     pub fn examine(&self, set: &'s CompiledSet) -> Result<Missing<'s>, Clash> {
         let mut missing = Missing::default();
         missing.presence = self.presence(set, &mut missing)?;
@@ -323,7 +323,7 @@ fn other_source(volume: &VolumePiece) -> String {
     format!("volume {:?} with another source", volume.name)
 }
 
-/// A sentence for whoever created a pod with another form of the set than the current one.
+/// A sentence for the author of a pod with another form of the set than the current one.
 pub fn outdated(set: &CompiledSet, differing: &str) -> String {
     format!(
         "{}: the pod carries another form of SidecarSet {:?} than the current one: {differing}; it is left as it is",

@@ -16,10 +16,10 @@ const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-contai
 /// Names of volumes, joined by commas, with which the cluster's autoscaler evicts a pod all the same.
 const SAFE_TO_EVICT_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
 
-/// What stands around the name and the entry of a set in the record: two quotes, a colon, a comma.
+/// The bytes around the name and the entry of a set in the record: two quotes, a colon, a comma.
 const AROUND: usize = 4;
 
-/// What stands around an element in a patch, in bytes.
+/// The bytes around an element in a patch.
 pub(super) const OPERATION: usize = 80;
 
 impl Injection<'_, '_> {

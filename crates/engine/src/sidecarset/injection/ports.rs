@@ -75,7 +75,7 @@ impl<'a, H: Copy> Table<'a, H> {
 impl<'p, 's> Injection<'p, 's> {
     /// Finds host ports that cannot both be had, and returns warnings about ports that two containers name.
     ///
-    /// A plain init container has ended when the others start: its ports are in nobody's way.
+    /// A plain init container has ended when the others start: its ports conflict with none.
     pub(super) fn check_ports(&self, set: &'s CompiledSet, missing: &Missing<'s>) -> Result<Vec<String>, Clash> {
         let mut warnings = Warnings { told: Vec::new(), before: self.added.warnings.len() };
         if missing.containers().all(|piece| piece.needs.ports.is_empty()) {

@@ -12,7 +12,7 @@ use crate::sidecarset::injection::lacking::Repair;
 use crate::sidecarset::injection::{Clash, Injection, List, Missing};
 use crate::sidecarset::sameness::{Lacking, is_same_volume};
 
-/// How a pod stands to a set, as far as containers go.
+/// Whether a pod has the containers of a set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Presence {
     /// Nothing of the set is there.

@@ -1,4 +1,4 @@
-//! The pod's class of quality of service, which the kubelet goes by when it pins CPUs and when memory runs out
+//! The pod's class of quality of service, which decides when the kubelet pins CPUs and which pods it kills first
 //! (`ComputePodQOS` in `k8s.io/kubernetes/pkg/apis/core/v1/helper/qos`).
 
 use std::collections::BTreeMap;

@@ -55,7 +55,7 @@ impl AllowedChanges {
     }
 }
 
-/// A pattern in which `*` stands for any characters, also none.
+/// A pattern in which `*` matches any characters, also none.
 #[derive(Debug, Clone)]
 pub struct Glob {
     first: String,

@@ -26,7 +26,7 @@ pub(super) fn resolved(path: &str) -> Vec<&str> {
     parts
 }
 
-/// Whether resolved paths are one. Windows does not tell small letters from capital ones.
+/// Whether resolved paths are one. Windows does not distinguish small letters from capital ones.
 pub(super) fn is_same(one: &[&str], other: &[&str]) -> bool {
     one.len() == other.len() && is_within(one, other)
 }

@@ -18,7 +18,7 @@ pub(super) fn is_same(found: &RawValue, ours: &Value, room: Room, pod: &Around<'
     container.deserialize(&mut serde_json::Deserializer::from_str(found.get())).unwrap_or_default()
 }
 
-/// Members of one map that are told apart here.
+/// Members of one map that are distinguished here.
 const MAX_MEMBERS: usize = 64;
 
 struct Verbatim<'e, 'p> {

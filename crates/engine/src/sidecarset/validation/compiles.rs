@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::CompiledSet;
 
-/// Stands for the name that the API server makes from `generateName` after admission.
+/// In place of the name that the API server makes from `generateName` after admission.
 const GENERATED: &str = "generated";
 
 /// Adds an error for whatever keeps a set without other faults from being compiled.

@@ -110,7 +110,7 @@ fn check_volumes(list: &Node<'_>, other_name: &str, other: &SidecarSetSpec, erro
 }
 
 /// The ports of the node that the set's containers take, by number, and where they are written. A plain init container has
-/// ended when the others start: its ports are in nobody's way.
+/// ended when the others start: its ports conflict with none.
 fn host_ports(spec: &Node<'_>) -> BTreeMap<i64, Vec<(PortNeed, Path)>> {
     let mut taken = BTreeMap::<i64, Vec<(PortNeed, Path)>>::new();
     for list in ["containers", "initContainers"] {
@@ -131,7 +131,7 @@ fn check_host_ports(own: &BTreeMap<i64, Vec<(PortNeed, Path)>>, other: &Compiled
     let mut told = HashSet::new();
     for port in theirs.filter(|port| port.host_port != 0) {
         let rivals = own.get(&port.host_port).into_iter().flatten();
-        // Each port of the set is told of once.
+        // Each port of the set is reported once.
         for (index, (need, path)) in rivals.enumerate() {
             if takes(need.view(), port.view()) && told.insert((port.host_port, index)) {
                 let detail =

@@ -1,7 +1,7 @@
 //! What makes a `SidecarSet` wrong, and what its author would want to know.
 //!
 //! A validating webhook runs after defaulting and after the API server's own schema check. Offline there is no API server, so the
-//! schema is checked here as well. The object is read as it was sent and every fault is told at once.
+//! schema is checked here as well. The object is read as it was sent and every fault is reported at once.
 
 mod allowed;
 mod app_containers;
@@ -75,17 +75,17 @@ fn is_served(object: &Value, findings: &mut Findings) -> bool {
     served
 }
 
-/// Faults that are told one by one: a reply must not be many times as long as what was asked.
+/// Faults that are listed one by one: a reply must not be many times as long as the request.
 const FAULTS_TOLD: usize = 100;
 
-/// Judges a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
+/// Validates a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
 pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
     let faults = faults(object, world, &mut findings.warnings);
     tell(faults.into_iter().collect(), findings);
     warn(object, world, &mut findings.warnings);
 }
 
-/// Judges a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
+/// Validates a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
 /// be relabelled. It becomes a warning.
 pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Findings) {
     if is_terminating(old) {
@@ -120,7 +120,7 @@ fn tell(faults: Vec<Error>, findings: &mut Findings) {
     findings.errors.extend(faults.into_iter().take(FAULTS_TOLD));
 }
 
-/// What a fault is told by when positions in lists have changed.
+/// Identifies a fault when positions in lists have changed.
 type Fault = (String, Option<String>, String);
 
 fn fault(error: &Error) -> Fault {
@@ -138,7 +138,7 @@ fn fault(error: &Error) -> Fault {
     (field, error.bad_value.clone(), format!("{:?}: {}", error.kind, error.detail))
 }
 
-/// Nobody may keep a set from being deleted, and finalizers are removed by an update.
+/// Validation must not keep a set from being deleted, and finalizers are removed by an update.
 fn is_terminating(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }

@@ -7,7 +7,7 @@ use admission::field::Path;
 
 use super::node::Node;
 
-/// Warnings that are told one by one.
+/// Warnings that are listed one by one.
 const TOLD: usize = 20;
 
 /// Warns of what an API server of this minor version refuses.
@@ -71,7 +71,7 @@ fn look_at_variables(container: &Node<'_>, refused: &mut Refused) {
 }
 
 /// `IsEnvVarName` in `k8s.io/apimachinery/pkg/util/validation`, as far as it is stricter than what came after it. What is empty is
-/// judged elsewhere.
+/// checked elsewhere.
 fn is_strict_name(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'.' | b'_');
     let mut bytes = name.bytes();

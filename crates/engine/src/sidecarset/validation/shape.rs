@@ -1,4 +1,4 @@
-//! Fields that nobody knows, and values of the wrong type.
+//! Unknown fields, and values of the wrong type.
 //!
 //! The API server checks the schema of a `SidecarSet` but not what is inside a container or a volume, which it keeps as written.
 //! Here they are compared with the pod API's own schema. An unknown field is a warning, not a fault: it may be of a newer API.
@@ -14,7 +14,7 @@ use crate::sidecarset::api::KIND;
 /// The shape of a set.
 static SET: LazyLock<SchemaType> = LazyLock::new(set_shape);
 
-/// Unknown fields that are told one by one. To look for what was meant takes time, and an object may have very many.
+/// Unknown fields that are listed one by one. A suggestion takes time, and an object may have very many.
 const UNKNOWN_FIELDS_TOLD: usize = 20;
 
 /// Compares `spec` with what is known about it.

@@ -101,7 +101,7 @@ fn check_scatter(scatter: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A warning when somebody asks for a rollout that this build does not do. Defaults ask for nothing.
+/// A warning when a set asks for a rollout that this build does not do. Defaults ask for nothing.
 pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
     let strategy = spec.child("updateStrategy");
     let written = |field: &'static str, default: i64| {

@@ -1,4 +1,4 @@
-//! A pod template of a user, judged by the rules that a set's own containers are judged by.
+//! Validation of a user's pod template, by the rules for a set's own containers.
 //!
 //! Once a sidecar is in a template, what the API server says about the rest of it comes later and elsewhere: offline it is said before.
 

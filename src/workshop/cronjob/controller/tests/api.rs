@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::Full;
+use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -77,11 +78,14 @@ impl Api {
 }
 
 impl Content {
-    /// The `CronJob` and its Jobs, as watches that are not behind tell of them.
+    /// The `CronJob` and its Jobs, as watches that are not behind report them.
     pub fn watched(&self) -> (CronJob, Vec<ChildJob>) {
         let cronjob: CronJob = serde_json::from_value(self.cronjob.clone().unwrap()).unwrap();
-        let jobs = self.jobs.values().map(|job| serde_json::from_value(job.clone()).unwrap());
-        let children = jobs.filter(|job| is_child(job, &cronjob)).map(|job| ChildJob::of(&job)).collect();
+        let jobs = self.jobs.values().map(|job| serde_json::from_value::<Job>(job.clone()).unwrap());
+        let children = jobs
+            .filter(|job| is_child(&job.metadata, &cronjob))
+            .map(|job| ChildJob::of(&job.metadata, job.status.as_ref()))
+            .collect();
         (cronjob, children)
     }
 

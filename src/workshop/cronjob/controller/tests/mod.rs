@@ -120,7 +120,7 @@ async fn a_run_that_is_due_becomes_a_job_a_status_and_an_event() {
     assert_eq!(world.api.asked(), [""; 0], "an idle look asks nothing");
 }
 
-/// What somebody else changed since is not what this controller wrote: the API server is asked before a Job is created.
+/// What another client changed since is not what this controller wrote: the API server is asked before a Job is created.
 #[tokio::test]
 async fn a_cronjob_that_others_changed_is_read_again_before_it_starts() {
     let world = Observed::new(&json!({}));
@@ -413,7 +413,7 @@ async fn waits_end_in_time_to_notice_a_clock_that_was_set_and_are_none_where_not
     }
 }
 
-/// The upstream test T16: stored while nobody looked, it says nothing at all.
+/// The upstream test T16: a schedule that was stored while the controller did not run leaves no trace.
 #[tokio::test]
 async fn a_cronjob_with_an_empty_spec_is_told_what_it_lacks_without_an_error() {
     let world = Observed::new(&json!({
@@ -438,7 +438,7 @@ async fn without_limits_ended_jobs_are_kept() {
     assert_eq!(world.jobs().len(), 9);
 }
 
-/// Acceptance check 18: the log tells it, and there is no further look.
+/// Acceptance check 18: the log has it, and there is no retry.
 #[tokio::test]
 async fn too_many_missed_runs_are_told_once_and_looked_at_again_now_and_then() {
     let world = Observed::new(&json!({}));

@@ -68,7 +68,7 @@ fn failure_to_create_a_job_stays_told_until_the_job_is_there() {
     let failed = creation_failed(&status, "forbidden: quota", cluster.now);
     cluster.cronjob.status = Some(failed.clone());
     assert_eq!(cluster.condition("Degraded"), "True JobCreationFailed");
-    // The next attempt tells only the next time of the schedule, and nothing if it fails in the same way.
+    // The next attempt reports only the next time of the schedule, and nothing if it fails in the same way.
     cluster.settle();
     let again = creation_failed(&failed, "forbidden: quota", run("12:01:20"));
     assert_eq!(again, failed);

@@ -1,4 +1,5 @@
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::{Cluster, created, cronjob, deleted, job_of, run};
@@ -65,15 +66,16 @@ fn only_jobs_that_the_cronjob_controls_are_its_children() {
         (json!({"controller": false}), false),
     ];
     for (changes, expected) in cases {
-        assert_eq!(is_child(&owner(&changes), &cronjob(&json!({}))), expected, "{changes}");
+        assert_eq!(is_child(&owner(&changes).metadata, &cronjob(&json!({}))), expected, "{changes}");
     }
-    assert!(!is_child(&Job::default(), &cronjob(&json!({}))));
+    assert!(!is_child(&Job::default().metadata, &cronjob(&json!({}))));
 }
 
 #[test]
 fn job_has_ended_by_its_true_conditions_alone() {
     let ended = |conditions: Value| {
-        ChildJob::of(&serde_json::from_value(json!({"status": {"conditions": conditions}})).unwrap()).outcome
+        ChildJob::of(&ObjectMeta::default(), Some(&serde_json::from_value(json!({"conditions": conditions})).unwrap()))
+            .outcome
     };
     let condition = |type_: &str, status: &str| json!({"type": type_, "status": status});
     assert_eq!(ended(json!([])), None);
@@ -91,8 +93,8 @@ fn time_that_cannot_be_read_is_left_out() {
     let job = |text: &str| -> Job {
         serde_json::from_value(json!({"metadata": {"annotations": {"batch.outrider.dev/scheduled-at": text}}})).unwrap()
     };
-    assert_eq!(ChildJob::of(&job("yesterday")).scheduled_at, None);
-    assert_eq!(ChildJob::of(&job("2024-01-01T12:01:00Z")).scheduled_at, Some(run("12:01:00")));
+    assert_eq!(ChildJob::of(&job("yesterday").metadata, None).scheduled_at, None);
+    assert_eq!(ChildJob::of(&job("2024-01-01T12:01:00Z").metadata, None).scheduled_at, Some(run("12:01:00")));
 }
 
 /// Finished Jobs, started at these times.

@@ -53,8 +53,12 @@ impl Cluster {
     }
 
     fn plan(&self) -> Plan {
-        let children: Vec<ChildJob> =
-            self.jobs.iter().filter(|job| is_child(job, &self.cronjob)).map(ChildJob::of).collect();
+        let children: Vec<ChildJob> = self
+            .jobs
+            .iter()
+            .filter(|job| is_child(&job.metadata, &self.cronjob))
+            .map(|job| ChildJob::of(&job.metadata, job.status.as_ref()))
+            .collect();
         reconcile(&self.cronjob, &children, self.now)
     }
 

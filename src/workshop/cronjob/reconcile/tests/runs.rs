@@ -193,7 +193,7 @@ fn runs_go_on_where_the_clock_was_set_back_behind_those_that_were() {
     }
 }
 
-/// Who may write Jobs or the status silences nobody.
+/// A user who may write Jobs or the status cannot suppress a run.
 #[test]
 fn runs_that_somebody_recorded_ahead_silence_nothing() {
     let status = json!({"lastScheduleTime": "2999-01-01T00:00:00Z", "nextScheduleTime": "2999-01-01T00:01:00Z"});

@@ -66,7 +66,7 @@ fn is_empty_dir(volume: &RawObject) -> bool {
 }
 
 /// A claim that is made for an `ephemeral` volume is named after the pod and the volume, and no volume of the pod may refer
-/// to it by that name (`ValidateVolumes`). Where the API server makes the pod's name up, nobody can.
+/// to it by that name (`ValidateVolumes`). Where the API server generates the pod's name, none can.
 fn check_made_claims(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
     let pod = &injection.pod;
     let pod_name = pod.metadata.name.as_str();

@@ -32,7 +32,7 @@ fn check_container(piece: &Piece) -> Result<(), Fault> {
     }
 }
 
-/// `validateWindowsHostProcessPod`, which goes by the containers, not by what the pod says it runs on. That host processes need
+/// `validateWindowsHostProcessPod`, which reads the containers, not the operating system of the pod. That host processes need
 /// the node's network is no question here: a pod without it has none, so one of ours would be the odd one.
 fn check_host_process(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
     const FIELD: &str = "spec.securityContext.windowsOptions.hostProcess";

@@ -12,7 +12,7 @@ use crate::sidecarset::injection::Clash;
 use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::overrides::{NotAllowed, OVERRIDES_ANNOTATION};
 
-/// Names that are told of; the annotation may hold very many.
+/// Names that are reported; the annotation may hold very many.
 const TOLD: usize = 3;
 
 /// The annotation, by container.
@@ -62,7 +62,7 @@ impl<'p> Asked<'p> {
         set.pod_overrides.apply(&piece.name, &asked, object).map_err(|fault| clash(&fault))
     }
 
-    /// Warnings about what is asked of containers that no set has: whoever mistyped a name believes that it is changed.
+    /// Warnings about containers that no set has: the author of a misspelled name believes that it is changed.
     pub(super) fn of_nothing<'s>(&self, sets: impl Iterator<Item = &'s CompiledSet>) -> Vec<String> {
         if self.is_unreadable {
             return vec![format!(

@@ -1,7 +1,7 @@
 //! What the API server would say about the containers and volumes, once they are in a pod.
 //!
 //! Rules and wording: `k8s.io/kubernetes/pkg/apis/core/validation` (1.36). Paths are those of the fields, also where the API
-//! server points at the list around them. Left out is what only the pod can tell: its grace period, its operating system, its
+//! server points at the list around them. Left out is what depends on the pod: its grace period, its operating system, its
 //! resource claims, whether the cluster allows privileged containers.
 
 mod claim_template;

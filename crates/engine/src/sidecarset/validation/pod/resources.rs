@@ -41,7 +41,7 @@ pub fn check(resources: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A claim is named once, as a whole or by its requests. Whether the pod has it, only the pod can tell.
+/// A claim is named once, as a whole or by its requests. Whether it exists depends on the pod.
 fn check_claims(list: &Node<'_>, errors: &mut ErrorList) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for claim in list.items().filter(|claim| claim.value.is_object()) {

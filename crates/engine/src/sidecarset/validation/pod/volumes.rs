@@ -17,7 +17,7 @@ const FIELD_PATHS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 
-/// Checks the list; the result has every volume with a name, right or wrong, so that one fault is told once.
+/// Checks the list; the result has every volume with a name, right or wrong, so that one fault is reported once.
 pub fn check<'a>(list: &Node<'a>, errors: &mut ErrorList) -> Volumes<'a> {
     let mut volumes = Volumes::new();
     for volume in list.items() {

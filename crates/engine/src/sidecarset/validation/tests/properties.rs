@@ -1,4 +1,4 @@
-//! Objects that nobody would write, and nearly those that somebody would.
+//! Random objects, and some that are nearly valid.
 
 use admission::Findings;
 use admission::field::ErrorList;

@@ -1,21 +1,25 @@
-//! Durations as Go writes them, for `@every`: rules and wording of `time.ParseDuration`.
+//! Durations as Go reads them: the rules and the wording of `time.ParseDuration`.
+
+use std::time::Duration;
 
 use admission::field::quote;
-use jiff::SignedDuration;
+
+/// The hint for a text that is not a duration.
+pub const HOW_TO_WRITE: &str = "write a duration such as 10s, 1m30s or 500ms";
 
 /// Nanoseconds of a second.
 pub const SECOND: i128 = 1_000_000_000;
 
-/// What is wrong with a duration.
+/// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// No duration, or too long a one.
+    /// Not a duration, or one that does not fit into Go's int64.
     #[error("time: invalid duration {}", quote(.0))]
     Invalid(String),
-    /// A number with nothing behind it.
+    /// A number without a unit.
     #[error("time: missing unit in duration {}", quote(.0))]
     MissingUnit(String),
-    /// A number with another word behind it than the known ones.
+    /// A number with an unknown unit.
     #[error("time: unknown unit {} in duration {}", quote(.unit), quote(.duration))]
     UnknownUnit {
         /// The word.
@@ -26,6 +30,9 @@ pub enum DurationError {
 }
 
 /// Reads a duration such as `1h30m` or `-1.5s`, in nanoseconds.
+///
+/// # Errors
+/// [`DurationError`], in the words of Go.
 pub fn parse(text: &str) -> Result<i128, DurationError> {
     let invalid = || DurationError::Invalid(text.to_owned());
     let (negative, magnitude) = match text.strip_prefix(['-', '+']) {
@@ -97,15 +104,18 @@ fn term(whole: &str, fraction: &str, unit: i128) -> Option<i128> {
     (nanoseconds <= i128::from(i64::MAX) + 1).then_some(nanoseconds)
 }
 
-/// `cron.Every`: whole seconds, at least one.
-pub fn whole_seconds(nanoseconds: i128) -> SignedDuration {
-    let seconds = i64::try_from(nanoseconds / SECOND).unwrap_or(i64::MAX).max(1);
-    SignedDuration::from_secs(seconds)
+/// Reads a duration without a sign, such as those of flags and of the configuration file.
+///
+/// # Errors
+/// [`HOW_TO_WRITE`].
+pub fn unsigned_duration(text: &str) -> Result<Duration, &'static str> {
+    let nanoseconds = if text.starts_with(['-', '+']) { None } else { parse(text).ok() };
+    nanoseconds.and_then(|it| u64::try_from(it).ok()).map(Duration::from_nanos).ok_or(HOW_TO_WRITE)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, whole_seconds};
+    use super::*;
 
     #[test]
     fn durations_are_read_as_go_reads_them() {
@@ -147,9 +157,23 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_whole_seconds_and_at_least_one() {
-        for (text, seconds) in [("1500ms", 1), ("-5m", 1), ("0", 1), ("1ms", 1), ("2.9s", 2), ("1h", 3600)] {
-            assert_eq!(whole_seconds(parse(text).unwrap()).as_secs(), seconds, "{text}");
+    fn an_unsigned_duration_is_at_least_zero_and_has_no_sign() {
+        for (text, millis) in [
+            ("10s", Some(10_000)),
+            ("1m30s", Some(90_000)),
+            ("1.5s", Some(1_500)),
+            (".5s", Some(500)),
+            ("0", Some(0)),
+            ("", None),
+            ("10", None),
+            ("-1s", None),
+            ("+1s", None),
+            ("-0", None),
+            ("1.2.3s", None),
+            ("10 s", None),
+            ("99999999999999999999s", None),
+        ] {
+            assert_eq!(unsigned_duration(text), millis.map(Duration::from_millis).ok_or(HOW_TO_WRITE), "{text:?}");
         }
     }
 }
