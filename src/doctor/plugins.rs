@@ -26,17 +26,17 @@ fn of_plugin(plugin: &AdmissionPluginResource) -> Vec<Finding> {
     let Some(status) = plugin.status.as_ref().filter(|status| status.observed_generation == plugin.metadata.generation)
     else {
         let found = "its status is not of its last change: no leader has seen it".to_owned();
-        return vec![finding(found, "look at the log of the replica that holds the lease")];
+        return vec![finding(found, "read the log of the replica that holds the lease")];
     };
     let mut findings = Vec::new();
     for condition in status.conditions.iter().flatten() {
         let (reason, message) = (condition.reason.as_str(), &condition.message);
         match (condition.type_.as_str(), condition.status.as_str()) {
             ("Accepted", "False") => {
-                findings.push(finding(format!("it cannot be used: {message}"), "correct the object"))
+                findings.push(finding(format!("it cannot be used: {message}"), "correct the object"));
             }
             ("Programmed", "False") if reason == "Pending" => {
-                let remedy = "look at the log of the leader, and at the configurations outrider-on-demand-mutating and -validating";
+                let remedy = "read the log of the leader, and check the configurations outrider-on-demand-mutating and -validating";
                 findings.push(finding(format!("the API server does not call for it: {message}"), remedy));
             }
             ("Conflict", "True") => {
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    fn plugin(conditions: Value) -> AdmissionPluginResource {
+    fn plugin(conditions: &Value) -> AdmissionPluginResource {
         serde_json::from_value(json!({
             "metadata": {"name": "a", "generation": 2}, "spec": {"plugin": "PodNodeSelector"},
             "status": {"observedGeneration": 2, "conditions": conditions},
@@ -88,11 +88,11 @@ mod tests {
             (vec![condition("Programmed", "False", "Pending")], Some("the API server does not call for it: because")),
             (vec![condition("Conflict", "True", "Contradicted")], Some("another object contradicts it: because")),
         ] {
-            let facts = Facts { plugins: vec![plugin(json!(conditions))], ..Facts::default() };
+            let facts = Facts { plugins: vec![plugin(&json!(conditions))], ..Facts::default() };
             let found: Vec<String> = examine(&facts).into_iter().map(|finding| finding.found).collect();
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
         }
-        let mut unseen = plugin(json!([]));
+        let mut unseen = plugin(&json!([]));
         unseen.metadata.generation = Some(3);
         let facts = Facts { plugins: vec![unseen], ..Facts::default() };
         assert!(examine(&facts)[0].found.contains("no leader has seen it"));

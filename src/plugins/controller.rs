@@ -37,8 +37,8 @@ pub const NAME: &str = "admissionplugin";
 /// The entry for pods.
 const POD_ENTRY: &str = "pod.outrider.dev";
 
-/// When to look again at an object that waits for its entries, and at one that does not: another object, or somebody who edits the
-/// webhook configurations, may have changed what is true.
+/// When to check an object again that waits for its entries, and one that does not: another object, or a person who edits the webhook
+/// configurations, may have changed the result.
 const SOON: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(15);
 
@@ -110,7 +110,7 @@ struct Controller {
 }
 
 impl Controller {
-    /// Looks at every object, and says when to look again.
+    /// Reconciles every object, and returns when to do so again.
     async fn pass(&self) -> Result<Duration, Error> {
         let records = self.world.plugin_table.all();
         if records.is_empty() {

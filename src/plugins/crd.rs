@@ -51,12 +51,12 @@ pub fn object_schema() -> JSONSchemaProps {
     requiring(&["spec"], root(DESCRIPTION, spec(), status))
 }
 
-/// A rule in CEL, with what a user is told.
+/// A rule in CEL, with the message for the user.
 fn cel(rule: String, message: String) -> ValidationRule {
     ValidationRule { rule, message: Some(message), ..ValidationRule::default() }
 }
 
-/// Words and numbers are judged by the webhook, which tells all that is wrong at once, and why a plugin is not served.
+/// Words and numbers are judged by the webhook, which reports everything that is wrong at once, and why a plugin is not served.
 fn spec() -> JSONSchemaProps {
     let plugin = JSONSchemaProps {
         x_kubernetes_validations: Some(vec![cel(
@@ -86,7 +86,7 @@ fn spec() -> JSONSchemaProps {
         (
             "failurePolicy",
             text(
-                "What happens to a request when nobody answers: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods.",
+                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods.",
             ),
         ),
         (

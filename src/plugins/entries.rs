@@ -13,17 +13,20 @@ use tokio::sync::Mutex;
 
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 
-/// Many objects are looked at one after the other.
+/// Many objects are reconciled one after the other.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Entries that are there and trust somebody, by phase and name.
 pub type Entries = BTreeSet<(Phase, String)>;
 
+/// When they were read, and what they were.
+type LastRead = (Instant, Arc<Entries>);
+
 /// Reads the configurations, at most once in a second.
 #[derive(Clone)]
 pub struct EntryReader {
     client: Client,
-    last: Arc<Mutex<Option<(Instant, Arc<Entries>)>>>,
+    last: Arc<Mutex<Option<LastRead>>>,
 }
 
 impl EntryReader {

@@ -48,7 +48,7 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
     let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
     for (name, configuration) in &configured {
         match converted(name, configuration) {
-            Ok(spec) => add(name, spec, &mut objects, &mut errors),
+            Ok(spec) => add(name, &spec, &mut objects, &mut errors),
             Err(error) => errors.push(format!("{name}: {error}")),
         }
     }
@@ -64,7 +64,7 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
                     "note: {plugin} is on in every cluster; without a configuration there is nothing to do"
                 )?;
             }
-            (Some(_), _) => add(name, json!({"plugin": name}), &mut objects, &mut errors),
+            (Some(_), _) => add(name, &json!({"plugin": name}), &mut objects, &mut errors),
             (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
                 writeln!(streams.stderr, "note: {name} is on in every cluster")?;
             }
@@ -86,7 +86,7 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
 }
 
 /// Makes the object, and checks it as an API server would.
-fn add(name: &str, spec: Value, objects: &mut BTreeMap<String, Value>, errors: &mut Vec<String>) {
+fn add(name: &str, spec: &Value, objects: &mut BTreeMap<String, Value>, errors: &mut Vec<String>) {
     let object = json!({
         "apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name.to_lowercase()}, "spec": spec,
     });
@@ -138,7 +138,7 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
             (Some(inline), _) => inline.clone(),
             (None, Some(path)) => {
                 // As the API server does: beside the file that names it.
-                let path = file.parent().unwrap_or(Path::new("")).join(path);
+                let path = file.parent().unwrap_or_else(|| Path::new("")).join(path);
                 one_document(&read(&path, &mut io::empty())?, &path)?
             }
             (None, None) => Value::Null,

@@ -82,7 +82,7 @@ impl AlwaysPullImages {
         aggregate(containers.chain(volumes), name)
     }
 
-    /// Why a change of a pod is refused. One that brings no new image is not looked at.
+    /// Why a change of a pod is refused. One that brings no new image is not checked.
     ///
     /// # Errors
     /// Each field, in the API server's words, and what to do.

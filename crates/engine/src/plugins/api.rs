@@ -7,7 +7,7 @@ use admission::review::null_as_default;
 use serde::{Deserialize, Serialize};
 
 use super::toleration::TolerationSpec;
-use crate::sidecarset::api::{Condition, Metadata};
+use crate::sidecarset::api::{Condition, Metadata, RawObject};
 
 /// API group.
 pub const GROUP: &str = concat!("policy.", api_domain!());
@@ -53,9 +53,27 @@ pub struct PluginSpec {
     /// Which requests it is about.
     #[serde(rename = "match", deserialize_with = "null_as_default")]
     pub scope: Scope,
-    /// What happens to a request when nobody answers: `Fail` or `Ignore`.
+    /// What happens to a request if the webhook does not answer: `Fail` or `Ignore`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<String>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_rate_limit: Option<RawObject>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_policy_webhook: Option<RawObject>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner_references_permission_enforcement: Option<RawObject>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_topology_labels: Option<RawObject>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_quota: Option<RawObject>,
     /// How long the API server waits, from 1 to 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,

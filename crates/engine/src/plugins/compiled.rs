@@ -89,7 +89,7 @@ pub struct CompiledPlugin {
     pub mode: Mode,
     /// Its configuration.
     pub settings: Settings,
-    /// What happens to a request when nobody answers; none where that is not for the object to say.
+    /// What happens to a request if the webhook does not answer; none where the object does not define it.
     pub failure_policy: Option<FailurePolicy>,
     /// How long the API server waits, in seconds.
     pub timeout_seconds: Option<u8>,
@@ -134,6 +134,7 @@ impl CompiledPlugin {
         if name.is_empty() {
             errors.push(Error::required(&Path::new("metadata").child("name"), ""));
         }
+        sections::unserved(spec, &path, &mut errors);
         let mode = mode(spec, &path, &mut errors);
         let (failure_policy, timeout_seconds) = calling(spec, &path, &mut errors);
         let scope_path = path.child("match");
@@ -258,7 +259,8 @@ fn mode(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Mode {
 fn calling(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> (Option<FailurePolicy>, Option<u8>) {
     let (policy, timeout) = (path.child("failurePolicy"), path.child("timeoutSeconds"));
     let is_of_pods = Plugin::named(&spec.plugin).is_some_and(Plugin::is_of_pods);
-    let shared = "plugins of pods share the webhook entries of pods, whose policy and time-out whoever installs Outrider chooses";
+    let shared =
+        "plugins of pods share the webhook entries of pods, whose policy and time-out are those of the installation";
     let found = match spec.failure_policy.as_deref() {
         None => None,
         Some(_) if is_of_pods => {

@@ -1,4 +1,4 @@
-//! `DenyServiceExternalIPs`: nobody takes traffic for an address that is not a service's (CVE-2020-8554).
+//! `DenyServiceExternalIPs`: no service takes the traffic for an address of others (CVE-2020-8554).
 
 use core::net::IpAddr;
 use std::collections::HashSet;

@@ -191,10 +191,10 @@ impl<'t, 'a> Cover<'t, 'a> {
         }
         let Some(operator) = toleration.expects() else { return };
         let [first, second] = self.buckets.entry((&toleration.key, &toleration.effect, operator)).or_default();
-        let beats = |other: &Option<&Toleration<'_>>| other.is_none_or(|other| toleration.reach() > other.reach());
-        if beats(first) {
+        let beats = |other: Option<&Toleration<'_>>| other.is_none_or(|other| toleration.reach() > other.reach());
+        if beats(*first) {
             *second = first.replace(toleration);
-        } else if beats(second) {
+        } else if beats(*second) {
             *second = Some(toleration);
         }
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::api::{AdmissionPlugin, GROUP, KIND, PLURAL, VERSION};
 use super::compiled::CompiledPlugin;
-use super::{catalog, conflict};
+use super::conflict;
 use crate::schema::{SchemaType, UnknownField};
 use crate::snapshot::Snapshot;
 
@@ -52,7 +52,7 @@ impl Validating<Snapshot> for AdmissionPluginValidation {
     }
 
     fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        // Nobody may keep an object from being deleted, and finalizers are removed by an update.
+        // No webhook may keep an object from being deleted, and finalizers are removed by an update.
         if old.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
             findings.reason = Reason::TERMINATING;
             return;
@@ -94,7 +94,6 @@ pub fn compile(object: &Value) -> Result<CompiledPlugin, ErrorList> {
     let path = Path::new("spec");
     let spec = object.get("spec").unwrap_or(&Value::Null);
     let mut errors = ErrorList::default();
-    unserved(spec, &path, &mut errors);
     if let Some(shape) = SHAPE.field("spec") {
         shape.check(spec, &path, &mut errors, &mut Vec::new());
     }
@@ -107,17 +106,5 @@ pub fn compile(object: &Value) -> Result<CompiledPlugin, ErrorList> {
             errors.push(Error::type_invalid(&path, "", error.to_string()));
             Err(errors)
         }
-    }
-}
-
-/// Fields of the design that this build does not serve. To drop them would be to promise what is not done.
-fn unserved(spec: &Value, path: &Path, errors: &mut ErrorList) {
-    let is_there = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
-    if is_there("backend") {
-        errors.push(Error::forbidden(&path.child("backend"), "not served yet: plugins are served by webhooks"));
-    }
-    for (field, plugin) in catalog::UNSERVED_SECTIONS.into_iter().filter(|(field, _)| is_there(field)) {
-        let why = catalog::find(plugin).map(catalog::Entry::how).unwrap_or_default();
-        errors.push(Error::forbidden(&path.child(field), format!("Outrider does not serve {plugin}: {why}")));
     }
 }

@@ -19,7 +19,7 @@ use self::sets::Sets;
 collections! {
     /// Every SidecarSet, compiled.
     sets: Sets,
-    /// Every AdmissionPlugin that is on, compiled.
+    /// Every `AdmissionPlugin` that is on, compiled.
     plugins: Plugins,
     /// Labels of the namespaces, and what their annotations say about pods.
     namespaces: NamespaceList,

@@ -9,12 +9,12 @@ use crate::plugins::api::{AdmissionPlugin, PluginStatus};
 use crate::plugins::compiled::CompiledPlugin;
 use crate::plugins::index::PluginIndex;
 
-/// One AdmissionPlugin.
+/// One `AdmissionPlugin`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginRecord {
     /// Name.
     pub name: String,
-    /// The uid, which tells an object from a later one of the same name.
+    /// The uid, by which an object differs from a later one of the same name.
     pub uid: String,
     /// The generation of the spec.
     pub generation: i64,
@@ -28,7 +28,7 @@ pub struct PluginRecord {
     pub fault: Option<String>,
 }
 
-/// Every AdmissionPlugin by name. Clones share their content. Not for the path of a request: there is a lock.
+/// Every `AdmissionPlugin` by name. Clones share their content. Not for the path of a request: there is a lock.
 #[derive(Debug, Clone, Default)]
 pub struct PluginTable(Arc<RwLock<BTreeMap<String, Arc<PluginRecord>>>>);
 
@@ -53,7 +53,7 @@ impl PluginTable {
     }
 }
 
-/// Every AdmissionPlugin, on its way into snapshots.
+/// Every `AdmissionPlugin`, on its way into snapshots.
 #[derive(Debug, Default)]
 pub struct Plugins {
     table: PluginTable,
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    fn object(generation: i64, spec: serde_json::Value) -> AdmissionPlugin {
+    fn object(generation: i64, spec: &serde_json::Value) -> AdmissionPlugin {
         serde_json::from_value(json!({"metadata": {"name": "a", "uid": "u", "generation": generation}, "spec": spec}))
             .unwrap()
     }
@@ -137,13 +137,13 @@ mod tests {
     #[test]
     fn a_status_concerns_controllers_only_and_an_object_that_stops_compiling_keeps_its_last_good_form() {
         let mut plugins = Plugins::default();
-        let mut plugin = object(1, json!({"plugin": "AlwaysPullImages"}));
+        let mut plugin = object(1, &json!({"plugin": "AlwaysPullImages"}));
         assert_eq!(plugins.apply(&plugin), Effect::Decisions);
         assert_eq!(plugins.apply(&plugin), Effect::None);
         plugin.status = Some(PluginStatus { observed_generation: Some(1), conditions: None });
         assert_eq!(plugins.apply(&plugin), Effect::Controllers);
         assert_eq!(
-            plugins.apply(&object(2, json!({"plugin": "AlwaysPullImages", "mode": "Wran"}))),
+            plugins.apply(&object(2, &json!({"plugin": "AlwaysPullImages", "mode": "Wran"}))),
             Effect::Controllers
         );
         let record = plugins.table().get("a").unwrap();

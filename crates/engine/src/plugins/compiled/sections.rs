@@ -17,7 +17,27 @@ use crate::plugins::pod_node_selector::PodNodeSelector;
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
 use crate::plugins::toleration::{Toleration, TolerationSpec};
-use crate::plugins::{Plugin, shortened};
+use crate::plugins::{Plugin, catalog, shortened};
+
+/// Refuses fields of the design that this build does not serve: to drop them would be to promise what is not done.
+pub(super) fn unserved(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) {
+    if spec.backend.is_some() {
+        errors.push(Error::forbidden(&path.child("backend"), "not served yet: plugins are served by webhooks"));
+    }
+    let sections = [
+        &spec.event_rate_limit,
+        &spec.image_policy_webhook,
+        &spec.owner_references_permission_enforcement,
+        &spec.pod_topology_labels,
+        &spec.resource_quota,
+    ];
+    for ((field, plugin), section) in catalog::UNSERVED_SECTIONS.into_iter().zip(sections) {
+        if section.is_some() {
+            let why = catalog::find(plugin).map(catalog::Entry::how).unwrap_or_default();
+            errors.push(Error::forbidden(&path.child(field), format!("Outrider does not serve {plugin}: {why}")));
+        }
+    }
+}
 
 pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorList) {
     let sections = [

@@ -17,7 +17,7 @@ pub struct Concerned<'s> {
     pub plugins: Vec<(&'s Arc<CompiledPlugin>, bool)>,
     /// What annotations of the namespace say.
     pub placement: Option<&'s Placement>,
-    /// About what cannot be told without a cluster.
+    /// About what is not known without a cluster.
     pub warnings: Vec<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 
 const SERVICES: &[Resource] = &[Resource { group: "", version: "v1", resource: "services", kind: "Service" }];
 
-/// A service without external IPs is nobody's matter.
+/// A service without external IPs is always allowed.
 const HAS_SOME: MatchCondition =
     MatchCondition { name: concat!(api_domain!(), "/external-ips"), expression: "has(object.spec.externalIPs)" };
 

@@ -14,10 +14,13 @@ const CONFLICT: &str =
 const NOT_LISTED: &str =
     "pods \"p\" is forbidden: pod node label selector labels conflict with its namespace whitelist";
 
+/// Number, cluster default, annotation, allow-list, selector of the pod, and the result.
+type NodeSelectorRow =
+    (u8, &'static str, Option<&'static str>, Option<&'static str>, Value, Result<Value, &'static str>);
+
 #[test]
 fn pod_node_selector_does_what_the_table_says() {
-    // Number, cluster default, annotation, allow-list, selector of the pod, and the result.
-    let rows: [(u8, &str, Option<&str>, Option<&str>, Value, Result<Value, &str>); 11] = [
+    let rows: [NodeSelectorRow; 11] = [
         (1, "", None, None, json!({}), Ok(json!({}))),
         (2, "infra = false", None, None, json!({}), Ok(json!({"infra": "false"}))),
         (3, "", Some(" infra = false "), None, json!({}), Ok(json!({"infra": "false"}))),
@@ -135,16 +138,17 @@ fn t(value: &str) -> Value {
 
 const NOT_TOLERATED: &str = "pod tolerations (possibly merged with namespace default tolerations) conflict with its";
 
+/// Number, default and allow-list of the cluster, and of the namespace, tolerations of the pod, more of its spec, and the result.
+type TolerationRow = (u8, [Value; 4], Value, Value, Result<Value, &'static str>);
+
 #[test]
 fn pod_toleration_restriction_does_what_the_table_says() {
     let (one, other, two) = (t("testValue"), t("testValue1"), t("2"));
     let pressure = json!({"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"});
     let burstable = json!({"containers": [{"name": "app", "image": "a", "resources": {"requests": {"cpu": "1"}}}]});
     let guaranteed = json!({"containers": [{"name": "app", "image": "a", "resources": {"limits": {"memory": "1Gi"}}}]});
-    // Number, default and allow-list of the cluster, and of the namespace, tolerations of the pod, more of its spec, and the result.
-    type Row = (u8, [Value; 4], Value, Value, Result<Value, &'static str>);
     let none = || Value::Null;
-    let rows: Vec<Row> = vec![
+    let rows: Vec<TolerationRow> = vec![
         (1, [json!([one]), none(), none(), none()], json!([]), json!({}), Ok(json!([one]))),
         (2, [json!([one]), none(), json!([]), none()], json!([one]), json!({}), Ok(json!([one]))),
         (3, [none(), none(), json!([one]), none()], json!([one]), json!({}), Ok(json!([one]))),

@@ -20,9 +20,12 @@ fn review(old: Option<&[&str]>, new: &[&str]) -> Value {
     }})
 }
 
+/// External IPs before and after, and whether the change is allowed.
+type Row = (Option<&'static [&'static str]>, &'static [&'static str], bool);
+
 #[test]
 fn external_ips_are_denied_as_the_table_says() {
-    let rows: [(Option<&[&str]>, &[&str], bool); 9] = [
+    let rows: [Row; 9] = [
         (None, &[], true),
         (None, &["1.1.1.1"], false),
         (Some(&["1.1.1.1"]), &["1.1.1.1"], true),
