@@ -18,19 +18,23 @@ pub struct NoAnswer(pub Duration);
 ///
 /// # Errors
 /// [`NoAnswer`] after that time, and those of the requests.
-pub async fn in_time<T, E: From<NoAnswer>>(requests: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    within(REQUEST_TIMEOUT, requests).await
+pub fn in_time<T, E: From<NoAnswer>>(
+    requests: impl Future<Output = Result<T, E>>,
+) -> impl Future<Output = Result<T, E>> {
+    within(REQUEST_TIMEOUT, requests)
 }
 
 /// Waits for requests, for `limit` at most.
 ///
 /// # Errors
 /// [`NoAnswer`] after that time, and those of the requests.
-pub async fn within<T, E: From<NoAnswer>>(
+pub fn within<T, E: From<NoAnswer>>(
     limit: Duration,
     requests: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    timeout(limit, requests).await.unwrap_or_else(|_| Err(NoAnswer(limit).into()))
+) -> impl Future<Output = Result<T, E>> {
+    // On the heap: a future that waits for this one would hold it twice, and so would each around that.
+    let requests = Box::pin(requests);
+    async move { timeout(limit, requests).await.unwrap_or_else(|_| Err(NoAnswer(limit).into())) }
 }
 
 /// The status code of an answer; `None` where there was no answer.

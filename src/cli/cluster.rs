@@ -51,6 +51,16 @@ fn timeout(text: &str) -> Result<Duration, String> {
 }
 
 impl ClusterArgs {
+    /// The flag that chooses a cluster or a user, if one is there.
+    pub fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--kubeconfig", self.kubeconfig.is_some()),
+            ("--context", self.context.is_some()),
+            ("--as", self.user.is_some()),
+        ];
+        flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
     fn selection(&self) -> Selection {
         Selection {
             kubeconfig: self.kubeconfig.clone(),

@@ -115,6 +115,13 @@ impl OfflineModel {
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
         let mut live = Vec::new();
+        if let Some(flag) = args.cluster.given().filter(|_| !args.from_cluster) {
+            report.add(Finding::bare(
+                Severity::Error,
+                format!("{flag} needs --from-cluster: no cluster is asked without it"),
+            ));
+            return None;
+        }
         if args.from_cluster {
             match deciding(&args.cluster) {
                 Ok(found) => live = found,

@@ -1,7 +1,7 @@
 //! Runs reconciles for keys as they are added.
 //!
-//! No library: kube-runtime's `Controller` has no end of a leader's term, which lets running reconciles finish, and makes a
-//! request of each burst of events only with a debounce that delays every one.
+//! No library: kube-runtime's `Controller` merges a burst of events only by a debounce, which delays every event, and leaves the
+//! pauses after errors to each controller.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -142,7 +142,7 @@ impl<'de> Deserializer<'de> for Recorder<'de> {
         self.note(Read::Fields(fields.iter().copied().collect()));
         match self.value {
             Value::Object(map) => {
-                let fields = Fields { object: self.clone(), fields: map.iter(), value: None };
+                let fields = Fields { object: self.clone(), pairs: map.iter(), value: None };
                 visitor.visit_map(fields)
             }
             other => other.deserialize_struct(name, fields, visitor),
@@ -198,7 +198,7 @@ impl<'de> SeqAccess<'de> for Items<'de> {
 
 struct Fields<'a> {
     object: Recorder<'a>,
-    fields: serde_json::map::Iter<'a>,
+    pairs: serde_json::map::Iter<'a>,
     value: Option<Recorder<'a>>,
 }
 
@@ -206,7 +206,7 @@ impl<'de> MapAccess<'de> for Fields<'de> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        let Some((name, value)) = self.fields.next() else { return Ok(None) };
+        let Some((name, value)) = self.pairs.next() else { return Ok(None) };
         self.value = Some(Recorder { value, path: self.object.below(&format!(".{name}")), ..self.object.clone() });
         seed.deserialize(serde::de::value::StrDeserializer::<Error>::new(name)).map(Some)
     }
@@ -319,6 +319,7 @@ fn schemas_and_types_agree_for_every_kind() {
 }
 
 #[test]
+#[expect(clippy::redundant_closure, reason = "the function is of one lifetime, the closure of all")]
 fn a_field_that_only_one_of_them_has_is_found() {
     #[derive(Deserialize)]
     #[serde(default)]

@@ -5,7 +5,7 @@
 //! which are lists here and text there. Fields of the spans around an event are members like its own, so that one search
 //! finds the lines of an object.
 //!
-//! No library: tracing-subscriber's formatter builds each line through a serializer, at several times the cost of a review's line.
+//! No library: tracing-subscriber's own formatter, which other events still use, builds each line with a serializer.
 
 use std::fmt::{self, Write as _};
 

@@ -3,7 +3,7 @@
 //! The system call is the most expensive part of a line, so one thread writes what has gathered in a moment. No other thread
 //! waits for it: where stderr takes nothing, as when the reader of a pipe hangs, lines are lost and counted while reviews go on.
 //!
-//! No library: tracing-appender's non-blocking writer wakes its thread for every line, and does not report what it lost.
+//! No library: tracing-appender's non-blocking writer copies each line into a message of its own.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -4,7 +4,8 @@
 //! connection always gets a place: that of the oldest on which nothing was ever asked; if there is none, that of the one on which
 //! nothing happened for the longest time. A client that knows what it wants has asked long before its turn comes.
 //!
-//! No library: limits of tower and hyper-util make a new connection wait, so that idle clients could keep all others out.
+//! No library: a limit of tower, or a semaphore before `accept`, makes a new connection wait, so that idle clients could keep all
+//! others out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

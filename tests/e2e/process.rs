@@ -125,7 +125,7 @@ impl Outrider {
     pub fn start(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
         // A benchmark measures the binary as it is released.
         let released = std::env::var_os("OUTRIDER_BINARY").map(PathBuf::from);
-        Self::start_binary(released.as_deref().unwrap_or(Path::new(OUTRIDER)), cluster, kubeconfig, flags)
+        Self::start_binary(released.as_deref().unwrap_or_else(|| Path::new(OUTRIDER)), cluster, kubeconfig, flags)
     }
 
     /// The same for the binary of another version.

@@ -83,16 +83,26 @@ fn findings_are_printed_as_json_and_sarif() {
 }
 
 #[test]
+fn flags_about_a_cluster_that_is_not_asked_are_refused() {
+    for command in ["render", "review"] {
+        let flags = [command, "-f", "-", "--manifests", "tests/fixtures/manifests", "--context", "prod"];
+        let refused = outrider(&flags, POD);
+        assert_eq!(refused.outcome, Outcome::BadInput);
+        assert_eq!(refused.stderr, "error: --context needs --from-cluster: no cluster is asked without it\n");
+    }
+}
+
+#[test]
 fn findings_of_a_review_are_printed_as_json_and_sarif() {
     const SETS: [&str; 3] = ["review", "--manifests", "tests/fixtures/manifests"];
     const WARNED: &str = "tests/fixtures/reviews/mutate--v1-pod/port-shared.json";
+    const REFUSED: &str = "tests/fixtures/reviews/validate-apps-outrider-dev-v1alpha1-sidecarset/several-faults.json";
     let json = outrider(&[&SETS[..], &["-o", "json", WARNED]].concat(), "");
     let value: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!((json.outcome.code(), json.stderr.as_str()), (0, ""));
     assert_eq!(value["summary"], serde_json::json!({"allowed": 1, "refused": 0, "warnings": 1}), "{value}");
     assert_eq!((&value["findings"][0]["file"], &value["findings"][0]["severity"]), (&WARNED.into(), &"warning".into()));
 
-    const REFUSED: &str = "tests/fixtures/reviews/validate-apps-outrider-dev-v1alpha1-sidecarset/several-faults.json";
     let path = ["--path", "/validate-apps-outrider-dev-v1alpha1-sidecarset"];
     let sarif = outrider(&[&SETS[..], &path, &["-o", "sarif", REFUSED]].concat(), "");
     let value: Value = serde_json::from_str(&sarif.stdout).unwrap();

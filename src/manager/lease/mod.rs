@@ -8,7 +8,7 @@
 //! and the leader has it back by then. Who writes another holder into it takes it from a leader that learns of it after a retry
 //! period at most; and so does a candidate that starts within that period after a deletion, as for it there never was a lease.
 //!
-//! No library: kube-runtime has no leader election, and crates that have one trust the clock of the holder.
+//! No library: kube-runtime has no leader election, and other crates compare the holder's times with the clock of this machine.
 
 mod campaign;
 mod record;
