@@ -34,6 +34,13 @@ impl KnownNamespace {
 }
 
 impl Namespaces {
+    /// A copy that shares no memory with it.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let copy = |(name, labels): (&String, &Arc<BTreeMap<_, _>>)| (name.clone(), Arc::new((**labels).clone()));
+        Self { labels: self.labels.iter().map(copy).collect() }
+    }
+
     /// Sets the labels of a namespace. Its name is to be among them, which the API server ensures.
     pub fn insert(&mut self, name: String, labels: BTreeMap<String, String>) {
         self.insert_annotated(name, labels, BTreeMap::new());

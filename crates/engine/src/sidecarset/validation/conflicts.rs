@@ -7,7 +7,8 @@ use admission::format::{LabelSelector, Selector};
 use serde_json::Value;
 
 use super::node::Node;
-use super::{ANNOTATION_PREFIXES, metadata as annotations, names, selectors};
+use super::{metadata as annotations, names, selectors};
+use crate::sidecarset::api::ANNOTATION_PREFIXES;
 use crate::sidecarset::api::SidecarSetSpec;
 use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
@@ -36,10 +37,11 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
         // A canary takes the place of its base, so the two never meet in a pod.
         let their_bases = bases(|key| other.annotations.get(key).map(String::as_str));
         if !own_bases.contains(&other.name.as_str()) && !their_bases.contains(&own_name) {
-            check_containers(&own_containers, &other.name, &other.spec, errors);
-            check_volumes(&spec.child("volumes"), &other.name, &other.spec, errors);
+            let their_spec = other.spec();
+            check_containers(&own_containers, &other.name, &their_spec, errors);
+            check_volumes(&spec.child("volumes"), &other.name, &their_spec, errors);
             check_host_ports(&ports, other, errors);
-            annotations::check_against(spec, &other.name, &other.spec, errors);
+            annotations::check_against(spec, &other.name, &their_spec, errors);
         }
     }
 }
