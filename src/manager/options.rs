@@ -124,6 +124,9 @@ mod tests {
         }
         assert!(!Controllers::parse(&["*"], &Kinds::default()).unwrap().run("welcome"));
         let error = Controllers::parse(&["welcome"], &Kinds::default()).unwrap_err().to_string();
-        assert!(error.starts_with("there is no controller \"welcome\"; there are sidecarset, * "), "{error}");
+        assert!(
+            error.starts_with("there is no controller \"welcome\"; there are sidecarset, admissionplugin, * "),
+            "{error}"
+        );
     }
 }
