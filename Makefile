@@ -208,6 +208,30 @@ test-skew: ## Replicas of this version beside replicas of the git ref PREVIOUS, 
 	OUTRIDER_PREVIOUS=$$previous/outrider $(CARGO) test --locked --workspace --exclude cluster --exclude node --test e2e -- --ignored \
 	  version_skew::
 
+# Seconds of fuzzing, of all targets together.
+TIME ?= 600
+FUZZ_TARGETS := $(patsubst fuzz/targets/%.rs,%,$(wildcard fuzz/targets/*.rs))
+FUZZ_SECONDS = $$(( $(TIME) / $(words $(FUZZ_TARGETS)) ))
+
+# No sanitizer: there is no unsafe code of ours to find faults in, and without one there are several times as many executions. Folders of
+# the other tests are read and never written.
+.PHONY: fuzz
+fuzz: ## Fuzz all targets for TIME seconds in all; needs a nightly toolchain and cargo-fuzz.
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz is not installed: cargo install cargo-fuzz --locked" >&2; exit 1; }
+	$(CARGO) +nightly fuzz build --sanitizer none
+	@for target in $(FUZZ_TARGETS); do \
+	  case $$target in \
+	    review) more="tests/fixtures/reviews"; words=json ;; \
+	    set) more="tests/fixtures/manifests"; words=json ;; \
+	    conversion|selector) more=""; words=json ;; \
+	    *) more=""; words=text ;; \
+	  esac; \
+	  mkdir -p fuzz/corpus/$$target && echo "==> $$target, $(FUZZ_SECONDS) s" && \
+	  $(CARGO) +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target fuzz/regressions/$$target $$more -- \
+	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2000 -max_len=16384 -print_final_stats=1 -verbosity=0 \
+	    -dict=fuzz/dictionaries/$$words.dict || exit 1; \
+	done
+
 .PHONY: soak
 soak: ## Availability at full length: a minute and 3,000 creates for each disturbance; prints the figures.
 	OUTRIDER_SOAK=1 $(CARGO) test --locked -p outrider --test availability -- --ignored --nocapture --test-threads=1

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use admission::format::names::dns1123_subdomain;
 use clap::Args;
 use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
 use http::Request;
@@ -210,6 +211,28 @@ pub fn deciding(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
             found.extend(items.into_iter().map(|item| of_cluster(item, api_version, kind)));
         }
         Ok(found)
+    })
+}
+
+/// A pod of a cluster.
+///
+/// # Errors
+/// Why it cannot be read, with the address that was tried.
+pub fn pod_of_cluster(args: &ClusterArgs, namespace: &str, name: &str) -> Result<Manifest, String> {
+    let faults = dns1123_subdomain(name);
+    if !faults.is_empty() {
+        return Err(format!("{name:?} cannot be the name of a pod: {}", faults.join("; ")));
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let (client, place) = connect(args).await.map_err(|error| error.to_string())?;
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+        let pod = client.request::<Value>(request).await;
+        let pod =
+            pod.map_err(|error| format!("the API server at {place} does not return the pod: {}", said(&error)))?;
+        Ok(of_cluster(pod, "v1", "Pod"))
     })
 }
 

@@ -12,6 +12,7 @@ pub mod credential_plugin;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+pub mod explain;
 pub mod fail_open;
 mod findings;
 pub mod kinds;
@@ -66,6 +67,8 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Print manifests with what the server would add to their pods
     Render(render::RenderArgs),
+    /// Say for each set why a pod gets it, or does not
+    Explain(Box<explain::ExplainArgs>),
     /// Check sets as an API server would, without a workload
     Lint(lint::LintArgs),
     /// Run cases: objects in, and what is expected to become of them
@@ -96,6 +99,7 @@ Examples:
   outrider serve --standalone --manifests sidecarsets/   without a cluster
   outrider review --manifests sidecarsets/ review.json   what the server would answer
   outrider render --manifests sidecarsets/ -f app.yaml   what the pods of a manifest would become
+  outrider explain --manifests sidecarsets/ -f app.yaml  why a pod gets a set, or does not
   outrider manifests crds | kubectl apply --server-side -f -
   outrider lint sidecarsets/                             what is wrong with sets
   outrider test tests/                                   cases, and what is expected of them
@@ -115,6 +119,7 @@ pub fn run() -> ExitCode {
         Command::Demo(args) => demo::execute(&args),
         Command::Review(args) => review::execute(&args),
         Command::Render(args) => render::execute(&args),
+        Command::Explain(args) => explain::execute(&args),
         Command::Lint(args) => lint::execute(&args),
         Command::Test(args) => cases::execute(&args),
         Command::Manifests(args) => manifests::execute(&args),

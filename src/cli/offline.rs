@@ -52,7 +52,7 @@ pub struct OfflineModelArgs {
 }
 
 /// The minor version of `1.34`, `v1.34.2` or `1.34.2+k3s1`.
-fn minor_version(text: &str) -> Result<u32, String> {
+pub(super) fn minor_version(text: &str) -> Result<u32, String> {
     let version = text.strip_prefix('v').unwrap_or(text);
     let minor = version.strip_prefix("1.").and_then(|rest| {
         let (minor, patch) = rest.split_once('.').unwrap_or((rest, "0"));

@@ -120,17 +120,22 @@ impl Narrowing {
         }
     }
 
-    fn wanted(&self) -> Rule {
+    fn wanted(&self) -> Wanted {
         if !self.enabled {
-            return Rule::Wide;
+            return Wanted { mutating: Rule::Wide, validating: Rule::Wide };
         }
         let records = self.world.sets.all();
-        let sets = Rule::of(records.iter().filter_map(|record| record.compiled.as_deref()));
-        narrowing(sets, &self.stages, &self.world.snapshot.load())
+        let sets = || records.iter().filter_map(|record| record.compiled.as_deref());
+        let snapshot = self.world.snapshot.load();
+        let with_stages = |sets| narrowing(sets, &self.stages, &snapshot);
+        Wanted {
+            mutating: with_stages(Rule::of(sets())),
+            validating: with_stages(Rule::of(sets().filter(|set| set.is_must()))),
+        }
     }
 
     /// Waits until something else is wanted for another reason than a set.
-    async fn others(&self, publications: &mut watch::Receiver<u64>, known: &Rule) {
+    async fn others(&self, publications: &mut watch::Receiver<u64>, known: &Wanted) {
         if self.stages.is_empty() {
             return std::future::pending().await;
         }
@@ -143,10 +148,10 @@ impl Narrowing {
     }
 
     /// Brings both configurations a step further; returns the pods of both afterwards, or nothing where one is not there.
-    async fn pass(&self, wanted: &Rule, settled: bool) -> Result<Option<Rule>, Error> {
-        let mutating = self.bring::<MutatingWebhookConfiguration>(wanted, settled).await?;
-        let validating = self.bring::<ValidatingWebhookConfiguration>(wanted, settled).await?;
-        Ok(mutating.zip(validating).map(|(mutating, validating)| mutating.and(&validating)))
+    async fn pass(&self, wanted: &Wanted, settled: bool) -> Result<Option<Rule>, Error> {
+        let mutating = self.bring::<MutatingWebhookConfiguration>(&wanted.mutating, settled).await?;
+        let validating = self.bring::<ValidatingWebhookConfiguration>(&wanted.validating, settled).await?;
+        Ok(mutating.zip(validating).map(|(mutating, validating)| wanted.covered(&mutating, &validating)))
     }
 
     async fn bring<C: Configuration>(&self, wanted: &Rule, settled: bool) -> Result<Option<Rule>, Error> {
@@ -190,6 +195,22 @@ impl Narrowing {
             "metadata": {"name": C::NAME, "resourceVersion": found.pointer("/metadata/resourceVersion")},
             "webhooks": webhooks,
         })
+    }
+}
+
+/// What each of the two entries for pods is to ask about.
+#[derive(Debug, PartialEq)]
+struct Wanted {
+    /// Pods that a set may select.
+    mutating: Rule,
+    /// Pods that a must may select: only for those has validation something to refuse. A pod of other sets costs one call, not two.
+    validating: Rule,
+}
+
+impl Wanted {
+    /// The pods that are known to get what sets are for, where the entries ask about these.
+    fn covered(&self, mutating: &Rule, validating: &Rule) -> Rule {
+        if validating.covers(&self.validating) { mutating.clone() } else { mutating.and(validating) }
     }
 }
 

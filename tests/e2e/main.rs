@@ -16,6 +16,7 @@ mod cronjob;
 mod cronjob_hostile;
 mod cronjob_process;
 mod evasions;
+mod explain;
 mod gitops;
 mod guard;
 mod injection;

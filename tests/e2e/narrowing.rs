@@ -39,6 +39,7 @@ fn sets() -> Vec<Value> {
         |operator: &str| json!({"matchExpressions": [expression("kubernetes.io/metadata.name", operator, &["shop"])]});
     vec![
         set("by-label", json!({"selector": app("web")})),
+        set("must", json!({"selector": app("must"), "optOut": "Denied"})),
         set("by-namespace", json!({"selector": app("db"), "namespace": "shop"})),
         set("by-name", json!({"selector": {}, "namespaceSelector": by_name("In")})),
         set(
@@ -59,6 +60,7 @@ fn sets() -> Vec<Value> {
 
 const PODS: &[(&str, &str, &[&str])] = &[
     ("default", r#"{"app":"web"}"#, &["by-label", "app"]),
+    ("default", r#"{"app":"must"}"#, &["must", "app"]),
     ("default", r#"{"app":"db"}"#, &["app"]),
     ("default", "null", &["app"]),
     ("default", r#"{"tier":"b"}"#, &["by-terms", "app"]),
@@ -119,6 +121,12 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
         });
     }
 
+    // The validating entry is called for pods of the mandatory set alone, once nothing has changed for a while.
+    eventually("only pods of a mandatory set are validated", || {
+        let validating = expressions(&cluster)[1].as_str().unwrap_or_default().to_owned();
+        validating.lines().count() == 1 && validating.contains("'must'")
+    });
+
     // Another selector: widened at once, narrowed later.
     cluster.kubectl_ok(&["delete", "sidecarset", "by-terms", "elsewhere", "by-namespace-label"], None).unwrap();
     let changed = set("by-label", json!({"selector": {"matchLabels": {"app": "new"}}}));
@@ -126,9 +134,11 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
     eventually("the changed set is programmed", || programmed(&cluster, "by-label"));
     let text =
         |expressions: &[Value]| expressions.iter().map(|text| text.as_str().unwrap().to_owned()).collect::<Vec<_>>();
-    assert!(text(&expressions(&cluster)).iter().all(|text| text.contains("'new'")));
+    let [mutating, validating] = &text(&expressions(&cluster))[..] else { panic!("two entries for pods") };
+    assert!(mutating.contains("'new'") && !validating.contains("'new'"), "{mutating} {validating}");
     eventually("what is gone is no longer asked about", || {
-        text(&expressions(&cluster)).iter().all(|text| text.lines().count() == 3 && !text.contains("'web'"))
+        let found = text(&expressions(&cluster));
+        found[0].lines().count() == 4 && found[1].lines().count() == 1 && !found[0].contains("'web'")
     });
 
     nobody_answers(&cluster, outrider);

@@ -3,6 +3,7 @@
 
 mod config;
 mod demo;
+mod explain;
 mod findings;
 mod fixtures;
 mod found;

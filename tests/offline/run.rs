@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use outrider::cli::streams::{Outcome, Streams};
-use outrider::cli::{Cli, Command, cases, lint, render, review, version};
+use outrider::cli::{Cli, Command, cases, explain, lint, render, review, version};
 
 /// What a command wrote, and how it ended.
 pub struct Ran {
@@ -20,6 +20,7 @@ pub fn outrider(arguments: &[&str], stdin: &str) -> Ran {
     let outcome = match &cli.command {
         Command::Review(args) => review::run(args, &mut streams),
         Command::Render(args) => render::run(args, &mut streams),
+        Command::Explain(args) => explain::run(args, &mut streams),
         Command::Lint(args) => lint::run(args, &mut streams),
         Command::Test(args) => cases::run(args, &mut streams),
         Command::Version(args) => version::run(args, &mut streams),

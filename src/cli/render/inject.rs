@@ -199,7 +199,7 @@ fn bad_input(source: String, title: String, message: String) -> Failure {
     Failure { source, title, message, warnings: Vec::new(), reasons: Vec::new(), outcome: Outcome::BadInput }
 }
 
-fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String {
+pub fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String {
     let name = match (identity.name.as_str(), value.pointer("/metadata/generateName").and_then(Value::as_str)) {
         ("", Some(prefix)) => format!("{prefix}*"),
         ("", None) => "without a name".to_owned(),
@@ -213,7 +213,7 @@ fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String 
 
 /// The pod as its controller would create it: metadata and spec of the template, in the namespace of the object, with a name
 /// that the API server is to complete.
-fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &str) -> Result<Value, String> {
+pub fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &str) -> Result<Value, String> {
     let at = template.pointer.as_str();
     let Some(template @ Value::Object(_)) = value.pointer(at) else {
         return Err(format!("{} must be an object with metadata and spec", field(at)));

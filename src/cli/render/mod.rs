@@ -4,7 +4,7 @@ mod file_diff;
 pub(super) mod inject;
 mod namespaces;
 mod output;
-mod templates;
+pub(super) mod templates;
 mod typing;
 mod unchanged;
 

@@ -50,9 +50,9 @@ fn curl(args: &ServeArgs, port: u16, review: &Value) -> String {
 
 /// A new pod that the first set selects, as far as its selector is a list of labels.
 fn sample_review(snapshot: &Snapshot) -> Value {
-    let set = snapshot.sets.iter().next();
-    let labels = set.and_then(|set| set.spec.selector.as_ref()).map(|selector| selector.match_labels.clone());
-    let namespace = set.and_then(|set| set.spec.namespace.clone()).unwrap_or_else(|| "default".to_owned());
+    let spec = snapshot.sets.iter().next().map(|set| set.spec()).unwrap_or_default();
+    let labels = spec.selector.map(|selector| selector.match_labels);
+    let namespace = spec.namespace.unwrap_or_else(|| "default".to_owned());
     json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

@@ -130,13 +130,13 @@ impl Revisions {
     /// # Errors
     /// [`Error`].
     pub async fn keep(&self, record: &SetRecord, set: &CompiledSet, hashes: &BTreeSet<&str>) -> Result<String, Error> {
-        let newest = name_of(&set.name, &set.hash);
+        let (newest, spec) = (name_of(&set.name, &set.hash), set.spec());
         let used: BTreeSet<String> = hashes.iter().map(|hash| name_of(&set.name, hash)).collect();
         let done = Done {
             uid: record.uid.clone(),
             newest: newest.clone(),
-            custom_version: set.spec.custom_version.clone().filter(|version| !version.is_empty()),
-            limit: set.spec.revision_history_limit.map_or(DEFAULT_LIMIT, |limit| usize::try_from(limit).unwrap_or(1)),
+            custom_version: spec.custom_version.filter(|version| !version.is_empty()),
+            limit: spec.revision_history_limit.map_or(DEFAULT_LIMIT, |limit| usize::try_from(limit).unwrap_or(1)),
             surplus_in_use: BTreeSet::new(),
         };
         let before = self.done().get(&String::from(&*set.name)).cloned();
@@ -254,7 +254,7 @@ fn revision(
             owner_references: Some(vec![owner]),
             ..ObjectMeta::default()
         },
-        data: Some(RawExtension(data(&set.spec))),
+        data: Some(RawExtension(data(&set.spec()))),
         revision: number,
     }
 }

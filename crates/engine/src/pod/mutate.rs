@@ -11,7 +11,7 @@ use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
-use crate::sidecarset::compiled::OnClash;
+use crate::sidecarset::compiled::{CompiledSet, OnClash};
 use crate::sidecarset::injection::{Clash, Injection};
 use crate::snapshot::Snapshot;
 
@@ -54,30 +54,41 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
         if !set.may_opt_out && skip.asks_for(set) {
             report.ignored_opt_outs.push(&set.name);
         }
-        let added = match selection {
-            Selection::Selected => injection.add(set),
-            Selection::Unfit(clash) => Err(clash),
-            Selection::Skipped(reason, why) => {
-                report.skipped(&set.name, reason, why);
-                continue;
-            }
-            Selection::Unbound => {
-                report.clashes.push((set.name.clone(), Clash::unbound(set)));
-                continue;
-            }
-        };
-        match added {
-            Ok(reason) => report.carried(&set.name, reason),
-            // Between sets the earlier wins, and no pod is refused for it, unless it would evade a must.
-            Err(clash)
-                if set.on_clash == OnClash::Skip || (clash.reason == reasons::SET_CONFLICT && !set.is_must()) =>
-            {
-                report.skipped(&set.name, clash.reason, clash.text);
-            }
-            Err(clash) => report.clashes.push((set.name.clone(), clash)),
+        match outcome(&mut injection, set, selection) {
+            Outcome::Carried(reason) => report.carried(&set.name, reason),
+            Outcome::Skipped(reason, why) => report.skipped(&set.name, reason, why),
+            Outcome::Refused(clash) => report.clashes.push((set.name.clone(), clash)),
         }
     }
     Ok(report.into_verdict(request, injection))
+}
+
+/// What becomes of a set that selects a pod.
+pub(super) enum Outcome {
+    /// The pod carries it, from now on or already.
+    Carried(Reason),
+    /// The pod goes without it.
+    Skipped(Reason, String),
+    /// The pod is refused.
+    Refused(Clash),
+}
+
+/// Adds a set to those that the pod carries, as far as it is to carry it.
+pub(super) fn outcome<'s>(injection: &mut Injection<'_, 's>, set: &'s CompiledSet, selection: Selection) -> Outcome {
+    let added = match selection {
+        Selection::Selected => injection.add(set),
+        Selection::Unfit(clash) => Err(clash),
+        Selection::Skipped(reason, why) => return Outcome::Skipped(reason, why),
+        Selection::Unbound => return Outcome::Refused(Clash::unbound(set)),
+    };
+    match added {
+        Ok(reason) => Outcome::Carried(reason),
+        // Between sets the earlier wins, and no pod is refused for it, unless it would evade a must.
+        Err(clash) if set.on_clash == OnClash::Skip || (clash.reason == reasons::SET_CONFLICT && !set.is_must()) => {
+            Outcome::Skipped(clash.reason, clash.text)
+        }
+        Err(clash) => Outcome::Refused(clash),
+    }
 }
 
 /// The outcome of each set.

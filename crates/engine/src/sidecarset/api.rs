@@ -30,6 +30,9 @@ pub const KIND: &str = "SidecarSet";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "sidecarsets";
 
+/// In front of the names of annotations that people write on a set: OpenKruise's, and ours.
+pub const ANNOTATION_PREFIXES: [&str; 2] = ["apps.kruise.io/", concat!("apps.", api_domain!(), "/")];
+
 /// Sidecars for every pod that a selector matches, in the whole cluster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -4,16 +4,17 @@ mod pieces;
 
 pub use pieces::{Piece, Pieces, SecretPiece, VolumePiece};
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
-
 use admission::field::{Error, ErrorList, Path};
 use admission::format::Selector;
 use admission::format::selector::LabelSelector;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use self::pieces::{Fillings, Side, pieces, secret_pieces};
-use crate::sidecarset::api::{RawObject, SidecarSet, SidecarSetSpec};
+use crate::sidecarset::api::{
+    ANNOTATION_PREFIXES, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec, UpdateStrategy,
+};
 use crate::sidecarset::app_containers::AppPiece;
 use crate::sidecarset::canonical;
 use crate::sidecarset::hot_upgrade;
@@ -47,10 +48,12 @@ pub struct CompiledSet {
     pub name: String,
     /// `metadata.generation`; 0 offline.
     pub generation: i64,
-    /// Annotations of the set.
+    /// Annotations of the set that people steer it by: those under OpenKruise's prefix and ours.
     pub annotations: BTreeMap<String, String>,
-    /// The spec that it was compiled from.
-    pub spec: Arc<SidecarSetSpec>,
+    // The spec as JSON: decoded it would take ten times as much.
+    spec: Box<str>,
+    /// Names of containers and volumes that are in the spec and not in pods.
+    pub unused_names: Box<[Box<str>]>,
     /// Position among the sets of one pod.
     pub order: i32,
     /// Which pods.
@@ -80,7 +83,7 @@ pub struct CompiledSet {
     /// Annotations that pods get.
     pub metadata: Vec<AnnotationPiece>,
     /// What a pod may change for itself.
-    pub pod_overrides: PodOverrides,
+    pub pod_overrides: Option<Box<PodOverrides>>,
     /// What pods that end get.
     pub job_pods: JobPods,
     /// For containers that lack requests or limits.
@@ -177,7 +180,7 @@ impl CompiledSet {
         let hash = canonical::hash(spec, &used);
         Ok(Self {
             generation: set.metadata.generation.unwrap_or_default(),
-            annotations: set.metadata.annotations.clone().unwrap_or_default(),
+            annotations: set.metadata.annotations.iter().flatten().filter(steers).map(owned).collect(),
             order: spec.order.unwrap_or_default(),
             selector,
             scope,
@@ -186,21 +189,45 @@ impl CompiledSet {
             allowed: AllowedChanges::of(spec.allowed_changes.as_ref()),
             paused: spec.injection_strategy.as_ref().and_then(|strategy| strategy.paused).unwrap_or_default(),
             platform: platform(spec),
+            unused_names: unused_names(spec, &used, [&containers, &init_containers]),
             volumes: used.into_iter().map(VolumePiece::of).collect(),
             secrets: secret_pieces(spec),
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
             containers,
-            pod_overrides: PodOverrides::of(spec.pod_overrides.as_ref()),
+            pod_overrides: spec.pod_overrides.as_ref().map(|written| Box::new(PodOverrides::of(written))),
             job_pods: JobPods::of(spec.job_pods.as_deref()),
             resource_defaults: fillings.defaults,
             app_containers: AppPiece::all(spec.app_containers.as_ref()),
             metadata: metadata::annotations(spec).into_iter().chain(hot_upgrade::annotations(spec)).collect(),
             notes: Vec::new(),
             hash,
-            spec: Arc::new(spec.clone()),
+            spec: serde_json::to_string(spec).unwrap_or_default().into(),
             name,
         })
+    }
+
+    /// The spec that it was compiled from, decoded anew each time.
+    pub fn spec(&self) -> SidecarSetSpec {
+        serde_json::from_str(&self.spec).unwrap_or_default()
+    }
+
+    /// Its update strategy, decoded anew each time; the rest of the spec is skipped.
+    pub fn update_strategy(&self) -> UpdateStrategy {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Only {
+            update_strategy: Option<UpdateStrategy>,
+        }
+        serde_json::from_str::<Only>(&self.spec).unwrap_or_default().update_strategy.unwrap_or_default()
+    }
+
+    /// A copy that shares no memory with the set.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let mut copy = self.clone();
+        copy.init_containers.iter_mut().chain(copy.containers.iter_mut()).for_each(Piece::detach);
+        copy
     }
 
     /// Writes the entry for the pod's annotation anew, once containers are in other lists.
@@ -321,6 +348,25 @@ fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
     let of_app: Vec<RawObject> = of_app.collect();
     let containers = spec.all_containers().map(|container| &container.0).chain(&of_app);
     containers.flat_map(volume_names).filter_map(|name| unused.remove(name)).collect()
+}
+
+/// Whether an annotation of a set steers it. Others may be as long as the set, as the one that `kubectl apply` writes.
+fn steers((key, _): &(&String, &String)) -> bool {
+    ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+fn owned((key, value): (&String, &String)) -> (String, String) {
+    (key.clone(), value.clone())
+}
+
+/// Names in the spec of containers that have other names in pods, and of volumes that nothing mounts.
+fn unused_names(spec: &SidecarSetSpec, used: &[&RawObject], pieces: [&Pieces; 2]) -> Box<[Box<str>]> {
+    let in_pods: BTreeSet<&str> = pieces.into_iter().flat_map(Pieces::names).collect();
+    let containers = spec.all_containers().map(SidecarContainer::name).filter(|name| !in_pods.contains(name));
+    let name_of = |volume: &RawObject| volume.get("name").and_then(Value::as_str).map(str::to_owned);
+    let used: BTreeSet<String> = used.iter().filter_map(|volume| name_of(volume)).collect();
+    let volumes = spec.volumes.iter().flatten().filter_map(name_of).filter(|name| !used.contains(name));
+    containers.map(str::to_owned).chain(volumes).map(Into::into).collect()
 }
 
 fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) -> String {

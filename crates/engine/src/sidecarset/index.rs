@@ -2,13 +2,12 @@
 //!
 //! Each set is filed under one condition that a pod must meet for the set to match: the one that the fewest other sets share.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use admission::format::Selector;
 use admission::format::selector::Requirement;
 
-use crate::sidecarset::api::SidecarContainer;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
 use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
 use crate::sidecarset::metadata::PatchPolicy;
@@ -22,22 +21,23 @@ pub struct SetIndex {
     namespace_labels: Terms,
     // Sets with no condition that can be looked up.
     everywhere: Vec<u32>,
-    // Sets by the names of their containers and volumes.
-    by_part: HashMap<String, Vec<u32>>,
+    // The names of containers and volumes, sorted, each with the position of a set.
+    by_part: Vec<(Box<str>, u32)>,
     // Sets by the ports of the node that they take.
     by_host_port: HashMap<i64, Vec<u32>>,
-    names: HashSet<String>,
+    // Sorted by the names of the sets.
+    by_name: Vec<u32>,
 }
 
 /// Positions of sets by label.
 #[derive(Debug, Clone, Default)]
 struct Terms {
-    keys: HashMap<String, LabelPosting>,
+    keys: HashMap<Box<str>, LabelPosting>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct LabelPosting {
-    values: HashMap<String, Vec<u32>>,
+    values: HashMap<Box<str>, Vec<u32>>,
     any_value: Vec<u32>,
 }
 
@@ -62,10 +62,10 @@ impl SetIndex {
         let mut sets: Vec<Arc<CompiledSet>> = by_name.into_values().collect();
         sets.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
         let popularity = popularity(&sets);
-        let mut index = Self { names: sets.iter().map(|set| set.name.clone()).collect(), ..Self::default() };
+        let mut index = Self::default();
         for (position, set) in (0_u32..).zip(&sets) {
             for name in parts(set) {
-                index.by_part.entry(name.to_owned()).or_default().push(position);
+                index.by_part.push((name.into(), position));
             }
             for port in host_ports(set) {
                 index.by_host_port.entry(port).or_default().push(position);
@@ -76,7 +76,10 @@ impl SetIndex {
                 None => index.everywhere.push(position),
             }
         }
+        index.by_name = (0_u32..).take(sets.len()).collect();
+        index.by_name.sort_by_key(|position| sets.get(*position as usize).map(|set| &set.name));
         index.sets = sets;
+        index.shrink();
         index
     }
 
@@ -87,7 +90,8 @@ impl SetIndex {
 
     /// Whether there is a set of this name.
     pub fn contains(&self, name: &str) -> bool {
-        self.names.contains(name)
+        let name_at = |position: &u32| self.sets.get(*position as usize).map(|set| set.name.as_str());
+        self.by_name.binary_search_by(|position| name_at(position).cmp(&Some(name))).is_ok()
     }
 
     /// Number of sets.
@@ -139,9 +143,9 @@ impl SetIndex {
         host_ports: impl Iterator<Item = i64>,
         selector: &Selector,
     ) -> impl Iterator<Item = &Arc<CompiledSet>> {
-        let by_name = names.filter_map(|name| self.by_part.get(name));
+        let by_name = names.flat_map(|name| self.with_part(name)).map(|(_, position)| position);
         let by_port = host_ports.filter_map(|port| self.by_host_port.get(&port));
-        let mut found: Vec<u32> = by_name.chain(by_port).flatten().copied().collect();
+        let mut found: Vec<u32> = by_name.chain(by_port.flatten()).copied().collect();
         found.sort_unstable();
         found.dedup();
         if !found.is_empty() {
@@ -156,7 +160,7 @@ impl SetIndex {
         self.namespace_labels.keys.values().for_each(|term| term.collect_all(&mut found));
         for (key, term) in &self.pod_labels.keys {
             let values = selector.requirements().iter().find_map(|requirement| match requirement {
-                Requirement::In(of, values) if of == key => Some(values),
+                Requirement::In(of, values) if **of == **key => Some(values),
                 _ => None,
             });
             match values {
@@ -169,17 +173,34 @@ impl SetIndex {
         found
     }
 
+    /// Sets that bring a container or volume of the name.
+    fn with_part(&self, name: &str) -> &[(Box<str>, u32)] {
+        let start = self.by_part.partition_point(|(part, _)| **part < *name);
+        let rest = self.by_part.get(start..).unwrap_or_default();
+        let len = rest.partition_point(|(part, _)| **part == *name);
+        rest.get(..len).unwrap_or_default()
+    }
+
+    /// Sorts, and gives back the room for more positions: most lists have one.
+    fn shrink(&mut self) {
+        self.by_part.sort_unstable();
+        self.by_part.shrink_to_fit();
+        for terms in [&mut self.pod_labels, &mut self.namespace_labels] {
+            terms.keys.values_mut().flat_map(|posting| posting.values.values_mut()).for_each(Vec::shrink_to_fit);
+        }
+    }
+
     fn file(&mut self, condition: &Condition<'_>, position: u32) {
         let terms = match condition.owner {
             Owner::Pod => &mut self.pod_labels,
             Owner::Namespace => &mut self.namespace_labels,
         };
-        let term = terms.keys.entry(condition.key.to_owned()).or_default();
+        let term = terms.keys.entry(condition.key.into()).or_default();
         if condition.values.is_empty() {
             term.any_value.push(position);
         }
         for value in condition.values {
-            term.values.entry(value.clone()).or_default().push(position);
+            term.values.entry(value.as_str().into()).or_default().push(position);
         }
     }
 }
@@ -192,7 +213,7 @@ impl Terms {
     }
 
     fn collect_all_but(&self, key: &str, found: &mut Vec<u32>) {
-        self.keys.iter().filter(|(other, _)| *other != key).for_each(|(_, term)| term.collect_all(found));
+        self.keys.iter().filter(|(other, _)| ***other != *key).for_each(|(_, term)| term.collect_all(found));
     }
 }
 
@@ -212,14 +233,11 @@ impl LabelPosting {
 
 /// The names of the containers and volumes of a set, and the keys of the annotations that it changes.
 fn parts(set: &CompiledSet) -> impl Iterator<Item = &str> {
-    let containers = set.spec.init_containers.iter().chain(&set.spec.containers).flatten();
-    let volumes = set.spec.volumes.iter().flatten().filter_map(|volume| volume.get("name")?.as_str());
+    let containers = set.pieces().map(|piece| piece.name.as_str());
+    let volumes = set.volumes.iter().map(|volume| volume.name.as_str());
+    let unused = set.unused_names.iter().map(|name| &**name);
     let keys = set.metadata.iter().filter(|piece| piece.policy != PatchPolicy::Retain).map(|piece| piece.key.as_str());
-    // Containers with a hot upgrade have other names in pods than in the set.
-    let is_hot = set.metadata.iter().any(|piece| piece.key == WORKING_ANNOTATION);
-    let pairs = set.pieces().filter(move |_| is_hot).map(|piece| piece.name.as_str());
-    let keys = keys.filter(|key| *key != WORKING_ANNOTATION);
-    containers.map(SidecarContainer::name).chain(volumes).chain(keys).chain(pairs)
+    containers.chain(volumes).chain(unused).chain(keys.filter(|key| *key != WORKING_ANNOTATION))
 }
 
 /// The ports of the node that the containers of a set take, each once.

@@ -10,7 +10,7 @@ use crate::sidecarset::vocabulary::{MERGE_PATCH_JSON, OVERWRITE};
 pub struct AnnotationPiece {
     /// Key.
     pub key: String,
-    /// Value, or the patch as it is written.
+    /// Value. Of a patch: what a pod without the annotation gets.
     pub value: String,
     /// What happens to one that the pod has.
     pub policy: PatchPolicy,
@@ -35,14 +35,26 @@ pub fn annotations(spec: &SidecarSetSpec) -> Vec<AnnotationPiece> {
         entry.annotations.iter().flatten().map(move |(key, value)| (policy, key, value))
     });
     let piece = |(policy, key, value): (&str, &String, &String)| {
-        let policy = match policy {
-            OVERWRITE => PatchPolicy::Overwrite,
-            MERGE_PATCH_JSON => PatchPolicy::Merge(serde_json::from_str(value).ok()?),
-            _ => PatchPolicy::Retain,
+        let (policy, value) = match policy {
+            OVERWRITE => (PatchPolicy::Overwrite, value.clone()),
+            MERGE_PATCH_JSON => {
+                let patch: Value = serde_json::from_str(value).ok()?;
+                let alone = alone(&patch).unwrap_or_else(|| value.clone());
+                (PatchPolicy::Merge(patch), alone)
+            }
+            _ => (PatchPolicy::Retain, value.clone()),
         };
-        Some(AnnotationPiece { key: key.clone(), value: value.clone(), policy })
+        Some(AnnotationPiece { key: key.clone(), value, policy })
     };
     all.filter_map(piece).collect()
+}
+
+/// What a patch makes of nothing, where that is not the patch itself: a null in it takes away. Were it written into a pod as it is, the
+/// next pass would take it out.
+fn alone(patch: &Value) -> Option<String> {
+    let mut merged = Value::Null;
+    merge(&mut merged, patch);
+    (merged != *patch).then(|| merged.to_string())
 }
 
 /// Merges a patch into a value as RFC 7386 says.

@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod compiled;
 pub mod defaults;
 pub mod expression;
+pub mod flat;
 pub mod hot_upgrade;
 pub mod index;
 pub mod injection;

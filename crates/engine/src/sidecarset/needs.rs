@@ -38,11 +38,38 @@ pub struct Needs {
     /// `windowsOptions.hostProcess`: all containers of a pod or none.
     pub host_process: Option<bool>,
     /// Resource requests; a missing one is the limit, as the API server defaults it.
-    pub requests: BTreeMap<String, Quantity>,
+    pub requests: Amounts,
     /// Resource limits.
-    pub limits: BTreeMap<String, Quantity>,
+    pub limits: Amounts,
     /// Keeps running though it is an init container.
     pub is_native_sidecar: bool,
+}
+
+/// Amounts by the name of the resource: of few, and kept in each of thousands of sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Amounts(Box<[(Box<str>, Quantity)]>);
+
+impl Amounts {
+    /// The amount of a resource.
+    pub fn get(&self, name: &str) -> Option<&Quantity> {
+        self.iter().find(|(own, _)| *own == name).map(|(_, amount)| amount)
+    }
+
+    /// Names and amounts, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Quantity)> {
+        self.0.iter().map(|(name, amount)| (&**name, amount))
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.iter().map(|(name, _)| name)
+    }
+}
+
+impl From<BTreeMap<String, Quantity>> for Amounts {
+    fn from(amounts: BTreeMap<String, Quantity>) -> Self {
+        Self(amounts.into_iter().map(|(name, amount)| (name.into(), amount)).collect())
+    }
 }
 
 /// A seccomp profile.
@@ -113,8 +140,8 @@ impl Needs {
                 .into_iter()
                 .find(|field| at(&["securityContext", field]).is_some_and(|value| !value.is_null())),
             host_process: at(&["securityContext", "windowsOptions", "hostProcess"]).and_then(Value::as_bool),
-            requests,
-            limits,
+            requests: requests.into(),
+            limits: limits.into(),
             is_native_sidecar: at(&["restartPolicy"]).is_some_and(|word| word == "Always"),
         }
     }

@@ -44,8 +44,7 @@ impl NotAllowed {
 
 impl PodOverrides {
     /// Those of a set.
-    pub fn of(written: Option<&Written>) -> Self {
-        let Some(written) = written else { return Self::default() };
+    pub fn of(written: &Written) -> Self {
         let bounds = written.resources.clone().unwrap_or_default();
         let amounts = |map: Option<RawObject>| quantities(map.map(Value::Object).as_ref());
         Self {
@@ -195,7 +194,7 @@ mod tests {
             "containerNames": ["proxy"], "env": ["LEVEL", "NEW"], "imageTag": true,
             "resources": {"min": {"cpu": "10m"}, "max": {"cpu": "2", "memory": "1Gi"}},
         });
-        PodOverrides::of(Some(&serde_json::from_value(written).unwrap()))
+        PodOverrides::of(&serde_json::from_value(written).unwrap())
     }
 
     fn applied(image: &str, asked: &Value) -> Result<Value, String> {

@@ -13,6 +13,7 @@ use self::collection::{Collected, Collection, collections};
 use self::configuration::ConfigurationMaps;
 use self::namespace::NamespaceList;
 use self::sets::Sets;
+use crate::sidecarset::index::SetIndex;
 
 collections! {
     /// Every SidecarSet, compiled.
@@ -27,6 +28,20 @@ impl Snapshot {
     /// Whether Outrider leaves the namespace alone, as far as its labels are known.
     pub fn excludes(&self, namespace: &str) -> bool {
         self.exclusion.covers(namespace, self.namespaces.labels(namespace))
+    }
+}
+
+impl Snapshot {
+    /// A copy that shares no memory with the snapshot, but for the exclusions.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let sets = self.sets.iter().map(|set| Arc::new(set.detached()));
+        Self {
+            sets: Arc::new(SetIndex::build(sets)),
+            namespaces: Arc::new(self.namespaces.detached()),
+            configuration: Arc::new((*self.configuration).clone()),
+            ..self.clone()
+        }
     }
 }
 

@@ -12,6 +12,13 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
+    /// A copy that shares no memory with it.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let copy = |(name, labels): (&String, &Arc<BTreeMap<_, _>>)| (name.clone(), Arc::new((**labels).clone()));
+        Self { labels: self.labels.iter().map(copy).collect() }
+    }
+
     /// Sets the labels of a namespace. Its name is to be among them, which the API server ensures.
     pub fn insert(&mut self, name: String, labels: BTreeMap<String, String>) {
         self.labels.insert(name, Arc::new(labels));

@@ -98,7 +98,8 @@ fn digest(set: &SidecarSet) -> Vec<u8> {
 /// whose webhooks are all down creates no pods.
 fn compile(set: &SidecarSet) -> Result<CompiledSet, String> {
     match catch_unwind(|| CompiledSet::compile(set)) {
-        Ok(compiled) => compiled.map_err(|error| error.to_string()),
+        // A copy has no room left for more, which lists have that grew.
+        Ok(compiled) => compiled.map(|compiled| compiled.detached()).map_err(|error| error.to_string()),
         Err(_) => Err("compiling it panicked".to_owned()),
     }
 }

@@ -45,6 +45,9 @@ fn cases_42_and_43_a_policy_says_what_happens_to_an_annotation_that_the_pod_has(
         ("MergePatchJson", r#"{"a": 1}"#, Some(""), r#"{"a": 1}"#),
         ("MergePatchJson", r#"{"a": 1}"#, Some(r#"{ "a": 1, "b": 2 }"#), r#"{ "a": 1, "b": 2 }"#),
         ("MergePatchJson", r#"{"a": 1}"#, Some(r#"{"b": 2}"#), r#"{"a":1,"b":2}"#),
+        // A fuzzer found that the null was written, and taken out in the second pass.
+        ("MergePatchJson", r#"{"a": null, "b": {"c": null}}"#, None, r#"{"b":{}}"#),
+        ("MergePatchJson", r#"{"a": null, "b": 1}"#, Some(""), r#"{"b":1}"#),
         // Case 44.
         ("MergePatchJson", r#"{"a": null}"#, Some(r#"{"a": 1, "b": 2}"#), r#"{"b":2}"#),
     ] {

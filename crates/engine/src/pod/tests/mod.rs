@@ -6,6 +6,7 @@ mod after_creation;
 mod app_containers;
 mod clashes;
 mod evasions;
+mod explain;
 mod fit;
 mod hostile;
 mod hot_upgrade;

@@ -82,10 +82,12 @@ fn in_lists(value: &mut Value, mut each: impl FnMut(&mut Value)) {
 
 fn prepared(mut objects: Vec<Value>, mut pod: Value, choices: Vec<u8>) -> (World, Value) {
     let mut choices = Choices(choices, 0);
+    // No set is accepted that overwrites what another merges into.
+    let changes = choices.one_of(&["Overwrite", "MergePatchJson"]);
     for object in objects.iter_mut().filter(|object| object["kind"] == "SidecarSet") {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         in_lists(object, |container| taking(container, &name, &mut choices));
-        let policy = choices.one_of(&["Retain", "Overwrite", "MergePatchJson"]);
+        let policy = choices.one_of(&["Retain", &changes]);
         let value = if policy == "MergePatchJson" {
             format!("{{\"x\":{}}}", choices.next(3))
         } else {

@@ -48,7 +48,7 @@ pub struct Piece {
     /// Name.
     pub name: String,
     /// The container as it goes into the pod.
-    pub json: String,
+    pub json: Arc<str>,
     /// Image.
     pub image: String,
     /// For comparing with a container of a pod.
@@ -65,16 +65,23 @@ impl Piece {
     /// A container as it goes into the pod.
     pub fn of(object: &RawObject) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let json = Value::Object(object.clone()).to_string();
+        let json = json_of(object).into();
         Self {
             name: text("name"),
             image: text("image"),
-            form: Form::of(object, json.len()),
+            form: Form::of(object, &json),
             needs: Needs::of(object),
             json,
             policy: None,
             plan: None,
         }
+    }
+
+    /// Gives up what is shared with other pieces.
+    pub(super) fn detach(&mut self) {
+        self.json = Arc::from(&*self.json);
+        self.form.detach(&self.json);
+        self.policy = self.policy.as_deref().cloned().map(Arc::new);
     }
 
     /// The same piece with another container.
@@ -95,24 +102,30 @@ pub struct VolumePiece {
     /// Name.
     pub name: String,
     /// The volume as it goes into the pod.
-    pub json: String,
-    /// For comparing with another volume of that name.
-    pub canonical: RawObject,
+    pub json: Box<str>,
+    /// For comparing with another volume of that name: JSON with sorted keys.
+    pub canonical: Box<str>,
+    /// Whether it is an empty directory of the pod's own.
+    pub is_empty_dir: bool,
+    /// The claim that it refers to.
+    pub claim: Option<Box<str>>,
+    /// Whether a claim is made for it.
+    pub is_ephemeral: bool,
 }
 
 impl VolumePiece {
     /// A volume of a set.
     pub fn of(volume: &RawObject) -> Self {
+        let canonical = canonical::strict_volume(volume.clone());
+        let claim = canonical.get("persistentVolumeClaim").and_then(|claim| claim.get("claimName")?.as_str());
         Self {
             name: volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            json: Value::Object(volume.clone()).to_string(),
-            canonical: canonical::strict_volume(volume.clone()),
+            json: json_of(volume).into(),
+            is_empty_dir: canonical.keys().all(|field| matches!(field.as_str(), "name" | "emptyDir")),
+            claim: claim.map(Into::into),
+            is_ephemeral: canonical.get("ephemeral").is_some_and(Value::is_object),
+            canonical: canonical::sorted_json(&Value::Object(canonical)).into(),
         }
-    }
-
-    /// Whether it is an empty directory of the pod's own.
-    pub fn is_empty_dir(&self) -> bool {
-        self.canonical.keys().all(|field| matches!(field.as_str(), "name" | "emptyDir"))
     }
 }
 
@@ -123,6 +136,10 @@ pub struct SecretPiece {
     pub name: String,
     /// The reference as it goes into the pod.
     pub json: String,
+}
+
+fn json_of(object: &RawObject) -> String {
+    serde_json::to_string(object).unwrap_or_default()
 }
 
 /// The side of the pod's own containers.

@@ -45,7 +45,7 @@ impl<'s> Ours<'s> {
                 self.ports.insert(port.view(), (set.name.as_str(), piece.name.as_str()), pod.host_network, true);
             }
         }
-        let empty_dirs = set.volumes.iter().filter(|volume| volume.is_empty_dir());
+        let empty_dirs = set.volumes.iter().filter(|volume| volume.is_empty_dir);
         self.empty_dirs.extend(empty_dirs.map(|volume| volume.name.as_str()));
         for volume in &missing.volumes {
             self.volumes.entry(&volume.name).or_insert((volume, set));

@@ -44,20 +44,20 @@ impl Injection<'_, '_> {
         patch.surround(
             "/spec/initContainers",
             present(spec.init_containers.as_deref()),
-            added.init_before.iter().map(|piece| piece.json.as_str()),
-            added.init_after.iter().map(|piece| piece.json.as_str()),
+            added.init_before.iter().map(|piece| &*piece.json),
+            added.init_after.iter().map(|piece| &*piece.json),
         );
         patch.surround(
             "/spec/containers",
             present(spec.containers.as_deref()),
-            added.before.iter().map(|piece| piece.json.as_str()),
-            added.after.iter().map(|piece| piece.json.as_str()),
+            added.before.iter().map(|piece| &*piece.json),
+            added.after.iter().map(|piece| &*piece.json),
         );
         patch.surround(
             "/spec/volumes",
             present(spec.volumes.as_deref()),
             [],
-            added.volumes.iter().map(|volume| volume.json.as_str()),
+            added.volumes.iter().map(|volume| &*volume.json),
         );
         patch.surround(
             "/spec/imagePullSecrets",

@@ -1,14 +1,13 @@
 //! The pod's class of quality of service, which decides when the kubelet pins CPUs and which pods it kills first
 //! (`ComputePodQOS` in `k8s.io/kubernetes/pkg/apis/core/v1/helper/qos`).
 
-use std::collections::BTreeMap;
-
 use admission::format::Quantity;
 use serde_json::value::RawValue;
 
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::legality::amounts;
 use crate::sidecarset::injection::{Injection, Missing};
+use crate::sidecarset::needs::Needs;
 
 /// The resources that the class follows from.
 const COUNTED: [&str; 2] = ["cpu", "memory"];
@@ -19,10 +18,8 @@ pub(super) fn warning<'s>(
     set: &'s CompiledSet,
     missing: &Missing<'s>,
 ) -> Option<String> {
-    let spoils = |needs: &BTreeMap<String, Quantity>, limits: &BTreeMap<String, Quantity>| {
-        !is_guaranteed(|name| (needs.get(name), limits.get(name)))
-    };
-    let piece = missing.containers().find(|piece| spoils(&piece.needs.requests, &piece.needs.limits))?;
+    let spoils = |needs: &Needs| !is_guaranteed(|name| (needs.requests.get(name), needs.limits.get(name)));
+    let piece = missing.containers().find(|piece| spoils(&piece.needs))?;
     if injection.ours.spoils_guaranteed || !*injection.theirs.is_guaranteed.get_or_init(|| is_pod_guaranteed(injection))
     {
         return None;

@@ -20,6 +20,7 @@ mod volume;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,6 +31,7 @@ use crate::pod::volumes::Volumes;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::VolumePiece;
+use crate::sidecarset::flat::{Flat, FlatValue};
 
 pub use self::allowed::{AllowedChanges, Glob};
 pub use self::paths::clean as clean_path;
@@ -38,26 +40,26 @@ pub use self::taken::{Lacking, Taken};
 /// A container as a set injects it, in a form that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Form {
-    fields: RawObject,
+    // As it is written. What takes longer to compare, and more memory, is made of it for those who ask.
+    source: Arc<str>,
     // As it reads in most pods.
-    stored: Value,
+    stored: Flat,
     room: Room,
     // Of the container as it goes into a pod.
     bytes: usize,
-    // Beside `fields`: what the container has from the pod's own containers.
-    taken: TakenForm,
+    // Beside what is written: what the container has from the pod's own containers.
+    taken: Option<Box<TakenForm>>,
 }
 
 impl Form {
-    /// The form of a container as it goes into a pod, where it takes this many bytes.
-    pub fn of(container: &RawObject, bytes: usize) -> Self {
-        let stored = Value::Object(settled::as_stored(container));
+    /// The form of a container as it goes into a pod, and as which JSON.
+    pub fn of(container: &RawObject, json: &Arc<str>) -> Self {
         Self {
-            fields: settled::container(container.clone()),
-            stored,
+            source: Arc::clone(json),
+            stored: stored(container),
             room: Room::of(container),
-            bytes,
-            taken: TakenForm::default(),
+            bytes: json.len(),
+            taken: None,
         }
     }
 
@@ -66,18 +68,28 @@ impl Form {
     #[must_use]
     pub fn with(&self, container: &RawObject, bytes: usize, taken: &Taken) -> Self {
         Self {
-            fields: self.fields.clone(),
-            stored: Value::Object(settled::as_stored(container)),
+            source: Arc::clone(&self.source),
+            stored: stored(container),
             room: self.room,
             bytes,
-            taken: TakenForm::of(taken),
+            taken: Some(Box::new(TakenForm::of(taken))),
         }
     }
 
-    /// The command and the arguments, null where the set has none.
-    pub fn runs(&self) -> (&Value, &Value) {
-        let field = |name| self.fields.get(name).unwrap_or(&Value::Null);
+    /// Shares this text, which is the same as its own, in place of its own.
+    pub(in crate::sidecarset) fn detach(&mut self, json: &Arc<str>) {
+        self.source = Arc::clone(json);
+    }
+
+    /// The command and the arguments, where the set has any.
+    pub fn runs(&self) -> (Option<FlatValue<'_>>, Option<FlatValue<'_>>) {
+        let field = |name| self.stored.value().get(name);
         (field("command"), field("args"))
+    }
+
+    /// The container, in the form in which fields are compared one by one.
+    fn fields(&self) -> RawObject {
+        settled::container(serde_json::from_str(&self.source).unwrap_or_default())
     }
 
     /// The first field in which a container of a pod is not what the set injects, such as `env[MODE]`; `None` when it is.
@@ -107,19 +119,24 @@ impl Form {
         if !is_readable(found, self.bytes) {
             return Err("its length".to_owned());
         }
-        if verbatim::is_same(found, &self.stored, self.room, pod) {
+        if verbatim::is_same(found, self.stored.value(), self.room, pod) {
             return Ok(Lacking::default());
         }
         let Ok(found) = serde_json::from_str::<RawObject>(found.get()) else {
             return Err("a part that cannot be read".to_owned());
         };
         let found = settled::container(found);
-        let mut taken = self.taken.expected(&found);
-        match container::difference(&self.fields, &found, allowed, (self.room, pod), &mut taken) {
+        let nothing = TakenForm::default();
+        let mut taken = self.taken.as_deref().unwrap_or(&nothing).expected(&found);
+        match container::difference(&self.fields(), &found, allowed, (self.room, pod), &mut taken) {
             Some(field) => Err(field),
             None => Ok(taken.lacking(allowed)),
         }
     }
+}
+
+fn stored(container: &RawObject) -> Flat {
+    Flat::of(&Value::Object(settled::as_stored(container)))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn stored() -> (Value, Value) {
 }
 
 fn form(container: &Value) -> Form {
-    Form::of(container.as_object().unwrap(), container.to_string().len())
+    Form::of(container.as_object().unwrap(), &container.to_string().into())
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_container_as_the_api_server_stores_it_reads_as_the_sets() {
     let form = form(&ours);
     let same = |container: &str, volumes: &[&RawValue]| {
         let container = RawValue::from_string(container.to_owned()).unwrap();
-        super::verbatim::is_same(&container, &form.stored, form.room, &Around::new(false, volumes))
+        super::verbatim::is_same(&container, form.stored.value(), form.room, &Around::new(false, volumes))
     };
     assert!(same(&pods.to_string(), &[]));
     for changed in [

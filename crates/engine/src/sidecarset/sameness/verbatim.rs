@@ -11,9 +11,10 @@ use serde_json::value::RawValue;
 
 use super::Around;
 use super::identities::Room;
+use crate::sidecarset::flat::FlatValue;
 
 /// Whether the container reads as `ours`, but for the mount of the service account's token.
-pub(super) fn is_same(found: &RawValue, ours: &Value, room: Room, pod: &Around<'_>) -> bool {
+pub(super) fn is_same(found: &RawValue, ours: FlatValue<'_>, room: Room, pod: &Around<'_>) -> bool {
     let container = Verbatim { ours, top: Some((room, pod)) };
     container.deserialize(&mut serde_json::Deserializer::from_str(found.get())).unwrap_or_default()
 }
@@ -22,13 +23,13 @@ pub(super) fn is_same(found: &RawValue, ours: &Value, room: Room, pod: &Around<'
 const MAX_MEMBERS: usize = 64;
 
 struct Verbatim<'e, 'p> {
-    ours: &'e Value,
+    ours: FlatValue<'e>,
     // Set for the container itself.
     top: Option<(Room, &'e Around<'p>)>,
 }
 
 impl<'e> Verbatim<'e, '_> {
-    const fn of(ours: &'e Value) -> Self {
+    const fn of(ours: FlatValue<'e>) -> Self {
         Self { ours, top: None }
     }
 }
@@ -49,23 +50,23 @@ impl<'de> Visitor<'de> for Verbatim<'_, '_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<bool, E> {
-        Ok(*self.ours == value)
+        Ok(self.ours.is_bool(value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<bool, E> {
-        Ok(*self.ours == value)
+        Ok(self.ours.is_number(&value))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<bool, E> {
-        Ok(*self.ours == value)
+        Ok(self.ours.is_number(&value))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<bool, E> {
-        Ok(*self.ours == value)
+        Ok(self.ours.is_number(&value))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<bool, E> {
-        Ok(self.ours == value)
+        Ok(self.ours.is_text(value))
     }
 
     fn visit_unit<E: Error>(self) -> Result<bool, E> {
@@ -74,7 +75,7 @@ impl<'de> Visitor<'de> for Verbatim<'_, '_> {
 
     // Whatever differs ends the reading: what follows does not matter.
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<bool, A::Error> {
-        let Value::Array(ours) = self.ours else { return Err(differs()) };
+        let Some(ours) = self.ours.list() else { return Err(differs()) };
         for ours in ours {
             if list.next_element_seed(Verbatim::of(ours))? != Some(true) {
                 return Err(differs());
@@ -84,14 +85,15 @@ impl<'de> Visitor<'de> for Verbatim<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let Value::Object(ours) = self.ours else { return Err(differs()) };
+        let members = || self.ours.map().into_iter().flatten();
+        let Some(all) = self.ours.map() else { return Err(differs()) };
         let mut seen = 0_u64;
         while let Some(key) = map.next_key::<admission::Text<'de>>()? {
-            let at = ours.iter().take(MAX_MEMBERS).enumerate().find(|(_, (name, _))| name.as_str() == key.as_str());
+            let at = members().take(MAX_MEMBERS).enumerate().find(|(_, (name, _))| *name == key.as_str());
             let Some((position, (_, ours))) = at else { return Err(differs()) };
-            let is_same = match (self.top, ours) {
-                (Some((room, pod)), Value::Array(mounts)) if key.as_str() == "volumeMounts" => {
-                    map.next_value_seed(Mounts { ours: mounts, room, pod })?
+            let is_same = match self.top {
+                Some((room, pod)) if key.as_str() == "volumeMounts" && ours.list().is_some() => {
+                    map.next_value_seed(Mounts { ours, room, pod })?
                 }
                 _ => map.next_value_seed(Verbatim::of(ours))?,
             };
@@ -101,13 +103,13 @@ impl<'de> Visitor<'de> for Verbatim<'_, '_> {
             seen |= 1 << position;
         }
         // Not by counting: a key that is there twice must not make up for one that is missing.
-        if seen.count_ones() as usize == ours.len() { Ok(true) } else { Err(differs()) }
+        if seen.count_ones() as usize == all.len() { Ok(true) } else { Err(differs()) }
     }
 }
 
 /// The mounts of the container, behind which the plugin `ServiceAccount` puts its own.
 struct Mounts<'e, 'p> {
-    ours: &'e [Value],
+    ours: FlatValue<'e>,
     room: Room,
     pod: &'e Around<'p>,
 }
@@ -128,7 +130,7 @@ impl<'de> Visitor<'de> for Mounts<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<bool, A::Error> {
-        for ours in self.ours {
+        for ours in self.ours.list().into_iter().flatten() {
             if list.next_element_seed(Verbatim::of(ours))? != Some(true) {
                 return Ok(false);
             }

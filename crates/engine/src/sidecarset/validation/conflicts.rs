@@ -7,7 +7,8 @@ use admission::format::{LabelSelector, Selector};
 use serde_json::{Value, json};
 
 use super::node::Node;
-use super::{ANNOTATION_PREFIXES, metadata as annotations, names, selectors};
+use super::{metadata as annotations, names, selectors};
+use crate::sidecarset::api::ANNOTATION_PREFIXES;
 use crate::sidecarset::api::SidecarSetSpec;
 use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
@@ -22,7 +23,7 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
 /// Names of the sets that bring something that an accepted set brings as well, each with what it is. Two such sets can be stored
 /// while the webhook is away, or at one moment.
 pub fn of_compiled(set: &CompiledSet, sets: &SetIndex) -> Vec<(String, String)> {
-    let object = json!({"metadata": {"name": set.name, "annotations": set.annotations}, "spec": *set.spec});
+    let object = json!({"metadata": {"name": set.name, "annotations": set.annotations}, "spec": set.spec()});
     let (metadata, spec) = (Node::root(&object, "metadata"), Node::root(&object, "spec"));
     let mut conflicts = Vec::new();
     for_each(&metadata, &spec, sets, |other, found| {
@@ -55,11 +56,11 @@ fn for_each(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, mut f: impl F
         // A canary takes the place of its base, so the two never meet in a pod.
         let their_bases = bases(|key| other.annotations.get(key).map(String::as_str));
         if !own_bases.contains(&other.name.as_str()) && !their_bases.contains(&own_name) {
-            let mut errors = ErrorList::default();
-            check_containers(&own_containers, &other.name, &other.spec, &mut errors);
-            check_volumes(&spec.child("volumes"), &other.name, &other.spec, &mut errors);
+            let (their_spec, mut errors) = (other.spec(), ErrorList::default());
+            check_containers(&own_containers, &other.name, &their_spec, &mut errors);
+            check_volumes(&spec.child("volumes"), &other.name, &their_spec, &mut errors);
             check_host_ports(&ports, other, &mut errors);
-            annotations::check_against(spec, &other.name, &other.spec, &mut errors);
+            annotations::check_against(spec, &other.name, &their_spec, &mut errors);
             f(other, errors);
         }
     }

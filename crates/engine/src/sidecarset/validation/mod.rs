@@ -37,9 +37,6 @@ use super::api::{API_VERSION, KIND};
 use super::size::{MAX_VALUES, count_values};
 use crate::snapshot::Snapshot;
 
-/// In front of the names of annotations that people write on a set: OpenKruise's, and ours.
-const ANNOTATION_PREFIXES: [&str; 2] = ["apps.kruise.io/", concat!("apps.", api_domain!(), "/")];
-
 /// Validates a `SidecarSet` when it is created and when it changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SidecarSetValidation;

@@ -82,7 +82,7 @@ pub fn check_references(spec: &Node<'_>, errors: &mut ErrorList) {
 /// Annotations that make a set the canary of another one, under OpenKruise's key and under ours.
 pub fn check_not_canary(metadata: &Node<'_>, errors: &mut ErrorList) {
     let annotations = metadata.child("annotations");
-    for prefix in super::ANNOTATION_PREFIXES {
+    for prefix in crate::sidecarset::api::ANNOTATION_PREFIXES {
         let (canary, base) = (format!("{prefix}sidecarset-canary"), format!("{prefix}sidecarset-base"));
         let text = |key: &str| annotations.value.get(key).and_then(Value::as_str).unwrap_or_default();
         if text(&canary) == "true" && !text(&base).is_empty() {

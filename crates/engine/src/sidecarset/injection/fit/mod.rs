@@ -11,6 +11,7 @@ mod transfer;
 pub use plan::{Plan, Source, Transfer};
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -93,7 +94,7 @@ impl<'p, 's> Fitting<'p, 's> {
         insert(&mut object, "env", plan.last, &taken.env);
         insert(&mut object, "volumeMounts", 0, &taken.volume_mounts);
         insert(&mut object, "volumeDevices", 0, &taken.volume_devices);
-        let json = Value::Object(object.clone()).to_string();
+        let json: Arc<str> = Value::Object(object.clone()).to_string().into();
         let form = piece.form.with(&object, json.len(), &taken);
         let (name, image, policy) = (piece.name.clone(), piece.image.clone(), piece.policy.clone());
         Ok(Piece { name, json, image, form, needs, policy, plan: None })

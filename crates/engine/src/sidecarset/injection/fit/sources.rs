@@ -13,6 +13,7 @@ use crate::pod::view::{Container, NameOnly, PodView};
 use crate::sidecarset::app_containers::Additions;
 use crate::sidecarset::canonical::is_empty;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
+use crate::sidecarset::flat::FlatValue;
 use crate::sidecarset::injection::List;
 use crate::sidecarset::mark;
 use crate::sidecarset::sameness::clean_path;
@@ -254,9 +255,10 @@ fn name_of<'p>(raw: &'p RawValue) -> Option<Text<'p>> {
 
 /// Whether a container runs what the set's runs. The author of a pod may call a container of his own like a set's.
 fn runs_the_same(container: &Container<'_>, parts: &Parts<'_>, piece: &Piece) -> bool {
-    let is_same = |raw: Option<&RawValue>, ours: &Value| {
+    // An empty list of the set's is not kept.
+    let is_same = |raw: Option<&RawValue>, ours: Option<FlatValue<'_>>| {
         let value = raw.map_or(Value::Null, |raw| serde_json::from_str(raw.get()).unwrap_or(Value::Bool(true)));
-        value == *ours || (is_empty(&value) && is_empty(ours))
+        ours.map_or_else(|| is_empty(&value), |ours| ours.is(&value))
     };
     let image = container.image.as_str();
     let is_same_image = image == piece.image || image.split_once('@').is_some_and(|(tagged, _)| tagged == piece.image);

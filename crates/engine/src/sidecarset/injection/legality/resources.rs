@@ -28,8 +28,7 @@ pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Res
     }
     let mut new = AddedResources::default();
     new.add(missing);
-    let names: BTreeSet<&str> =
-        missing.containers().flat_map(|piece| piece.needs.requests.keys()).map(String::as_str).collect();
+    let names: BTreeSet<&str> = missing.containers().flat_map(|piece| piece.needs.requests.names()).collect();
     for name in names {
         let sum = sum(name, &injection.ours.resources, &new, theirs);
         match (theirs.requests.get(name), theirs.limits.get(name)) {
@@ -44,7 +43,7 @@ pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Res
 }
 
 fn check_limits(piece: &Piece, limits: &Amounts<'_>) -> Result<(), Fault> {
-    let limit = |name: &String| limits.get(name.as_str());
+    let limit = |name: &str| limits.get(name);
     match piece.needs.limits.iter().find_map(|(name, own)| Some((name, own, limit(name).filter(|whole| own > whole)?)))
     {
         Some((name, own, whole)) => Err(Fault::new(
@@ -138,7 +137,7 @@ impl<'s> AddedResources<'s> {
 }
 
 fn requests(piece: &Piece) -> impl Iterator<Item = (&str, &Quantity)> {
-    piece.needs.requests.iter().map(|(name, amount)| (name.as_str(), amount))
+    piece.needs.requests.iter()
 }
 
 /// What the pod has as a whole, and what its own containers request, of the resources that sets ask for.
@@ -177,7 +176,7 @@ impl<'s> PodResources<'s> {
 
 fn wanted<'s>(sets: &[&'s CompiledSet]) -> BTreeSet<&'s str> {
     let needs = sets.iter().flat_map(|set| set.pieces()).map(|piece| &piece.needs);
-    needs.flat_map(|needs| needs.requests.keys().chain(needs.limits.keys())).map(String::as_str).collect()
+    needs.flat_map(|needs| needs.requests.names().chain(needs.limits.names())).collect()
 }
 
 /// Requests; a missing one is the limit, as the API server defaults it.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use admission::Text;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::sidecarset::api::RawObject;
@@ -39,7 +38,7 @@ fn check_volume(
     is_variables: bool,
 ) -> Result<(), Fault> {
     let suits = match ours {
-        Some(volume) => Some(is_empty_dir(&volume.canonical)),
+        Some(volume) => Some(volume.is_empty_dir),
         None => injection.theirs.volume(name).map(|(_, raw)| {
             let json = raw.get();
             !is_variables
@@ -112,9 +111,7 @@ pub(in crate::sidecarset::injection) struct VolumeClaims<'a> {
 impl<'a> VolumeClaims<'a> {
     /// Takes note of a set's volume.
     pub(in crate::sidecarset::injection) fn add_piece(&mut self, volume: &'a VolumePiece) {
-        let claim = volume.canonical.get("persistentVolumeClaim").and_then(|claim| claim.get("claimName")?.as_str());
-        let is_ephemeral = volume.canonical.get("ephemeral").is_some_and(Value::is_object);
-        self.add(volume.name.as_str().into(), claim.map(Cow::Borrowed), is_ephemeral);
+        self.add(volume.name.as_str().into(), volume.claim.as_deref().map(Cow::Borrowed), volume.is_ephemeral);
     }
 
     fn add(&mut self, volume: Cow<'a, str>, claim: Option<Cow<'a, str>>, is_ephemeral: bool) {

@@ -31,7 +31,7 @@ impl<'p> Asked<'p> {
 
     /// Whether something is asked of the set.
     pub(super) fn concerns(&self, set: &CompiledSet) -> bool {
-        let may = set.spec.pod_overrides.is_some();
+        let may = set.pod_overrides.is_some();
         (self.is_unreadable && may)
             || (!self.by_container.is_empty()
                 && set.pieces().any(|piece| self.by_container.contains_key(piece.name.as_str())))
@@ -54,12 +54,12 @@ impl<'p> Asked<'p> {
             return Err(clash(&NotAllowed { field: String::new(), why }));
         }
         let Some(raw) = self.by_container.get(piece.name.as_str()) else { return Ok(()) };
-        if set.spec.pod_overrides.is_none() {
+        let Some(overrides) = &set.pod_overrides else {
             let why = "the set does not let pods change anything (spec.podOverrides)".to_owned();
             return Err(clash(&NotAllowed { field: String::new(), why }));
-        }
+        };
         let asked = serde_json::from_str(raw.get()).unwrap_or_default();
-        set.pod_overrides.apply(&piece.name, &asked, object).map_err(|fault| clash(&fault))
+        overrides.apply(&piece.name, &asked, object).map_err(|fault| clash(&fault))
     }
 
     /// Warnings about containers that no set has: the author of a misspelled name believes that it is changed.

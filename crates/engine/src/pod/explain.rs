@@ -1,0 +1,214 @@
+//! Why a new pod gets a set, or does not: what [`mutate`](super::mutate) decides, set by set, with those that do not select the pod.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use admission::format::Selector;
+use admission::format::selector::{Labels, Requirement};
+use admission::{ParseError, Reason, Request, Review, Unserved};
+
+use crate::pod::limits::too_large;
+use crate::pod::mutate::{Outcome, outcome};
+use crate::pod::select::{Fitted, Reach, fitted, injection, reaches, selected};
+use crate::pod::skip::skip;
+use crate::pod::view::PodView;
+use crate::reasons;
+use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+use crate::sidecarset::index::SetIndex;
+use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
+
+/// What becomes of a new pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// Why the webhook decides on the pod without its sets, if it does.
+    pub pod: Option<Why>,
+    /// What becomes of each set, in the order of injection.
+    pub sets: Vec<SetExplanation>,
+}
+
+/// A reason and a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// The code.
+    pub reason: Reason,
+    /// For people.
+    pub text: String,
+}
+
+/// What becomes of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetExplanation {
+    /// Name of the set.
+    pub set: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// Why.
+    pub why: Why,
+}
+
+/// What becomes of a set for a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The pod has it, from now on or already.
+    Injected,
+    /// The pod goes without it.
+    NotInjected,
+    /// The pod is refused because of it.
+    Refused,
+}
+
+impl Fate {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Injected => "injected",
+            Self::NotInjected => "not injected",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl Explanation {
+    /// Whether the pod is refused.
+    pub fn is_refused(&self) -> bool {
+        let by_pod = self.pod.as_ref().is_some_and(|why| why.reason == Reason::TOO_LARGE);
+        by_pod || self.sets.iter().any(|set| set.fate == Fate::Refused)
+    }
+}
+
+/// Why nothing can be explained.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The review is none of a pod.
+    #[error("the pod cannot be read: {0}")]
+    Unreadable(String),
+    /// There is no decision.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
+}
+
+/// Explains what the mutating webhook decides on the creation of a pod. `body` is the review that it would get.
+///
+/// # Errors
+/// [`ExplainError`] when the review cannot be read, or there is no decision.
+pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainError> {
+    let review = Review::<PodView<'_>>::parse(body).map_err(|error| match error {
+        ParseError::Object { message, .. } | ParseError::TooLarge { message, .. } | ParseError::Unreadable(message) => {
+            ExplainError::Unreadable(message)
+        }
+    })?;
+    let request = &review.request;
+    if let Some(reason) = skip(request, snapshot) {
+        let text = why_skipped(reason, &request.namespace, snapshot);
+        return Ok(Explanation { pod: Some(Why { reason, text }), sets: Vec::new() });
+    }
+    let Some(pod) = &request.object else {
+        return Err(ExplainError::Unreadable("the review has no object".to_owned()));
+    };
+    let selected = match selected(pod, &request.namespace, snapshot)? {
+        Ok(selected) => selected,
+        Err(exceeded) => {
+            let text = too_large(request, exceeded).message;
+            return Ok(Explanation { pod: Some(Why { reason: Reason::TOO_LARGE, text }), sets: Vec::new() });
+        }
+    };
+    let names: BTreeSet<&str> = selected.iter().map(|(set, _)| set.name.as_str()).collect();
+    let mut of_selecting = BTreeMap::new();
+    let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, snapshot);
+    let mut injection = injection(pod, request.body, &sets, &selections);
+    for (set, selection) in sets.iter().zip(selections) {
+        let explanation = explained(set, outcome(&mut injection, set, selection));
+        of_selecting.insert(set.name.clone(), explanation);
+    }
+    let of = |set: &CompiledSet| {
+        let selecting = if names.contains(set.name.as_str()) { of_selecting.remove(&set.name) } else { None };
+        selecting.unwrap_or_else(|| not_selecting(set, request, pod, snapshot))
+    };
+    Ok(Explanation { pod: None, sets: each(&snapshot.sets, of) })
+}
+
+fn each(sets: &SetIndex, mut of: impl FnMut(&CompiledSet) -> SetExplanation) -> Vec<SetExplanation> {
+    sets.iter().map(|set| of(set)).collect()
+}
+
+fn explained(set: &CompiledSet, outcome: Outcome) -> SetExplanation {
+    let (fate, reason, text) = match outcome {
+        Outcome::Carried(reason) => (Fate::Injected, reason, carried(set, reason)),
+        Outcome::Skipped(reason, why) => (Fate::NotInjected, reason, why),
+        Outcome::Refused(clash) => (Fate::Refused, clash.reason, format!("{}: {}", clash.field, clash.text)),
+    };
+    SetExplanation { set: set.name.clone(), fate, why: Why { reason, text } }
+}
+
+fn carried(set: &CompiledSet, reason: Reason) -> String {
+    if reason != reasons::INJECTED {
+        return reasons::meaning(reason).to_owned();
+    }
+    let names = |pieces: Vec<&str>| pieces.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    let containers = names(set.containers.iter().map(|piece| piece.name.as_str()).collect());
+    let inits = names(set.init_containers.iter().map(|piece| piece.name.as_str()).collect());
+    let lists = [("containers", containers), ("init containers", inits)];
+    let added: Vec<String> = lists
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(list, names)| format!("{list} {names}"))
+        .collect();
+    if added.is_empty() {
+        "the pod gets what the set adds".to_owned()
+    } else {
+        format!("the pod gets {}", added.join(" and "))
+    }
+}
+
+fn why_skipped(reason: Reason, namespace: &str, snapshot: &Snapshot) -> String {
+    if reason != reasons::NAMESPACE_EXCLUDED {
+        return reasons::meaning(reason).to_owned();
+    }
+    if snapshot.exclusion.covers(namespace, None) {
+        format!("namespace {namespace:?} is excluded by its name (--excluded-namespaces)")
+    } else {
+        format!("namespace {namespace:?} is excluded by its label {EXCLUDE_LABEL}")
+    }
+}
+
+/// The first condition of a set that the pod or its namespace does not meet.
+fn not_selecting(
+    set: &CompiledSet,
+    request: &Request<'_, PodView<'_>>,
+    pod: &PodView<'_>,
+    snapshot: &Snapshot,
+) -> SetExplanation {
+    let namespace: &str = &request.namespace;
+    let labels = snapshot.namespaces.labels(namespace);
+    let text = if let Some(term) = unmet(&set.selector, &pod.metadata.labels) {
+        format!("spec.selector: {}", differs(term, "pod", &pod.metadata.labels))
+    } else if reaches(set, namespace, labels) == Reach::No {
+        match (&set.scope, labels) {
+            (NamespaceScope::Named(name), _) => {
+                format!("spec.namespace: the set is for namespace {name:?}, and the pod is in {namespace:?}")
+            }
+            (NamespaceScope::Selected { selector, .. }, labels) => {
+                let by_name = BTreeMap::from([(NAMESPACE_NAME_LABEL.to_owned(), namespace.to_owned())]);
+                let labels = labels.unwrap_or(&by_name);
+                let whose = format!("namespace {namespace:?}");
+                let why = unmet(selector, labels).map(|term| differs(term, &whose, labels));
+                format!("spec.namespaceSelector: {}", why.unwrap_or_default())
+            }
+            (NamespaceScope::All, _) => String::new(),
+        }
+    } else {
+        reasons::meaning(reasons::NO_MATCH).to_owned()
+    };
+    let why = Why { reason: reasons::NO_MATCH, text };
+    SetExplanation { set: set.name.clone(), fate: Fate::NotInjected, why }
+}
+
+fn unmet<'s>(selector: &'s Selector, labels: &(impl Labels + ?Sized)) -> Option<&'s Requirement> {
+    selector.requirements().iter().find(|term| !term.matches(labels))
+}
+
+fn differs(term: &Requirement, whose: &str, labels: &(impl Labels + ?Sized)) -> String {
+    match labels.get(term.key()) {
+        Some(value) => format!("\"{term}\" does not match the {whose}, whose label {:?} is {value:?}", term.key()),
+        None => format!("\"{term}\" does not match the {whose}, which has no label {:?}", term.key()),
+    }
+}

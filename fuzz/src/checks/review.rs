@@ -1,0 +1,49 @@
+//! The body of a request, at each endpoint of pods and sets.
+
+use serde_json::Value;
+
+use super::pod;
+use super::world::{ALL, MUTATE_SET, PATHS, VALIDATE_SET, World};
+
+/// Checks the replies of all endpoints to a body.
+pub fn check(body: &[u8]) {
+    for path in PATHS {
+        if let Ok(reply) = ALL[0].answer(path, body) {
+            let reply: Value = serde_json::from_slice(&reply).expect("a reply is JSON");
+            assert!(reply["response"]["uid"].is_string(), "{path}: a reply without a uid");
+        }
+    }
+    // Written anew, no field is there twice, and a reply can be compared with what was sent.
+    let Ok(review) = serde_json::from_slice::<Value>(body) else { return };
+    if !review["request"]["uid"].is_string() {
+        return;
+    }
+    for world in ALL.iter() {
+        for path in PATHS {
+            let Some(reply) = world.ask(path, &review) else { continue };
+            reply.applied(&review["request"]["object"]);
+        }
+        pod_holds(world, &review["request"]);
+    }
+    set_holds(&ALL[0], &review);
+}
+
+fn pod_holds(world: &World, request: &Value) {
+    if request["operation"] == "CREATE" && request["kind"]["kind"] == "Pod" {
+        pod::holds(world, request["namespace"].as_str().unwrap_or_default(), &request["object"]);
+    }
+}
+
+/// Defaults are filled in once.
+fn set_holds(world: &World, review: &Value) {
+    if review["request"]["kind"]["kind"] != "SidecarSet" {
+        return;
+    }
+    let Some(first) = world.ask(MUTATE_SET, review) else { return };
+    let mut defaulted = review.clone();
+    defaulted["request"]["object"] = first.applied(&review["request"]["object"]);
+    if let Some(second) = world.ask(MUTATE_SET, &defaulted) {
+        assert!(second.patch.is_none(), "defaults on defaults: {:?}", second.patch);
+    }
+    world.ask(VALIDATE_SET, &defaulted);
+}

@@ -1,0 +1,250 @@
+//! `outrider explain`: which sets a pod gets, and why it does not get the others.
+
+use std::fmt::Write as _;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::cluster::{ClusterArgs, pod_of_cluster};
+use super::findings::Severity;
+use super::namespace::namespace;
+use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
+use super::render::inject::{pod, title};
+use super::render::templates::Found;
+use super::report::{Report, ReportArgs};
+use super::streams::{Outcome, Streams, with_process_streams};
+use crate::input::{self, Identity, Manifest, identity};
+use engine::offline::admit::review;
+use engine::pod::PODS;
+use engine::pod::explain::{Explanation, explain};
+
+/// Arguments of `outrider explain`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES, override_usage = "outrider explain [OPTIONS] --manifests <PATH> -f <FILE>\n       \
+    outrider explain [OPTIONS] pod <NAME>")]
+pub struct ExplainArgs {
+    /// `pod` and the name of a pod of the live cluster, whose sets and namespaces then decide
+    #[arg(value_names = ["KIND", "NAME"], num_args = 2, required_unless_present = "files", conflicts_with = "files")]
+    pub object: Vec<String>,
+    /// File or folder with pods and what makes pods (.yaml, .yml, .json), - for stdin; may be repeated
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// Namespace of the pod, and of objects that name none
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
+    pub namespace: String,
+    /// What to print
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub output: Format,
+    /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json), - for stdin; may be repeated
+    #[arg(long, value_name = "PATH", required_unless_present_any = ["from_cluster", "object"])]
+    pub manifests: Vec<PathBuf>,
+    /// Let the sets and namespaces of a live cluster decide, beside those of --manifests
+    #[arg(long)]
+    pub from_cluster: bool,
+    /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
+    /// always among them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub excluded_namespaces: Vec<String>,
+    /// Version of Kubernetes that the pods are meant for, such as 1.34 [default: the newest]
+    #[arg(long, value_name = "VERSION", value_parser = minor_version)]
+    pub kube_version: Option<u32>,
+    /// The live cluster
+    #[command(flatten, next_help_heading = "Live cluster")]
+    pub cluster: ClusterArgs,
+    /// How to report
+    #[command(flatten, next_help_heading = "Report")]
+    pub report: ReportArgs,
+}
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A line for each set: the reason code, the set, whether it is injected, and why
+    Text,
+    /// One object with all of it
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Says for each set whether the webhook would inject it into the pod, and why: the term of the selector that the pod does not match, the \
+label that its namespace lacks, that the set is paused, that the pod opted out, what clashes. The webhook's own code decides. docs/reasons.md \
+explains the reason codes. A pod that exists is explained as if it were created again as it is now.
+
+Examples:
+  outrider explain --manifests sidecarsets/ -f deployment.yaml
+  outrider explain --manifests sidecarsets/ -f pod.yaml -n shop -o json
+  outrider explain --from-cluster -f deployment.yaml -n shop
+  outrider explain pod web-0 -n shop
+
+Against a cluster it needs get on pods, and list on SidecarSets and namespaces.
+
+Exit codes: 0 explained; 1 a pod would be refused; 2 a file, the pod or the cluster cannot be read, a set is not as an API server would \
+take it, or there is no set or no pod.";
+
+/// A pod that was explained.
+struct Explained {
+    source: String,
+    title: String,
+    explanation: Explanation,
+}
+
+/// Runs the command in the process.
+pub fn execute(args: &ExplainArgs) -> ExitCode {
+    with_process_streams(|streams| run(args, streams))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a stream cannot be written.
+pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+    let mut report = Report::new(&args.report);
+    let model = OfflineModel::load(&args.model(), &mut report, streams.stdin);
+    let explained = model.and_then(|model| {
+        let pods = match &model.no_set {
+            Some(no_set) => Err(vec![no_set.clone()]),
+            None => args.pods(streams.stdin),
+        };
+        let explained = pods.and_then(|pods| explain_all(pods, args, &model));
+        let mut tell = |error: String| report.read(Severity::Error, &error);
+        explained.map_err(|errors| errors.into_iter().for_each(&mut tell)).ok()
+    });
+    report.print_text(streams.stderr)?;
+    let Some(explained) = explained else { return Ok(Outcome::BadInput) };
+    let text = match args.output {
+        Format::Text => text(&explained),
+        Format::Json => format!("{:#}\n", json_of(&explained)),
+    };
+    streams.stdout.write_all(text.as_bytes())?;
+    let is_refused = explained.iter().any(|pod| pod.explanation.is_refused());
+    Ok(if is_refused { Outcome::Refused } else { Outcome::Fine })
+}
+
+impl ExplainArgs {
+    fn model(&self) -> OfflineModelArgs {
+        OfflineModelArgs {
+            manifests: self.manifests.clone(),
+            from_cluster: self.from_cluster || !self.object.is_empty(),
+            excluded_namespaces: self.excluded_namespaces.clone(),
+            validate: None,
+            allow_all_questions: false,
+            kube_version: self.kube_version,
+            warnings_as_errors: false,
+            cluster: self.cluster.clone(),
+        }
+    }
+
+    fn pods(&self, stdin: &mut dyn Read) -> Result<Vec<Manifest>, Vec<String>> {
+        match self.object.as_slice() {
+            [kind, name] if matches!(kind.as_str(), "pod" | "pods" | "po") => {
+                pod_of_cluster(&self.cluster, &self.namespace, name).map(|pod| vec![pod]).map_err(|error| vec![error])
+            }
+            [kind, _] => {
+                Err(vec![format!("{kind:?} cannot be read from a cluster: write pod and its name, or use -f")])
+            }
+            _ => input::load_or_stdin(&self.files, stdin)
+                .map_err(|errors| errors.iter().map(ToString::to_string).collect()),
+        }
+    }
+}
+
+fn explain_all(
+    objects: Vec<Manifest>,
+    args: &ExplainArgs,
+    model: &OfflineModel,
+) -> Result<Vec<Explained>, Vec<String>> {
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
+    for Manifest { source, value } in objects {
+        let explained = identity(&value)
+            .map_err(|error| error.to_string())
+            .and_then(|identity| explain_object(&identity, &value, args, model));
+        match explained {
+            Ok(pods) => all.extend(pods.into_iter().map(|(title, explanation)| Explained {
+                source: source.clone(),
+                title,
+                explanation,
+            })),
+            Err(error) => errors.push(format!("{source}: {error}")),
+        }
+    }
+    if all.is_empty() && errors.is_empty() {
+        errors.push("there is no pod, and nothing that makes pods".to_owned());
+    }
+    if errors.is_empty() { Ok(all) } else { Err(errors) }
+}
+
+/// The pods of an object, each with what it is called.
+fn explain_object(
+    identity: &Identity,
+    value: &Value,
+    args: &ExplainArgs,
+    model: &OfflineModel,
+) -> Result<Vec<(String, Explanation)>, String> {
+    let found = Found::of(identity, value);
+    let namespace = identity.namespace.as_deref().unwrap_or(&args.namespace);
+    let mut all = Vec::new();
+    for template in found.templates.iter().filter(|template| value.pointer(&template.pointer).is_some()) {
+        let pod = pod(value, template, identity, namespace)?;
+        let [resource] = PODS else { return Err("there is more than one resource of pods".to_owned()) };
+        let body = review(*resource, namespace, &pod);
+        let explanation = explain(&body, &model.snapshot).map_err(|error| error.to_string())?;
+        let mut title = title(identity, Some(namespace), value);
+        if let Some(path) = template.path.as_ref().filter(|_| found.templates.len() > 1) {
+            let _ = write!(title, ", {path}");
+        }
+        all.push((title, explanation));
+    }
+    Ok(all)
+}
+
+fn text(explained: &[Explained]) -> String {
+    let mut text = String::new();
+    for (position, Explained { title, explanation, .. }) in explained.iter().enumerate() {
+        let separator = if position == 0 { "" } else { "\n" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{separator}{title}");
+        if let Some(why) = &explanation.pod {
+            let _ = writeln!(text, "  {}: {}", why.reason, why.text);
+        }
+        for set in &explanation.sets {
+            let _ = writeln!(text, "  {}: {}: {}: {}", set.why.reason, set.set, set.fate.as_str(), set.why.text);
+        }
+        if explanation.is_refused() {
+            text.push_str("  The pod is refused, so it gets none of the sets.\n");
+        }
+    }
+    text
+}
+
+fn json_of(explained: &[Explained]) -> Value {
+    let pods: Vec<Value> = explained
+        .iter()
+        .map(|Explained { source, title, explanation }| {
+            let sets: Vec<Value> = explanation
+                .sets
+                .iter()
+                .map(|set| {
+                    json!({
+                        "reason": set.why.reason.as_str(),
+                        "set": set.set,
+                        "result": set.fate.as_str(),
+                        "text": set.why.text,
+                    })
+                })
+                .collect();
+            let why = explanation.pod.as_ref();
+            json!({
+                "object": title,
+                "source": source,
+                "refused": explanation.is_refused(),
+                "reason": why.map(|why| why.reason.as_str()),
+                "text": why.map(|why| why.text.as_str()),
+                "sets": sets,
+            })
+        })
+        .collect();
+    json!({"pods": pods})
+}

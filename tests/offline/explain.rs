@@ -1,0 +1,60 @@
+//! `outrider explain`: a line for each set, with the reason code first.
+
+use outrider::cli::streams::Outcome;
+use serde_json::Value;
+
+use crate::golden;
+use crate::run::{Ran, outrider};
+
+const PODS: &str = "tests/offline/input/explain/pods.yaml";
+
+fn explain(more: &[&str], stdin: &str) -> Ran {
+    outrider(&[&["explain", "--manifests", "tests/fixtures/manifests"], more].concat(), stdin)
+}
+
+#[test]
+fn explanations_are_as_recorded() {
+    for (recording, more) in [
+        ("text.txt", &["-f", PODS][..]),
+        ("json.txt", &["-f", PODS, "-o", "json"]),
+        ("workloads.txt", &["-f", "tests/offline/input/workloads.yaml", "-n", "shop"]),
+        ("no-pod.txt", &["-f", "tests/offline/input/configmap.yaml"]),
+    ] {
+        golden::assert(&format!("explain/{recording}"), &explain(more, "").transcript());
+    }
+}
+
+/// The explanation and the patch come from one decision.
+#[test]
+fn sets_that_are_injected_by_render_are_those_that_explain_names() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: bare, labels: {mesh: enabled, metrics: 'on'}}\nspec: {containers: [{name: web, image: 'web:1'}]}\n";
+    let rendered = outrider(&["render", "--manifests", "tests/fixtures/manifests", "-o", "json", "-f", "-"], pod);
+    let rendered: Value = serde_json::from_str(&rendered.stdout).unwrap();
+    let record = rendered["metadata"]["annotations"]["outrider.dev/injected"].as_str().unwrap();
+    let record: Value = serde_json::from_str(record).unwrap();
+    let explained: Value = serde_json::from_str(&explain(&["-o", "json", "-f", "-"], pod).stdout).unwrap();
+    let sets = explained["pods"][0]["sets"].as_array().unwrap();
+    let injected: Vec<&str> =
+        sets.iter().filter(|set| set["result"] == "injected").map(|set| set["set"].as_str().unwrap()).collect();
+    let recorded: Vec<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut sorted = injected.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, recorded);
+    assert!(injected.contains(&"proxy") && injected.contains(&"metrics"), "{injected:?}");
+}
+
+#[test]
+fn a_pod_that_is_refused_ends_with_exit_code_1_and_no_pod_with_2() {
+    assert_eq!(explain(&["-f", PODS], "").outcome, Outcome::Refused);
+    assert_eq!(explain(&["-f", "tests/offline/input/nginx.yaml"], "").outcome, Outcome::Fine);
+    assert_eq!(
+        explain(&["-f", "-"], "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").outcome,
+        Outcome::BadInput
+    );
+    let none = outrider(
+        &["explain", "--manifests", "-", "-f", PODS],
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n",
+    );
+    assert_eq!(none.outcome, Outcome::BadInput);
+    assert!(none.stderr.contains("no apps.outrider.dev/v1alpha1 SidecarSet"), "{}", none.stderr);
+}
