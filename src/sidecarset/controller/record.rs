@@ -125,7 +125,7 @@ impl Wanted {
     pub fn of(sets: &SetTable, snapshot: &Snapshot) -> Self {
         let requirements = snapshot.sets.iter().flat_map(|set| set.selector.requirements());
         let of_selectors = requirements.map(|term| term.key().to_owned());
-        let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(&set.spec()).label_keys());
+        let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(set.update_strategy()).label_keys());
         Self { sets: sets.names(), labels: of_selectors.chain(of_rollouts).collect() }
     }
 }

@@ -86,7 +86,7 @@ impl Rollouts {
 
     /// Touches the pods of a set that are next.
     pub async fn run(&self, set: &CompiledSet, members: &Members, snapshot: &Snapshot) -> Result {
-        let (strategy, memory) = (Strategy::of(&set.spec()), self.memory(&set.name));
+        let (strategy, memory) = (Strategy::of(set.update_strategy()), self.memory(&set.name));
         let mut tried = 0;
         let waits = loop {
             let Some(planned) = self.plan(set, members, &strategy, &memory).await else {

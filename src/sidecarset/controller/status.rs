@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::answers::{NoAnswer, code, in_time, said};
 use crate::events::Events;
-use crate::field_managers::SIDECARSET;
+use crate::field_managers::{SIDECARSET, patching};
 use crate::sidecarset::controller::conditions::{Found, conditions, news};
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::{NAME, programmed};
@@ -119,9 +119,17 @@ impl StatusWriter {
         }
         tracing::debug!(counts = ?status.counts, "Writing status");
         let document = status.document(set);
-        let (params, patch) = (PatchParams::apply(SIDECARSET).force(), Patch::Apply(&document));
         let write = in_time(async {
-            match self.sets.patch_status(&set.name, &params, &patch).await {
+            let (params, patch) = (PatchParams::apply(SIDECARSET).force(), Patch::Apply(&document));
+            let applied = self.sets.patch_status(&set.name, &params, &patch).await;
+            let applied = match applied {
+                Err(error) if is_older_definition(&error) => {
+                    let (params, patch) = (patching(SIDECARSET), Patch::Merge(&document));
+                    self.sets.patch_status(&set.name, &params, &patch).await
+                }
+                applied => applied,
+            };
+            match applied {
                 // Deleted meanwhile.
                 Err(error) if code(&error) == Some(404) => Ok(false),
                 Err(error) => Err(Error::Write(error)),
@@ -159,9 +167,24 @@ impl StatusWriter {
     }
 }
 
+/// Whether the stored definition of the kind is older than this build and lacks a field: server-side apply is refused then, while a
+/// merge patch drops the field. So it is during an upgrade in which the definitions come last.
+fn is_older_definition(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.message.contains("field not declared in schema"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_field_that_the_definition_lacks_is_a_reason_for_a_merge_patch() {
+        let error = |message: &str| kube::Error::Api(Box::new(kube::core::Status::failure(message, "")));
+        let lacks = "failed to create typed patch object (/web; apps.outrider.dev/v1alpha1, Kind=SidecarSet): .status.uninjectedPods: \
+                     field not declared in schema";
+        assert!(is_older_definition(&error(lacks)));
+        assert!(!is_older_definition(&error("sidecarsets.apps.outrider.dev \"web\" not found")));
+    }
 
     #[test]
     fn a_status_is_written_only_where_something_of_ours_differs() {

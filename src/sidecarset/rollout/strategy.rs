@@ -4,7 +4,7 @@ use admission::format::int_or_percent::Rounding;
 use admission::format::{IntOrString, LabelSelector, Selector};
 use serde_json::Value;
 
-use engine::sidecarset::api::{ScatterTerm, SidecarSetSpec};
+use engine::sidecarset::api::{ScatterTerm, UpdateStrategy};
 use engine::sidecarset::vocabulary::NOT_UPDATE;
 
 /// How running pods follow a change of the set.
@@ -44,8 +44,7 @@ pub enum Priority {
 
 impl Strategy {
     /// That of a set. What validation refuses counts as its default.
-    pub fn of(spec: &SidecarSetSpec) -> Self {
-        let strategy = spec.update_strategy.clone().unwrap_or_default();
+    pub fn of(strategy: UpdateStrategy) -> Self {
         Self {
             not_update: strategy.type_.as_deref() == Some(NOT_UPDATE),
             paused: strategy.paused.unwrap_or_default(),

@@ -76,8 +76,7 @@ fn pods(total: usize, updated: usize, updated_ready: usize) -> Vec<TestPod> {
 }
 
 fn strategy(strategy: Value) -> Strategy {
-    let spec = json!({"updateStrategy": strategy});
-    Strategy::of(&serde_json::from_value(spec).unwrap())
+    Strategy::of(serde_json::from_value(strategy).unwrap())
 }
 
 fn planned(pods: &[TestPod], written: Value) -> Plan {

@@ -12,7 +12,7 @@ use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::hot_upgrade::is_hot;
+use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection, List};
 use crate::snapshot::Snapshot;
 
@@ -106,7 +106,7 @@ fn with_set<T>(
         return Ok(Err("the set does not select the pod".to_owned()));
     };
     Ok(match selection {
-        Selection::Selected if compiled.spec().all_containers().any(|container| is_hot(&container.0)) => {
+        Selection::Selected if compiled.metadata.iter().any(|piece| piece.key == WORKING_ANNOTATION) => {
             Err("the set has containers with a hot upgrade, which this build does not do in running pods".to_owned())
         }
         Selection::Selected => f(injection(&view, &text, &sets, &selections), compiled),

@@ -7,11 +7,14 @@ pub use pieces::{Piece, Pieces, SecretPiece, VolumePiece};
 use admission::field::{Error, ErrorList, Path};
 use admission::format::Selector;
 use admission::format::selector::LabelSelector;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use self::pieces::{Fillings, Side, pieces, secret_pieces};
-use crate::sidecarset::api::{ANNOTATION_PREFIXES, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec};
+use crate::sidecarset::api::{
+    ANNOTATION_PREFIXES, RawObject, SidecarContainer, SidecarSet, SidecarSetSpec, UpdateStrategy,
+};
 use crate::sidecarset::app_containers::AppPiece;
 use crate::sidecarset::canonical;
 use crate::sidecarset::hot_upgrade;
@@ -207,6 +210,16 @@ impl CompiledSet {
     /// The spec that it was compiled from, decoded anew each time.
     pub fn spec(&self) -> SidecarSetSpec {
         serde_json::from_str(&self.spec).unwrap_or_default()
+    }
+
+    /// Its update strategy, decoded anew each time; the rest of the spec is skipped.
+    pub fn update_strategy(&self) -> UpdateStrategy {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Only {
+            update_strategy: Option<UpdateStrategy>,
+        }
+        serde_json::from_str::<Only>(&self.spec).unwrap_or_default().update_strategy.unwrap_or_default()
     }
 
     /// A copy that shares no memory with the set.
