@@ -13,7 +13,7 @@ pub struct Namespaces {
 }
 
 /// A namespace that has been seen.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KnownNamespace {
     labels: BTreeMap<String, String>,
     /// As they were read, by which one sees whether they changed.
@@ -37,8 +37,9 @@ impl Namespaces {
     /// A copy that shares no memory with it.
     #[must_use]
     pub fn detached(&self) -> Self {
-        let copy = |(name, labels): (&String, &Arc<BTreeMap<_, _>>)| (name.clone(), Arc::new((**labels).clone()));
-        Self { labels: self.labels.iter().map(copy).collect() }
+        let copy =
+            |(name, known): (&String, &Arc<KnownNamespace>)| (name.clone(), Arc::new(KnownNamespace::clone(known)));
+        Self { known: self.known.iter().map(copy).collect() }
     }
 
     /// Sets the labels of a namespace. Its name is to be among them, which the API server ensures.
