@@ -67,6 +67,8 @@ pub struct Kind {
     pub crd: fn(&WebhookClientConfig) -> CustomResourceDefinition,
     /// What the process may do for the kind in the whole cluster.
     pub rules: fn() -> Vec<PolicyRule>,
+    /// What the process may do for the kind in its own namespace.
+    pub namespace_rules: fn() -> Vec<PolicyRule>,
     /// Adds the webhooks and the conversion.
     pub webhooks: fn(Registry<Snapshot>) -> Registry<Snapshot>,
     /// Deciders on new pods, in their order, after `SidecarSet`s and the stages of the kinds above.
@@ -85,6 +87,11 @@ pub struct Kind {
 
 /// For a kind that needs no on-demand entries.
 pub fn no_demands(_: &Snapshot) -> Vec<Demand> {
+    Vec::new()
+}
+
+/// For a kind that needs nothing in our own namespace.
+pub const fn no_rules() -> Vec<PolicyRule> {
     Vec::new()
 }
 

@@ -19,6 +19,9 @@ pub const ON_DEMAND_VALIDATING: &str = "outrider-on-demand-validating";
 /// Name of the webhook's Service.
 pub const SERVICE: &str = "outrider-webhook";
 
+/// Label of an `EndpointSlice` with the name of its Service.
+pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+
 /// Name of the Secret, of type `kubernetes.io/tls`, in which replicas share their certificate authorities.
 pub const CA_SECRET: &str = "outrider-ca";
 

@@ -58,6 +58,17 @@ pub struct Context {
     pub world: ReadModel,
     /// The pods for which the API server is known to call the webhook.
     pub coverage: Receiver<Coverage>,
+    /// Where our own objects and the other replicas are.
+    pub own: Own,
+}
+
+/// Where our own objects and the other replicas are.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// Our own namespace.
+    pub namespace: String,
+    /// The port of the probes of every replica; none where they are off.
+    pub health_port: Option<u16>,
 }
 
 /// What can be watched.

@@ -191,6 +191,11 @@ pub fn column(name: &str, type_: &str, json_path: &str, description: &str) -> Cu
     }
 }
 
+/// A column that only `kubectl get -o wide` shows.
+pub fn wide(name: &str, type_: &str, json_path: &str, description: &str) -> CustomResourceColumnDefinition {
+    CustomResourceColumnDefinition { priority: Some(1), ..column(name, type_, json_path, description) }
+}
+
 fn list(items: JSONSchemaProps, description: &str) -> JSONSchemaProps {
     JSONSchemaProps { items: Some(JSONSchemaPropsOrArray::Schema(Box::new(items))), ..of_type("array", description) }
 }

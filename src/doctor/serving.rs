@@ -11,9 +11,7 @@ use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, Handshake};
 use crate::doctor::reach::Reach;
 use crate::doctor::report::{Check, Finding, Severity, counted};
-
-/// Label of an `EndpointSlice` with the name of its Service.
-pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+use crate::names::SERVICE_NAME_LABEL;
 
 const DEFAULT_PORT: i32 = 443;
 const INJECTOR: &str = "cert-manager.io/inject-";

@@ -39,8 +39,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::certs::Resolver;
 use crate::certs::lifetimes::signed;
-use crate::controller::Context;
 use crate::controller::leader_term::LeaderTerm;
+use crate::controller::{Context, Own};
 use crate::kind::{Reader, Watched};
 use crate::kinds::Kinds;
 use crate::manager::background::Background;
@@ -57,9 +57,10 @@ use crate::manager::registration::SelfRegistration;
 use crate::manifests::webhooks::{Target, WebhookEntry};
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::{Gate, Readiness};
-use crate::server::Shutdown;
+use crate::server::{Known, Shutdown};
 use crate::watch::read_model as world_watch;
-use crate::watch::read_model::{Clients, Model, ReadModel};
+use crate::watch::read_model::{Clients, Model, ReadModel, generation_text};
+use engine::sidecarset::api::PLURAL;
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
 
@@ -154,6 +155,15 @@ impl Manager {
     /// The snapshot that the server decides from.
     pub fn snapshot(&self) -> Arc<ArcSwap<Snapshot>> {
         Arc::clone(&self.world.snapshot)
+    }
+
+    /// What other replicas may ask: of a set its uid and the generation by which pods are decided on.
+    pub fn known(&self) -> Known {
+        let world = self.world.clone();
+        Known(Arc::new(move |object: &str| {
+            let set = world.sets.get(object.strip_prefix(PLURAL)?.strip_prefix('/')?)?;
+            world.knows(&set.name, &set.uid, set.compiled_generation).then(|| generation_text(&set))
+        }))
     }
 
     /// Works until the process ends: leader work until it drains, then the lease is given back; the watches and the
@@ -285,6 +295,7 @@ impl Leader {
             term: term.clone(),
             world: self.world.clone(),
             coverage: narrowing.coverage(),
+            own: Own { namespace: self.options.namespace.clone(), health_port: self.options.health_port },
         };
         let kinds = self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name));
         for start in kinds.filter_map(|kind| kind.controller) {

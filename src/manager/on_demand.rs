@@ -54,16 +54,16 @@ impl OnDemandEntries {
     pub async fn run(self) {
         // By a part of the objects, entries that others need would be withdrawn.
         self.world.published().await;
-        let (mut publications, mut trouble) = (self.world.publications(), LogThrottle::default());
+        let (mut publications, mut throttle) = (self.world.publications(), LogThrottle::default());
         loop {
             let demands = demands(&self.kinds, &self.world);
             let pause = match in_time(self.pass(&demands)).await {
                 Ok(()) => {
-                    trouble.over();
+                    throttle.over();
                     CHECK
                 }
                 Err(error) => {
-                    if trouble.is_news(&error) {
+                    if throttle.is_news(&error) {
                         tracing::warn!(%error, "The on-demand entries are not in order, trying again");
                     }
                     RETRY

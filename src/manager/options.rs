@@ -15,6 +15,8 @@ use engine::snapshot::Exclusion;
 pub struct Options {
     /// Our own namespace: the Secret's, and excluded.
     pub namespace: String,
+    /// The port of the probes, which every replica of a deployment has.
+    pub health_port: Option<u16>,
     /// Further excluded namespaces.
     pub excluded_namespaces: Vec<String>,
     /// Kinds that are on.
@@ -30,7 +32,7 @@ pub struct Options {
     /// Where the serving certificate comes from.
     pub certificates: Certificates,
     /// How long certificates live, and changes of them take.
-    pub lives: CertificateLifetimes,
+    pub lifetimes: CertificateLifetimes,
     /// Name of our own Deployment, if requests are to pass without us while it is scaled to zero.
     pub fail_open: Option<String>,
     /// The URL under which the API server is to call this process, outside the cluster.
@@ -51,7 +53,7 @@ impl Options {
 
     /// How long what serves lives, and an authority that was replaced stays trusted.
     pub fn supply_lives(&self) -> CertificateLifetimes {
-        if self.certificates == Certificates::Own { self.lives.with_leaves() } else { self.lives }
+        if self.certificates == Certificates::Own { self.lifetimes.with_leaves() } else { self.lifetimes }
     }
 }
 

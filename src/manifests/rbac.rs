@@ -52,7 +52,7 @@ impl Rbac {
                 role_ref: role_ref("ClusterRole"),
                 subjects: Some(vec![subject.clone()]),
             },
-            role: Role { metadata: namespaced(APP, namespace), rules: Some(namespace_rules(own_deployment)) },
+            role: Role { metadata: namespaced(APP, namespace), rules: Some(namespace_rules(kinds, own_deployment)) },
             role_binding: RoleBinding {
                 metadata: namespaced(APP, namespace),
                 role_ref: role_ref("Role"),
@@ -95,7 +95,7 @@ fn cluster_rules(kinds: &Kinds) -> Vec<PolicyRule> {
 }
 
 /// `create` cannot be limited to a name: the API server does not know it when it authorizes.
-fn namespace_rules(own_deployment: Option<&str>) -> Vec<PolicyRule> {
+fn namespace_rules(kinds: &Kinds, own_deployment: Option<&str>) -> Vec<PolicyRule> {
     let mut rules = vec![
         rule("", &["configmaps"], &[CONFIG_MAP], READ),
         rule("coordination.k8s.io", &["leases"], &[], &["create"]),
@@ -103,6 +103,7 @@ fn namespace_rules(own_deployment: Option<&str>) -> Vec<PolicyRule> {
         rule("", &["secrets"], &[], &["create"]),
         rule("", &["secrets"], &[CA_SECRET], &["get", "update"]),
     ];
+    rules.extend(kinds.iter().flat_map(|kind| (kind.namespace_rules)()));
     rules.extend(own_deployment.map(|name| rule("apps", &["deployments"], &[name], &["get"])));
     rules
 }
@@ -124,9 +125,9 @@ mod tests {
         ];
         for rule in rules {
             assert!(!rule.verbs.iter().any(|verb| verb == "*"), "{rule:?}");
-            // Of a CronJob, when there are too many or a newer one takes its place.
-            let jobs = rule.resources.as_deref() == Some(&["jobs".to_owned()]);
-            assert!(jobs || !rule.verbs.iter().any(|verb| verb == "delete"), "{rule:?}");
+            // Of a CronJob, when there are too many or a newer one takes its place; of a SidecarSet, when there are too many.
+            let own = ["jobs", "controllerrevisions"].map(|own| Some(vec![own.to_owned()])).contains(&rule.resources);
+            assert!(own || !rule.verbs.iter().any(|verb| verb == "delete"), "{rule:?}");
             if rule.resources.iter().flatten().any(|resource| sensitive.contains(&resource.as_str())) {
                 assert!(rule.resource_names.is_some() || rule.verbs == ["create"], "{rule:?}");
             }

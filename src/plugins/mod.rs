@@ -7,7 +7,7 @@ mod entries;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched};
+use crate::kind::{Editors, Family, Kind, Reader, Watched, no_rules};
 use crate::permissions::{READ, rule};
 use engine::plugins::api::{GROUP, PLURAL};
 use engine::plugins::endpoints;
@@ -20,6 +20,7 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
     family: Family::Product,
     crd: |_| crd::admission_plugin(),
     rules,
+    namespace_rules: no_rules,
     webhooks,
     stages: &[],
     demands: endpoints::demands,

@@ -24,6 +24,7 @@ pub mod shutdown;
 pub mod tls;
 pub mod webhooks;
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -88,6 +89,21 @@ pub struct Feeds<W> {
     pub scrapers: Option<Arc<dyn Scrapers>>,
     /// The client that answers questions of decisions; none without a cluster.
     pub asker: Option<Arc<dyn Asker>>,
+    /// What this replica knows of an object that other replicas ask about, beside the probes. `None` without a cluster.
+    pub known: Option<Known>,
+}
+
+/// What this replica knows of an object, by its resource and name (`sidecarsets/a`); nothing of one that it does not know.
+#[derive(Clone)]
+pub struct Known(pub Arc<Answering>);
+
+/// What [`Known`] calls.
+pub type Answering = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Known")
+    }
 }
 
 /// Why the server cannot start.
@@ -178,7 +194,7 @@ impl<W: Send + Sync + 'static> Server<W> {
     /// answered to the end.
     pub async fn run(self, shutdown: Shutdown) {
         let Self { webhook, health, metrics, acceptor, client_ca, scraping, feeds, probes, limits, listening } = self;
-        let probes = plain::health(feeds.readiness.clone(), feeds.freshness, probes);
+        let probes = plain::health(feeds.readiness.clone(), feeds.freshness, probes, feeds.known);
         let page = plain::metrics(feeds.metrics.clone(), feeds.resolver, feeds.readiness.clone(), feeds.scrapers);
         let _probes = serve_plain("probes", health, None, probes);
         let _scrapes = serve_plain("metrics", metrics, scraping, page);

@@ -19,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::certs::Resolver;
 
+use super::Known;
 use super::connections::ConnectionSlot;
 use super::scrapers::{Scrapers, admit};
 use crate::metrics::Metrics;
@@ -49,16 +50,20 @@ impl Default for ProbePaths {
     }
 }
 
+/// In front of the resource and name of an object, the path under which other replicas ask what is known of it.
+pub const KNOWN: &str = "/known/";
+
 #[derive(Clone)]
 struct Health {
     readiness: Readiness,
     freshness: Freshness,
+    known: Option<Known>,
 }
 
-/// The probes.
-pub fn health(readiness: Readiness, freshness: Freshness, paths: ProbePaths) -> Router {
-    let health = Health { readiness, freshness };
-    // Not as routes: the router panics at paths that conflict, and the paths come from a file.
+/// The probes, and what other replicas ask.
+pub fn health(readiness: Readiness, freshness: Freshness, paths: ProbePaths, known: Option<Known>) -> Router {
+    let health = Health { readiness, freshness, known };
+    // Not as routes: the router panics at paths that it cannot tell apart, and the paths come from a file.
     Router::new().fallback(get(move |uri: Uri| {
         let (health, paths) = (health.clone(), paths.clone());
         async move {
@@ -66,7 +71,10 @@ pub fn health(readiness: Readiness, freshness: Freshness, paths: ProbePaths) -> 
                 path if path == paths.readiness => ready(&health, uri.query()),
                 // That this can be answered is all there is to say.
                 path if path == paths.liveness || path == "/livez" => "ok".into_response(),
-                _ => StatusCode::NOT_FOUND.into_response(),
+                path => match path.strip_prefix(KNOWN).and_then(|object| (health.known.as_ref()?.0)(object)) {
+                    Some(what) => what.into_response(),
+                    None => StatusCode::NOT_FOUND.into_response(),
+                },
             }
         }
     }))

@@ -3,6 +3,7 @@
 
 pub mod controller;
 pub mod crd;
+pub mod rollout;
 
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -22,6 +23,7 @@ pub const SIDECAR_SET: Kind = Kind {
     family: Family::Product,
     crd: |_| crd::sidecarset(),
     rules,
+    namespace_rules,
     webhooks,
     stages: &[],
     demands: pod::after_creation::demands,
@@ -39,7 +41,20 @@ fn rules() -> Vec<PolicyRule> {
     vec![
         rule(GROUP, &[PLURAL], &[], READ),
         rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
-        rule("", &["namespaces", "pods"], &[], READ),
+        rule("", &["namespaces"], &[], READ),
+        // Rollouts: images and annotations, and the condition that says what they cannot change.
+        rule("", &["pods"], &[], &["get", "list", "watch", "patch"]),
+        rule("", &["pods/status"], &[], &["patch"]),
+        rule("", &["pods/eviction"], &[], &["create"]),
+        rule("policy", &["poddisruptionbudgets"], &[], &["list"]),
+    ]
+}
+
+fn namespace_rules() -> Vec<PolicyRule> {
+    vec![
+        rule("apps", &["controllerrevisions"], &[], &["get", "list", "create", "patch", "delete"]),
+        // Of our Service: who has to know a set for it to be Ready.
+        rule("discovery.k8s.io", &["endpointslices"], &[], &["list"]),
     ]
 }
 

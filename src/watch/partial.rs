@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -23,8 +23,8 @@ const LABELS_MAX_COST: usize = 32 * 1024;
 const LABEL_OVERHEAD: usize = 96;
 
 /// An object of kind `K` of which only `Spec` and `Status` are decoded, and the metadata that a read model needs: name,
-/// namespace, uid, resourceVersion, generation, deletionTimestamp, labels as far as there is room for them, and the annotations
-/// as far as `Annotations` decodes them.
+/// namespace, uid, resourceVersion, generation, the times of creation and deletion, the owner that controls it, labels as far as
+/// there is room for them, and the annotations as far as `Annotations` decodes them.
 pub struct Partial<K, Spec = IgnoredAny, Status = IgnoredAny, Annotations = IgnoredAny> {
     metadata: ObjectMeta,
     /// What is read of the annotations; `None` where missing or null.
@@ -74,7 +74,9 @@ struct WireMeta<Annotations> {
     uid: Option<String>,
     resource_version: Option<String>,
     generation: Option<i64>,
+    creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
+    owner_references: Option<Vec<OwnerReference>>,
     #[serde(default, deserialize_with = "labels_with_room")]
     labels: LabelsWithRoom,
     annotations: Option<Annotations>,
@@ -111,7 +113,13 @@ where
                 uid: meta.uid,
                 resource_version: meta.resource_version,
                 generation: meta.generation,
+                creation_timestamp: meta.creation_timestamp,
                 deletion_timestamp: meta.deletion_timestamp,
+                // The API server allows one at most.
+                owner_references: meta
+                    .owner_references
+                    .and_then(|owners| owners.into_iter().find(|owner| owner.controller == Some(true)))
+                    .map(|owner| vec![owner]),
                 labels: meta.labels.kept,
                 ..ObjectMeta::default()
             };

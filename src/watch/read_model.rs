@@ -33,7 +33,7 @@ use engine::snapshot::collection::Effect;
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use engine::snapshot::namespace;
 use engine::snapshot::plugins::PluginTable;
-use engine::snapshot::sets::SetTable;
+use engine::snapshot::sets::{SetRecord, SetTable};
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
 /// for their new namespace are answered 503 until then.
@@ -114,6 +114,14 @@ impl ReadModel {
         *self.generation.borrow() > 0
     }
 
+    /// Whether pods are decided on by this generation of the set of this uid, or a later one.
+    pub fn knows(&self, name: &str, uid: &str, generation: i64) -> bool {
+        let is_current = |set: &SetRecord| set.uid == uid && set.compiled_generation >= generation;
+        let in_snapshot =
+            || self.snapshot.load().sets.iter().any(|set| &*set.name == name && set.generation >= generation);
+        self.sets.get(name).is_some_and(|set| is_current(&set)) && in_snapshot()
+    }
+
     /// Waits until every collection has been read once and is in the snapshot.
     pub async fn published(&self) {
         wait_for(&self.generation, |generation| *generation > 0).await;
@@ -136,7 +144,13 @@ impl ReadModel {
     }
 }
 
-/// The clients of the watches, each with the [`LastSeen`](crate::watch::last_seen::LastSeen) of its [`Model`] listening in, and of what is asked beside them.
+/// The uid of a set and the generation by which pods are decided on, as replicas tell each other.
+pub fn generation_text(set: &SetRecord) -> String {
+    format!("{} {}", set.uid, set.compiled_generation)
+}
+
+/// The clients of the watches, each with the [`LastSeen`](crate::watch::last_seen::LastSeen) of its [`Model`] listening
+/// in, and of what is asked beside them.
 pub struct Clients {
     /// For sets.
     pub sidecarsets: Client,

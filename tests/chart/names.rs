@@ -125,9 +125,12 @@ fn pods_of_hooks_are_reached_by_nobody_and_reach_what_the_others_reach() {
     };
     let [pods, hooks] = policies(&["--values=tests/chart/values/collisions.yaml"]);
     assert_eq!(pods["policyTypes"], json!(["Ingress", "Egress"]));
+    let labels = &pods["podSelector"]["matchLabels"];
+    let mut replicas = ports(&[(8081, "TCP")]);
+    replicas["to"] = json!([{"podSelector": {"matchLabels": labels}}]);
     assert_eq!(
         pods["egress"],
-        json!([ports(&[(53, "UDP"), (53, "TCP")]), ports(&[(8443, "TCP")]), ports(&[(9000, "TCP")])])
+        json!([ports(&[(53, "UDP"), (53, "TCP")]), ports(&[(8443, "TCP")]), replicas, ports(&[(9000, "TCP")])])
     );
     assert_eq!(pods["egress"], hooks["egress"]);
 }

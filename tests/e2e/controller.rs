@@ -57,6 +57,8 @@ fn the_status_follows_the_pods_and_the_set() {
     let outrider = Outrider::registered(&cluster);
     outrider.ready();
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&set("counted", namespace.name(), "1"))).unwrap();
+    let ready = ["wait", "--for=condition=Ready", "sidecarset/counted", "--timeout=60s"];
+    eventually("the set is in force", || cluster.kubectl(&ready, None).unwrap().success());
     namespace.apply(DEPLOYMENT).unwrap();
     eventually("three pods are counted", || counts(&cluster, "counted") == [3, 3, 3]);
     let stored = get(&cluster, &["sidecarset", "counted"]);
@@ -75,7 +77,8 @@ fn the_status_follows_the_pods_and_the_set() {
     namespace.kubectl_ok(&["scale", "deployment/web", "--replicas=1"], None).unwrap();
     eventually("scaling down is counted", || counts(&cluster, "counted") == [1, 1, 1]);
 
-    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&set("counted", namespace.name(), "2"))).unwrap();
+    let paused = set("counted", namespace.name(), "2") + "  updateStrategy: {paused: true}\n";
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(&paused)).unwrap();
     eventually("pods of the old revision are not updated", || counts(&cluster, "counted") == [1, 0, 1]);
     namespace.kubectl_ok(&["delete", "deployment/web", "--cascade=foreground"], None).unwrap();
     eventually("no pod is left", || counts(&cluster, "counted") == [0, 0, 0]);

@@ -18,7 +18,7 @@ fn pods_of_a_deployment_get_the_sidecar_become_ready_and_are_counted() {
     assert_eq!(pods.iter().map(containers).collect::<Vec<_>>(), [["proxy", "app"]; 2]);
     room.eventually_counts("all are counted", ["2", "2", "2"]);
 
-    room.apply_set(&SET.replace("proxy:1", "proxy:2"));
+    room.apply_set(&(SET.replace("proxy:1", "proxy:2") + "  updateStrategy: {paused: true}\n"));
     assert_eq!(room.row(), ["2", "0", "2"], "the status of the new generation counts no pod of the old one as updated");
     room.kubectl_ok(&["rollout", "restart", "deployment/web"], None);
     room.eventually_counts("new pods carry the new image", ["2", "2", "2"]);

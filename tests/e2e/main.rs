@@ -30,6 +30,7 @@ mod process;
 mod project_config;
 mod refusals;
 mod replicas;
+mod rollout;
 mod room;
 mod scaled_to_zero;
 mod scrapers;

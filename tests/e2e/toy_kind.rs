@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use outrider::controller::apply::{Applier, Error as ApplyError};
 use outrider::controller::{Context, Operator, status};
 use outrider::crd::{Definition, Scope, schema};
-use outrider::kind::{Editors, Family, Kind, Reader, Watched, no_demands};
+use outrider::kind::{Editors, Family, Kind, Reader, Watched, no_demands, no_rules};
 use outrider::permissions::{applied, own_kind};
 use outrider::workshop::object::{Object, Spec, rule};
 use outrider::workshop::owned;
@@ -40,6 +40,7 @@ pub static MOTTO: Kind = Kind {
         registry.defaulting(rule, Webhooks).validating(rule, Webhooks)
     },
     stages: &[],
+    namespace_rules: no_rules,
     demands: no_demands,
     controller: Some(start),
     watches: &[Watched { group: Motto::GROUP, plural: Motto::PLURAL, reader: Reader::Controller }],

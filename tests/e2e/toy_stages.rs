@@ -46,6 +46,7 @@ pub static TOYS: Kind = Kind {
     rules: || vec![rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"])],
     webhooks: |registry: Registry<Snapshot>| registry.validating(SERVICES, Refusing).validating(EPHEMERAL, Refusing),
     stages: &[&Counting],
+    namespace_rules: outrider::kind::no_rules,
     demands: |snapshot| {
         let rules = [SERVICES, EPHEMERAL].into_iter().filter(|_| !snapshot.sets.is_empty());
         rules.map(|rule| Demand::of(Phase::Validating, rule)).collect()

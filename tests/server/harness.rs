@@ -73,6 +73,7 @@ impl TestServer {
             metrics: metrics.clone(),
             scrapers: None,
             asker: None,
+            known: None,
         };
         let options = Options {
             webhook: "127.0.0.1:0".parse().unwrap(),

@@ -190,6 +190,7 @@ impl Demo {
             metrics: process.metrics.clone(),
             scrapers: None,
             asker: None,
+            known: None,
         };
         let free_port = BindAddress::One(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let options = Options {

@@ -70,6 +70,7 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
     warn_of_kinds_without_controller(args);
     let (options, background) = (options(args, given)?, Background::start()?);
     let manager = Manager::new(&connection, options, shared, background).map_err(ClusterError::from)?;
+    process.known = Some(manager.known());
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = WebhookEntry::all(&registry);
     let kinds = args.kinds.enable_kinds.optional();
@@ -119,6 +120,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
     };
     Ok(Options {
         namespace: args.namespace.clone(),
+        health_port: args.listen.health_probe_bind_address.port().filter(|port| *port != 0),
         excluded_namespaces: args.excluded_namespaces.clone(),
         controllers: Controllers::parse(&flags.controllers, &args.kinds.enable_kinds)?,
         kinds: args.kinds.enable_kinds.clone(),
@@ -126,7 +128,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         grace_period: args.ending().drain_delay.saturating_add(args.ending().finish),
         election,
         certificates: certificates(args, webhook_url.is_some())?,
-        lives: args.certificates.lives().checked()?,
+        lifetimes: args.certificates.lifetimes().checked()?,
         fail_open: args.registration.fail_open.deployment(),
         webhook_url,
         webhook_port: if args.listen.enable_webhooks { args.listen.webhook_bind_address.port() } else { None },

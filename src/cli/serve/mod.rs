@@ -30,7 +30,7 @@ use crate::config::ConfigError;
 use crate::logging;
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::Readiness;
-use crate::server::{Addresses, Asker, Feeds, Scrapers, Server, ServerError, Shutdown, open_files};
+use crate::server::{Addresses, Asker, Feeds, Known, Scrapers, Server, ServerError, Shutdown, open_files};
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,8 @@ pub struct Process {
     pub scrapers: Option<Arc<dyn Scrapers>>,
     /// Who answers questions of decisions.
     pub asker: Option<Arc<dyn Asker>>,
+    /// What other replicas may ask.
+    pub known: Option<Known>,
 }
 
 impl Default for Process {
@@ -91,6 +93,7 @@ impl Default for Process {
             resolver: Resolver::empty(),
             scrapers: None,
             asker: None,
+            known: None,
             readiness,
             freshness,
         }
@@ -168,6 +171,7 @@ async fn run_and_report<W: Send + Sync + 'static>(
         metrics: process.metrics.clone(),
         scrapers: process.scrapers.clone(),
         asker: process.asker.clone(),
+        known: process.known.clone(),
     };
     let server = Server::bind(args.server_options(), feeds).await?;
     // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.

@@ -17,7 +17,8 @@ use crate::certs::pair::is_same_name;
 use crate::doctor::certificates::{read, read_bundle};
 use crate::doctor::entries::Entry;
 use crate::doctor::facts::{Facts, Handshake};
-use crate::doctor::serving::{SERVICE_NAME_LABEL, is_ready};
+use crate::doctor::serving::is_ready;
+use crate::names::SERVICE_NAME_LABEL;
 
 /// From outside a cluster most webhooks cannot be reached; that is no finding, and not worth a long wait.
 const TIMEOUT: Duration = Duration::from_secs(2);

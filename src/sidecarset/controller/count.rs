@@ -2,14 +2,12 @@
 
 use serde::Serialize;
 
-use crate::sidecarset::controller::pods::PodIndex;
-use engine::pod::select::{Reach, reaches};
+use crate::sidecarset::controller::members::Members;
 use engine::sidecarset::api::SidecarSetStatus;
 use engine::sidecarset::compiled::CompiledSet;
-use engine::snapshot::Snapshot;
 
-/// What the controller owns of the status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What the controller counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// The generation that the numbers are about.
@@ -18,40 +16,41 @@ pub struct Counts {
     pub matched_pods: i32,
     /// Of these, those that carry what the set injects now.
     pub updated_pods: i32,
-    /// Of these, those that are ready.
+    /// Of these, those that are ready, and whose containers of the set run what the pod asks for.
     pub ready_pods: i32,
+    /// Pods that are both.
+    pub updated_ready_pods: i32,
+    /// Active pods that the set selects and that lack it, though they would carry it if they were created now.
+    pub uninjected_pods: i32,
 }
 
 impl Counts {
     /// Counts the pods of a set.
-    pub fn of(set: &CompiledSet, generation: i64, pods: &PodIndex, snapshot: &Snapshot) -> Self {
-        let mut counts = Self { observed_generation: generation, matched_pods: 0, updated_pods: 0, ready_pods: 0 };
-        for (key, pod) in pods.carrying(&set.name) {
-            let namespace = &*key.namespace;
-            let labels = snapshot.namespaces.labels(namespace);
-            if !pod.active
-                || !set.selector.matches(&pod.labels)
-                || reaches(set, namespace, labels) != Reach::Yes
-                || snapshot.exclusion.covers(namespace, labels)
-            {
-                continue;
-            }
-            let updated = pod.carried.iter().any(|carried| carried == (&set.name, &set.hash));
+    pub fn of(set: &CompiledSet, generation: i64, members: &Members) -> Self {
+        let mut counts = Self { observed_generation: generation, ..Self::default() };
+        for (_, pod) in &members.carrying {
+            let updated = pod.hash_of(&set.name) == Some(&*set.hash);
+            let ready = pod.ready && pod.is_settled(&set.name);
             counts.matched_pods = counts.matched_pods.saturating_add(1);
             counts.updated_pods = counts.updated_pods.saturating_add(i32::from(updated));
-            counts.ready_pods = counts.ready_pods.saturating_add(i32::from(pod.ready));
+            counts.ready_pods = counts.ready_pods.saturating_add(i32::from(ready));
+            counts.updated_ready_pods = counts.updated_ready_pods.saturating_add(i32::from(updated && ready));
         }
+        counts.uninjected_pods = i32::try_from(members.uninjected.0).unwrap_or(i32::MAX);
         counts
     }
 
     /// Whether a stored status says something else.
     pub fn differ_from(&self, stored: Option<&SidecarSetStatus>) -> bool {
         stored.is_none_or(|stored| {
+            let shown = |number: Option<i32>| number.unwrap_or(-1);
             let stored = Self {
                 observed_generation: stored.observed_generation,
                 matched_pods: stored.matched_pods,
                 updated_pods: stored.updated_pods,
                 ready_pods: stored.ready_pods,
+                updated_ready_pods: shown(stored.updated_ready_pods),
+                uninjected_pods: shown(stored.uninjected_pods),
             };
             stored != *self
         })
@@ -65,11 +64,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sidecarset::controller::pods::PodKey;
+    use crate::sidecarset::controller::pods::{PodIndex, PodKey};
     use crate::sidecarset::controller::record::tests::{pod, wanted};
     use crate::sidecarset::controller::record::{PodRecord, WatchedPod};
-    use engine::snapshot::Exclusion;
     use engine::snapshot::namespace::Namespaces;
+    use engine::snapshot::{Exclusion, Snapshot};
 
     fn set(spec: &Value) -> CompiledSet {
         let mut spec = spec.clone();
@@ -97,23 +96,41 @@ mod tests {
         }
     }
 
+    fn counted(set: &CompiledSet, pods: &[WatchedPod], labels: Value) -> Counts {
+        Counts::of(set, 3, &Members::of(set, &index(pods), &snapshot(labels)))
+    }
+
     #[test]
-    fn only_active_selected_pods_that_carry_the_set_are_counted() {
+    fn only_active_selected_pods_are_counted_each_by_what_it_carries() {
         let set = set(&json!({"selector": {"matchLabels": {"app": "web"}}}));
-        let hash = set.hash.as_str();
-        let mut finished = pod("finished", "web", &[("a", hash)], true);
+        let hash = String::from(&*set.hash);
+        let mut finished = pod("finished", "web", &[("a", &hash)], true);
         finished.status = serde_json::from_value(json!({"phase": "Succeeded"})).unwrap();
-        let pods = index(&[
-            pod("ready", "web", &[("a", hash)], true),
-            pod("starting", "web", &[("a", hash)], false),
+        let mut opted_out = pod("opted-out", "web", &[], true);
+        opted_out.annotations.get_or_insert_default().skip = Some("a".into());
+        let mut restarting = pod("restarting", "web", &[("a", &hash)], true);
+        let state = json!({"a": {"lastContainerStatuses": {"a-c": {"containerID": "1"}}}}).to_string();
+        restarting.annotations.get_or_insert_default().in_place_state = Some(state.into());
+        let pods = [
+            pod("ready", "web", &[("a", &hash)], true),
+            pod("starting", "web", &[("a", &hash)], false),
+            restarting,
             pod("outdated", "web", &[("a", "v1:old")], true),
-            pod("relabelled", "other", &[("a", hash)], true),
-            pod("of-another-set", "web", &[("b", hash)], true),
+            pod("relabelled", "other", &[("a", &hash)], true),
+            pod("of-another-set", "web", &[("b", &hash)], true),
             pod("injected-by-nobody", "web", &[], true),
+            opted_out,
             finished,
-        ]);
-        let counts = Counts::of(&set, 3, &pods, &snapshot(json!({})));
-        assert_eq!(counts, Counts { observed_generation: 3, matched_pods: 3, updated_pods: 2, ready_pods: 2 });
+        ];
+        let expected = Counts {
+            observed_generation: 3,
+            matched_pods: 4,
+            updated_pods: 3,
+            ready_pods: 2,
+            updated_ready_pods: 1,
+            uninjected_pods: 2,
+        };
+        assert_eq!(counted(&set, &pods, json!({})), expected);
     }
 
     #[test]
@@ -128,23 +145,28 @@ mod tests {
         ];
         for (mut spec, labels, expected) in cases {
             spec["selector"] = json!({"matchLabels": {"app": "web"}});
-            let pods = index(&[pod("p", "web", &[("a", "v1:0")], true)]);
-            let counts = Counts::of(&set(&spec), 1, &pods, &snapshot(labels.clone()));
-            assert_eq!(counts.matched_pods, expected, "{spec} {labels}");
+            let pods = [pod("p", "web", &[("a", "v1:0")], true), pod("q", "web", &[], true)];
+            let counts = counted(&set(&spec), &pods, labels.clone());
+            assert_eq!((counts.matched_pods, counts.uninjected_pods), (expected, expected), "{spec} {labels}");
         }
     }
 
     #[test]
     fn a_status_is_written_only_when_a_number_differs() {
-        let counts = Counts { observed_generation: 3, matched_pods: 2, updated_pods: 1, ready_pods: 2 };
-        let stored: SidecarSetStatus = serde_json::from_value(json!({
-            "observedGeneration": 3, "matchedPods": 2, "updatedPods": 1, "readyPods": 2, "latestRevision": "x",
-        }))
-        .unwrap();
-        assert!(!counts.differ_from(Some(&stored)));
+        let counts = Counts {
+            observed_generation: 3,
+            matched_pods: 2,
+            updated_pods: 1,
+            ready_pods: 2,
+            updated_ready_pods: 1,
+            uninjected_pods: 0,
+        };
+        let mut stored = json!(counts);
+        stored["latestRevision"] = "x".into();
+        assert!(!counts.differ_from(Some(&serde_json::from_value(stored.clone()).unwrap())));
         assert!(counts.differ_from(None));
-        for field in ["observedGeneration", "matchedPods", "updatedPods", "readyPods"] {
-            let mut other = json!(stored);
+        for field in json!(counts).as_object().unwrap().keys() {
+            let mut other = stored.clone();
             other[field] = json!(9);
             assert!(counts.differ_from(Some(&serde_json::from_value(other).unwrap())), "{field}");
         }

@@ -1,11 +1,36 @@
 //! The state of a pod for each set that selects it.
 
+use std::sync::Arc;
+
 use crate::sidecarset::controller::record::PodRecord;
 use engine::pod::select::{Hold, Reach, Skip, holds_back, reaches};
-use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::compiled::{CompiledSet, JobPods};
 use engine::snapshot::Snapshot;
 
-/// How often a pod, or many, have each state for a set that selects them.
+/// Whether a pod that the set selects would carry it if it were created now, or would be refused.
+pub fn is_due(set: &CompiledSet, pod: &PodRecord, skip: &Skip<'_>) -> bool {
+    let is_left_out = set.job_pods == JobPods::Skip && pod.facts.ends;
+    !is_left_out && matches!(holds_back(set, pod.platform, skip), None | Some(Hold::Unbound))
+}
+
+/// The sets that a pod is to carry and does not.
+pub fn missing<'s>(namespace: &str, pod: &PodRecord, snapshot: &'s Snapshot) -> Vec<&'s str> {
+    let labels = snapshot.namespaces.labels(namespace);
+    if !pod.active || snapshot.exclusion.covers(namespace, labels) {
+        return Vec::new();
+    }
+    let skip = Skip::read(pod.skip.as_deref());
+    let candidates = snapshot.sets.candidates(pod.labels.iter(), namespace, labels).into_iter();
+    let lacks = |set: &&Arc<CompiledSet>| {
+        set.selector.matches(&pod.labels)
+            && reaches(set, namespace, labels) == Reach::Yes
+            && pod.hash_of(&set.name).is_none()
+            && is_due(set, pod, &skip)
+    };
+    candidates.filter(lacks).map(|set| set.name.as_str()).collect()
+}
+
+/// How often a pod, or many, stand one way or the other to a set that selects them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InjectionCounts {
     /// Carries what the set injects now.
@@ -40,11 +65,8 @@ impl InjectionCounts {
         match pod.carried.iter().find(|(name, _)| *name == set.name) {
             Some((_, hash)) if hash == set.hash => &mut self.updated,
             Some(_) => &mut self.outdated,
-            None => match holds_back(set, pod.platform, skip) {
-                // It would be refused if it were created now, as one that clashes would.
-                None | Some(Hold::Unbound) => &mut self.missing,
-                Some(_) => &mut self.exempt,
-            },
+            None if is_due(set, pod, skip) => &mut self.missing,
+            None => &mut self.exempt,
         }
     }
 
@@ -78,8 +100,6 @@ impl InjectionCounts {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::sync::Arc;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -130,6 +150,12 @@ pub(super) mod tests {
             pod.annotations.get_or_insert_default().skip = Some(skip.into());
             pod
         };
+        let no_jobs = json!({"jobPods": "Skip"});
+        let ending = || {
+            let mut pod = pod("p", "web", &[], true);
+            pod.spec = serde_json::from_value(json!({"restartPolicy": "Never"})).unwrap();
+            pod
+        };
         let mut windows = pod("p", "web", &[], true);
         windows.spec = serde_json::from_value(json!({"nodeSelector": {"kubernetes.io/os": "windows"}})).unwrap();
         let cases = [
@@ -147,6 +173,8 @@ pub(super) mod tests {
             ("perhaps on Windows, for a must there", &windows_must, pod("p", "web", &[], true), MISSING),
             ("perhaps on Windows, for another set there", &windows_set, pod("p", "web", &[], true), EXEMPT),
             ("not selected", &open, pod("p", "other", &[], true), NONE),
+            ("to end", &open, ending(), MISSING),
+            ("to end, for a set that leaves such pods out", &no_jobs, ending(), EXEMPT),
         ];
         for (case, spec, pod, expected) in cases {
             let snapshot = snapshot([set(spec)], &json!({}));

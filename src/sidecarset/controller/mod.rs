@@ -1,40 +1,54 @@
-//! Counts the pods of each SidecarSet into its status, and those of all into a metric. Only the leader does.
+//! Follows the pods of each SidecarSet: the status, the revisions, rollouts, and a metric over all. Only the leader does.
 
 pub mod carried;
+mod change;
+pub mod conditions;
 pub mod count;
+pub mod facts;
+pub mod in_place_state;
 pub mod injection_counts;
+pub mod members;
+pub mod memory;
 pub mod packed;
 pub mod pod_state_metric;
 pub mod pods;
 pub mod programmed;
 pub mod record;
 pub mod records;
+pub mod replicas;
+pub mod revisions;
+mod rollout;
+mod status;
 mod watch;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use jiff::Timestamp;
-use kube::Api;
-use kube::api::Patch;
-use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::answers::{NoAnswer, code, in_time, said};
 use crate::controller::Context;
 use crate::controller::queue::{Queue, add_all};
-use crate::field_managers::{SIDECARSET, patching};
+use crate::sidecarset::controller::conditions::Found;
 use crate::sidecarset::controller::count::Counts;
+use crate::sidecarset::controller::members::Members;
 use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::PodIndex;
-use crate::watch::SidecarSetResource;
+use crate::sidecarset::controller::replicas::{Knowledge, Replicas};
+use crate::sidecarset::controller::revisions::Revisions;
+use crate::sidecarset::controller::rollout::Rollouts;
+use crate::sidecarset::controller::status::StatusWriter;
 use crate::watch::coverage::Coverage;
 use crate::watch::read_model::ReadModel;
 use engine::sidecarset::api::{GROUP, KIND};
 use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::index::SetIndex;
+use engine::sidecarset::validation::conflicts;
+use engine::snapshot::Snapshot;
+use engine::snapshot::sets::SetRecord;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
 pub const NAME: &str = "sidecarset";
@@ -42,15 +56,22 @@ pub const NAME: &str = "sidecarset";
 /// A rollout of a thousand pods is a thousand events a set and ten writes a second, no more.
 const PACE: Duration = Duration::from_millis(100);
 
-/// A status that could not be written.
+/// When replicas are asked again of which one is behind.
+const BEHIND_PAUSE: Duration = Duration::from_millis(250);
+/// When the webhook configuration is read again that has no entry for pods.
+const NOT_REGISTERED_PAUSE: Duration = Duration::from_secs(1);
+/// When replicas are asked again of which one could not be asked.
+const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
+
+/// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused, or could not be reached.
-    #[error("the status cannot be written: {}", said(.0))]
-    Write(#[source] kube::Error),
-    /// No answer in time.
+    /// Its status.
     #[error(transparent)]
-    Timeout(#[from] NoAnswer),
+    Status(#[from] status::Error),
+    /// Its revisions.
+    #[error(transparent)]
+    Revisions(#[from] revisions::Error),
 }
 
 /// Runs the controller until the term of its context ends. It ends by itself when the watches have not listed every object in time.
@@ -59,7 +80,7 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 async fn run(context: Context) {
-    let Context { client, metrics, tuning, term, world, coverage } = context;
+    let Context { client, metrics, tuning, term, world, coverage, own } = context;
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
@@ -76,11 +97,20 @@ async fn run(context: Context) {
         if term.until_ending(tuning.listed_in_time(NAME, told)).await != Some(true) {
             return;
         }
-        let (sets, world, pods) = (Api::all(client), world.clone(), Arc::clone(&pods));
-        let controller = Controller { sets, world, pods, coverage };
+        let controller = Arc::new(Controller {
+            world: world.clone(),
+            pods: Arc::clone(&pods),
+            coverage,
+            queue: queue.clone(),
+            rollouts: Rollouts::new(client.clone()),
+            revisions: Revisions::new(client.clone(), &own.namespace),
+            replicas: Replicas::new(client.clone(), own),
+            status: StatusWriter::new(client),
+            conflicts: Mutex::default(),
+        });
         let reconcile = move |name: Arc<str>| {
-            let controller = controller.clone();
-            async move { controller.reconcile(&name).await.map(|()| None) }
+            let controller = Arc::clone(&controller);
+            async move { controller.reconcile(&name).await }
         };
         queue.run(tuning.workers(KIND, GROUP), reconcile, term).await;
     };
@@ -91,47 +121,108 @@ async fn run(context: Context) {
     }
 }
 
-#[derive(Clone)]
 struct Controller {
-    sets: Api<SidecarSetResource>,
     world: ReadModel,
     pods: Arc<Mutex<PodIndex>>,
     coverage: Receiver<Coverage>,
+    queue: Queue<Arc<str>>,
+    rollouts: Rollouts,
+    revisions: Revisions,
+    replicas: Replicas,
+    status: StatusWriter,
+    conflicts: Mutex<HashMap<String, Conflicts>>,
 }
 
+/// What was found, and in which sets.
+type Conflicts = (Weak<SetIndex>, Arc<[(String, String)]>);
+
 impl Controller {
-    async fn reconcile(&self, name: &str) -> Result<(), Error> {
-        let Some(set) = self.world.sets.get(name) else { return Ok(()) };
+    async fn reconcile(&self, name: &str) -> Result<Option<Duration>, Error> {
+        let Some(set) = self.world.sets.get(name) else {
+            self.rollouts.forget(name);
+            self.revisions.forget(name);
+            self.status.forget(name);
+            self.conflicts.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            return Ok(None);
+        };
         // The log has an error for a set that never compiled.
-        let Some(compiled) = set.compiled.as_ref() else { return Ok(()) };
-        let (generation, stored) = (set.compiled_generation, set.status.as_ref());
-        let counts = self.count(compiled, generation);
-        let conditions =
-            programmed::conditions(compiled, generation, &self.coverage.borrow(), stored, Timestamp::now());
-        if set.terminating || (conditions.is_none() && !counts.differ_from(stored)) {
-            return Ok(());
-        }
-        tracing::debug!(?counts, "Writing status");
-        let mut status = json!(counts);
-        if let Some(conditions) = conditions {
-            status["conditions"] = json!(conditions);
-        }
-        // The uid keeps the numbers of a deleted set from a new one of the same name.
-        let patch = json!({"metadata": {"uid": set.uid}, "status": status});
-        let (params, patch) = (patching(SIDECARSET), Patch::Merge(&patch));
-        let write = self.sets.patch_status(name, &params, &patch);
-        in_time(async {
-            match write.await {
-                // Deleted meanwhile.
-                Err(error) if code(&error) != Some(404) => Err(Error::Write(error)),
-                _ => Ok(()),
-            }
-        })
-        .await
+        let Some(compiled) = set.compiled.as_ref().filter(|_| !set.terminating) else { return Ok(None) };
+        let snapshot = self.world.snapshot.load_full();
+        let members = self.members(compiled, &snapshot);
+        // Before the rollout: what pods carry from then on is among the revisions.
+        let hashes: BTreeSet<&str> = members.carrying.iter().filter_map(|(_, pod)| pod.hash_of(name)).collect();
+        let revision = self.revisions.keep(&set, compiled, &hashes).await;
+        let rolled = self.rollouts.run(compiled, &members, &snapshot).await;
+        let knowledge = self.knowledge(&set).await;
+        let conflicts = self.conflicts(compiled, &snapshot);
+        self.tell_rivals(&conflicts);
+        let (counts, coverage) =
+            (Counts::of(compiled, set.compiled_generation, &members), self.coverage.borrow().clone());
+        let memory = self.rollouts.memory(name);
+        let status = {
+            let memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = Found {
+                counts,
+                waits: rolled.waits,
+                memory: &memory,
+                uninjected: members.uninjected.1.as_ref(),
+                paused: compiled.paused,
+                knowledge: &knowledge,
+                covered: programmed::covered(compiled, &coverage),
+                conflicts: &conflicts,
+            };
+            status::of(&set, compiled, &found, revision.as_deref().ok(), &coverage)
+        };
+        self.status.write(&set, &status).await?;
+        // Pods and numbers do not wait for revisions.
+        revision?;
+        Ok([rolled.again, pause(&knowledge)].into_iter().flatten().min())
     }
 
-    fn count(&self, set: &CompiledSet, generation: i64) -> Counts {
+    /// Other sets that bring something of what this one brings. Looked for once for each version of all sets.
+    fn conflicts(&self, set: &CompiledSet, snapshot: &Snapshot) -> Arc<[(String, String)]> {
+        let mut conflicts = self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = Arc::downgrade(&snapshot.sets);
+        if let Some((_, found)) = conflicts.get(&*set.name).filter(|(sets, _)| sets.ptr_eq(&current)) {
+            return Arc::clone(found);
+        }
+        let found: Arc<[(String, String)]> = conflicts::of_compiled(set, &snapshot.sets).into();
+        conflicts.insert(String::from(&*set.name), (current, Arc::clone(&found)));
+        found
+    }
+
+    fn members(&self, set: &CompiledSet, snapshot: &Snapshot) -> Members {
         let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        Counts::of(set, generation, &pods, &self.world.snapshot.load())
+        Members::of(set, &pods, snapshot)
+    }
+
+    /// What replicas know of the set. What was true of this generation once stays so: who becomes ready later has read it.
+    async fn knowledge(&self, set: &SetRecord) -> Knowledge {
+        let conditions = set.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let is_told = conditions.iter().any(|condition| {
+            condition.type_ == conditions::READY
+                && condition.status == "True"
+                && condition.observed_generation == Some(set.compiled_generation)
+        });
+        if is_told { Knowledge::AsTold } else { self.replicas.knowledge(set, &self.world).await }
+    }
+
+    /// A conflict has two sides, and only one of them has changed.
+    fn tell_rivals(&self, conflicts: &[(String, String)]) {
+        for (rival, _) in conflicts {
+            let set = self.world.sets.get(rival);
+            if !set.is_some_and(|set| conditions::has_conflict(set.status.as_ref())) {
+                self.queue.add(rival.as_str().into());
+            }
+        }
+    }
+}
+
+const fn pause(knowledge: &Knowledge) -> Option<Duration> {
+    match knowledge {
+        Knowledge::All(_) | Knowledge::AsTold => None,
+        Knowledge::Lacking(_) => Some(BEHIND_PAUSE),
+        Knowledge::NotRegistered => Some(NOT_REGISTERED_PAUSE),
+        Knowledge::Unknown(_) => Some(UNKNOWN_PAUSE),
     }
 }

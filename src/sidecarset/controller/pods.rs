@@ -127,6 +127,16 @@ impl PodIndex {
         keys.filter_map(|key| self.pods.get_key_value(key))
     }
 
+    /// What is kept of a pod.
+    pub fn get(&self, key: &PodKey) -> Option<&PodRecord> {
+        self.pods.get(key)
+    }
+
+    /// The pods of a namespace.
+    pub fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &PodRecord> {
+        self.in_namespace(namespace).map(|(_, record)| record)
+    }
+
     /// Pods in the order of their keys, those after `last`.
     pub fn after(&self, last: Option<&PodKey>) -> impl Iterator<Item = (&PodKey, &PodRecord)> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);

@@ -4,12 +4,16 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
 
 use crate::sidecarset::controller::carried::{self, carried};
+use crate::sidecarset::controller::facts::PodFacts;
+use crate::sidecarset::controller::in_place_state::{ContainerStatus, unsettled};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
+use crate::sidecarset::rollout::strategy::Strategy;
 use crate::watch::partial::Partial;
 use engine::sidecarset::affinity::Affinity;
 use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
@@ -17,18 +21,22 @@ use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
 /// The bytes of labels and of carried sets that are kept of one pod, at most. With the pod's name, its places in indexes and the
-/// list of sets to go without, a pod costs no more than 2 KiB.
+/// list of sets to go without, a pod costs no more than 2 KiB, and a usual one less than half of that.
 const MAX_BYTES: usize = 1280;
 
 /// A pod as it is watched.
 pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;
 
-/// The names of a pod's containers, and what names its operating system.
+/// The names and images of a pod's containers, what names its operating system, and where and how long it runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     containers: Option<Vec<Container>>,
     init_containers: Option<Vec<Container>>,
+    /// `Always`, `OnFailure` or `Never`.
+    pub restart_policy: Option<String>,
+    /// The node that it is assigned to.
+    pub node_name: Option<String>,
     os: Option<Os>,
     node_selector: Option<NodeSelector>,
     affinity: Option<Affinity>,
@@ -67,22 +75,40 @@ impl NodeSelector {
 #[serde(default)]
 struct Container {
     name: String,
+    image: String,
 }
 
-/// Phase and conditions of a pod.
+/// Phase and conditions of a pod, and what its containers run.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
-    phase: Option<String>,
+    /// `Pending`, `Running` and so on.
+    pub phase: Option<String>,
     conditions: Option<Vec<Condition>>,
+    container_statuses: Option<Vec<ContainerStatus>>,
+    init_container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+impl PodStatus {
+    /// What containers and init containers run.
+    pub fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
+        [&self.container_statuses, &self.init_container_statuses].into_iter().flatten().flatten()
+    }
+
+    /// When the condition Ready became what it is.
+    pub fn ready_since(&self) -> Option<i64> {
+        let ready = self.conditions.iter().flatten().find(|it| it.kind == "Ready")?;
+        ready.last_transition_time.as_ref().map(|time| time.0.as_second())
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct Condition {
     #[serde(rename = "type")]
     kind: String,
     status: String,
+    last_transition_time: Option<Time>,
 }
 
 /// What is asked of pods: the sets that exist, and the labels by which they select.
@@ -98,7 +124,9 @@ impl Wanted {
     /// By these sets, and by how the snapshot has them.
     pub fn of(sets: &SetTable, snapshot: &Snapshot) -> Self {
         let requirements = snapshot.sets.iter().flat_map(|set| set.selector.requirements());
-        Self { sets: sets.names(), labels: requirements.map(|term| term.key().to_owned()).collect() }
+        let of_selectors = requirements.map(|term| term.key().to_owned());
+        let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(&set.spec()).label_keys());
+        Self { sets: sets.names(), labels: of_selectors.chain(of_rollouts).collect() }
     }
 }
 
@@ -113,6 +141,10 @@ pub struct PodRecord {
     pub ready: bool,
     /// The sets in the pod, each with the hash that was recorded.
     pub carried: Packed,
+    /// Of these, the ones with containers whose image a rollout changed and that do not run it yet, joined by commas.
+    pub unsettled: Option<Box<str>>,
+    /// What rollouts read.
+    pub facts: PodFacts,
     /// The operating system that it is bound to.
     pub platform: Option<Platform>,
     /// Its annotation about sets that it goes without.
@@ -143,9 +175,21 @@ impl PodRecord {
             ready: pod.is_in_phase(&["Running"]) && pod.has_condition_ready(),
             platform: pod.platform(),
             skip: records.skip.clone(),
+            unsettled: pod.unsettled(&carried.sets),
+            facts: PodFacts::of(pod),
             some_left_out: some_labels_left_out || carried.some_left_out || records.some_left_out,
             carried: carried.sets,
         })
+    }
+
+    /// Whether every container of the set runs the image that the pod asks for.
+    pub fn is_settled(&self, set: &str) -> bool {
+        self.unsettled.as_deref().is_none_or(|sets| sets.split(',').all(|unsettled| unsettled != set))
+    }
+
+    /// The hash of what the pod carries of the set; empty where it was not recorded, nothing where it carries none.
+    pub fn hash_of(&self, set: &str) -> Option<&str> {
+        self.carried.iter().find_map(|(name, hash)| (name == set).then_some(hash))
     }
 
     /// What a pod may count for, in words.
@@ -168,6 +212,19 @@ impl WatchedPod {
     fn has_condition_ready(&self) -> bool {
         let conditions = self.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
         conditions.into_iter().any(|it| it.kind == "Ready" && it.status == "True")
+    }
+
+    /// The sets among these with containers that do not run yet what a rollout gave them.
+    fn unsettled(&self, carried: &Packed) -> Option<Box<str>> {
+        let state = self.annotations.as_ref()?.in_place_state.as_deref()?;
+        let spec = self.spec.as_ref();
+        let containers =
+            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
+        let images = containers.map(|container| (container.name.as_str(), container.image.as_str())).collect();
+        let statuses = self.status.iter().flat_map(PodStatus::containers);
+        let sets = unsettled(state, &images, statuses);
+        let sets: Vec<&str> = carried.iter().map(|(set, _)| set).filter(|set| sets.contains(*set)).collect();
+        (!sets.is_empty()).then(|| sets.join(",").into())
     }
 
     fn platform(&self) -> Option<Platform> {
@@ -310,6 +367,26 @@ pub(super) mod tests {
         }
         let honest = pod_with(20, &json!({openkruise: list(10), injected: objects(5)}));
         assert!(!PodRecord::of(&honest, &wanted(&[])).unwrap().some_left_out);
+    }
+
+    #[test]
+    fn a_usual_pod_costs_less_than_a_kibibyte() {
+        let mut pod = pod_with(12, &json!({}));
+        let sets = pod_of_two_sets();
+        pod.annotations = sets.annotations.clone();
+        pod.spec = sets.spec.clone();
+        let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap();
+        assert_eq!(record.carried.iter().count(), 2);
+        // With its key, which several indexes share, and their places in these.
+        let own = size_of::<PodRecord>() + record.labels.bytes() + record.carried.bytes();
+        let key = size_of::<crate::sidecarset::controller::pods::PodName>() + "web-5d8f9c7b6-x2x4z".len() + 16;
+        let places = 4 * size_of::<crate::sidecarset::controller::pods::PodKey>();
+        let bytes = own + key + places;
+        assert!(bytes < 1024, "{bytes}");
+    }
+
+    fn pod_of_two_sets() -> WatchedPod {
+        pod("p", "web", &[("a", "v1:0123456789abcdef"), ("b", "v1:0123456789abcdef")], true)
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub const OPENKRUISE_LIST: &str = "kruise.io/sidecarset-injected-list";
 /// What OpenKruise injected, by set: an object with `hash` and `sidecarList`, in old versions the hash alone.
 pub const OPENKRUISE_HASH: &str = "kruise.io/sidecarset-hash";
 
+/// What a rollout writes of the containers whose image it changed: an object by set, as OpenKruise's under its own domain.
+pub const IN_PLACE_STATE: &str = "outrider.dev/sidecarset-inplace-update-state";
+
 /// The longest annotation that is read, in bytes. What is written of the sets that a pod may count for takes a sixth of it; the
 /// API server lets 256 KiB through.
 pub const MAX_BYTES: usize = 32 * 1024;
@@ -31,6 +34,8 @@ pub struct Records {
     pub openkruise_list: Option<Box<str>>,
     /// Of which form that was.
     pub openkruise_hash: Option<Box<str>>,
+    /// What containers were before a rollout changed their images.
+    pub in_place_state: Option<Box<str>>,
     /// Sets that the pod goes without.
     pub skip: Option<Box<str>>,
     /// Whether the pod is the kubelet's mirror of a static pod.
@@ -45,6 +50,7 @@ impl Records {
             INJECTED_ANNOTATION => (&mut self.injected, MAX_BYTES),
             OPENKRUISE_LIST => (&mut self.openkruise_list, MAX_BYTES),
             OPENKRUISE_HASH => (&mut self.openkruise_hash, MAX_BYTES),
+            IN_PLACE_STATE => (&mut self.in_place_state, MAX_BYTES),
             SKIP_ANNOTATION => (&mut self.skip, SKIP_MAX_BYTES),
             _ => {
                 self.is_mirror |= key == MIRROR_ANNOTATION;

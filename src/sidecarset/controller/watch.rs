@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::queue::{Queue, add_all};
 use crate::logging::throttle::LogThrottle;
+use crate::sidecarset::controller::conditions::has_conflict;
+use crate::sidecarset::controller::injection_counts::missing;
 use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::{PodRecord, Wanted, WatchedPod};
@@ -24,6 +26,7 @@ use crate::watch::read_model::{Change, ReadModel, until, watch_config};
 use crate::watch::relist::Relist;
 use crate::watch::report::report;
 use engine::sidecarset::index::SetIndex;
+use engine::snapshot::sets::SetRecord;
 
 type Sets = BTreeSet<Arc<str>>;
 
@@ -123,7 +126,18 @@ impl EventHandler<'_> {
 
     /// The sets that a change of a namespace concerns. The snapshot, by which they are counted, has it.
     fn namespace(&self, name: &str) -> Sets {
-        self.index().sets_in(name)
+        let index = self.index();
+        let snapshot = self.world.snapshot.load();
+        let lacking = index.of_namespace(name).flat_map(|pod| missing(name, pod, &snapshot)).map(Arc::from);
+        let mut touched: Sets = index.sets_in(name).into_iter().chain(lacking).collect();
+        drop(index);
+        // Pods of the namespace may be among those that lacked them.
+        let counted = |set: &Arc<SetRecord>| {
+            let status = set.status.as_ref();
+            status.and_then(|status| status.uninjected_pods).is_some_and(|pods| pods > 0)
+        };
+        touched.extend(self.world.sets.all().iter().filter(|set| counted(set)).map(|set| Arc::from(set.name.as_str())));
+        touched
     }
 
     /// There is a new snapshot. Changes say which sets it concerns.
@@ -139,7 +153,9 @@ impl EventHandler<'_> {
         if self.wanted.sets.contains(&name) != self.world.sets.get(&name).is_some() {
             self.sets_are();
         }
-        Sets::from([name])
+        let in_conflict = |set: &Arc<SetRecord>| has_conflict(set.status.as_ref());
+        let rivals = self.world.sets.all().into_iter().filter(in_conflict).map(|set| Arc::from(set.name.as_str()));
+        rivals.chain([name]).collect()
     }
 
     /// Takes in which sets there are, and returns them all.
@@ -201,9 +217,17 @@ impl EventHandler<'_> {
     }
 
     fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> Sets {
-        self.census.pod(key, record.as_ref(), &self.world.snapshot.load());
+        let snapshot = self.world.snapshot.load();
+        self.census.pod(key, record.as_ref(), &snapshot);
+        let lacks = |record: Option<&PodRecord>| -> Sets {
+            record.into_iter().flat_map(|pod| missing(&key.namespace, pod, &snapshot)).map(Arc::from).collect()
+        };
         let mut index = self.index();
-        let touched = index.update(key, record);
+        let before = index.get(key);
+        let (lacked, lacking) =
+            if before == record.as_ref() { Default::default() } else { (lacks(before), lacks(record.as_ref())) };
+        let mut touched = index.update(key, record);
+        touched.extend(lacked.symmetric_difference(&lacking).cloned());
         self.census.clipped(index.clipped());
         touched
     }

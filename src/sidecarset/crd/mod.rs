@@ -12,7 +12,7 @@ use self::container::container;
 use self::strategy::{injection_strategy, update_strategy};
 use crate::crd::schema::{
     Field, atomic_list, column, conditions, int32, int64, keyed_list, label_selector, object, open, requiring, root,
-    text, text_map, word,
+    text, text_map, wide, word,
 };
 use crate::crd::{Definition, Scope};
 use engine::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
@@ -33,6 +33,34 @@ pub fn sidecarset() -> CustomResourceDefinition {
             column("Matched", "integer", ".status.matchedPods", "Pods that the set selects and that carry it."),
             column("Updated", "integer", ".status.updatedPods", "Matched pods that carry the current revision."),
             column("Ready", "integer", ".status.readyPods", "Matched pods that are ready."),
+            wide("Uninjected", "integer", ".status.uninjectedPods", "Selected pods that lack the set."),
+            wide(
+                "Known",
+                "string",
+                ".status.conditions[?(@.type=='Ready')].status",
+                "Whether the next pod gets this set.",
+            ),
+            wide(
+                "Rollout",
+                "string",
+                ".status.conditions[?(@.type=='Progressing')].reason",
+                "How running pods follow the set.",
+            ),
+            wide(
+                "Degraded",
+                "string",
+                ".status.conditions[?(@.type=='Degraded')].reason",
+                "What somebody should see to.",
+            ),
+            wide(
+                "Conflict",
+                "string",
+                ".status.conditions[?(@.type=='Conflict')].status",
+                "Whether another set brings the same.",
+            ),
+            wide("Paused", "boolean", ".spec.injectionStrategy.paused", "Whether new pods go without the set."),
+            wide("Order", "integer", ".spec.order", "Place among the sets of one pod."),
+            wide("Revision", "string", ".status.latestRevision", "The current revision."),
         ],
         scale: None,
     };
@@ -68,7 +96,12 @@ fn spec_schema() -> JSONSchemaProps {
             ("updateStrategy", update_strategy()),
             ("injectionStrategy", injection_strategy()),
             ("imagePullSecrets", keyed_list("name", pull_secret(), "Pull secrets to add to the pod.")),
-            ("revisionHistoryLimit", int32("How many old revisions of the set are to be kept. This build stores none. Default: 10.")),
+            (
+                "revisionHistoryLimit",
+                int32(
+                    "How many revisions of the set are kept, as ControllerRevisions in Outrider's namespace; at least 1. The current one and                      those that pods carry are kept besides. Default: 10.",
+                ),
+            ),
             (
                 "patchPodMetadata",
                 atomic_list(
@@ -206,19 +239,28 @@ fn pod_metadata() -> JSONSchemaProps {
 
 fn status() -> JSONSchemaProps {
     object(
-        "What the controller counted.",
+        "What the controller found.",
         [
             ("observedGeneration", int64("The generation of the set that the numbers are about.")),
             ("matchedPods", int32("Pods that the set selects and that carry it.")),
             ("updatedPods", int32("Matched pods that carry the current revision.")),
-            ("readyPods", int32("Matched pods that are ready.")),
+            (
+                "readyPods",
+                int32("Matched pods that are ready, and whose containers run the images that the pod asks for."),
+            ),
             ("updatedReadyPods", int32("Matched pods that are ready and carry the current revision.")),
+            (
+                "uninjectedPods",
+                int32(
+                    "Pods that the set selects and that lack it, though they would get it if they were created now. Pods that opted out, that                      the set leaves out, or of excluded namespaces do not count.",
+                ),
+            ),
             ("latestRevision", text("Name of the newest ControllerRevision.")),
             ("collisionCount", int32("How often the name of a new revision was taken already.")),
             (
                 "conditions",
                 conditions(
-                    "What is the case with the set. Programmed: the API server asks about its pods; only with --narrow-webhooks.",
+                    "What is the case with the set. Ready: the next pod gets it, as every replica knows this generation. Available: every                      pod that carries it is ready. Progressing: how running pods follow it. Degraded: pods lack it or its current form, and                      stay so. Conflict: another set brings the same. Programmed: the API server asks about its pods; only with                      --narrow-webhooks.",
                 ),
             ),
         ],

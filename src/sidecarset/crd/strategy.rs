@@ -8,29 +8,45 @@ use engine::sidecarset::vocabulary as words;
 /// `spec.updateStrategy`
 pub fn update_strategy() -> JSONSchemaProps {
     object(
-        "How running pods that carry the set follow a change of it. This build checks these fields and changes no running pod: a \
-         change reaches the pods that are created after it.",
+        "How running pods that carry the set follow a change of it. Images of containers and of native sidecars are changed in the \
+         running pod, which restarts these containers alone, and annotations of patchPodMetadata with them. A pod that differs in \
+         anything else keeps what it has until it is created anew; its condition outrider.dev/SidecarSetUpgradable says in what.",
         [
             (
                 "type",
                 word(
                     &words::UPDATE_TYPES,
-                    "RollingUpdate is for updating running pods step by step, NotUpdate for leaving them. Default: RollingUpdate, and \
-                     NotUpdate for a set with native sidecars.",
+                    "RollingUpdate (default) updates running pods step by step, NotUpdate leaves them as they are.",
                 ),
             ),
-            ("paused", flag("Stops the rollout.")),
+            ("paused", flag("Stops the rollout. The status is still kept up to date.")),
             ("selector", label_selector("Only pods with these labels are updated.")),
             (
                 "partition",
                 int_or_string(
-                    "How many pods, or what share of them (such as 10%), stay at the old revision. Default: 0.",
+                    "How many pods, or what share of them (such as 10%), stay at an older form. Pods that cannot be updated are among them. \
+                     Default: 0.",
                 ),
             ),
             (
                 "maxUnavailable",
                 int_or_string(
-                    "How many pods, or what share of them (such as 10%), the rollout may make unavailable at a time. Default: 1.",
+                    "How many pods, or what share of them (such as 10%, rounded up), the rollout may make unavailable at a time. Pods that are \
+                     not ready are free. Each PodDisruptionBudget about a pod is kept besides. Default: 1.",
+                ),
+            ),
+            (
+                "maxUnavailablePerOwner",
+                int_or_string(
+                    "The same for the pods of each workload (Deployment, StatefulSet and so on) by itself. Default: no limit beyond \
+                     maxUnavailable.",
+                ),
+            ),
+            (
+                "recreate",
+                flag(
+                    "Whether pods that cannot be updated in place are evicted, within the same limits, for their owner to create them anew. \
+                     Default: false.",
                 ),
             ),
             ("priorityStrategy", priority_strategy()),
@@ -42,7 +58,10 @@ pub fn update_strategy() -> JSONSchemaProps {
 fn priority_strategy() -> JSONSchemaProps {
     let by_order = object(
         "A label whose values order the pods.",
-        [("orderedKey", text("Key of the label. The number at the end of its value counts, higher first."))],
+        [(
+            "orderedKey",
+            text("Key of the label. The number at the end of its value counts, higher first; pods without it go last."),
+        )],
     );
     let by_weight = object(
         "A weight for pods with certain labels.",

@@ -12,7 +12,7 @@ pub mod watched;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands};
+use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands, no_rules};
 use crate::permissions::{own_kind, rule};
 use engine::snapshot::Snapshot;
 
@@ -27,6 +27,7 @@ pub const COLLECTOR: Kind = Kind {
     rules,
     webhooks,
     stages: &[],
+    namespace_rules: no_rules,
     demands: no_demands,
     controller: Some(controller::start),
     watches: &[

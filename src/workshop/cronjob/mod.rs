@@ -20,7 +20,7 @@ use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 pub use self::rules::{mutating_rule, validating_rule};
-use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands};
+use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands, no_rules};
 use crate::permissions::{own_kind, rule};
 use engine::snapshot::Snapshot;
 
@@ -35,6 +35,7 @@ pub const CRON_JOB: Kind = Kind {
     rules,
     webhooks,
     stages: &[],
+    namespace_rules: no_rules,
     demands: no_demands,
     controller: Some(controller::start),
     watches: &[

@@ -6,7 +6,7 @@ pub mod validation;
 
 use admission::Registry;
 
-use crate::kind::{Editors, Family, Kind, no_demands};
+use crate::kind::{Editors, Family, Kind, no_demands, no_rules};
 use engine::snapshot::Snapshot;
 
 /// The kind.
@@ -17,6 +17,7 @@ pub const PROJECT_CONFIG: Kind = Kind {
     rules: Vec::new,
     webhooks,
     stages: &[],
+    namespace_rules: no_rules,
     demands: no_demands,
     controller: None,
     watches: &[],

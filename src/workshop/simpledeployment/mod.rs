@@ -9,7 +9,7 @@ pub mod validation;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands};
+use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands, no_rules};
 use crate::permissions::{applied, own_kind};
 use engine::snapshot::Snapshot;
 
@@ -24,6 +24,7 @@ pub const SIMPLE_DEPLOYMENT: Kind = Kind {
     rules,
     webhooks,
     stages: &[],
+    namespace_rules: no_rules,
     demands: no_demands,
     controller: Some(controller::start),
     watches: &[

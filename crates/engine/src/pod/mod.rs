@@ -5,6 +5,7 @@
 pub mod after_creation;
 pub mod borrowed_map;
 pub mod explain;
+pub mod in_place;
 pub mod limits;
 pub mod mutate;
 pub mod older;

@@ -231,6 +231,12 @@ pub struct UpdateStrategy {
     /// How many pods, or what share of them, the rollout may make unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
+    /// How many pods of one workload, or what share of them, the rollout may make unavailable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_unavailable_per_owner: Option<IntOrString>,
+    /// Pods that cannot be updated in place are evicted, for their owner to create them anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recreate: Option<bool>,
     /// Which pods go first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_strategy: Option<Value>,
@@ -314,6 +320,9 @@ pub struct SidecarSetStatus {
     /// Pods that are both updated and ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_ready_pods: Option<i32>,
+    /// Pods that the set selects and that go without it, though they would carry it if they were created now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uninjected_pods: Option<i32>,
     /// Name of the newest `ControllerRevision`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_revision: Option<String>,

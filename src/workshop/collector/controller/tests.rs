@@ -14,6 +14,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::controller::Own;
 use crate::controller::leader_term::LeaderTerm;
 use crate::controller::options::ControllerOptions;
 use crate::metrics::{Freshness, Metrics};
@@ -70,6 +71,7 @@ impl Server {
             tuning: ControllerOptions::default(),
             term: term.clone(),
             world: ReadModel::of(&SnapshotBuilder::new(Exclusion::default(), true)),
+            own: Own::default(),
             coverage: tokio::sync::watch::Sender::new(Coverage::Off).subscribe(),
         };
         let controller = tokio::spawn(start(context));

@@ -10,6 +10,7 @@ mod explain;
 mod fit;
 mod hostile;
 mod hot_upgrade;
+mod in_place;
 mod jobs;
 mod legality;
 mod matching;

@@ -106,13 +106,8 @@ fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Re
     Ok(())
 }
 
-/// A native sidecar is an init container, and those cannot change in a running pod: a set that has one and says nothing about
-/// updates must not be refused for a strategy that no author chose.
 fn update_strategy(filler: &mut Filler<'_>) -> Result<(), PatchError> {
-    let init_containers = filler.maps_in("/spec/initContainers");
-    let has_native_sidecar = init_containers.iter().any(|at| filler.text(&format!("{at}/restartPolicy")) == "Always");
-    let type_ = if has_native_sidecar { words::NOT_UPDATE } else { words::ROLLING_UPDATE };
-    filler.fill("/spec/updateStrategy", "type", Zero, type_)?;
+    filler.fill("/spec/updateStrategy", "type", Zero, words::ROLLING_UPDATE)?;
     filler.fill("/spec/updateStrategy", "partition", Missing, 0)?;
     filler.fill("/spec/updateStrategy", "maxUnavailable", Missing, 1)
 }

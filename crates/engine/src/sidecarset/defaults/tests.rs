@@ -70,12 +70,12 @@ fn minimal_set_gets_every_default_of_its_own() {
 }
 
 #[test]
-fn set_with_native_sidecar_and_no_strategy_is_not_updated() {
+fn running_pods_follow_a_set_that_does_not_say_otherwise() {
     let native = json!([{"name": "a", "restartPolicy": "Always"}]);
     let cases = [
-        (json!({"initContainers": native}), "NotUpdate"),
-        (json!({"initContainers": native, "updateStrategy": {"partition": 1}}), "NotUpdate"),
-        (json!({"initContainers": native, "updateStrategy": {"type": "RollingUpdate"}}), "RollingUpdate"),
+        (json!({"initContainers": native}), "RollingUpdate"),
+        (json!({"initContainers": native, "updateStrategy": {"partition": 1}}), "RollingUpdate"),
+        (json!({"initContainers": native, "updateStrategy": {"type": "NotUpdate"}}), "NotUpdate"),
         (json!({"initContainers": [{"name": "a"}]}), "RollingUpdate"),
         (json!({"containers": native}), "RollingUpdate"),
     ];

@@ -107,6 +107,21 @@ impl<'s> Missing<'s> {
         self.repairs.iter().map(Repair::described).chain(of_app)
     }
 
+    /// What of it only a new pod can get, if anything: a running pod takes no more than images and annotations.
+    pub(crate) fn for_new_pods_only(&self) -> Option<String> {
+        if let Some(differing) = self.outdated() {
+            return Some(differing.to_owned());
+        }
+        if self.presence == Presence::OpenKruise {
+            return Some("the pod was injected by OpenKruise".to_owned());
+        }
+        let container = self.lacking().next().map(|name| format!("container {name:?} is missing"));
+        let volume = || self.volumes.first().map(|volume| format!("volume {:?} is missing", volume.name));
+        let secret = || self.secrets.first().map(|secret| format!("pull secret {:?} is missing", secret.name));
+        let repair = || self.repairs().next().map(|what| format!("{what} are missing"));
+        container.or_else(volume).or_else(secret).or_else(repair)
+    }
+
     fn clear_containers(&mut self) {
         self.repairs.clear();
         for list in [&mut self.init_before, &mut self.init_after, &mut self.before, &mut self.after] {

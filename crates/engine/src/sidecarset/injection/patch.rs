@@ -7,6 +7,7 @@ use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use admission::format::names::LABEL_MAX_BYTES;
 use admission::patch::{Present, push_quoted, quoted};
 
+use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::lacking::Repair;
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
 
@@ -74,6 +75,13 @@ impl Injection<'_, '_> {
             patch.set_members("/metadata/annotations", place, annotations);
         }
         patch
+    }
+
+    /// The record and the annotations of the set, as far as they have another value than the pod has.
+    pub(crate) fn annotations_of(&self, set: &CompiledSet) -> Vec<(String, String)> {
+        let is_of_set = |key: &str| key == INJECTED_ANNOTATION || set.metadata.iter().any(|piece| piece.key == key);
+        let all = self.new_annotations().into_iter().filter(|(key, _)| is_of_set(key));
+        all.filter_map(|(key, value)| Some((key.to_owned(), serde_json::from_str(&value).ok()?))).collect()
     }
 
     /// Annotations with another value than the pod has, as JSON.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use admission::field::{Error, ErrorList, Path};
 use admission::format::{LabelSelector, Selector};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::node::Node;
 use super::{metadata as annotations, names, selectors};
@@ -17,6 +17,25 @@ use crate::sidecarset::needs::{PortNeed, PortView};
 
 /// Adds an error for everything of the set that another one, which can select the same pod, brings as well.
 pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut ErrorList) {
+    for_each(metadata, spec, sets, |_, found| errors.extend(found));
+}
+
+/// Names of the sets that bring something that an accepted set brings as well, each with what it is. Two such sets can be stored
+/// while the webhook is away, or at one moment.
+pub fn of_compiled(set: &CompiledSet, sets: &SetIndex) -> Vec<(String, String)> {
+    let object = json!({"metadata": {"name": set.name, "annotations": set.annotations}, "spec": set.spec()});
+    let (metadata, spec) = (Node::root(&object, "metadata"), Node::root(&object, "spec"));
+    let mut conflicts = Vec::new();
+    for_each(&metadata, &spec, sets, |other, found| {
+        if !found.is_empty() {
+            conflicts.push((String::from(&*other.name), found.to_string()));
+        }
+    });
+    conflicts
+}
+
+/// Calls `f` with each set that can select the same pods, and with what both bring.
+fn for_each(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, mut f: impl FnMut(&CompiledSet, ErrorList)) {
     let own_name = metadata.text("name");
     let own_bases = bases(|key| metadata.child("annotations").value.get(key).and_then(Value::as_str));
     let Some(selector) = selectors::compiled(&spec.child("selector")) else { return };
@@ -37,11 +56,12 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
         // A canary takes the place of its base, so the two never meet in a pod.
         let their_bases = bases(|key| other.annotations.get(key).map(String::as_str));
         if !own_bases.contains(&other.name.as_str()) && !their_bases.contains(&own_name) {
-            let their_spec = other.spec();
-            check_containers(&own_containers, &other.name, &their_spec, errors);
-            check_volumes(&spec.child("volumes"), &other.name, &their_spec, errors);
-            check_host_ports(&ports, other, errors);
-            annotations::check_against(spec, &other.name, &their_spec, errors);
+            let (their_spec, mut errors) = (other.spec(), ErrorList::default());
+            check_containers(&own_containers, &other.name, &their_spec, &mut errors);
+            check_volumes(&spec.child("volumes"), &other.name, &their_spec, &mut errors);
+            check_host_ports(&ports, other, &mut errors);
+            annotations::check_against(spec, &other.name, &their_spec, &mut errors);
+            f(other, errors);
         }
     }
 }

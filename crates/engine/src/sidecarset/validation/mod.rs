@@ -6,7 +6,7 @@
 mod allowed;
 mod app_containers;
 mod compiles;
-mod conflicts;
+pub mod conflicts;
 mod hot_upgrade;
 mod metadata;
 mod names;

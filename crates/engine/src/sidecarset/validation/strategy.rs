@@ -1,4 +1,4 @@
-//! How running pods follow a change of the set. Stored and checked, so that it is right when rollouts come.
+//! How running pods follow a change of the set.
 
 use std::collections::HashSet;
 
@@ -8,17 +8,12 @@ use serde::Deserialize as _;
 
 use super::node::Node;
 use super::selectors;
-use crate::sidecarset::vocabulary::ROLLING_UPDATE;
+use crate::sidecarset::vocabulary::{HOT_UPGRADE, NOT_UPDATE};
 
 /// Checks `spec.updateStrategy` and `spec.revisionHistoryLimit`.
 pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
     spec.check_not_negative("revisionHistoryLimit", errors);
     let strategy = spec.child("updateStrategy");
-    let has_native = spec.child("initContainers").items().any(|container| container.text("restartPolicy") == "Always");
-    if strategy.text("type") == ROLLING_UPDATE && has_native {
-        let detail = "native sidecars (init containers with restartPolicy Always) cannot be updated in running pods; use NotUpdate";
-        errors.push(Error::invalid(&strategy.path.child("type"), ROLLING_UPDATE, detail));
-    }
     check_amounts(&strategy, errors);
     let selector = strategy.child("selector");
     if selector.value.is_object() && !selectors::has_terms(&selector) {
@@ -31,7 +26,7 @@ pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
 }
 
 fn check_amounts(strategy: &Node<'_>, errors: &mut ErrorList) {
-    for field in ["partition", "maxUnavailable"] {
+    for field in ["partition", "maxUnavailable", "maxUnavailablePerOwner"] {
         let node = strategy.child(field);
         if !(node.value.is_string() || node.value.is_number()) {
             continue;
@@ -44,10 +39,12 @@ fn check_amounts(strategy: &Node<'_>, errors: &mut ErrorList) {
             Err(error) => errors.push(Error::invalid(&node.path, node.value, error.to_string())),
         }
     }
-    let max_unavailable = strategy.child("maxUnavailable");
-    if is_nothing(&max_unavailable) {
-        let detail = "may not be 0, as then no pod could ever be updated; set paused to stop a rollout";
-        errors.push(Error::invalid(&max_unavailable.path, max_unavailable.value, detail));
+    for field in ["maxUnavailable", "maxUnavailablePerOwner"] {
+        let max_unavailable = strategy.child(field);
+        if is_nothing(&max_unavailable) {
+            let detail = "may not be 0, as then no pod could ever be updated; set paused to stop a rollout";
+            errors.push(Error::invalid(&max_unavailable.path, max_unavailable.value, detail));
+        }
     }
     let partition = strategy.child("partition");
     if partition.is_there() && !is_nothing(&partition) && strategy.child("selector").is_there() {
@@ -101,21 +98,15 @@ fn check_scatter(scatter: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A warning when a set asks for a rollout that this build does not do. Defaults ask for nothing.
+/// A warning about containers that no rollout changes.
 pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
-    let strategy = spec.child("updateStrategy");
-    let written = |field: &'static str, default: i64| {
-        let node = strategy.child(field);
-        node.is_there() && node.value.as_i64() != Some(default)
-    };
-    let asks = ["selector", "priorityStrategy", "scatterStrategy"].iter().any(|field| strategy.child(field).is_there())
-        || strategy.flag("paused")
-        || written("partition", 0)
-        || written("maxUnavailable", 1);
-    if asks {
+    let is_hot = |container: &Node<'_>| container.child("upgradeStrategy").text("upgradeType") == HOT_UPGRADE;
+    let mut containers =
+        ["containers", "initContainers"].into_iter().flat_map(|list| spec.child(list).items().collect::<Vec<_>>());
+    if spec.child("updateStrategy").text("type") != NOT_UPDATE && containers.any(|container| is_hot(&container)) {
         warnings.push(
-            "spec.updateStrategy: stored, but this build does not roll out changes to running pods; they keep what they have until \
-             they are created again"
+            "spec.updateStrategy: this build does not carry out hot upgrades in running pods; pods keep what they have until they are \
+             created again"
                 .to_owned(),
         );
     }

@@ -194,12 +194,14 @@ fn update_strategy_is_checked() {
     for (strategy, expected) in cases {
         assert_eq!(errors(&set(&json!({"updateStrategy": strategy}))), expected, "{strategy}");
     }
+    // OpenKruise refuses native sidecars here.
     let native = json!([{"name": "native", "image": "n:1", "restartPolicy": "Always"}]);
+    assert_eq!(errors(&set(&json!({"initContainers": native, "updateStrategy": {"type": "RollingUpdate"}}))), "");
     assert_errors(&[
         (
-            set(&json!({"initContainers": native, "updateStrategy": {"type": "RollingUpdate"}})),
-            "spec.updateStrategy.type: Invalid value: \"RollingUpdate\": native sidecars (init containers with restartPolicy Always) \
-             cannot be updated in running pods; use NotUpdate",
+            set(&json!({"updateStrategy": {"maxUnavailablePerOwner": "0%"}})),
+            "spec.updateStrategy.maxUnavailablePerOwner: Invalid value: \"0%\": may not be 0, as then no pod could ever be updated; set \
+             paused to stop a rollout",
         ),
         (
             set(&json!({"revisionHistoryLimit": -1})),
@@ -266,19 +268,14 @@ fn sets_that_can_never_match_are_warned_about() {
 }
 
 #[test]
-fn only_a_rollout_that_somebody_asked_for_is_warned_about() {
-    let expected = "spec.updateStrategy: stored, but this build does not roll out changes to running pods; they keep what they have \
-                    until they are created again";
-    for strategy in [
-        json!({"partition": 1}),
-        json!({"maxUnavailable": "10%"}),
-        json!({"paused": true}),
-        json!({"selector": {"matchLabels": {"a": "b"}}}),
-        json!({"scatterStrategy": [{"key": "a", "value": "b"}]}),
-    ] {
-        let (errors, warnings) = judged(&set(&json!({"updateStrategy": strategy})), &world(&[]));
-        assert_eq!((errors.as_str(), warnings), ("", vec![expected.to_owned()]), "{strategy}");
-    }
+fn a_hot_upgrade_that_is_not_carried_out_is_warned_about() {
+    let container = json!({"name": "log", "image": "log:1", "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "e:1"}});
+    let expected = "spec.updateStrategy: this build does not carry out hot upgrades in running pods; pods keep what they have until \
+                    they are created again";
+    let judged =
+        |strategy: Value| judged(&set(&json!({"containers": [container], "updateStrategy": strategy})), &world(&[]));
+    assert_eq!(judged(json!({"type": "RollingUpdate"})), (String::new(), vec![expected.to_owned()]));
+    assert_eq!(judged(json!({"type": "NotUpdate"})), (String::new(), vec![]));
 }
 
 #[test]

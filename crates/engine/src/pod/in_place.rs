@@ -1,0 +1,181 @@
+//! How a running pod takes the current form of a set that it carries: by new images and annotations, or not at all.
+//!
+//! Of a container in a running pod the API server lets only the image change (and resources, by another way). So the pod is given
+//! the images of the set, and then judged as a new one would be: what it differs in beyond these only a new pod can take.
+
+use std::collections::BTreeSet;
+
+use admission::Unserved;
+use serde_json::{Map, Value};
+
+use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
+use crate::pod::view::PodView;
+use crate::reasons;
+use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::hot_upgrade::is_hot;
+use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection, List};
+use crate::snapshot::Snapshot;
+
+/// What has to change in a pod so that it carries the current form of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InPlace {
+    /// This, and the pod runs on meanwhile.
+    Change(Change),
+    /// Something that only a new pod can take; what it is.
+    NewPodOnly(String),
+}
+
+/// A change of a running pod. Empty for one that carries the set's current form and records it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Containers that get another image, which restarts them.
+    pub images: Vec<NewImage>,
+    /// Annotations with their new values, the record [`INJECTED_ANNOTATION`] among them.
+    pub annotations: Vec<(String, String)>,
+}
+
+/// A container's new image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewImage {
+    /// The list in the pod's spec: `initContainers` or `containers`.
+    pub list: &'static str,
+    /// Name of the container.
+    pub container: String,
+    /// The image.
+    pub image: String,
+}
+
+/// How a pod of this namespace takes the current form of the set of this name.
+///
+/// # Errors
+/// [`Unserved`] when it cannot be decided which sets select the pod.
+pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) -> Result<InPlace, Unserved> {
+    let Some(listed) = Listed::of(pod, set) else {
+        let why = format!("the pod has no record of the set in its annotation {INJECTED_ANNOTATION}");
+        return Ok(InPlace::NewPodOnly(why));
+    };
+    // What the set has for this pod may depend on the pod.
+    let images = with_set(pod, namespace, set, snapshot, |_, compiled| new_images(pod, compiled, &listed))?;
+    let images = match images {
+        Ok(images) => images,
+        Err(why) => return Ok(InPlace::NewPodOnly(why)),
+    };
+    let mut changed = pod.clone();
+    for new in &images {
+        set_image(&mut changed, new);
+    }
+    let annotations = with_set(&changed, namespace, set, snapshot, |mut injection, compiled| {
+        let missing = injection.examine(compiled).map_err(|clash| clash.text)?;
+        if let Some(why) = missing.for_new_pods_only() {
+            return Err(why);
+        }
+        injection.add_missing(compiled, missing);
+        Ok(injection.annotations_of(compiled))
+    })?;
+    Ok(match annotations {
+        Ok(annotations) => InPlace::Change(Change { images, annotations }),
+        Err(why) => InPlace::NewPodOnly(why),
+    })
+}
+
+/// Calls `f` with the pod and the set as the pod gets it; says why it gets none.
+fn with_set<T>(
+    pod: &Value,
+    namespace: &str,
+    set: &str,
+    snapshot: &Snapshot,
+    f: impl for<'p, 's> FnOnce(Injection<'p, 's>, &'s CompiledSet) -> Result<T, String>,
+) -> Result<Result<T, String>, Unserved> {
+    let text = pod.to_string();
+    let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else {
+        return Ok(Err("the pod cannot be read".to_owned()));
+    };
+    let Ok(mut all) = selected(&view, namespace, snapshot)? else {
+        return Ok(Err("the pod is too large".to_owned()));
+    };
+    for (candidate, selection) in &mut all {
+        // Whether new pods are injected is another question.
+        if candidate.name == set && matches!(selection, Selection::Skipped(reason, _) if *reason == reasons::SET_PAUSED)
+        {
+            *selection = Selection::Selected;
+        }
+    }
+    let Fitted { sets, selections, .. } = fitted(&view, &text, all, snapshot);
+    let found = sets.iter().zip(&selections).find(|(candidate, _)| candidate.name == set);
+    let Some((compiled, selection)) = found else {
+        return Ok(Err("the set does not select the pod".to_owned()));
+    };
+    Ok(match selection {
+        Selection::Selected if compiled.spec().all_containers().any(|container| is_hot(&container.0)) => {
+            Err("the set has containers with a hot upgrade, which this build does not do in running pods".to_owned())
+        }
+        Selection::Selected => f(injection(&view, &text, &sets, &selections), compiled),
+        Selection::Skipped(_, why) => Err(why.clone()),
+        Selection::Unfit(clash) => Err(clash.text.clone()),
+        Selection::Unbound => Err("the pod does not say that it runs on the set's operating system".to_owned()),
+    })
+}
+
+/// The images that containers of the set in the pod have to get. A container that the record does not list is left alone.
+fn new_images(pod: &Value, set: &CompiledSet, listed: &Listed) -> Result<Vec<NewImage>, String> {
+    let mut images = Vec::new();
+    for list in [List::InitContainers, List::Containers] {
+        for piece in set.pieces_of(list).iter() {
+            let name = piece.name.as_str();
+            let Some(now) = container(pod, list, name) else {
+                return Err(format!("container {name:?} is missing"));
+            };
+            if !listed.names(list).contains(name) {
+                return Err(format!("container {name:?} is not the set's, as the pod's record says"));
+            }
+            if now.get("image").and_then(Value::as_str) == Some(piece.image.as_str()) {
+                continue;
+            }
+            if list == List::InitContainers && !piece.needs.is_native_sidecar {
+                return Err(format!("init container {name:?} has run already"));
+            }
+            images.push(NewImage { list: list.field(), container: name.to_owned(), image: piece.image.clone() });
+        }
+    }
+    Ok(images)
+}
+
+/// Containers that the pod's record of a set lists.
+struct Listed {
+    containers: BTreeSet<String>,
+    init_containers: BTreeSet<String>,
+}
+
+impl Listed {
+    fn of(pod: &Value, set: &str) -> Option<Self> {
+        let text = pod.get("metadata")?.get("annotations")?.get(INJECTED_ANNOTATION)?.as_str()?;
+        let mut record: Map<String, Value> = serde_json::from_str(text).ok()?;
+        let entry = record.remove(set)?;
+        let names = |list: List| {
+            let names = entry.get(list.field()).and_then(Value::as_array).into_iter().flatten();
+            names.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Some(Self { containers: names(List::Containers), init_containers: names(List::InitContainers) })
+    }
+
+    const fn names(&self, list: List) -> &BTreeSet<String> {
+        match list {
+            List::InitContainers => &self.init_containers,
+            List::Containers => &self.containers,
+        }
+    }
+}
+
+fn container<'v>(pod: &'v Value, list: List, name: &str) -> Option<&'v Value> {
+    let containers = pod.get("spec")?.get(list.field())?.as_array()?;
+    containers.iter().find(|container| container.get("name").and_then(Value::as_str) == Some(name))
+}
+
+fn set_image(pod: &mut Value, new: &NewImage) {
+    let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(new.list)).and_then(Value::as_array_mut);
+    for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if container.get("name").and_then(Value::as_str) == Some(&new.container) {
+            container.insert("image".to_owned(), new.image.as_str().into());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! How a running pod takes the current form of a set.
+
+use admission::Decision;
+use serde_json::{Value, json};
+
+use crate::pod::in_place::{Change, InPlace, NewImage, in_place};
+use crate::testing::{NAMESPACE, World, pod, review, set};
+
+/// The pod that a set with this spec makes, asked to become that of a set with another.
+fn between(before: Value, after: Value) -> (Value, InPlace) {
+    let pod = World::from_objects(&[set("log", before)]).mutate(&pod(json!({}))).pod;
+    let found = asked(&pod, after);
+    (pod, found)
+}
+
+fn asked(pod: &Value, spec: Value) -> InPlace {
+    in_place(pod, NAMESPACE, "log", &World::from_objects(&[set("log", spec)]).snapshot).unwrap()
+}
+
+fn containers(container: Value) -> Value {
+    let mut whole = json!({"name": "log", "image": "log:1"});
+    json_patch::merge(&mut whole, &container);
+    json!({"containers": [whole]})
+}
+
+fn image(list: &'static str, image: &str) -> NewImage {
+    NewImage { list, container: "log".to_owned(), image: image.to_owned() }
+}
+
+/// The pod with the change.
+fn changed(pod: &Value, change: &Change) -> Value {
+    let mut pod = pod.clone();
+    for new in &change.images {
+        for container in pod["spec"][new.list].as_array_mut().unwrap() {
+            if container["name"] == new.container.as_str() {
+                container["image"] = new.image.as_str().into();
+            }
+        }
+    }
+    for (key, value) in &change.annotations {
+        pod["metadata"]["annotations"][key] = value.as_str().into();
+    }
+    pod
+}
+
+#[test]
+fn an_image_of_a_plain_and_of_a_native_sidecar_changes_in_place_and_so_does_the_record() {
+    let native = |image: &str| json!({"containers": null, "initContainers": [{"name": "log", "image": image, "restartPolicy": "Always"}]});
+    for (list, before, after) in [
+        ("containers", containers(json!({})), containers(json!({"image": "log:2"}))),
+        ("initContainers", native("log:1"), native("log:2")),
+    ] {
+        let (pod, found) = between(before, after.clone());
+        let InPlace::Change(change) = found else { panic!("{found:?}") };
+        assert_eq!(change.images, [image(list, "log:2")]);
+        assert_eq!(
+            change.annotations.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
+            ["outrider.dev/injected"]
+        );
+        // What comes of it is the pod that the set makes now, and there is nothing to do again.
+        let pod = changed(&pod, &change);
+        let world = World::from_objects(&[set("log", after.clone())]);
+        assert_eq!(world.mutate(&pod).patch, None);
+        assert_eq!(asked(&pod, after), InPlace::Change(Change::default()));
+    }
+}
+
+#[test]
+fn what_only_a_new_pod_can_take_is_named() {
+    let two = json!({"containers": [{"name": "log", "image": "log:1"}, {"name": "more", "image": "more:1"}]});
+    let init = |image: &str| json!({"initContainers": [{"name": "setup", "image": image}]});
+    let hot = json!({"containers": [{"name": "log", "image": "log:2",
+        "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"}}]});
+    for (case, before, after, expected) in [
+        ("env", json!({}), containers(json!({"env": [{"name": "A", "value": "b"}]})), "differs in env"),
+        (
+            "image and env",
+            json!({}),
+            containers(json!({"image": "log:2", "env": [{"name": "A", "value": "b"}]})),
+            "differs in env",
+        ),
+        ("another container", json!({}), two.clone(), "container \"more\" is missing"),
+        ("one container less", two, json!({}), "the set has no container \"more\" any more"),
+        ("an init container", init("a:1"), init("a:2"), "init container \"setup\" has run already"),
+        ("a pull secret", json!({}), json!({"imagePullSecrets": [{"name": "s"}]}), "pull secret \"s\" is missing"),
+        ("a hot upgrade", json!({}), hot, "hot upgrade"),
+    ] {
+        let (_, found) = between(before, after);
+        let InPlace::NewPodOnly(why) = found else { panic!("{case}: {found:?}") };
+        assert!(why.contains(expected), "{case}: {why}");
+    }
+}
+
+#[test]
+fn annotations_of_the_set_change_with_the_record_and_restart_nothing() {
+    let with = |value: &str| json!({"patchPodMetadata": [{"annotations": {"a.example/b": value}, "patchPolicy": "Overwrite"}]});
+    let (_, found) = between(with("1"), with("2"));
+    let InPlace::Change(change) = found else { panic!("{found:?}") };
+    assert_eq!(change.images, []);
+    assert!(change.annotations.contains(&("a.example/b".to_owned(), "2".to_owned())), "{change:?}");
+    assert_eq!(change.annotations.len(), 2);
+}
+
+#[test]
+fn a_pod_that_the_set_did_not_inject_is_left_alone() {
+    let own = pod(json!({"containers": [{"name": "app", "image": "shop:1"}, {"name": "log", "image": "log:1"}]}));
+    let mut forged = own.clone();
+    forged["metadata"]["annotations"] =
+        json!({"outrider.dev/injected": json!({"log": {"hash": "v1:0", "containers": []}}).to_string()});
+    let mut opted_out = World::from_objects(&[set("log", json!({}))]).mutate(&pod(json!({}))).pod;
+    opted_out["metadata"]["annotations"]["outrider.dev/skip"] = "log".into();
+    for (case, pod, expected) in [
+        ("no record", own, "has no record"),
+        ("a record that does not list it", forged, "is not the set's"),
+        ("opted out since", opted_out, "opted out"),
+    ] {
+        let found = asked(&pod, containers(json!({"image": "log:2"})));
+        let InPlace::NewPodOnly(why) = found else { panic!("{case}: {found:?}") };
+        assert!(why.contains(expected), "{case}: {why}");
+    }
+}
+
+#[test]
+fn a_set_whose_injection_is_paused_changes_pods_that_carry_it() {
+    let mut after = containers(json!({"image": "log:2"}));
+    after["injectionStrategy"] = json!({"paused": true});
+    let (_, found) = between(json!({}), after);
+    assert!(matches!(&found, InPlace::Change(change) if change.images.len() == 1), "{found:?}");
+}
+
+#[test]
+fn the_entry_after_creation_lets_a_rollout_of_a_must_pass() {
+    let must = |image: &str| {
+        let mut spec = containers(json!({"image": image}));
+        spec["optOut"] = "Denied".into();
+        spec
+    };
+    let (old, found) = between(must("log:1"), must("log:2"));
+    let InPlace::Change(change) = found else { panic!("{found:?}") };
+    let mut review = review(NAMESPACE, &changed(&old, &change));
+    review["request"]["operation"] = "UPDATE".into();
+    review["request"]["oldObject"] = old.clone();
+    let world = World::from_objects(&[set("log", must("log:2"))]);
+    assert_eq!(world.ask("/validate--v1-pod-update", &review).unwrap().decision, Decision::Allowed);
+}
+
+#[test]
+fn containers_of_the_app_and_of_other_sets_keep_what_they_are() {
+    let others = [set("log", json!({})), set("mesh", json!({}))];
+    let old = World::from_objects(&others).mutate(&pod(json!({}))).pod;
+    let now = [
+        set("log", containers(json!({"image": "log:2"}))),
+        set("mesh", json!({"containers": [{"name": "mesh", "image": "mesh:2"}]})),
+    ];
+    let found = in_place(&old, NAMESPACE, "log", &World::from_objects(&now).snapshot).unwrap();
+    let InPlace::Change(change) = found else { panic!("{found:?}") };
+    assert_eq!(change.images, [image("containers", "log:2")]);
+    let record: Value = serde_json::from_str(&change.annotations[0].1).unwrap();
+    let before: Value =
+        serde_json::from_str(old["metadata"]["annotations"]["outrider.dev/injected"].as_str().unwrap()).unwrap();
+    assert_eq!(record["mesh"], before["mesh"]);
+    assert_ne!(record["log"], before["log"]);
+}

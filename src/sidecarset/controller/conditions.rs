@@ -1,0 +1,358 @@
+//! The conditions of a set, from what was found. Pure; the texts are what `kubectl describe` shows.
+
+use jiff::Timestamp;
+
+use crate::controller::conditions::whole_seconds;
+use crate::sidecarset::controller::count::Counts;
+use crate::sidecarset::controller::memory::Memory;
+use crate::sidecarset::controller::pods::PodKey;
+use crate::sidecarset::controller::replicas::Knowledge;
+use crate::sidecarset::rollout::Waits;
+use engine::sidecarset::api::{Condition, SidecarSetStatus};
+
+/// Whether the next pod that the set selects gets it: every replica that answers goes by this generation.
+pub const READY: &str = "Ready";
+/// Whether every pod that carries the set serves.
+pub const AVAILABLE: &str = "Available";
+/// Whether running pods follow the set, or have followed it.
+pub const PROGRESSING: &str = "Progressing";
+/// Whether pods go without the set, or without its current form, and stay so unless somebody does something.
+pub const DEGRADED: &str = "Degraded";
+/// Whether another set brings something that this one brings as well.
+pub const CONFLICT: &str = "Conflict";
+
+/// The longest text of another source that is repeated, in characters.
+const LONGEST: usize = 512;
+
+/// What the conditions are made from.
+#[derive(Debug)]
+pub struct Found<'f> {
+    /// The numbers.
+    pub counts: Counts,
+    /// Why no more pods are touched now.
+    pub waits: Waits,
+    /// What is remembered of pods.
+    pub memory: &'f Memory,
+    /// The first pod that lacks the set.
+    pub uninjected: Option<&'f PodKey>,
+    /// Whether injection is paused.
+    pub paused: bool,
+    /// What the replicas know.
+    pub knowledge: &'f Knowledge,
+    /// Whether the API server is known to ask about its pods; nothing where it asks about all.
+    pub covered: Option<bool>,
+    /// Other sets, and what they bring as well.
+    pub conflicts: &'f [(String, String)],
+}
+
+/// A condition without the time.
+struct Statement {
+    type_: &'static str,
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+/// The conditions. The time of each stays as it was unless its status changed.
+pub fn conditions(found: &Found<'_>, stored: Option<&SidecarSetStatus>, now: Timestamp) -> Vec<Condition> {
+    let stored = stored.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let all = [ready(found, stored), available(found), progressing(found), degraded(found), conflict(found)];
+    let generation = Some(found.counts.observed_generation);
+    let condition = |Statement { type_, status, reason, message }: Statement| {
+        let before = stored.iter().find(|before| before.type_ == type_ && before.status == status);
+        Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            observed_generation: generation,
+            last_transition_time: before
+                .map_or_else(|| whole_seconds(now).0.to_string(), |before| before.last_transition_time.clone()),
+            reason: reason.to_owned(),
+            message,
+        }
+    };
+    all.into_iter().map(condition).collect()
+}
+
+fn ready(found: &Found<'_>, stored: &[Condition]) -> Statement {
+    let statement =
+        |status, reason, message: &str| Statement { type_: READY, status, reason, message: message.to_owned() };
+    if found.paused {
+        let message = "Injection is paused (spec.injectionStrategy.paused): new pods go without the set.";
+        return statement("False", "InjectionPaused", message);
+    }
+    if found.covered == Some(false) {
+        let message = "The webhook configuration does not cover the set yet: new pods go without it.";
+        return statement("False", "NotProgrammed", message);
+    }
+    match found.knowledge {
+        Knowledge::All(replicas) => {
+            let who = if *replicas == 1 { "The replica".to_owned() } else { format!("All {replicas} replicas") };
+            let message = format!("{who} of Outrider inject this generation into new pods.");
+            statement("True", "Known", &message.replace("replica of Outrider inject ", "replica of Outrider injects "))
+        }
+        Knowledge::AsTold => {
+            let told = stored.iter().find(|condition| condition.type_ == READY);
+            statement("True", "Known", told.map_or("", |told| told.message.as_str()))
+        }
+        Knowledge::Lacking(replica) => {
+            let message = format!("The replica at {replica} does not know this generation yet.");
+            statement("False", "ReplicaBehind", &message)
+        }
+        Knowledge::NotRegistered => {
+            let message =
+                "The webhook configuration outrider-mutating has no entry for pods: new pods go without the set.";
+            statement("False", "NotRegistered", message)
+        }
+        Knowledge::Unknown(why) => statement("Unknown", "ReplicasUnknown", &shortened(why)),
+    }
+}
+
+fn available(found: &Found<'_>) -> Statement {
+    let Counts { matched_pods, ready_pods, .. } = found.counts;
+    let (status, reason) = if ready_pods == matched_pods { ("True", "PodsReady") } else { ("False", "PodsNotReady") };
+    let message = format!("{ready_pods} of {matched_pods} pods that carry the set are ready.");
+    Statement { type_: AVAILABLE, status, reason, message }
+}
+
+fn progressing(found: &Found<'_>) -> Statement {
+    let Counts { matched_pods, updated_pods, updated_ready_pods, .. } = found.counts;
+    let so_far = format!("{updated_pods} of {matched_pods} pods carry the current form");
+    let (status, reason, message) = match &found.waits {
+        Waits::Done if updated_ready_pods == matched_pods => {
+            ("True", "Complete", format!("{so_far}, and all of them are ready."))
+        }
+        Waits::Done => ("True", "WaitingForPods", format!("{so_far}; {updated_ready_pods} of them are ready.")),
+        Waits::NotUpdate => {
+            let why = "running pods are not updated (spec.updateStrategy.type: NotUpdate)";
+            ("False", "NotUpdate", format!("{so_far}; {why}."))
+        }
+        Waits::Paused => ("False", "Paused", format!("{so_far}; the rollout is paused (spec.updateStrategy.paused).")),
+        Waits::Kept => {
+            let why = "spec.updateStrategy keeps the others (partition, selector)";
+            ("False", "Kept", format!("{so_far}; {why}."))
+        }
+        Waits::MaxUnavailable(most) => {
+            let why =
+                format!("{most} may be unavailable at a time, and as many are (spec.updateStrategy.maxUnavailable)");
+            ("True", "WaitingForPods", format!("{so_far}; {why}."))
+        }
+        Waits::MaxUnavailablePerOwner => {
+            let why =
+                "of one workload as many pods are unavailable as may be (spec.updateStrategy.maxUnavailablePerOwner)";
+            ("True", "WaitingForPods", format!("{so_far}; {why}."))
+        }
+        Waits::Disruption(namespace, name) => {
+            let why = format!("PodDisruptionBudget {namespace}/{name} allows no further disruption now");
+            ("True", "WaitingForDisruptionBudget", format!("{so_far}; {why}."))
+        }
+        Waits::NewPodOnly => {
+            let why = "the others can only be created anew";
+            ("False", "NewPodsOnly", format!("{so_far}; {why}."))
+        }
+        Waits::Failed => {
+            ("False", "Failing", format!("{so_far}; the others could not be changed and are tried again."))
+        }
+        Waits::Nothing => ("True", "RollingOut", format!("{so_far}.")),
+    };
+    Statement { type_: PROGRESSING, status, reason, message }
+}
+
+fn degraded(found: &Found<'_>) -> Statement {
+    let mut reasons = Vec::new();
+    let mut texts = Vec::new();
+    if let (pods @ 1.., Some(first)) = (found.counts.uninjected_pods, found.uninjected) {
+        reasons.push("PodsUninjected");
+        let how = "Pods that run already are never injected: create them anew";
+        texts.push(format!("{pods} selected pods lack the set, {} first. {how}.", named(first)));
+    }
+    if let (pods @ 1.., Some((first, why))) = found.memory.new_pods_only() {
+        reasons.push("NotUpdatableInPlace");
+        let how = "Create them anew, or set spec.updateStrategy.recreate";
+        let first = format!("{} first ({})", named(first), shortened(why));
+        texts.push(format!("{pods} pods cannot take the current form while they run, {first}. {how}."));
+    }
+    if let (pods @ 1.., Some((first, why))) = found.memory.failures() {
+        reasons.push("PodsFailing");
+        texts.push(format!("{pods} pods could not be changed, {} first: {}.", named(first), shortened(why)));
+    }
+    match reasons.first() {
+        Some(reason) => Statement { type_: DEGRADED, status: "True", reason, message: texts.join(" ") },
+        None => Statement { type_: DEGRADED, status: "False", reason: "AsExpected", message: String::new() },
+    }
+}
+
+fn conflict(found: &Found<'_>) -> Statement {
+    match found.conflicts.first() {
+        None => Statement { type_: CONFLICT, status: "False", reason: "NoConflict", message: String::new() },
+        Some((_, what)) => {
+            let others = found.conflicts.len();
+            let message = format!("{} (with {others} SidecarSets; in a pod of both the earlier wins)", shortened(what));
+            Statement { type_: CONFLICT, status: "True", reason: "SetConflict", message }
+        }
+    }
+}
+
+fn named(pod: &PodKey) -> String {
+    format!("{}/{}", pod.namespace, pod.name)
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// Whether a set is said to be in conflict with another.
+pub fn has_conflict(status: Option<&SidecarSetStatus>) -> bool {
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == CONFLICT && condition.status == "True")
+}
+
+/// What has just begun, from the stored conditions and the new ones: type, reason and message of an event, and whether it warns.
+/// Each is reported once while it lasts.
+pub fn news(old: &[Condition], new: &[Condition]) -> Vec<(bool, String, String)> {
+    let mut news = Vec::new();
+    for condition in new {
+        let before = old.iter().find(|before| before.type_ == condition.type_);
+        let changed =
+            before.is_none_or(|before| (&before.status, &before.reason) != (&condition.status, &condition.reason));
+        let warns = match (condition.type_.as_str(), condition.status.as_str(), condition.reason.as_str()) {
+            (DEGRADED | CONFLICT, "True", _) | (PROGRESSING, "False", "Failing" | "NewPodsOnly") => true,
+            (PROGRESSING, "False", "Paused") | (READY, "False", "InjectionPaused") => false,
+            // Not for a set that has never had a pod to follow.
+            (PROGRESSING, "True", "Complete") if before.is_some_and(|before| before.reason != "Complete") => false,
+            _ => continue,
+        };
+        if changed {
+            let reason = if condition.reason == "Complete" { "RolloutComplete" } else { condition.reason.as_str() };
+            news.push((warns, reason.to_owned(), condition.message.clone()));
+        }
+    }
+    news
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sidecarset::controller::memory::What;
+    use crate::sidecarset::controller::record::tests::pod;
+
+    const COUNTS: Counts = Counts {
+        observed_generation: 2,
+        matched_pods: 3,
+        updated_pods: 3,
+        ready_pods: 3,
+        updated_ready_pods: 3,
+        uninjected_pods: 0,
+    };
+
+    fn found<'f>(memory: &'f Memory, knowledge: &'f Knowledge) -> Found<'f> {
+        Found {
+            counts: COUNTS,
+            waits: Waits::Done,
+            memory,
+            uninjected: None,
+            paused: false,
+            knowledge,
+            covered: None,
+            conflicts: &[],
+        }
+    }
+
+    fn texts(found: &Found<'_>) -> Vec<String> {
+        let all = conditions(found, None, Timestamp::UNIX_EPOCH);
+        all.iter().map(|it| format!("{}={} {}: {}", it.type_, it.status, it.reason, it.message)).collect()
+    }
+
+    #[test]
+    fn a_set_in_order_says_so_in_every_condition() {
+        let (memory, knowledge) = (Memory::default(), Knowledge::All(2));
+        assert_eq!(
+            texts(&found(&memory, &knowledge)),
+            [
+                "Ready=True Known: All 2 replicas of Outrider inject this generation into new pods.",
+                "Available=True PodsReady: 3 of 3 pods that carry the set are ready.",
+                "Progressing=True Complete: 3 of 3 pods carry the current form, and all of them are ready.",
+                "Degraded=False AsExpected: ",
+                "Conflict=False NoConflict: ",
+            ]
+        );
+    }
+
+    #[test]
+    fn ready_is_true_only_when_the_next_pod_has_the_set() {
+        let memory = Memory::default();
+        let (all, behind) = (Knowledge::All(1), Knowledge::Lacking("10.0.0.1:8081".to_owned()));
+        let unknown = Knowledge::Unknown("nobody answers".to_owned());
+        let ready = |found: &Found<'_>| texts(found).swap_remove(0);
+        assert_eq!(
+            ready(&found(&memory, &all)),
+            "Ready=True Known: The replica of Outrider injects this generation into new pods."
+        );
+        for (found, expected) in [
+            (Found { paused: true, ..found(&memory, &all) }, "Ready=False InjectionPaused"),
+            (Found { covered: Some(false), ..found(&memory, &all) }, "Ready=False NotProgrammed"),
+            (Found { covered: Some(true), ..found(&memory, &all) }, "Ready=True"),
+            (found(&memory, &behind), "Ready=False ReplicaBehind: The replica at 10.0.0.1:8081 does not know"),
+            (found(&memory, &Knowledge::NotRegistered), "Ready=False NotRegistered"),
+            (found(&memory, &unknown), "Ready=Unknown ReplicasUnknown: nobody answers"),
+        ] {
+            assert!(ready(&found).starts_with(expected), "{}", ready(&found));
+        }
+    }
+
+    #[test]
+    fn degraded_names_the_first_pod_and_why() {
+        let (mut memory, knowledge) = (Memory::default(), Knowledge::All(1));
+        let key = PodKey::of(&pod("p", "web", &[], true));
+        memory.note(&key, 1, "h", What::NewPodOnly("container \"a\" differs in env".to_owned()));
+        let found = Found {
+            counts: Counts { uninjected_pods: 2, ..COUNTS },
+            uninjected: Some(&key),
+            ..found(&memory, &knowledge)
+        };
+        assert_eq!(
+            texts(&found)[3],
+            "Degraded=True PodsUninjected: 2 selected pods lack the set, default/p first. Pods that run already are never injected: \
+             create them anew. 1 pods cannot take the current form while they run, default/p first (container \"a\" differs in env). \
+             Create them anew, or set spec.updateStrategy.recreate."
+        );
+    }
+
+    #[test]
+    fn the_time_of_a_condition_changes_with_its_status_alone() {
+        let (memory, knowledge) = (Memory::default(), Knowledge::All(1));
+        let found = found(&memory, &knowledge);
+        let first = conditions(&found, None, "2026-01-01T00:00:00.5Z".parse().unwrap());
+        assert_eq!(first[0].last_transition_time, "2026-01-01T00:00:00Z");
+        let stored: SidecarSetStatus = serde_json::from_value(json!({"conditions": first})).unwrap();
+        let later: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+        assert_eq!(conditions(&found, Some(&stored), later), first);
+        let changed = conditions(&Found { paused: true, ..found }, Some(&stored), later);
+        assert_eq!(changed[0].last_transition_time, "2026-01-01T00:01:00Z");
+        assert_eq!(changed[1], first[1]);
+    }
+
+    #[test]
+    fn an_event_tells_what_begins_and_once() {
+        let (mut memory, knowledge) = (Memory::default(), Knowledge::All(1));
+        let all = |found: &Found<'_>| conditions(found, None, Timestamp::UNIX_EPOCH);
+        let fine = all(&found(&memory, &knowledge));
+        assert_eq!(news(&[], &fine), []);
+        let rolling = all(&Found { waits: Waits::Nothing, ..found(&memory, &knowledge) });
+        assert_eq!(news(&fine, &rolling), []);
+        let done = news(&rolling, &fine);
+        assert_eq!((done.len(), done[0].0, done[0].1.as_str()), (1, false, "RolloutComplete"));
+        let paused = all(&Found { waits: Waits::Paused, ..found(&memory, &knowledge) });
+        assert_eq!(news(&rolling, &paused).len(), 1);
+
+        memory.note(&PodKey::of(&pod("p", "web", &[], true)), 1, "h", What::NewPodOnly("why".to_owned()));
+        let degraded = all(&found(&memory, &knowledge));
+        let told = news(&fine, &degraded);
+        assert_eq!((told.len(), told[0].0, told[0].1.as_str()), (1, true, "NotUpdatableInPlace"));
+        assert_eq!(news(&degraded, &degraded), [], "while it lasts it is not told again");
+    }
+}

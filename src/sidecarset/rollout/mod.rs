@@ -1,0 +1,81 @@
+//! Rollouts: which pods that carry an older form of a set take its current one next. Pure: the state of pods, a strategy and
+//! budgets in, a plan out. [`crate::sidecarset::controller`] carries the plan out.
+
+mod order;
+mod plan;
+mod scatter;
+pub mod strategy;
+#[cfg(test)]
+#[allow(clippy::needless_pass_by_value)]
+mod tests;
+
+pub use plan::{Disruption, Plan, Waits, plan};
+
+use crate::sidecarset::controller::packed::Packed;
+
+/// What a pod is doing, from first to last to be updated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Nothing of it runs yet.
+    #[default]
+    Pending,
+    /// Not known.
+    Unknown,
+    /// It runs.
+    Running,
+}
+
+/// How a pod stands to the current form of the set that it carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// It has it.
+    Updated,
+    /// It has an older one. It is not known whether it can take the current one in place.
+    Outdated,
+    /// It has an older one, and only a new pod can have the current one.
+    NewPodOnly,
+    /// It has an older one, and a try to change it has just failed: it waits before the next.
+    Failed,
+}
+
+/// A pod that carries the set and counts for it.
+#[derive(Debug, Clone, Copy)]
+pub struct PodState<'p> {
+    /// Namespace.
+    pub namespace: &'p str,
+    /// Name.
+    pub name: &'p str,
+    /// Labels.
+    pub labels: &'p Packed,
+    /// The form that it carries.
+    pub form: Form,
+    /// Whether its containers run what the pod asks for, as far as rollouts changed that.
+    pub is_settled: bool,
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// The workload that it is of; 0 for a pod without a controller.
+    pub owner: u64,
+    /// When it was created, in seconds.
+    pub created: u32,
+    /// When its readiness changed last, in seconds.
+    pub ready_since: u32,
+    /// How often its containers were started again.
+    pub restarts: u16,
+    /// Phase.
+    pub phase: Phase,
+    /// Whether a node is to run it.
+    pub is_assigned: bool,
+}
+
+impl PodState<'_> {
+    /// Whether it serves, with the containers that it asks for.
+    pub const fn is_available(&self) -> bool {
+        self.is_ready && self.is_settled
+    }
+
+    /// Whether the rollout has touched it and it is not back: it takes a place in the budget.
+    pub const fn is_in_flight(&self) -> bool {
+        let is_touched = matches!(self.form, Form::Updated) || !self.is_settled;
+        is_touched && !self.is_available()
+    }
+}

@@ -1,0 +1,204 @@
+//! The next pods, within all budgets.
+
+use std::collections::HashMap;
+
+use super::order::sort;
+use super::strategy::Strategy;
+use super::{Form, PodState};
+use admission::format::Selector;
+
+/// A `PodDisruptionBudget`.
+#[derive(Debug, Clone)]
+pub struct Disruption {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The pods that it is about.
+    pub selector: Selector,
+    /// How many more of these may be disrupted now.
+    pub allowed: i32,
+}
+
+impl Disruption {
+    fn is_about(&self, pod: &PodState<'_>) -> bool {
+        self.namespace == pod.namespace && self.selector.matches(pod.labels)
+    }
+}
+
+/// Why no more pods are touched now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waits {
+    /// Every pod carries the current form.
+    Done,
+    /// Running pods are not updated.
+    NotUpdate,
+    /// The rollout is paused.
+    Paused,
+    /// The others are to stay, by `partition` or `selector`.
+    Kept,
+    /// As many pods are unavailable as may be: so many.
+    MaxUnavailable(usize),
+    /// As many pods of one workload are unavailable as may be.
+    MaxUnavailablePerOwner,
+    /// A `PodDisruptionBudget` allows no more: its namespace and name.
+    Disruption(String, String),
+    /// The others can only be created anew.
+    NewPodOnly,
+    /// Pods that could not be changed are tried again.
+    Failed,
+    /// The rollout goes on.
+    Nothing,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Positions of the pods to change in place, in order.
+    pub update: Vec<usize>,
+    /// Positions of the pods to evict, in order.
+    pub evict: Vec<usize>,
+    /// Why it is not more.
+    pub waits: Waits,
+}
+
+/// Which of the pods that carry a set are touched next.
+///
+/// `pods` are all that count for the set: shares and budgets are of these. A ready pod takes a place in the budget of `maxUnavailable`,
+/// in that of its workload and in each `PodDisruptionBudget` about it; one that is not ready takes none, as nothing is lost by
+/// touching it. Pods that were touched and are not back keep their places.
+pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &[Disruption]) -> Plan {
+    let nothing = |waits| Plan { update: Vec::new(), evict: Vec::new(), waits };
+    let outdated = pods.iter().filter(|pod| pod.form != Form::Updated).count();
+    if outdated == 0 {
+        return nothing(Waits::Done);
+    } else if strategy.not_update {
+        return nothing(Waits::NotUpdate);
+    } else if strategy.paused {
+        return nothing(Waits::Paused);
+    }
+    let may_change = outdated.saturating_sub(strategy.kept_of(pods.len()));
+    let mut candidates = candidates(pods, strategy);
+    sort(&mut candidates, pods, strategy);
+    let skipped_for = if candidates.is_empty() { left(pods, strategy) } else { None };
+    let mut budgets = Budgets::new(pods, strategy, disruptions);
+    let mut plan = nothing(Waits::Nothing);
+    let mut taken = 0_usize;
+    for position in candidates {
+        let Some(pod) = pods.get(position) else { continue };
+        if taken == may_change {
+            plan.waits = Waits::Kept;
+            break;
+        }
+        // One that is not ready may still go.
+        if let Err(waits) = budgets.take(pod) {
+            plan.waits = if plan.waits == Waits::Nothing { waits } else { plan.waits };
+            continue;
+        }
+        taken = taken.saturating_add(1);
+        match pod.form {
+            Form::NewPodOnly => plan.evict.push(position),
+            _ => plan.update.push(position),
+        }
+    }
+    if plan.update.is_empty() && plan.evict.is_empty() && plan.waits == Waits::Nothing {
+        plan.waits = skipped_for.unwrap_or(Waits::Kept);
+    }
+    plan
+}
+
+/// Positions of the pods that could be touched.
+fn candidates(pods: &[PodState<'_>], strategy: &Strategy) -> Vec<usize> {
+    let is_candidate = |pod: &PodState<'_>| {
+        let could = match pod.form {
+            Form::Outdated => true,
+            // Without a controller it would not be created again.
+            Form::NewPodOnly => strategy.recreate && pod.owner != 0,
+            Form::Updated | Form::Failed => false,
+        };
+        could && strategy.selector.as_ref().is_none_or(|selector| selector.matches(pod.labels))
+    };
+    pods.iter().enumerate().filter(|(_, pod)| is_candidate(pod)).map(|(position, _)| position).collect()
+}
+
+/// Why none of the outdated pods could be touched.
+fn left(pods: &[PodState<'_>], strategy: &Strategy) -> Option<Waits> {
+    let selected = |pod: &&PodState<'_>| strategy.selector.as_ref().is_none_or(|selector| selector.matches(pod.labels));
+    let has = |form| pods.iter().filter(selected).any(|pod| pod.form == form);
+    if has(Form::Failed) {
+        Some(Waits::Failed)
+    } else if has(Form::NewPodOnly) {
+        Some(Waits::NewPodOnly)
+    } else {
+        None
+    }
+}
+
+/// What is left of every budget.
+struct Budgets<'b> {
+    // Of how many.
+    max_unavailable: usize,
+    left: usize,
+    by_owner: Option<HashMap<u64, usize>>,
+    disruptions: Vec<(&'b Disruption, i64)>,
+}
+
+impl<'b> Budgets<'b> {
+    fn new(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &'b [Disruption]) -> Self {
+        let in_flight: Vec<&PodState<'_>> = pods.iter().filter(|pod| pod.is_in_flight()).collect();
+        let max_unavailable = strategy.unavailable_of(pods.len());
+        let of_disruption = |disruption: &'b Disruption| {
+            let of_ours = in_flight.iter().filter(|pod| disruption.is_about(pod)).count();
+            let of_ours = i64::try_from(of_ours).unwrap_or(i64::MAX);
+            (disruption, i64::from(disruption.allowed).saturating_sub(of_ours))
+        };
+        Self {
+            max_unavailable,
+            left: max_unavailable.saturating_sub(in_flight.len()),
+            by_owner: strategy.max_unavailable_per_owner.as_ref().map(|_| by_owner(pods, strategy)),
+            disruptions: disruptions.iter().map(of_disruption).collect(),
+        }
+    }
+
+    /// Takes a place for the pod in every budget, or in none.
+    fn take(&mut self, pod: &PodState<'_>) -> Result<(), Waits> {
+        if !pod.is_available() {
+            return Ok(());
+        }
+        if self.left == 0 {
+            return Err(Waits::MaxUnavailable(self.max_unavailable));
+        }
+        let of_owner = self.by_owner.as_ref().and_then(|by_owner| by_owner.get(&pod.owner));
+        if of_owner == Some(&0) {
+            return Err(Waits::MaxUnavailablePerOwner);
+        }
+        let about = |(disruption, _): &&(&Disruption, i64)| disruption.is_about(pod);
+        if let Some((disruption, _)) = self.disruptions.iter().filter(about).find(|(_, left)| *left <= 0) {
+            return Err(Waits::Disruption(disruption.namespace.clone(), disruption.name.clone()));
+        }
+        self.left = self.left.saturating_sub(1);
+        if let Some(left) = self.by_owner.as_mut().and_then(|by_owner| by_owner.get_mut(&pod.owner)) {
+            *left = left.saturating_sub(1);
+        }
+        for (disruption, left) in &mut self.disruptions {
+            if disruption.is_about(pod) {
+                *left = left.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is left for each workload. Pods without a controller have no such budget.
+fn by_owner(pods: &[PodState<'_>], strategy: &Strategy) -> HashMap<u64, usize> {
+    let mut counted: HashMap<u64, (usize, usize)> = HashMap::new();
+    for pod in pods.iter().filter(|pod| pod.owner != 0) {
+        let (all, in_flight) = counted.entry(pod.owner).or_default();
+        *all = all.saturating_add(1);
+        *in_flight = in_flight.saturating_add(usize::from(pod.is_in_flight()));
+    }
+    let left = |(owner, (all, in_flight)): (u64, (usize, usize))| {
+        (owner, strategy.unavailable_per_owner_of(all).unwrap_or(all).saturating_sub(in_flight))
+    };
+    counted.into_iter().map(left).collect()
+}

@@ -1,0 +1,118 @@
+//! `spec.updateStrategy`, compiled.
+
+use admission::format::int_or_percent::Rounding;
+use admission::format::{IntOrString, LabelSelector, Selector};
+use serde_json::Value;
+
+use engine::sidecarset::api::{ScatterTerm, SidecarSetSpec};
+use engine::sidecarset::vocabulary::NOT_UPDATE;
+
+/// How running pods follow a change of the set.
+#[derive(Debug, Clone)]
+pub struct Strategy {
+    /// Running pods stay as they are.
+    pub not_update: bool,
+    /// The rollout is stopped.
+    pub paused: bool,
+    /// The only pods that are updated.
+    pub selector: Option<Selector>,
+    /// How many pods stay at an older form.
+    pub partition: IntOrString,
+    /// How many pods the rollout may make unavailable at a time.
+    pub max_unavailable: IntOrString,
+    /// The same for each workload by itself.
+    pub max_unavailable_per_owner: Option<IntOrString>,
+    /// Which pods go first.
+    pub priority: Priority,
+    /// Labels whose pods are spread.
+    pub scatter: Vec<ScatterTerm>,
+    /// Pods that cannot be updated in place are evicted.
+    pub recreate: bool,
+}
+
+/// Which pods go first.
+#[derive(Debug, Clone, Default)]
+pub enum Priority {
+    /// None in particular.
+    #[default]
+    None,
+    /// By the number that ends the value of the first of these labels that a pod has.
+    Order(Vec<String>),
+    /// By the sum of the weights whose selector matches.
+    Weight(Vec<(i64, Selector)>),
+}
+
+impl Strategy {
+    /// That of a set. What validation refuses counts as its default.
+    pub fn of(spec: &SidecarSetSpec) -> Self {
+        let strategy = spec.update_strategy.clone().unwrap_or_default();
+        Self {
+            not_update: strategy.type_.as_deref() == Some(NOT_UPDATE),
+            paused: strategy.paused.unwrap_or_default(),
+            selector: strategy.selector.as_ref().and_then(|selector| selector.compile().ok()),
+            partition: strategy.partition.unwrap_or(IntOrString::Int(0)),
+            max_unavailable: strategy.max_unavailable.unwrap_or(IntOrString::Int(1)),
+            max_unavailable_per_owner: strategy.max_unavailable_per_owner,
+            priority: Priority::of(strategy.priority_strategy.as_ref()),
+            scatter: strategy.scatter_strategy.unwrap_or_default(),
+            recreate: strategy.recreate.unwrap_or_default(),
+        }
+    }
+
+    /// Keys of the labels that it reads.
+    pub fn label_keys(&self) -> Vec<String> {
+        let of =
+            |selector: &Selector| selector.requirements().iter().map(|term| term.key().to_owned()).collect::<Vec<_>>();
+        let mut keys: Vec<String> = self.selector.iter().flat_map(of).collect();
+        match &self.priority {
+            Priority::None => {}
+            Priority::Order(order) => keys.extend(order.iter().cloned()),
+            Priority::Weight(weights) => keys.extend(weights.iter().flat_map(|(_, selector)| of(selector))),
+        }
+        keys.extend(self.scatter.iter().map(|term| term.key.clone()));
+        keys
+    }
+
+    /// How many of `total` pods may be unavailable: a share is rounded up, so that a small one never stops the rollout.
+    pub fn unavailable_of(&self, total: usize) -> usize {
+        amount(&self.max_unavailable, total, 1)
+    }
+
+    /// The same of the pods of one workload, where the set limits that.
+    pub fn unavailable_per_owner_of(&self, total: usize) -> Option<usize> {
+        self.max_unavailable_per_owner.as_ref().map(|limit| amount(limit, total, 1))
+    }
+
+    /// How many of `total` pods stay at an older form. A share below 100% leaves at least one of several pods to update.
+    pub fn kept_of(&self, total: usize) -> usize {
+        let kept = amount(&self.partition, total, 0).min(total);
+        let is_share_of_some =
+            matches!(&self.partition, IntOrString::String(text) if text.trim_end_matches('%') != "100");
+        if is_share_of_some && total > 1 { kept.min(total.saturating_sub(1)) } else { kept }
+    }
+}
+
+fn amount(amount: &IntOrString, total: usize, default: usize) -> usize {
+    let total = i32::try_from(total).unwrap_or(i32::MAX);
+    amount.scaled(total, Rounding::Up).ok().and_then(|scaled| usize::try_from(scaled).ok()).unwrap_or(default)
+}
+
+impl Priority {
+    fn of(written: Option<&Value>) -> Self {
+        let list = |field: &str| {
+            let list = written.and_then(|priority| priority.get(field)).and_then(Value::as_array);
+            list.map(Vec::as_slice).unwrap_or_default()
+        };
+        let (orders, weights) = (list("orderPriority"), list("weightPriority"));
+        if !orders.is_empty() {
+            let keys = orders.iter().filter_map(|term| term.get("orderedKey").and_then(Value::as_str));
+            return Self::Order(keys.map(str::to_owned).collect());
+        }
+        let weight = |term: &Value| {
+            let selector: LabelSelector = serde_json::from_value(term.get("matchSelector")?.clone()).ok()?;
+            Some((term.get("weight")?.as_i64()?, selector.compile().ok()?))
+        };
+        let weights: Vec<(i64, Selector)> = weights.iter().filter_map(weight).collect();
+        if weights.is_empty() { Self::None } else { Self::Weight(weights) }
+    }
+}
