@@ -136,9 +136,6 @@ impl Narrowing {
 
     /// Waits until something else is wanted for another reason than a set.
     async fn others(&self, publications: &mut watch::Receiver<u64>, known: &Wanted) {
-        if self.stages.is_empty() {
-            return std::future::pending().await;
-        }
         while self.wanted() == *known {
             if publications.changed().await.is_err() {
                 // The read model is gone with the process.

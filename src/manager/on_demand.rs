@@ -77,9 +77,9 @@ impl OnDemandEntries {
     }
 
     async fn pass(&self, demands: &[Demand]) -> Result<(), Error> {
-        // The validating one first: what our mutating webhook changes is validated by us.
-        self.bring::<ValidatingWebhookConfiguration>(demands).await?;
-        self.bring::<MutatingWebhookConfiguration>(demands).await
+        // The mutating one first: our validating webhook would refuse what our mutating one has not changed.
+        self.bring::<MutatingWebhookConfiguration>(demands).await?;
+        self.bring::<ValidatingWebhookConfiguration>(demands).await
     }
 
     async fn bring<C: Configuration>(&self, demands: &[Demand]) -> Result<(), Error> {

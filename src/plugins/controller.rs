@@ -171,7 +171,9 @@ type Compiled = Result<Arc<CompiledPlugin>, String>;
 fn accepted(compiled: &Compiled) -> Statement {
     let (holds, reason, message) = match compiled {
         Ok(_) => (true, "Accepted", "The object can be used.".to_owned()),
-        Err(fault) => (false, "Invalid", format!("The last form that could be used stays in force: {fault}")),
+        Err(fault) => {
+            (false, "Invalid", format!("{fault}. The last form that could be used, if there was one, stays in force."))
+        }
     };
     Statement { type_: "Accepted", holds, reason, message }
 }

@@ -64,7 +64,10 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
                     "note: {plugin} is on in every cluster; without a configuration there is nothing to do"
                 )?;
             }
-            (Some(_), _) => add(name, &json!({"plugin": name}), &mut objects, &mut errors),
+            (Some(_), _) => match converted(name, &Value::Null) {
+                Ok(spec) => add(name, &spec, &mut objects, &mut errors),
+                Err(error) => errors.push(format!("{name}: {error}")),
+            },
             (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
                 writeln!(streams.stderr, "note: {name} is on in every cluster")?;
             }
@@ -126,6 +129,9 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
     };
     if !is("kind", "AdmissionConfiguration") || !is("apiVersion", "apiserver.config.k8s.io/") {
         return Err(format!("{}: expected an AdmissionConfiguration of apiserver.config.k8s.io", file.display()));
+    }
+    if document.get("plugins").is_some_and(|listed| !listed.is_null() && !listed.is_array()) {
+        return Err(format!("{}: plugins is no list", file.display()));
     }
     let mut found = BTreeMap::new();
     for plugin in document.get("plugins").and_then(Value::as_array).into_iter().flatten() {
@@ -189,11 +195,23 @@ fn only(fields: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
     }
 }
 
+/// The members of a map, none where it is absent.
+fn map<'f>(
+    fields: &'f Map<String, Value>,
+    field: &str,
+) -> Result<impl Iterator<Item = (&'f String, &'f Value)> + use<'f>, String> {
+    match fields.get(field) {
+        None | Some(Value::Null) => Ok(None.into_iter().flatten()),
+        Some(Value::Object(map)) => Ok(Some(map).into_iter().flatten()),
+        Some(_) => Err(format!("{field} is no map")),
+    }
+}
+
 fn node_selector(fields: &Map<String, Value>) -> Result<Value, String> {
     only(fields, &["apiVersion", "kind", "podNodeSelectorPluginConfig"])?;
     let mut lists = Map::new();
     let mut section = Map::new();
-    for (key, text) in fields.get("podNodeSelectorPluginConfig").and_then(Value::as_object).into_iter().flatten() {
+    for (key, text) in map(fields, "podNodeSelectorPluginConfig")? {
         if key == "clusterDefaultNodeSelector" {
             section.insert(key.clone(), text.clone());
         } else {
@@ -209,7 +227,10 @@ fn node_selector(fields: &Map<String, Value>) -> Result<Value, String> {
 fn pod_security(fields: &Map<String, Value>) -> Result<Value, String> {
     only(fields, &["apiVersion", "kind", "defaults", "exemptions"])?;
     let mut spec = json!({"plugin": "PodSecurity", "podSecurity": {"defaults": fields.get("defaults").cloned().unwrap_or_else(|| json!({}))}});
-    for (kind, list) in fields.get("exemptions").and_then(Value::as_object).into_iter().flatten() {
+    for (kind, list) in map(fields, "exemptions")? {
+        if !list.is_null() && !list.is_array() {
+            return Err(format!("exemptions.{kind} is no list"));
+        }
         let is_empty = list.as_array().is_none_or(Vec::is_empty);
         match kind.as_str() {
             "namespaces" if !is_empty => spec["match"] = json!({"excludeNamespaces": list}),

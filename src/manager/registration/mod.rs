@@ -186,9 +186,9 @@ impl SelfRegistration {
         has_written |= self.register(client, &webhooks::mutating(&hooks, &settings), trusted).await?;
         // By a part of the objects, entries that others need would be withdrawn.
         if self.world.is_published() {
-            let on_demand = OnDemand::<ValidatingWebhookConfiguration>::of(demands, &settings)?;
-            has_written |= self.register(client, &on_demand, trusted).await?;
             let on_demand = OnDemand::<MutatingWebhookConfiguration>::of(demands, &settings)?;
+            has_written |= self.register(client, &on_demand, trusted).await?;
+            let on_demand = OnDemand::<ValidatingWebhookConfiguration>::of(demands, &settings)?;
             has_written |= self.register(client, &on_demand, trusted).await?;
         }
         if has_written {

@@ -5,7 +5,7 @@ mod sections;
 use std::collections::BTreeSet;
 
 use admission::field::{Error, ErrorList, Path};
-use admission::format::names::dns1123_label;
+use admission::format::names::{dns1123_label, dns1123_subdomain};
 use admission::format::selector::Selector;
 use admission::registry::FailurePolicy;
 use admission::review::UserInfo;
@@ -322,13 +322,19 @@ fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {
                         errors.push(Error::invalid(&path, text.as_str(), fault));
                     }
                 }
-                "excludeServiceAccounts" if text.split('/').filter(|part| !part.is_empty()).count() != 2 => {
+                "excludeServiceAccounts" if !is_service_account(text) => {
                     errors.push(Error::invalid(&path, text.as_str(), "must be namespace/name"));
                 }
                 _ => {}
             }
         }
     }
+}
+
+/// Whether it is `namespace/name`.
+fn is_service_account(text: &str) -> bool {
+    text.split_once('/')
+        .is_some_and(|(namespace, name)| dns1123_label(namespace).is_empty() && dns1123_subdomain(name).is_empty())
 }
 
 /// Names of users, those of service accounts among them.

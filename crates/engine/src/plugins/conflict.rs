@@ -4,7 +4,8 @@ use super::compiled::{CompiledPlugin, Mode, Settings};
 
 /// In what two objects contradict each other, if there can be a namespace that both select.
 pub fn between(one: &CompiledPlugin, other: &CompiledPlugin) -> Option<String> {
-    if one.name == other.name || one.mode == Mode::Off || other.mode == Mode::Off || !overlap(one, other) {
+    let both_decide = one.plugin == other.plugin && one.mode != Mode::Off && other.mode != Mode::Off;
+    if one.name == other.name || !both_decide || !overlap(one, other) {
         return None;
     }
     match (&one.settings, &other.settings) {
@@ -23,6 +24,13 @@ pub fn between(one: &CompiledPlugin, other: &CompiledPlugin) -> Option<String> {
             "spec.defaultTolerationSeconds: AdmissionPlugin {:?} has other seconds; the first by name that differs from 300 counts",
             other.name
         )),
+        (Settings::PodSecurity(a), Settings::PodSecurity(b)) => {
+            let differs = |(key, value): &&(&'static str, String)| b.labels.iter().any(|(k, v)| k == key && v != value);
+            a.labels.iter().find(differs).map(|(key, _)| {
+                let name = &other.name;
+                format!("spec.podSecurity.defaults: AdmissionPlugin {name:?} has another value of {key}; the first by name counts")
+            })
+        }
         _ => None,
     }
 }

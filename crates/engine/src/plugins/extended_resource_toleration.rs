@@ -12,12 +12,15 @@ use super::toleration::{EXISTS, NO_SCHEDULE, Tolerated, Toleration};
 pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
     let mut resources = BTreeSet::new();
     for container in [List::Containers, List::Init].into_iter().flat_map(|list| spec.list(list)) {
-        let Some(requests) = container.resources.as_ref().and_then(|resources| resources.requests) else { continue };
-        admission::raw::members(requests, |key, _| {
-            if is_extended(key.name()) {
-                resources.insert(key.name().to_owned());
-            }
-        });
+        // The API server makes requests of limits that have none, and has not done so yet for containers that were just added.
+        let lists = container.resources.iter().flat_map(|resources| [resources.requests, resources.limits]);
+        for list in lists.flatten() {
+            admission::raw::members(list, |key, _| {
+                if is_extended(key.name()) {
+                    resources.insert(key.name().to_owned());
+                }
+            });
+        }
     }
     if resources.is_empty() {
         return Change::default();

@@ -26,8 +26,9 @@ impl LimitTopology {
     /// Why the pod is refused.
     pub fn check(&self, spec: &Spec<'_>, name: &str) -> Result<(), String> {
         let Some(affinity) = spec.affinity else { return Ok(()) };
-        // The body was read, so that this is JSON; of another shape, the API server refuses it.
-        let Ok(affinity) = serde_json::from_str::<Affinity<'_>>(affinity.get()) else { return Ok(()) };
+        let affinity = serde_json::from_str::<Affinity<'_>>(affinity.get());
+        let affinity =
+            affinity.map_err(|error| forbidden("pods", name, &format!("spec.affinity cannot be read: {error}")))?;
         let terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution;
         let Some(key) = terms.keys.iter().find(|key| !self.allowed.iter().any(|allowed| allowed == key.as_str()))
         else {

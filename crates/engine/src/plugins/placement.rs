@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use admission::format::names::{label_value, qualified_name};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::shortened;
 use super::toleration::{Toleration, TolerationSpec};
@@ -18,6 +20,8 @@ pub const ANNOTATIONS: [&str; 3] = [NODE_SELECTOR, DEFAULT_TOLERATIONS, TOLERATI
 
 /// The most tolerations that are read of one annotation or one field.
 pub const MAX_TOLERATIONS: usize = 1000;
+/// The most labels of one selector.
+const MAX_LABELS: usize = 256;
 /// Bytes of an annotation that are read: the API server allows all annotations of an object 256 KiB together.
 const MAX_BYTES: usize = 256 * 1024;
 
@@ -76,6 +80,9 @@ pub fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
     if text.is_empty() {
         return Ok(labels);
     }
+    if text.bytes().filter(|byte| *byte == b',').count() >= MAX_LABELS {
+        return Err(format!("it holds more than {MAX_LABELS} labels"));
+    }
     for term in text.split(',') {
         let said = || format!("{:?}", shortened(term.trim()));
         let Some((key, value)) = term.split_once('=').filter(|(_, value)| !value.contains('=')) else {
@@ -103,7 +110,19 @@ fn tolerations(text: &str) -> Result<Vec<Toleration<'static>>, String> {
     if most > MAX_TOLERATIONS {
         return Err(format!("it holds more than {MAX_TOLERATIONS} tolerations"));
     }
-    let list = serde_json::from_str::<Option<Vec<TolerationSpec>>>(text);
+    let list = serde_json::from_str::<Option<Vec<Option<Map<String, Value>>>>>(text);
     let list = list.map_err(|error| format!("it is no JSON list of tolerations: {error}"))?;
-    Ok(list.unwrap_or_default().into_iter().map(TolerationSpec::compile).collect())
+    list.unwrap_or_default().into_iter().map(|fields| toleration(fields.unwrap_or_default())).collect()
+}
+
+/// Reads a toleration as Go does: letters of keys are large or small, and what is unknown is passed over. A key that is missed would
+/// make a toleration of everything of it.
+fn toleration(fields: Map<String, Value>) -> Result<Toleration<'static>, String> {
+    const KEYS: [&str; 5] = ["key", "operator", "value", "effect", "tolerationSeconds"];
+    let known = fields.into_iter().filter_map(|(key, value)| {
+        let known = KEYS.into_iter().find(|known| known.eq_ignore_ascii_case(&key))?;
+        Some((known.to_owned(), value))
+    });
+    let spec = TolerationSpec::deserialize(Value::Object(known.collect()));
+    spec.map(TolerationSpec::compile).map_err(|error| format!("it holds what is no toleration: {error}"))
 }

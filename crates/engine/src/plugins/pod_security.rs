@@ -12,6 +12,9 @@ pub const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
 /// The label that refuses pods.
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
+/// The label with the version of that level.
+const ENFORCE_VERSION: &str = "pod-security.kubernetes.io/enforce-version";
+
 /// The configuration: value by label.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodSecurity {
@@ -49,11 +52,20 @@ impl PodSecurity {
         let Some((_, least)) = self.labels.iter().find(|(key, _)| *key == ENFORCE) else { return Ok(()) };
         let Some(before) = old.label(ENFORCE) else { return Ok(()) };
         let why = match new.label(ENFORCE) {
+            None if strictness(before) == Some(0) => return Ok(()),
             None => format!("label {ENFORCE} may not be removed"),
             Some(now) if strictness(now) < strictness(before) && strictness(now) < strictness(least) => {
                 format!("label {ENFORCE} may not be changed to {:?}, which is weaker than {least:?}", shortened(now))
             }
-            Some(_) => return Ok(()),
+            Some(_) => {
+                let [was, is] = [old, new].map(|namespace| age(namespace.label(ENFORCE_VERSION)));
+                let of_default =
+                    self.labels.iter().find(|(key, _)| *key == ENFORCE_VERSION).map(|(_, value)| value.as_str());
+                if is >= was || is >= age(of_default) {
+                    return Ok(());
+                }
+                format!("label {ENFORCE_VERSION} may not be changed to an older version")
+            }
         };
         Err(forbidden("namespaces", name, &why))
     }
@@ -62,6 +74,11 @@ impl PodSecurity {
 /// Position among the levels; what is none comes before all, and the API server refuses it.
 fn strictness(level: &str) -> Option<usize> {
     LEVELS.iter().position(|known| *known == level)
+}
+
+/// The minor version; the newest where the label is absent or says so.
+fn age(version: Option<&str>) -> u16 {
+    version.and_then(|version| version.strip_prefix("v1.")?.parse().ok()).unwrap_or(u16::MAX)
 }
 
 /// Whether it is a version of the policy: `latest`, or `v1.` and a number.

@@ -8,7 +8,7 @@ use super::compiled::At;
 use super::default_toleration_seconds::{NOT_READY, UNREACHABLE};
 use super::placement::{DEFAULT_TOLERATIONS, Read, TOLERATIONS_WHITELIST};
 use super::pod_facts::{Resources, Spec};
-use super::toleration::{Cover, EXISTS, NO_SCHEDULE, Tolerated, Toleration, merged};
+use super::toleration::{Cover, EXISTS, NO_EXECUTE, NO_SCHEDULE, Tolerated, Toleration, merged};
 
 const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
 
@@ -104,6 +104,10 @@ impl PodTolerationRestriction {
         tolerations: impl Iterator<Item = &'t Toleration<'a>>,
         at: &At<'_>,
     ) -> Result<(), String> {
+        let mut tolerations = tolerations.peekable();
+        if tolerations.peek().is_none() {
+            return Ok(());
+        }
         let (allowed, is_own) =
             self.list(&self.allowed, TOLERATIONS_WHITELIST, at, |placement| &placement.allowed_tolerations)?;
         if allowed.is_empty() {
@@ -126,7 +130,9 @@ fn memory_pressure() -> Toleration<'static> {
 }
 
 fn is_built_in(one: &Toleration<'_>) -> bool {
-    one.operator.as_str() == EXISTS && one.value.is_empty() && BUILT_IN.contains(&one.key.as_str())
+    let key = one.key.as_str();
+    let effect = if matches!(key, NOT_READY | UNREACHABLE) { NO_EXECUTE } else { NO_SCHEDULE };
+    one.operator.as_str() == EXISTS && one.value.is_empty() && one.effect.as_str() == effect && BUILT_IN.contains(&key)
 }
 
 /// Whether the pod asks for no CPU and no memory (`ComputePodQOS` of k8s.io/kubernetes/pkg/apis/core/v1/helper/qos). What is asked for

@@ -169,6 +169,15 @@ fn pod_security(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Setti
         }
         labels.push((label, value));
     }
+    // What is added would decide which objects select the namespace.
+    let selector = spec.scope.namespace_selector.iter();
+    let mut keys = selector.flat_map(|selector| {
+        selector.match_labels.keys().chain(selector.match_expressions.iter().map(|term| &term.key))
+    });
+    if keys.any(|key| key.starts_with("pod-security.kubernetes.io/")) {
+        let path = Path::new("spec").child("match").child("namespaceSelector");
+        errors.push(Error::forbidden(&path, "may not select by the labels that the plugin itself adds"));
+    }
     if labels.is_empty() {
         errors.push(Error::required(&path, "at least one level, such as enforce: baseline"));
     }

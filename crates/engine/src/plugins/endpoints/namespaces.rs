@@ -18,6 +18,9 @@ use crate::snapshot::Snapshot;
 
 const NAMESPACES: &[Resource] = &[Resource { group: "", version: "v1", resource: "namespaces", kind: "Namespace" }];
 
+/// Where kubelets have their leases.
+const NODE_LEASES: &str = "kube-node-lease";
+
 /// Annotations and finalizers are no matter, and must not depend on us.
 const LABELS_CHANGE: MatchCondition = MatchCondition {
     name: concat!(api_domain!(), "/labels-change"),
@@ -29,7 +32,7 @@ const LABELS_CHANGE: MatchCondition = MatchCondition {
 pub const LIFECYCLE: Rule = Rule {
     suffix: "namespacelifecycle",
     scope: Scope::Cluster,
-    namespaces: Namespaces::NotExcluded,
+    namespaces: Namespaces::All,
     on_demand: true,
     ..Rule::new(concat!("namespacelifecycle.policy.", api_domain!()), NAMESPACES, &[Operation::Delete])
 };
@@ -38,7 +41,7 @@ pub const LIFECYCLE: Rule = Rule {
 pub const LABELLING: Rule = Rule {
     suffix: "podsecurity",
     scope: Scope::Cluster,
-    namespaces: Namespaces::NotExcluded,
+    namespaces: Namespaces::All,
     on_demand: true,
     ..Rule::new(concat!("podsecurity.policy.", api_domain!()), NAMESPACES, &[Operation::Create])
 };
@@ -47,16 +50,16 @@ pub const LABELLING: Rule = Rule {
 pub const LABELLED: Rule =
     Rule { operations: &[Operation::Create, Operation::Update], match_conditions: &[LABELS_CHANGE], ..LABELLING };
 
-/// The plugins that a namespace itself concerns: it is selected by its own labels.
+/// The plugins that a namespace itself concerns: it is selected by its own labels. It is excluded by its name alone: who may change a
+/// namespace may label it, and would evade what protects it.
 fn concerned<'s>(
     snapshot: &'s Snapshot,
     namespace: &NamespaceFacts<'_>,
     name: &str,
     user: &UserInfo<'_>,
 ) -> Vec<(&'s Arc<CompiledPlugin>, bool)> {
-    let is_excluded =
-        namespace.label(crate::snapshot::EXCLUDE_LABEL).is_some() || snapshot.exclusion.covers(name, None);
-    if is_excluded {
+    // The API server itself protects the others that are always excluded, and no controller deletes this one.
+    if name != NODE_LEASES && snapshot.exclusion.covers(name, None) {
         return Vec::new();
     }
     let selects = |one: &CompiledPlugin| one.namespaces.as_ref().is_none_or(|selector| namespace.is_selected(selector));

@@ -46,7 +46,9 @@ fn protected_namespaces_are_not_deleted_whoever_deletes_many_or_tries() {
         ("vault", none(), none(), "root", true),
         ("vault", none(), json!({"example.com/delete": "true"}), "kim", true),
         ("vault", none(), json!({"example.com/delete": "false"}), "kim", false),
-        ("vault", json!({"outrider.dev/exclude": ""}), none(), "kim", true),
+        // Who may label a namespace does not evade what protects it.
+        ("vault", json!({"outrider.dev/exclude": ""}), none(), "kim", false),
+        ("kube-node-lease", json!({"keep": "yes"}), none(), "kim", false),
         ("outrider-system", json!({"keep": "yes"}), none(), "kim", true),
     ] {
         // As deletecollection has it, the request does not name the object.
@@ -111,6 +113,17 @@ fn what_is_enforced_is_not_weakened_below_the_default() {
     ] {
         let reply = ask(&world, LABELLED, "UPDATE", with(new), with(old), user);
         assert_eq!(reply.decision == Decision::Allowed, is_allowed, "{old:?} {new:?} {user}: {}", reply.message);
+    }
+}
+
+#[test]
+fn the_version_of_what_is_enforced_does_not_become_older() {
+    let with = |version: &str| {
+        namespace("a", json!({label("enforce"): "restricted", label("enforce-version"): version}), json!({}))
+    };
+    for (old, new, is_allowed) in [("latest", "v1.0", false), ("v1.30", "v1.20", false), ("v1.30", "latest", true)] {
+        let reply = ask(&labelled("Enforce"), LABELLED, "UPDATE", with(new), with(old), "kim");
+        assert_eq!(reply.decision == Decision::Allowed, is_allowed, "{old} {new}");
     }
 }
 

@@ -211,7 +211,44 @@ fn annotations_are_not_read_where_so_configured_and_bad_ones_are_named() {
         plugin("t", json!({"plugin": "PodTolerationRestriction"})),
         namespace(json!({WHITELIST: many})),
     ]);
-    assert!(admitted(&world, &pod(json!({}))).unwrap_err().1.contains("more than 1000 tolerations"));
+    let tolerates = pod(json!({"tolerations": [t("a")]}));
+    assert!(admitted(&world, &tolerates).unwrap_err().1.contains("more than 1000 tolerations"));
+}
+
+#[test]
+fn keys_of_an_annotation_are_read_as_go_reads_them() {
+    let list = json!([{"Key": "dedicated", "OPERATOR": "Exists", "more": 1}]).to_string();
+    let section = json!({"alwaysAllowBuiltin": false});
+    let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section}));
+    let world = World::from_objects(&[plugin, namespace(json!({WHITELIST: list}))]);
+    for (key, is_allowed) in [("dedicated", true), ("other", false)] {
+        let tolerations = json!([{"key": key, "operator": "Exists"}]);
+        assert_eq!(admitted(&world, &pod(json!({"tolerations": tolerations}))).is_ok(), is_allowed, "{key}");
+    }
+}
+
+#[test]
+fn a_whitelist_that_cannot_be_read_keeps_out_only_pods_with_tolerations() {
+    let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction"}));
+    let world = World::from_objects(&[plugin, namespace(json!({WHITELIST: "{"}))]);
+    assert!(admitted(&world, &pod(json!({}))).is_ok());
+    assert!(admitted(&world, &pod(json!({"tolerations": [{"key": "a", "operator": "Exists"}]}))).is_err());
+}
+
+#[test]
+fn what_only_looks_like_what_kubernetes_adds_is_not_allowed() {
+    let section = json!({"whitelist": [t("a")]});
+    let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section}));
+    let world = World::from_objects(&[plugin, namespace(json!({}))]);
+    for (key, effect, is_allowed) in [
+        ("unschedulable", "NoSchedule", true),
+        ("unschedulable", "", false),
+        ("not-ready", "NoExecute", true),
+        ("not-ready", "NoSchedule", false),
+    ] {
+        let one = json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": effect});
+        assert_eq!(admitted(&world, &pod(json!({"tolerations": [one]}))).is_ok(), is_allowed, "{key} {effect}");
+    }
 }
 
 #[test]
