@@ -22,7 +22,7 @@ fn apply(cluster: &Cluster, objects: &[Value]) {
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&list)).unwrap();
 }
 
-fn plugin(name: &str, spec: Value) -> Value {
+fn plugin(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin", "metadata": {"name": name}, "spec": spec})
 }
 
@@ -35,7 +35,7 @@ fn served(more: &[String]) -> (Cluster, Outrider) {
     let outrider = Outrider::registered_as(&cluster, &account, &[]);
     outrider.ready();
     eventually("the API server calls the process", || {
-        let object = plugin("probe", json!({"plugin": "AlwaysAdmit"})).to_string();
+        let object = plugin("probe", &json!({"plugin": "AlwaysAdmit"})).to_string();
         let refused = cluster.kubectl(&["create", "--dry-run=server", "-f", "-"], Some(&object)).unwrap();
         refused.stderr.contains("Outrider does not serve it")
     });
@@ -76,7 +76,7 @@ fn a_plugin_comes_and_goes_while_pods_are_created() {
     let pod = || json!({"containers": [{"name": "a", "image": "a:1", "imagePullPolicy": "IfNotPresent"}]});
     assert_eq!(create(pod())["containers"][0]["imagePullPolicy"], "IfNotPresent");
     let section = json!({"includeEphemeralContainers": true});
-    apply(&cluster, &[plugin("pull", json!({"plugin": "AlwaysPullImages", "alwaysPullImages": section}))]);
+    apply(&cluster, &[plugin("pull", &json!({"plugin": "AlwaysPullImages", "alwaysPullImages": section}))]);
     eventually("it is programmed", || {
         create(pod());
         condition(&cluster, "pull", "Programmed") == "True"
@@ -123,10 +123,10 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
         let output = cluster.kubectl(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
         assert!(!output.success() && output.stderr.contains(part), "{part}: {}", output.stderr);
     };
-    refused(plugin("a", json!({"plugin": "EventRateLimit"})), "not served yet");
-    refused(plugin("a", json!({"plugin": "AlwaysPullImages", "backend": "Policy"})), "spec.backend: Forbidden");
+    refused(plugin("a", &json!({"plugin": "EventRateLimit"})), "not served yet");
+    refused(plugin("a", &json!({"plugin": "AlwaysPullImages", "backend": "Policy"})), "spec.backend: Forbidden");
     refused(
-        plugin("a", json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}})),
+        plugin("a", &json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}})),
         "podNodeSelector is only for plugin: PodNodeSelector",
     );
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/config/samples");
@@ -169,25 +169,25 @@ fn in_tree() -> Value {
 fn ours() -> Vec<Value> {
     let given = json!([{"key": "given", "operator": "Exists", "effect": "NoSchedule"}]);
     vec![
-        plugin("pull", json!({"plugin": "AlwaysPullImages"})),
+        plugin("pull", &json!({"plugin": "AlwaysPullImages"})),
         plugin(
             "node",
-            json!({"plugin": "PodNodeSelector", "podNodeSelector": {
+            &json!({"plugin": "PodNodeSelector", "podNodeSelector": {
             "clusterDefaultNodeSelector": DEFAULT, "namespaceAllowLists": {"limited": "pool=shared,disk=ssd"}}}),
         ),
         plugin(
             "seconds",
-            json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {
+            &json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {
             "notReadySeconds": 30, "unreachableSeconds": 40}}),
         ),
         plugin(
             "tolerate",
-            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
+            &json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
             "default": given, "alwaysAllowBuiltin": false}}),
         ),
-        plugin("extended", json!({"plugin": "ExtendedResourceToleration"})),
-        plugin("topology", json!({"plugin": "LimitPodHardAntiAffinityTopology"})),
-        plugin("external", json!({"plugin": "DenyServiceExternalIPs"})),
+        plugin("extended", &json!({"plugin": "ExtendedResourceToleration"})),
+        plugin("topology", &json!({"plugin": "LimitPodHardAntiAffinityTopology"})),
+        plugin("external", &json!({"plugin": "DenyServiceExternalIPs"})),
     ]
 }
 
@@ -254,7 +254,7 @@ impl Random {
         one
     }
 
-    fn pod(&mut self, name: String, namespace: &str) -> Value {
+    fn pod(&mut self, name: &str, namespace: &str) -> Value {
         let mut spec = json!({"containers": [self.container("c")]});
         if self.below(3) == 0 {
             spec["initContainers"] = json!([self.container("i")]);
@@ -272,7 +272,7 @@ impl Random {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec})
     }
 
-    fn service(&mut self, name: String) -> Value {
+    fn service(&mut self, name: &str) -> Value {
         let ips = self.pick(&[json!([]), json!(["192.0.2.1"]), json!(["192.0.2.1", "192.0.2.2"])]);
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "plain"},
             "spec": {"ports": [{"port": 80}], "externalIPs": ips}})
@@ -341,8 +341,8 @@ fn pods_and_services_come_out_as_from_the_plugins_of_the_api_server() {
     });
     let mut random = Random(20_261_128);
     let names = ["plain", "limited", "pooled", "free", "given", "listed"];
-    let pods = (0..300).map(|at| random.pod(format!("p{at}"), names[at % names.len()])).collect::<Vec<_>>();
-    let services = (0..60).map(|at| random.service(format!("s{at}"))).collect::<Vec<_>>();
+    let pods = (0..300).map(|at| random.pod(&format!("p{at}"), names[at % names.len()])).collect::<Vec<_>>();
+    let services = (0..60).map(|at| random.service(&format!("s{at}"))).collect::<Vec<_>>();
     let objects = [pods, services].concat();
     let ((stored, refused), (our_stored, our_refused)) = (created(&original, &objects), created(&replaced, &objects));
     assert_eq!(our_refused, refused);
