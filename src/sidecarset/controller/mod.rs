@@ -56,6 +56,8 @@ pub const NAME: &str = "sidecarset";
 /// A rollout of a thousand pods is a thousand events a set and ten writes a second, no more.
 const PACE: Duration = Duration::from_millis(100);
 
+/// When a set is reconciled again that the snapshot has in another form yet.
+const SNAPSHOT_PAUSE: Duration = Duration::from_millis(50);
 /// When replicas are asked again of which one is behind.
 const BEHIND_PAUSE: Duration = Duration::from_millis(250);
 /// When the webhook configuration is read again that has no entry for pods.
@@ -148,6 +150,10 @@ impl Controller {
         // The log has an error for a set that never compiled.
         let Some(compiled) = set.compiled.as_ref().filter(|_| !set.terminating) else { return Ok(None) };
         let snapshot = self.world.snapshot.load_full();
+        // Planned and carried out by the same form: the snapshot follows the table by a moment.
+        if !snapshot.sets.get(name).is_some_and(|current| current.hash == compiled.hash) {
+            return Ok(Some(SNAPSHOT_PAUSE));
+        }
         let members = self.members(compiled, &snapshot);
         // Before the rollout: what pods carry from then on is among the revisions.
         let hashes: BTreeSet<&str> = members.carrying.iter().filter_map(|(_, pod)| pod.hash_of(name)).collect();

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::sidecarset::controller::carried::{self, carried};
 use crate::sidecarset::controller::facts::PodFacts;
-use crate::sidecarset::controller::in_place_state::{ContainerStatus, unsettled};
+use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unsettled};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
 use crate::sidecarset::rollout::strategy::Strategy;
@@ -143,6 +143,8 @@ pub struct PodRecord {
     pub carried: Packed,
     /// Of these, the ones with containers whose image a rollout changed and that do not run it yet, joined by commas.
     pub unsettled: Option<Box<str>>,
+    /// Of these, the ones whose current form a rollout gave the pod, joined by commas.
+    pub touched: Option<Box<str>>,
     /// What rollouts read.
     pub facts: PodFacts,
     /// The operating system that it is bound to.
@@ -154,8 +156,8 @@ pub struct PodRecord {
 }
 
 impl PodRecord {
-    /// The record of a pod. Nothing for one that carries no set and never will: it has finished, is on its way out, or is the
-    /// kubelet's mirror of a static pod. Where not everything fits, what is wanted comes first.
+    /// The record of a pod. Nothing for one that carries no set and never will, as it has finished or is on its way out, and for the
+    /// kubelet's mirror of a static pod, whatever its annotations say. Where not everything fits, what is wanted comes first.
     pub fn of(pod: &WatchedPod, wanted: &Wanted) -> Option<Self> {
         let spec = pod.spec.as_ref();
         let containers =
@@ -165,7 +167,7 @@ impl PodRecord {
         let records = pod.annotations.as_ref().unwrap_or(&nothing);
         let carried = carried(records, &names, |set| wanted.sets.contains(set));
         let active = pod.meta().deletion_timestamp.is_none() && !pod.is_in_phase(&["Succeeded", "Failed"]);
-        if carried.sets.is_empty() && (!active || records.is_mirror) {
+        if records.is_mirror || (carried.sets.is_empty() && !active) {
             return None;
         }
         let (labels, some_labels_left_out) = labels(pod, wanted, MAX_BYTES.saturating_sub(carried.sets.bytes()));
@@ -176,6 +178,7 @@ impl PodRecord {
             platform: pod.platform(),
             skip: records.skip.clone(),
             unsettled: pod.unsettled(&carried.sets),
+            touched: pod.touched(&carried.sets),
             facts: PodFacts::of(pod),
             some_left_out: some_labels_left_out || carried.some_left_out || records.some_left_out,
             carried: carried.sets,
@@ -185,6 +188,11 @@ impl PodRecord {
     /// Whether every container of the set runs the image that the pod asks for.
     pub fn is_settled(&self, set: &str) -> bool {
         self.unsettled.as_deref().is_none_or(|sets| sets.split(',').all(|unsettled| unsettled != set))
+    }
+
+    /// Whether a rollout, and not its creation, gave the pod the form of the set that it has.
+    pub fn is_touched(&self, set: &str) -> bool {
+        self.touched.as_deref().is_some_and(|sets| sets.split(',').any(|touched| touched == set))
     }
 
     /// The hash of what the pod carries of the set; empty where it was not recorded, nothing where it carries none.
@@ -224,6 +232,15 @@ impl WatchedPod {
         let statuses = self.status.iter().flat_map(PodStatus::containers);
         let sets = unsettled(state, &images, statuses);
         let sets: Vec<&str> = carried.iter().map(|(set, _)| set).filter(|set| sets.contains(*set)).collect();
+        (!sets.is_empty()).then(|| sets.join(",").into())
+    }
+
+    /// The sets among these whose recorded form a rollout gave the pod.
+    fn touched(&self, carried: &Packed) -> Option<Box<str>> {
+        let state = self.annotations.as_ref()?.in_place_state.as_deref()?;
+        let touched = touched(state);
+        let is_touched = |(set, hash): &(&str, &str)| touched.get(*set).is_some_and(|revision| revision == *hash);
+        let sets: Vec<&str> = carried.iter().filter(is_touched).map(|(set, _)| set).collect();
         (!sets.is_empty()).then(|| sets.join(",").into())
     }
 
@@ -322,11 +339,28 @@ pub(super) mod tests {
             ("no status yet", json!({"status": null}), true),
             ("finished", json!({"status": {"phase": "Succeeded"}}), false),
             ("on its way out", json!({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}}), false),
-            ("a mirror", mirror, false),
+            ("a mirror", mirror.clone(), false),
         ];
         for (case, pod, kept) in cases {
             assert_eq!(PodRecord::of(&serde_json::from_value(pod).unwrap(), &wanted(&[])).is_some(), kept, "{case}");
         }
+    }
+
+    #[test]
+    fn a_mirror_pod_is_never_kept_whatever_its_annotations_say() {
+        let mut mirror = pod("p", "web", &[("a", "1")], true);
+        assert!(PodRecord::of(&mirror, &wanted(&["a"])).is_some());
+        mirror.annotations.get_or_insert_default().is_mirror = true;
+        assert!(PodRecord::of(&mirror, &wanted(&["a"])).is_none());
+    }
+
+    #[test]
+    fn a_pod_is_touched_where_a_rollout_gave_it_the_form_that_it_has() {
+        let mut pod = pod("p", "web", &[("a", "v1:new"), ("b", "v1:other")], true);
+        let state = json!({"a": {"revision": "v1:new"}, "b": {"revision": "v1:older"}}).to_string();
+        pod.annotations.get_or_insert_default().in_place_state = Some(state.into());
+        let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap();
+        assert!(record.is_touched("a") && !record.is_touched("b") && !record.is_touched("c"));
     }
 
     /// A pod with labels of so many bytes each, and these annotations.
