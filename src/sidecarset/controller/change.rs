@@ -118,6 +118,13 @@ impl PodChanger {
         Ok((is_same && !ends).then_some(pod))
     }
 
+    /// Takes the set out of the condition of a pod that has the current form by now.
+    pub async fn clear(&self, set: &str, key: &PodKey, uid: u64) {
+        if let Ok(Some(pod)) = self.read(key, uid).await {
+            self.note(key, &pod, set, None).await;
+        }
+    }
+
     /// Writes into the pod's condition why the set cannot be updated in it, or that it can, where that is not said already.
     async fn note(&self, key: &PodKey, pod: &Value, set: &str, why: Option<&str>) {
         let Some(condition) = condition(pod, set, why, Timestamp::now()) else { return };
@@ -348,7 +355,8 @@ mod tests {
             let entry: Value = serde_json::from_str(&set.entry).unwrap();
             stored["metadata"]["annotations"] = json!({"outrider.dev/injected": json!({"a": entry}).to_string()});
             stored["metadata"]["labels"] = json!({"app": "web"});
-            stored["spec"]["containers"] = json!([{"name": "app", "image": "app:1"}, {"name": "c", "image": "c:2"}]);
+            let injected: Value = serde_json::from_str(&set.containers.iter().next().unwrap().json).unwrap();
+            stored["spec"]["containers"] = json!([{"name": "app", "image": "app:1"}, injected]);
             let body = stored.to_string();
             let service = tower::service_fn(move |request: Request<kube::client::Body>| {
                 assert_eq!(request.method(), "GET", "nothing is written");
@@ -356,13 +364,19 @@ mod tests {
                 async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
             });
             let changer = PodChanger::new(Client::new(service, "default"));
-            let mut builder = engine::snapshot::builder::SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-            let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:2"}]});
-            builder.collections.sets.apply(&serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap());
+            let mut builder =
+                engine::snapshot::builder::SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+            let spec =
+                json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:2"}]});
+            builder
+                .collections
+                .sets
+                .apply(&serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap());
             let world = crate::watch::read_model::ReadModel::of(&builder);
             builder.publish(&world.snapshot);
             let watched = serde_json::from_value(json!({"metadata": {"namespace": "default", "name": "p"}})).unwrap();
-            let found = changer.update(&set, &PodKey::of(&watched), (hashed("u"), is_free), &world.snapshot.load_full()).await;
+            let found =
+                changer.update(&set, &PodKey::of(&watched), (hashed("u"), is_free), &world.snapshot.load_full()).await;
             assert_eq!(found, expected, "{status}");
         }
     }

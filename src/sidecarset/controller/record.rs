@@ -1,14 +1,16 @@
 //! What the controller keeps of a pod: only what is counted, and no more than fits.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::sidecarset::controller::carried::{self, carried};
+use crate::sidecarset::controller::change::UPGRADABLE;
 use crate::sidecarset::controller::facts::PodFacts;
 use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unsettled};
 use crate::sidecarset::controller::packed::Packed;
@@ -108,6 +110,7 @@ struct Condition {
     #[serde(rename = "type")]
     kind: String,
     status: String,
+    message: Option<Box<str>>,
     last_transition_time: Option<Time>,
 }
 
@@ -145,6 +148,8 @@ pub struct PodRecord {
     pub unsettled: Option<Box<str>>,
     /// Of these, the ones whose current form a rollout gave the pod, joined by commas.
     pub touched: Option<Box<str>>,
+    /// Of these, the ones that the pod's condition says cannot be updated in it, joined by commas.
+    pub refused: Option<Box<str>>,
     /// What rollouts read.
     pub facts: PodFacts,
     /// The operating system that it is bound to.
@@ -179,6 +184,7 @@ impl PodRecord {
             skip: records.skip.clone(),
             unsettled: pod.unsettled(&carried.sets),
             touched: pod.touched(&carried.sets),
+            refused: pod.refused(&carried.sets),
             facts: PodFacts::of(pod),
             some_left_out: some_labels_left_out || carried.some_left_out || records.some_left_out,
             carried: carried.sets,
@@ -193,6 +199,11 @@ impl PodRecord {
     /// Whether a rollout, and not its creation, gave the pod the form of the set that it has.
     pub fn is_touched(&self, set: &str) -> bool {
         self.touched.as_deref().is_some_and(|sets| sets.split(',').any(|touched| touched == set))
+    }
+
+    /// Whether the pod's condition says that the set cannot be updated in it.
+    pub fn is_refused(&self, set: &str) -> bool {
+        self.refused.as_deref().is_some_and(|sets| sets.split(',').any(|refused| refused == set))
     }
 
     /// The hash of what the pod carries of the set; empty where it was not recorded, nothing where it carries none.
@@ -241,6 +252,15 @@ impl WatchedPod {
         let touched = touched(state);
         let is_touched = |(set, hash): &(&str, &str)| touched.get(*set).is_some_and(|revision| revision == *hash);
         let sets: Vec<&str> = carried.iter().filter(is_touched).map(|(set, _)| set).collect();
+        (!sets.is_empty()).then(|| sets.join(",").into())
+    }
+
+    /// The sets among these that our condition names.
+    fn refused(&self, carried: &Packed) -> Option<Box<str>> {
+        let mut conditions = self.status.as_ref()?.conditions.iter().flatten();
+        let message = conditions.find(|it| it.kind == UPGRADABLE)?.message.as_deref()?;
+        let named: BTreeMap<String, IgnoredAny> = serde_json::from_str(message).ok()?;
+        let sets: Vec<&str> = carried.iter().map(|(set, _)| set).filter(|set| named.contains_key(*set)).collect();
         (!sets.is_empty()).then(|| sets.join(",").into())
     }
 
@@ -343,6 +363,24 @@ pub(super) mod tests {
         ];
         for (case, pod, kept) in cases {
             assert_eq!(PodRecord::of(&serde_json::from_value(pod).unwrap(), &wanted(&[])).is_some(), kept, "{case}");
+        }
+    }
+
+    #[test]
+    fn sets_that_our_condition_names_are_refused_and_no_others() {
+        let mut pod = pod("p", "web", &[("a", "1"), ("b", "1")], true);
+        let message = json!({"a": "env", "c": "env"}).to_string();
+        for (kind, message, expected) in [
+            (UPGRADABLE, message.as_str(), true),
+            (UPGRADABLE, "", false),
+            (UPGRADABLE, "[", false),
+            ("Ready", message.as_str(), false),
+        ] {
+            let conditions = json!([{"type": kind, "status": "False", "message": message}]);
+            pod.status = serde_json::from_value(json!({"phase": "Running", "conditions": conditions})).unwrap();
+            let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap();
+            assert_eq!(record.is_refused("a"), expected, "{kind} {message}");
+            assert!(!record.is_refused("b") && !record.is_refused("c"));
         }
     }
 

@@ -92,15 +92,26 @@ impl Rollouts {
                 return Result { waits: Waits::Failed, again: Some(DISRUPTION_PAUSE) };
             };
             let Plan { update, waits } = planned;
-            if update.is_empty() || tried >= MOST {
+            if update.is_empty() {
                 break waits;
+            } else if tried >= MOST {
+                break Waits::Nothing;
             }
             let update: Vec<usize> = update.into_iter().take(MOST.saturating_sub(tried)).collect();
             tried = tried.saturating_add(update.len());
             self.carry_out(set, members, &update, snapshot, &memory).await;
         };
+        self.clear(set, members).await;
         let again = again(&waits, &locked(&memory), Instant::now());
         Result { waits, again }
+    }
+
+    /// Clears the condition of pods that have the current form: the set may have got back the one that they have.
+    async fn clear(&self, set: &CompiledSet, members: &Members) {
+        let has_it = |pod: &PodRecord| pod.is_refused(&set.name) && pod.hash_of(&set.name) == Some(&*set.hash);
+        let pods = members.carrying.iter().filter(|(_, pod)| has_it(pod)).take(MOST);
+        let cleared: Vec<_> = pods.map(|(key, pod)| self.changer.clear(&set.name, key, pod.facts.uid)).collect();
+        futures::stream::iter(cleared).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     }
 
     /// The next pods; nothing where the disruption budgets are not known.
@@ -227,9 +238,8 @@ fn again(waits: &Waits, memory: &Memory, now: Instant) -> Option<Duration> {
     };
     let paused = memory.next_try().map(|until| until.saturating_duration_since(now));
     match (by_state, paused) {
-        (None | Some(Duration::ZERO), Some(paused)) => Some(paused),
         (Some(state), Some(paused)) => Some(state.min(paused)),
-        (state, None) => state,
+        (state, paused) => state.or(paused),
     }
 }
 

@@ -44,7 +44,9 @@ pub fn update_strategy() -> JSONSchemaProps {
             ),
             (
                 "recreate",
-                flag("Not served by this build: true is refused. Pods that cannot be updated in place stay until they are created anew."),
+                flag(
+                    "Not served by this build: true is refused. Pods that cannot be updated in place stay until they are created anew.",
+                ),
             ),
             ("priorityStrategy", priority_strategy()),
             ("scatterStrategy", scatter_strategy()),
