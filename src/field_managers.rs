@@ -4,6 +4,8 @@ use kube::api::{PatchParams, PostParams};
 
 /// Field manager of the status of sets.
 pub const SIDECARSET: &str = "outrider-sidecarset";
+/// Field manager of the status of plugins.
+pub const ADMISSION_PLUGIN: &str = "outrider-admissionplugin";
 /// Field manager of the Lease.
 pub const LEADER_ELECTION: &str = "outrider-leader-election";
 /// Field manager of our own authority's Secret.

@@ -24,6 +24,7 @@ pub mod manifests;
 pub mod metrics;
 pub mod names;
 pub mod permissions;
+pub mod plugins;
 pub mod readiness;
 pub mod registry;
 mod selection;

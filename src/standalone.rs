@@ -1,7 +1,7 @@
 //! The read model without a cluster, from files, and what changes when the files change.
 
 pub use crate::validate::Validate;
-pub use engine::offline::model::{Error, FoundNamespaces, Unusable};
+pub use engine::offline::model::{Error, FoundNamespace, FoundNamespaces, Unusable};
 
 use std::io::Read;
 use std::panic::resume_unwind;
@@ -12,6 +12,7 @@ use std::thread;
 use admission::Registry;
 use engine::offline::manifest;
 use engine::offline::model::{self, Reading};
+use engine::plugins::api as plugins;
 use engine::sidecarset::api::{API_VERSION, GROUP, KIND};
 use engine::snapshot::{Exclusion, Snapshot};
 
@@ -91,9 +92,12 @@ pub fn of(
     Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
 }
 
-/// Whether an object is meant as a set, in whatever version.
+/// Whether an object is meant as a set or a plugin, in whatever version.
 pub fn is_set(manifest: &Manifest) -> bool {
-    identity(&manifest.value).is_ok_and(|identity| identity.kind == KIND && identity.group() == GROUP)
+    identity(&manifest.value).is_ok_and(|identity| {
+        let types = [(GROUP, KIND), (plugins::GROUP, plugins::KIND)];
+        types.contains(&(identity.group(), identity.kind.as_str()))
+    })
 }
 
 /// The namespaces among objects, with their labels; objects of other kinds are left out.

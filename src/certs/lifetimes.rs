@@ -99,7 +99,7 @@ impl CertificateLifetimes {
 mod tests {
     use super::*;
 
-    const fn lives(authority: u64, leaf: u64, settle: u64) -> CertificateLifetimes {
+    const fn lifetimes(authority: u64, leaf: u64, settle: u64) -> CertificateLifetimes {
         let second = Duration::from_secs(1);
         CertificateLifetimes {
             authority: Duration::from_secs(authority),
@@ -113,12 +113,12 @@ mod tests {
     fn lives_that_are_too_short_are_refused() {
         assert_eq!(CertificateLifetimes::default().checked(), Ok(CertificateLifetimes::default()));
         for (given, fine) in [
-            (lives(60, 20, 2), true),
-            (lives(40, 20, 2), true),
-            (lives(39, 20, 2), false),
-            (lives(89, 20, 10), false),
-            (lives(90, 20, 10), true),
-            (lives(60, 4, 0), false),
+            (lifetimes(60, 20, 2), true),
+            (lifetimes(40, 20, 2), true),
+            (lifetimes(39, 20, 2), false),
+            (lifetimes(89, 20, 10), false),
+            (lifetimes(90, 20, 10), true),
+            (lifetimes(60, 4, 0), false),
         ] {
             assert_eq!(given.checked().is_ok(), fine, "{given:?}");
         }
@@ -126,7 +126,9 @@ mod tests {
 
     #[test]
     fn every_life_has_time_for_several_looks() {
-        for given in [CertificateLifetimes::default(), lives(60, 20, 2), lives(60, 5, 0), lives(3600, 20, 300)] {
+        for given in
+            [CertificateLifetimes::default(), lifetimes(60, 20, 2), lifetimes(60, 5, 0), lifetimes(3600, 20, 300)]
+        {
             let check = given.check();
             assert!(check * 6 <= given.leaf / 3, "{given:?}: {check:?}");
         }

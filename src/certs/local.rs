@@ -125,15 +125,15 @@ impl Local {
 
     /// Renews until it is dropped.
     pub async fn run(mut self) {
-        let mut trouble = LogThrottle::default();
+        let mut throttle = LogThrottle::default();
         loop {
             tokio::time::sleep(CHECK).await;
             match self.renew(Timestamp::now()) {
                 Ok(true) => {
-                    trouble.over();
+                    throttle.over();
                     tracing::info!(ca_file = %self.ca_file.display(), "Certificate renewed");
                 }
-                Err(error) if trouble.is_news(&error) => {
+                Err(error) if throttle.is_news(&error) => {
                     tracing::error!(%error, "The certificate cannot be renewed, trying again");
                 }
                 Ok(false) | Err(_) => {}

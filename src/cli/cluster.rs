@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use admission::format::names::dns1123_subdomain;
 use clap::Args;
+use engine::plugins::api as plugins;
 use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
 use http::Request;
 use kube::Client;
@@ -189,7 +190,7 @@ struct Failed<E: std::error::Error> {
     error: E,
 }
 
-/// The sets and namespaces of a cluster, which decide there.
+/// The sets, plugins and namespaces of a cluster, which decide there.
 ///
 /// # Errors
 /// Why they cannot be listed, with the address that was tried.
@@ -199,14 +200,22 @@ pub fn deciding(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
     runtime.block_on(async {
         let (client, place) = connect(args).await.map_err(|error| error.to_string())?;
         let sets = format!("/apis/{API_VERSION}/{PLURAL}");
+        let of_plugins = format!("/apis/{}/{}", plugins::API_VERSION, plugins::PLURAL);
         let mut found = Vec::new();
-        for (path, api_version, kind) in [(sets.as_str(), API_VERSION, KIND), ("/api/v1/namespaces", "v1", "Namespace")]
-        {
+        for (path, api_version, kind) in [
+            (sets.as_str(), API_VERSION, KIND),
+            (of_plugins.as_str(), plugins::API_VERSION, plugins::KIND),
+            ("/api/v1/namespaces", "v1", "Namespace"),
+        ] {
             let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-            let mut list = client
-                .request::<Value>(request)
-                .await
-                .map_err(|error| format!("the API server at {place} does not list {kind} objects: {}", said(&error)))?;
+            let mut list = match client.request::<Value>(request).await {
+                // The cluster does not know the kind: it has no such objects.
+                Err(kube::Error::Api(status)) if status.code == 404 && kind == plugins::KIND => continue,
+                Err(error) => {
+                    return Err(format!("the API server at {place} does not list {kind} objects: {}", said(&error)));
+                }
+                Ok(list) => list,
+            };
             let items = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
             found.extend(items.into_iter().map(|item| of_cluster(item, api_version, kind)));
         }

@@ -20,6 +20,7 @@ pub mod lint;
 pub mod manifests;
 mod namespace;
 pub mod offline;
+pub mod plugins;
 pub mod render;
 pub mod report;
 pub mod review;
@@ -75,6 +76,8 @@ pub enum Command {
     Test(cases::TestArgs),
     /// Print what to apply to a cluster: CRDs, RBAC, webhook configurations
     Manifests(manifests::ManifestsArgs),
+    /// List the admission plugins of Kubernetes: which are on by default, which Outrider serves, and why not
+    Plugins(plugins::PluginsArgs),
     /// Find what can lock a live cluster: webhooks that nobody answers, certificates, missing rights
     Doctor(doctor::DoctorArgs),
     /// Ask the API server for a pod as anybody would, and see whether it comes back injected
@@ -123,6 +126,7 @@ pub fn run() -> ExitCode {
         Command::Lint(args) => lint::execute(&args),
         Command::Test(args) => cases::execute(&args),
         Command::Manifests(args) => manifests::execute(&args),
+        Command::Plugins(args) => plugins::execute(&args),
         Command::Doctor(args) => doctor::execute(&args),
         Command::Verify(args) => verify::execute(&args),
         Command::BreakGlass(args) => break_glass::execute(&args),

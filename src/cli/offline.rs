@@ -99,9 +99,9 @@ pub struct OfflineModel {
 }
 
 impl OfflineModel {
-    /// Takes in a namespace with its labels, in place of one that is known by that name.
-    pub fn learn(&mut self, name: String, labels: BTreeMap<String, String>) {
-        Arc::make_mut(&mut self.snapshot.namespaces).insert(name, labels);
+    /// Takes in a namespace with its labels and annotations, in place of one that is known by that name.
+    pub fn learn(&mut self, name: String, labels: BTreeMap<String, String>, annotations: BTreeMap<String, String>) {
+        Arc::make_mut(&mut self.snapshot.namespaces).insert_annotated(name, labels, annotations);
     }
 }
 

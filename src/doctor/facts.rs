@@ -15,6 +15,7 @@ use crate::doctor::definition::Definition;
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::replica::ReplicaPod;
 use crate::names::{MUTATING, VALIDATING};
+use crate::watch::AdmissionPluginResource;
 
 /// Objects of a cluster, and what was tried on it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -52,8 +53,23 @@ pub struct Facts {
     pub rights: Vec<Right>,
     /// The policies about the service account; absent where that is not known, or they may not be read.
     pub guard: Option<GuardFacts>,
+    /// Admission plugins that are switched on.
+    pub plugins: Vec<AdmissionPluginResource>,
+    /// Annotations of namespaces that these cannot read.
+    pub unreadable_annotations: Vec<UnreadableAnnotation>,
     /// What could not be read.
     pub not_checked: Vec<NotChecked>,
+}
+
+/// An annotation of a namespace that admission plugins read, and cannot.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct UnreadableAnnotation {
+    /// Name of the namespace.
+    pub namespace: String,
+    /// Key of the annotation.
+    pub key: String,
+    /// Why it cannot be read.
+    pub why: String,
 }
 
 /// What a TLS handshake gave, with the webhook's caBundle as the only trust.

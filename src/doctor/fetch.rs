@@ -17,7 +17,7 @@ use crate::answers::said;
 use crate::doctor::access::{self, Right};
 use crate::doctor::definition::Definition;
 use crate::doctor::entries::Entry;
-use crate::doctor::facts::{Facts, NotChecked};
+use crate::doctor::facts::{Facts, NotChecked, UnreadableAnnotation};
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::mounted;
 use crate::doctor::replica::ReplicaPod;
@@ -25,6 +25,10 @@ use crate::kinds;
 use crate::names::APP;
 use crate::names::CA_SECRET;
 use crate::names::SERVICE_NAME_LABEL;
+use crate::watch::AdmissionPluginResource;
+use engine::plugins::api::PLURAL;
+use engine::plugins::compiled::CompiledPlugin;
+use engine::plugins::placement::Placement;
 use engine::snapshot::EXCLUDE_LABEL;
 
 /// Values of a label by which people mean that it does not count.
@@ -54,6 +58,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     services(client, &mut facts).await?;
     let no = ListParams::default().labels(&format!("{EXCLUDE_LABEL} in ({})", LIKE_NO.join(",")));
     facts.excluded_by_no = list(Api::<Namespace>::all(client.clone()), &no, false, &mut facts.not_checked).await?;
+    plugins(client, &mut facts).await?;
     let missing = &mut facts.not_checked;
     for name in kinds::product().filter_map(|kind| kind.definition().metadata.name) {
         facts.crds.extend(get(Api::<CustomResourceDefinition>::all(client.clone()), &name, false, missing).await?);
@@ -70,6 +75,31 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     facts.handshakes = handshake::all(&facts).await;
     facts.unconverted = converter::all(&facts).await;
     Ok(facts)
+}
+
+/// Admission plugins, and the namespaces whose annotations they cannot read.
+async fn plugins(client: &Client, facts: &mut Facts) -> Result<(), Error> {
+    let name =
+        kinds::product().filter_map(|kind| kind.definition().metadata.name).find(|name| name.starts_with(PLURAL));
+    if !facts.definitions.iter().any(|definition| definition.metadata.name == name) {
+        return Ok(());
+    }
+    let (all, missing) = (ListParams::default(), &mut facts.not_checked);
+    facts.plugins = list(Api::<AdmissionPluginResource>::all(client.clone()), &all, false, missing).await?;
+    let compiled = facts.plugins.iter().filter_map(|plugin| CompiledPlugin::compile(&plugin.clone().into()).ok());
+    if !compiled.into_iter().any(|plugin| plugin.reads_annotations()) {
+        return Ok(());
+    }
+    for namespace in list(Api::<Namespace>::all(client.clone()), &all, false, missing).await? {
+        let placement = Placement::of(&namespace.metadata.annotations.unwrap_or_default());
+        let name = namespace.metadata.name.unwrap_or_default();
+        facts.unreadable_annotations.extend(placement.faults().map(|(key, why)| UnreadableAnnotation {
+            namespace: name.clone(),
+            key: key.to_owned(),
+            why: why.to_owned(),
+        }));
+    }
+    Ok(())
 }
 
 /// The Services that webhooks name, their endpoints, and the namespaces that selectors are tried on.

@@ -9,6 +9,7 @@ pub mod fetch;
 pub mod guard;
 mod mounted;
 mod own;
+pub mod plugins;
 mod reach;
 mod replica;
 pub mod report;
@@ -35,6 +36,7 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
     if outrider && !uninstalled {
         findings.extend(own::examine(facts, now));
         findings.extend(mounted::examine(facts, now));
+        findings.extend(plugins::examine(facts));
         findings.extend(access::examine(&facts.rights));
         findings.extend(facts.guard.iter().flat_map(|guard| guard::examine(guard, &facts.namespace)));
     }

@@ -55,6 +55,10 @@ pub enum Check {
     AccountNotLimited,
     /// A namespace that is excluded by a label which says no.
     ExcludedByNo,
+    /// An admission plugin that cannot be used, is not called, or contradicts another.
+    AdmissionPlugin,
+    /// An annotation of a namespace that admission plugins cannot read.
+    UnreadableAnnotation,
 }
 
 /// One problem to solve.

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::plugins::api::AdmissionPlugin;
 use engine::sidecarset::api::SidecarSet;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
@@ -12,7 +13,7 @@ use serde_json::{Error, Value, json};
 
 use super::KINDS;
 use crate::config::ProjectConfig;
-use crate::watch::SidecarSetResource;
+use crate::watch::{AdmissionPluginResource, SidecarSetResource};
 use crate::workshop::collector::api::Collector;
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::simpledeployment::api::SimpleDeployment;
@@ -27,6 +28,7 @@ fn decode<'de, T: Deserialize<'de>>(recorder: Recorder<'de>) -> Result<(), Error
 /// The types of each version of each kind.
 const TYPES: &[(&str, &str, &[Decode])] = &[
     ("sidecarset", "v1alpha1", &[|it| decode::<SidecarSet>(it), |it| decode::<SidecarSetResource>(it)]),
+    ("admissionplugin", "v1alpha1", &[|it| decode::<AdmissionPlugin>(it), |it| decode::<AdmissionPluginResource>(it)]),
     ("collector", "v1", &[|it| decode::<Collector>(it)]),
     ("cronjob", "v1", &[|it| decode::<CronJob>(it)]),
     // Conversion reads this version as JSON; its own test compares its schema with that of v1.

@@ -39,17 +39,17 @@ mod tests {
 
     #[test]
     fn the_same_is_told_once_a_minute_and_anything_else_at_once() {
-        let (mut trouble, start) = (LogThrottle::default(), Instant::now());
+        let (mut throttle, start) = (LogThrottle::default(), Instant::now());
         let told = [("a", 0), ("a", 1), ("b", 2), ("b", 61), ("b", 62), ("a", 63), ("a", 122)]
-            .map(|(what, seconds)| trouble.is_news_at(&what, start + Duration::from_secs(seconds)));
+            .map(|(what, seconds)| throttle.is_news_at(&what, start + Duration::from_secs(seconds)));
         assert_eq!(told, [true, false, true, false, true, true, false]);
     }
 
     #[test]
     fn the_same_is_told_at_once_after_it_was_over() {
-        let (mut trouble, now) = (LogThrottle::default(), Instant::now());
-        assert!(trouble.is_news_at(&"a", now));
-        trouble.over();
-        assert!(trouble.is_news_at(&"a", now));
+        let (mut throttle, now) = (LogThrottle::default(), Instant::now());
+        assert!(throttle.is_news_at(&"a", now));
+        throttle.over();
+        assert!(throttle.is_news_at(&"a", now));
     }
 }

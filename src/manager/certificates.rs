@@ -35,14 +35,14 @@ impl Supply<'_> {
         let (metrics, resolver) = (self.shared.metrics.clone(), Arc::clone(&self.shared.resolver));
         let warnings = Warnings::new(self.client.clone());
         let alarm = Alarm::new(Some(warnings.clone()));
-        let lives = self.options.supply_lives();
+        let lifetimes = self.options.supply_lives();
         match &self.options.certificates {
             Certificates::Off => futures::future::ready(()).boxed(),
             Certificates::Files { dir, write_ca_bundle } => {
                 let registers = self.options.webhook_url.is_some();
                 let clients = Clients { trust_authorities: *write_ca_bundle || registers, ..self.clients() };
                 let files = CertificateFiles::new(dir, Arc::clone(&resolver), clients);
-                let publisher = (*write_ca_bundle || registers).then(|| self.publisher(&lives));
+                let publisher = (*write_ca_bundle || registers).then(|| self.publisher(&lifetimes));
                 let told = Recipients { gate, metrics, alarm, bundle: Some(bundle) };
                 FollowFiles::new(files, resolver, told, publisher).run().boxed()
             }
@@ -51,9 +51,10 @@ impl Supply<'_> {
                 let storage =
                     if self.options.webhook_url.is_some() { Storage::SecretOrMemory } else { Storage::Secret };
                 let (client, namespace) = (self.client.clone(), &self.options.namespace);
-                let store = AuthorityStore::new(client, namespace, storage, lives.authority, warnings, metrics.clone());
-                let setup = Setup { names, lives, resolver, gate, bundle, metrics, alarm };
-                OwnCertificates::new(setup, store, self.publisher(&lives)).run().boxed()
+                let store =
+                    AuthorityStore::new(client, namespace, storage, lifetimes.authority, warnings, metrics.clone());
+                let setup = Setup { names, lifetimes, resolver, gate, bundle, metrics, alarm };
+                OwnCertificates::new(setup, store, self.publisher(&lifetimes)).run().boxed()
             }
         }
     }
@@ -76,11 +77,11 @@ impl Supply<'_> {
         names
     }
 
-    fn publisher(&self, lives: &CertificateLifetimes) -> Publisher {
+    fn publisher(&self, lifetimes: &CertificateLifetimes) -> Publisher {
         let writer = match &self.options.webhook_url {
             Some(_) => Writer::Registration,
             None => Writer::Leader(self.leading.clone()),
         };
-        Publisher::new(CaBundles::new(self.client, &self.options.kinds.converted()), writer, lives)
+        Publisher::new(CaBundles::new(self.client, &self.options.kinds.converted()), writer, lifetimes)
     }
 }

@@ -40,7 +40,7 @@ impl Leftovers {
     /// Removes webhook configurations that such a process made, and has definitions as they are printed; tries until that is
     /// done, or not allowed.
     pub async fn put_right(&self, client: &Client) {
-        let mut trouble = LogThrottle::default();
+        let mut throttle = LogThrottle::default();
         loop {
             match in_time(self.try_to(client)).await {
                 Ok(()) => return,
@@ -52,7 +52,7 @@ impl Leftovers {
                     );
                 }
                 Err(error) => {
-                    if trouble.is_news(&error) {
+                    if throttle.is_news(&error) {
                         tracing::warn!(%error, "Cannot remove the webhooks of a killed process, trying again");
                     }
                     let is_served = matches!(error, Error::Served { .. });

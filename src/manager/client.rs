@@ -228,6 +228,7 @@ impl Connection {
     pub fn watching(&self, world: &ReadModel, namespace: &str) -> Result<Clients, Error> {
         Ok(Clients {
             sidecarsets: self.listening(&world.sidecarsets.contact)?,
+            plugins: self.listening(&world.plugins.contact)?,
             namespaces: self.listening(&world.namespaces.contact)?,
             configuration: self.listening(&world.configuration.contact)?,
             namespace: namespace.to_owned(),

@@ -113,15 +113,15 @@ impl FailOpen {
 
     /// Puts back what was, once a replica can answer. Leader only; works until it is dropped.
     pub async fn back(self) {
-        let mut trouble = LogThrottle::default();
+        let mut throttle = LogThrottle::default();
         loop {
             let pause = match self.turn_back_if_ready().await {
                 Ok(is_back) => {
-                    trouble.over();
+                    throttle.over();
                     if is_back { CHECK } else { RETRY }
                 }
                 Err(error) => {
-                    if trouble.is_news(&error) {
+                    if throttle.is_news(&error) {
                         tracing::warn!(%error, "Cannot put failurePolicy back, trying again");
                     }
                     RETRY

@@ -66,7 +66,7 @@ impl Narrowing {
     pub async fn run(self) {
         // By a part of the sets, pods of the others would be left out.
         self.world.published().await;
-        let (mut changes, mut trouble) = (self.world.changes(), LogThrottle::default());
+        let (mut changes, mut throttle) = (self.world.changes(), LogThrottle::default());
         let mut publications = self.world.publications();
         let (mut wanted, mut since) = (self.wanted(), Instant::now());
         loop {
@@ -78,7 +78,7 @@ impl Narrowing {
             let pause = match in_time(self.pass(&wanted, left.is_zero())).await {
                 Ok(Some(_)) if !self.enabled => return std::future::pending().await,
                 Ok(observed) => {
-                    trouble.over();
+                    throttle.over();
                     let pause = match observed {
                         None => self.retry(),
                         Some(_) if left.is_zero() => CHECK,
@@ -88,7 +88,7 @@ impl Narrowing {
                     pause
                 }
                 Err(error) => {
-                    if trouble.is_news(&error) {
+                    if throttle.is_news(&error) {
                         tracing::warn!(%error, "The condition {CONDITION} is not in order, trying again");
                     }
                     self.retry()
@@ -136,9 +136,6 @@ impl Narrowing {
 
     /// Waits until something else is wanted for another reason than a set.
     async fn others(&self, publications: &mut watch::Receiver<u64>, known: &Wanted) {
-        if self.stages.is_empty() {
-            return std::future::pending().await;
-        }
         while self.wanted() == *known {
             if publications.changed().await.is_err() {
                 // The read model is gone with the process.

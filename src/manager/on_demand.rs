@@ -54,16 +54,16 @@ impl OnDemandEntries {
     pub async fn run(self) {
         // By a part of the objects, entries that others need would be withdrawn.
         self.world.published().await;
-        let (mut publications, mut trouble) = (self.world.publications(), LogThrottle::default());
+        let (mut publications, mut throttle) = (self.world.publications(), LogThrottle::default());
         loop {
             let demands = demands(&self.kinds, &self.world);
             let pause = match in_time(self.pass(&demands)).await {
                 Ok(()) => {
-                    trouble.over();
+                    throttle.over();
                     CHECK
                 }
                 Err(error) => {
-                    if trouble.is_news(&error) {
+                    if throttle.is_news(&error) {
                         tracing::warn!(%error, "The on-demand entries are not in order, trying again");
                     }
                     RETRY
@@ -77,9 +77,9 @@ impl OnDemandEntries {
     }
 
     async fn pass(&self, demands: &[Demand]) -> Result<(), Error> {
-        // The validating one first: what our mutating webhook changes is validated by us.
-        self.bring::<ValidatingWebhookConfiguration>(demands).await?;
-        self.bring::<MutatingWebhookConfiguration>(demands).await
+        // The mutating one first: our validating webhook would refuse what our mutating one has not changed.
+        self.bring::<MutatingWebhookConfiguration>(demands).await?;
+        self.bring::<ValidatingWebhookConfiguration>(demands).await
     }
 
     async fn bring<C: Configuration>(&self, demands: &[Demand]) -> Result<(), Error> {

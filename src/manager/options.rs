@@ -32,7 +32,7 @@ pub struct Options {
     /// Where the serving certificate comes from.
     pub certificates: Certificates,
     /// How long certificates live, and changes of them take.
-    pub lives: CertificateLifetimes,
+    pub lifetimes: CertificateLifetimes,
     /// Name of our own Deployment, if requests are to pass without us while it is scaled to zero.
     pub fail_open: Option<String>,
     /// The URL under which the API server is to call this process, outside the cluster.
@@ -53,7 +53,7 @@ impl Options {
 
     /// How long what serves lives, and an authority that was replaced stays trusted.
     pub fn supply_lives(&self) -> CertificateLifetimes {
-        if self.certificates == Certificates::Own { self.lives.with_leaves() } else { self.lives }
+        if self.certificates == Certificates::Own { self.lifetimes.with_leaves() } else { self.lifetimes }
     }
 }
 
@@ -124,6 +124,9 @@ mod tests {
         }
         assert!(!Controllers::parse(&["*"], &Kinds::default()).unwrap().run("welcome"));
         let error = Controllers::parse(&["welcome"], &Kinds::default()).unwrap_err().to_string();
-        assert!(error.starts_with("there is no controller \"welcome\"; there are sidecarset, * "), "{error}");
+        assert!(
+            error.starts_with("there is no controller \"welcome\"; there are sidecarset, admissionplugin, * "),
+            "{error}"
+        );
     }
 }

@@ -22,7 +22,7 @@ struct Off {
     name: &'static str,
     retirement: Retirement,
     is_told: bool,
-    trouble: LogThrottle,
+    throttle: LogThrottle,
 }
 
 /// Releases objects of kinds that are off, as far as that is allowed, when they are deleted: otherwise they and their
@@ -33,14 +33,14 @@ pub async fn release_deleted(client: &Client, on: &Kinds) {
         .iter()
         .filter_map(|kind| {
             let retirement = Retirement::of(kind)?;
-            Some(Off { name: kind.name, retirement, is_told: false, trouble: LogThrottle::default() })
+            Some(Off { name: kind.name, retirement, is_told: false, throttle: LogThrottle::default() })
         })
         .collect();
     while !off.is_empty() {
         for kind in &mut off {
             match kind.check(client).await {
-                Ok(()) => kind.trouble.over(),
-                Err(error) if kind.trouble.is_news(&error) => tracing::warn!(
+                Ok(()) => kind.throttle.over(),
+                Err(error) if kind.throttle.is_news(&error) => tracing::warn!(
                     kind = kind.name,
                     %error,
                     "Objects of a kind that is off cannot be let go of; `outrider uninstall --kind {}` does that",

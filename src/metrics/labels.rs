@@ -14,6 +14,13 @@ pub(super) struct ReviewLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct PluginLabels {
+    pub plugin: &'static str,
+    pub mode: &'static str,
+    pub verdict: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct PathLabels {
     pub path: Arc<str>,
 }

@@ -23,7 +23,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-use labels::{ControllerLabels, PathLabels, QuestionLabels, ReconcileLabels, ReviewLabels, StateLabels, WatchLabels};
+use labels::{
+    ControllerLabels, PathLabels, PluginLabels, QuestionLabels, ReconcileLabels, ReviewLabels, StateLabels, WatchLabels,
+};
 use path::UNKNOWN;
 
 /// Seconds. A decision takes tens of microseconds; the API server waits 10 s.
@@ -41,6 +43,7 @@ pub struct Metrics {
     freshness: Freshness,
     reviews: Family<ReviewLabels, Counter>,
     review_duration: Family<PathLabels, Histogram, fn() -> Histogram>,
+    plugin_decisions: Family<PluginLabels, Counter>,
     questions: Family<QuestionLabels, Counter>,
     reconciles: Family<ReconcileLabels, Counter>,
     reconcile_duration: Family<ControllerLabels, Histogram, fn() -> Histogram>,
@@ -82,6 +85,7 @@ impl Metrics {
             freshness,
             reviews: Family::default(),
             review_duration: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
+            plugin_decisions: Family::default(),
             questions: Family::default(),
             reconciles: Family::default(),
             reconcile_duration: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
@@ -115,6 +119,12 @@ impl Metrics {
         seconds(&mut all, "review_duration", "Time from the head of the request to the reply", &self.review_duration);
         plain(&mut all, "reviews_in_flight", "Reviews between the head of the request and the reply", &self.in_flight);
         plain(&mut all, "panics", "Panics that were caught", &self.panics);
+        plain(
+            &mut all,
+            "plugin_decisions",
+            "Decisions of admission plugins, by plugin, mode and verdict; none are counted of dry runs",
+            &self.plugin_decisions,
+        );
         plain(
             &mut all,
             "questions",
@@ -193,7 +203,7 @@ impl Metrics {
     /// The handles of one webhook path, resolved once.
     pub fn path(&self, path: &str) -> PathMetrics {
         let duration = self.review_duration.get_or_create_owned(&PathLabels { path: path.into() });
-        PathMetrics::new(path, duration, self.reviews.clone())
+        PathMetrics::new(path, duration, self.reviews.clone(), self.plugin_decisions.clone())
     }
 
     /// Counts a request to a path that is not served. The path itself is the client's choice and therefore no label.

@@ -3,13 +3,14 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use admission::reply::Count;
 use admission::{Decision, Reason, Unserved};
 use engine::reasons;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::labels::ReviewLabels;
+use super::labels::{PluginLabels, ReviewLabels};
 
 pub(super) const DECISIONS: [Decision; 3] = [Decision::Allowed, Decision::Patched, Decision::Denied];
 /// `dry_run` where no review was read.
@@ -29,13 +30,19 @@ pub struct PathMetrics {
     path: Arc<str>,
     duration: Histogram,
     reviews: Family<ReviewLabels, Counter>,
+    plugin_decisions: Family<PluginLabels, Counter>,
     known: Vec<OnceLock<Counter>>,
 }
 
 impl PathMetrics {
-    pub(super) fn new(path: &str, duration: Histogram, reviews: Family<ReviewLabels, Counter>) -> Self {
+    pub(super) fn new(
+        path: &str,
+        duration: Histogram,
+        reviews: Family<ReviewLabels, Counter>,
+        plugin_decisions: Family<PluginLabels, Counter>,
+    ) -> Self {
         let known = std::iter::repeat_with(OnceLock::new).take(2 * DECISIONS.len() * reasons::ALL.len()).collect();
-        let metrics = Self { path: path.into(), duration, reviews, known };
+        let metrics = Self { path: path.into(), duration, reviews, plugin_decisions, known };
         metrics.start_at_zero();
         metrics
     }
@@ -66,6 +73,13 @@ impl PathMetrics {
             Some(known) => known.get_or_init(create).inc(),
             None => create().inc(),
         };
+    }
+
+    /// Counts the decisions of admission plugins.
+    pub fn plugins_decided(&self, counts: &[Count]) {
+        for Count { by: plugin, mode, verdict } in counts.iter().copied() {
+            self.plugin_decisions.get_or_create(&PluginLabels { plugin, mode, verdict }).inc();
+        }
     }
 
     /// Counts a request that got no verdict.

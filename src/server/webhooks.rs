@@ -188,6 +188,9 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         match answered {
             Answered::Review(answer) => {
                 counted.decided(answer.decision, answer.reason, answer.summary.dry_run);
+                if !answer.summary.dry_run {
+                    counted.plugins_decided(&answer.counts);
+                }
                 record::decided(path, &answer, took, budget);
                 reply::json(answer.body)
             }

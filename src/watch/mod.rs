@@ -1,5 +1,6 @@
 //! Watching the API server, and the read model that the watches keep: what decisions are taken from.
 
+pub mod annotations;
 pub mod backoff;
 pub mod coverage;
 pub mod deployment;
@@ -7,8 +8,10 @@ mod failing;
 pub mod follow;
 pub mod last_seen;
 pub mod lenient;
+pub mod model;
 mod of_kind;
 pub mod partial;
+mod plugin;
 pub mod raw;
 pub mod read_model;
 pub mod relist;
@@ -17,4 +20,5 @@ mod sidecarset;
 pub mod version;
 
 pub(crate) use of_kind::resource_of_kind;
+pub use plugin::AdmissionPluginResource;
 pub use sidecarset::SidecarSetResource;

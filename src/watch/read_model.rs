@@ -1,4 +1,4 @@
-//! Watches sets, namespaces and our configuration in the cluster into snapshots. Every replica does.
+//! Watches sets, plugins, namespaces and our configuration in the cluster into snapshots. Every replica does.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -11,24 +11,28 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use serde::de::IgnoredAny;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::logging::throttle::LogThrottle;
-use crate::watch::SidecarSetResource;
-use crate::watch::failing::Failing;
+use crate::watch::annotations::SomeAnnotations;
 use crate::watch::follow::{Follower, Step, events};
-use crate::watch::last_seen::LastSeen;
 use crate::watch::lenient::Lenient;
+pub use crate::watch::model::Model;
+use crate::watch::model::wait_for;
 use crate::watch::partial::Partial;
 use crate::watch::version::minor_versions;
+use crate::watch::{AdmissionPluginResource, SidecarSetResource};
+use engine::plugins::api as plugins;
 use engine::sidecarset::api::{PLURAL, SidecarSet};
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Effect;
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use engine::snapshot::namespace;
+use engine::snapshot::plugins::PluginTable;
 use engine::snapshot::sets::{SetRecord, SetTable};
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
@@ -55,52 +59,8 @@ pub enum Change {
     Namespace(Arc<str>),
 }
 
-/// How one watched collection is doing. Clones share their content.
-#[derive(Debug, Clone)]
-pub struct Model {
-    synced: watch::Sender<bool>,
-    /// When the API server last answered on this watch.
-    pub contact: LastSeen,
-    failing: Failing,
-}
-
-impl Default for Model {
-    fn default() -> Self {
-        Self { synced: watch::Sender::new(false), contact: LastSeen::default(), failing: Failing::default() }
-    }
-}
-
-impl Model {
-    /// Whether the whole collection has been read once.
-    pub fn is_synced(&self) -> bool {
-        *self.synced.borrow()
-    }
-
-    /// Waits until the whole collection has been read once.
-    pub async fn synced(&self) {
-        wait_for(&self.synced, |synced| *synced).await;
-    }
-
-    /// For how long the watch has failed, and why it last did.
-    pub fn failing(&self) -> Option<(Duration, String)> {
-        self.failing.since(&self.contact)
-    }
-
-    fn note<K>(&self, event: &Result<Event<K>, watcher::Error>) {
-        if let Err(error) = event {
-            self.failing.note(error, &self.contact);
-        }
-    }
-
-    fn mark_synced(&self) {
-        self.synced.send_replace(true);
-    }
-}
-
-async fn wait_for<T>(sender: &watch::Sender<T>, condition: impl FnMut(&T) -> bool) {
-    // An error would mean that the sender is gone, and it is borrowed here.
-    drop(sender.subscribe().wait_for(condition).await);
-}
+/// A namespace: its labels, and the annotations that plugins read.
+type SlimNamespace = Partial<Namespace, IgnoredAny, IgnoredAny, SomeAnnotations>;
 
 /// What the watches maintain. Clones share their content.
 #[derive(Debug, Clone)]
@@ -109,8 +69,12 @@ pub struct ReadModel {
     pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// The sets, for controllers.
     pub sets: SetTable,
+    /// The plugins, for controllers.
+    pub plugin_table: PluginTable,
     /// The watch of sets.
     pub sidecarsets: Model,
+    /// The watch of plugins.
+    pub plugins: Model,
     /// The watch of namespaces.
     pub namespaces: Model,
     /// The watch of our configuration.
@@ -125,7 +89,9 @@ impl ReadModel {
         Self {
             snapshot: Arc::default(),
             sets: feed.collections.sets.collection().table(),
+            plugin_table: feed.collections.plugins.collection().table(),
             sidecarsets: Model::default(),
+            plugins: Model::default(),
             namespaces: Model::default(),
             configuration: Model::default(),
             changes: broadcast::channel(CHANGES).0,
@@ -134,8 +100,8 @@ impl ReadModel {
     }
 
     /// The watches of what rows of kinds name, by its plural.
-    pub const fn models(&self) -> [(&'static str, &Model); 2] {
-        [(PLURAL, &self.sidecarsets), ("namespaces", &self.namespaces)]
+    pub const fn models(&self) -> [(&'static str, &Model); 3] {
+        [(PLURAL, &self.sidecarsets), (plugins::PLURAL, &self.plugins), ("namespaces", &self.namespaces)]
     }
 
     /// Every change from now on.
@@ -173,8 +139,8 @@ impl ReadModel {
 
     /// How long ago the quieter of the watches got an answer; `None` while one of them never did.
     pub fn age(&self) -> Option<Duration> {
-        let others = self.namespaces.contact.age()?.max(self.configuration.contact.age()?);
-        Some(self.sidecarsets.contact.age()?.max(others))
+        let others = self.namespaces.age()?.max(self.configuration.age()?);
+        Some(self.sidecarsets.age()?.max(self.plugins.age()?).max(others))
     }
 }
 
@@ -183,10 +149,13 @@ pub fn generation_text(set: &SetRecord) -> String {
     format!("{} {}", set.uid, set.compiled_generation)
 }
 
-/// The clients of the watches, each with the [`LastSeen`] of its [`Model`] listening in, and of what is asked beside them.
+/// The clients of the watches, each with the [`LastSeen`](crate::watch::last_seen::LastSeen) of its [`Model`] listening
+/// in, and of what is asked beside them.
 pub struct Clients {
     /// For sets.
     pub sidecarsets: Client,
+    /// For plugins.
+    pub plugins: Client,
     /// For namespaces.
     pub namespaces: Client,
     /// For our configuration.
@@ -205,7 +174,8 @@ pub fn watch_config() -> watcher::Config {
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, cancel: CancellationToken) {
     let mut sets = pin!(events(Api::<Lenient<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
-    let mut namespaces = pin!(events(Api::<Partial<Namespace>>::all(clients.namespaces), watch_config()));
+    let mut plugins = pin!(events(Api::<Lenient<AdmissionPluginResource>>::all(clients.plugins), watch_config()));
+    let mut namespaces = pin!(events(Api::<SlimNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
@@ -225,6 +195,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
             }
             Some(event) = namespaces.next() => intake.namespace(event, &mut feed),
             Some(event) = sets.next() => intake.set(event, &mut feed),
+            Some(event) = plugins.next() => intake.plugin(event, &mut feed),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),
             Some(minor) = versions.next() => feed.apply_version(minor),
         }
@@ -260,6 +231,7 @@ impl Pace {
 struct EventHandler<'a> {
     world: &'a ReadModel,
     sets: Follower<String>,
+    plugins: Follower<String>,
     namespaces: Follower<String>,
     maps: Follower<String>,
     /// Each once, so that it does not grow with the events.
@@ -272,6 +244,7 @@ impl<'a> EventHandler<'a> {
         Self {
             world,
             sets: Follower::default(),
+            plugins: Follower::default(),
             namespaces: Follower::default(),
             maps: Follower::default(),
             unsent: BTreeSet::new(),
@@ -294,7 +267,9 @@ impl EventHandler<'_> {
 
     fn all_listed(&self) -> bool {
         let world = self.world;
-        world.sidecarsets.is_synced() && world.namespaces.is_synced() && world.configuration.is_synced()
+        [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration]
+            .iter()
+            .all(|model| model.is_synced())
     }
 
     fn set(&mut self, event: Result<Event<Lenient<SidecarSetResource>>, watcher::Error>, feed: &mut SnapshotBuilder) {
@@ -319,7 +294,34 @@ impl EventHandler<'_> {
         });
     }
 
-    fn namespace(&mut self, event: Result<Event<Partial<Namespace>>, watcher::Error>, feed: &mut SnapshotBuilder) {
+    fn plugin(
+        &mut self,
+        event: Result<Event<Lenient<AdmissionPluginResource>>, watcher::Error>,
+        feed: &mut SnapshotBuilder,
+    ) {
+        let (world, collection) = (self.world, &mut feed.collections.plugins);
+        if world.plugins.note_optional(&event) {
+            for record in collection.collection().table().all() {
+                collection.remove(&record.name);
+            }
+            return;
+        }
+        self.plugins.follow(event, Lenient::name_any, |step| match step {
+            Step::Is(guarded) => {
+                let name = guarded.name_any();
+                match guarded.object {
+                    Ok(object) => drop(collection.apply(&(*object).into())),
+                    Err(error) => {
+                        tracing::warn!(admissionplugin = name, %error, "AdmissionPlugin cannot be read; its last good form stays");
+                    }
+                }
+            }
+            Step::Gone(name) => drop(collection.remove(&name)),
+            Step::Listed => world.plugins.mark_synced(),
+        });
+    }
+
+    fn namespace(&mut self, event: Result<Event<SlimNamespace>, watcher::Error>, feed: &mut SnapshotBuilder) {
         let (world, unsent, clipping) = (self.world, &mut self.unsent, &mut self.clipping);
         let mut tell = |effect, name: String| note(unsent, effect, Change::Namespace(name.into()));
         world.namespaces.note(&event);
@@ -333,7 +335,9 @@ impl EventHandler<'_> {
                     );
                 }
                 let labels = namespace.labels().clone();
-                let effect = feed.collections.namespaces.apply(&namespace::Namespace { name: name.clone(), labels });
+                let annotations = namespace.annotations.map(|SomeAnnotations(kept)| kept).unwrap_or_default();
+                let known = namespace::Namespace { name: name.clone(), labels, annotations };
+                let effect = feed.collections.namespaces.apply(&known);
                 tell(effect, name);
             }
             Step::Gone(name) => tell(feed.collections.namespaces.remove(&name), name),

@@ -13,7 +13,7 @@ fn set(name: &str, generation: i64) -> Lenient<SidecarSetResource> {
     .unwrap()
 }
 
-fn namespace(name: &str) -> Partial<Namespace> {
+fn namespace(name: &str) -> SlimNamespace {
     serde_json::from_value(json!({"metadata": {"name": name, "labels": {"env": "prod"}}})).unwrap()
 }
 
@@ -83,10 +83,42 @@ fn nothing_is_published_before_all_collections_are_complete() {
     for event in [Event::Init, Event::InitDone] {
         intake.configuration(Ok(event), &mut feed);
     }
+    assert!(!intake.all_listed());
+    for event in [Event::Init, Event::InitDone] {
+        intake.plugin(Ok(event), &mut feed);
+    }
     assert!(intake.all_listed() && !world.is_published());
     world.publish(&mut feed);
     assert!(world.is_published());
     assert!(world.snapshot.load().namespaces.labels("a").is_some());
+}
+
+#[test]
+fn a_cluster_that_does_not_know_plugins_has_none_and_no_fault() {
+    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let world = ReadModel::of(&feed);
+    let mut intake = EventHandler::of(&world);
+    let object = json!({"metadata": {"name": "a", "uid": "a"}, "spec": {"plugin": "AlwaysPullImages"}});
+    intake.plugin(Ok(Event::Apply(serde_json::from_value(object).unwrap())), &mut feed);
+    assert_eq!(world.plugin_table.all().len(), 1);
+    let missing = kube::core::Status::failure("not found", "NotFound").with_code(404).boxed();
+    intake.plugin(Err(watcher::Error::InitialListFailed(kube::Error::Api(missing))), &mut feed);
+    assert!(world.plugins.is_synced() && world.plugins.failing().is_none());
+    assert!(world.plugin_table.all().is_empty(), "the definition went, and its objects with it");
+    assert_eq!(world.plugins.age(), Some(Duration::ZERO));
+}
+
+#[test]
+fn annotations_of_namespaces_that_plugins_read_are_kept() {
+    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let world = ReadModel::of(&feed);
+    let annotations = json!({"scheduler.alpha.kubernetes.io/node-selector": "a=b", "other": "x"});
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "a", "annotations": annotations}})).unwrap();
+    EventHandler::of(&world).namespace(Ok(Event::Apply(namespace)), &mut feed);
+    world.publish(&mut feed);
+    let snapshot = world.snapshot.load();
+    let placement = snapshot.namespaces.known("a").unwrap().placement().unwrap();
+    assert_eq!(placement.node_selector, Some(Ok([("a".to_owned(), "b".to_owned())].into())));
 }
 
 #[test]
@@ -118,7 +150,8 @@ fn of_every_watch_it_is_noted_that_it_fails() {
     intake.set(Err(watcher::Error::NoResourceVersion), &mut feed);
     intake.namespace(Err(watcher::Error::NoResourceVersion), &mut feed);
     intake.configuration(Err(watcher::Error::NoResourceVersion), &mut feed);
-    for model in [&world.sidecarsets, &world.namespaces, &world.configuration] {
+    intake.plugin(Err(watcher::Error::NoResourceVersion), &mut feed);
+    for model in [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration] {
         assert!(model.failing().is_some());
     }
 }

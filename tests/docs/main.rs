@@ -73,6 +73,19 @@ fn list_of_configuration_fields_is_up_to_date() {
 }
 
 #[test]
+fn table_of_admission_plugins_is_up_to_date() {
+    use outrider::cli::plugins::{HEADS, row};
+    let line = |cells: [String; 7]| format!("| {} |\n", cells.join(" | "));
+    let mut table = line(HEADS.map(str::to_lowercase)) + "|---|---|---|---|---|---|---|\n";
+    for entry in engine::plugins::catalog::ALL {
+        let mut cells = row(entry);
+        cells[0] = format!("`{}`", cells[0]);
+        table.push_str(&line(cells));
+    }
+    hold("docs/admission-plugins.md", &include_str!("admission-plugins.md").replace("{table}\n", &table));
+}
+
+#[test]
 fn readme_shows_the_sample_set() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();

@@ -46,6 +46,7 @@ fn read(schema: &Value) -> Value {
 #[test]
 fn schemas_of_the_engine_are_up_to_date() {
     let schemas = [
+        ("AdmissionPlugin", read(&serde_json::to_value(outrider::plugins::crd::object_schema()).unwrap())),
         ("Container", of::<Container>()),
         ("Namespace", of::<Namespace>()),
         ("ObjectMeta", of::<ObjectMeta>()),

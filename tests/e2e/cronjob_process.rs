@@ -143,6 +143,8 @@ fn a_kind_that_is_turned_off_locks_nothing(cluster: &Cluster) {
     let mut held = cronjob("held", &json!({"suspend": true}));
     held["metadata"]["finalizers"] = json!(["batch.outrider.dev/finalizer"]);
     namespace.apply(&held.to_string()).unwrap();
+    // A process outside the cluster does not take over from replicas behind a Service.
+    cluster.kubectl_ok(&["delete", CONFIGURATIONS, "--all"], None).unwrap();
     let process = Outrider::registered_as(cluster, &cluster.kubeconfig(), &["--namespace=outrider-system"]);
     process.ready();
     let url = json!(format!("https://{}/convert", process.webhooks));

@@ -25,6 +25,7 @@ mod memory_group;
 mod narrowing;
 mod on_demand;
 mod other_webhooks;
+mod plugins;
 mod process;
 mod project_config;
 mod refusals;

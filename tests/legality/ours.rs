@@ -7,6 +7,7 @@ use admission::registry::Phase;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use engine::sidecarset::api::{GROUP, KIND, PLURAL, SidecarSet};
+use engine::sidecarset::canonical::{sorted_json, strict_volume};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::index::SetIndex;
 use engine::sidecarset::injection::INJECTED_ANNOTATION;
@@ -76,7 +77,7 @@ impl Outrider {
                 recorded && pod["spec"][list].as_array().is_some_and(|list| list.iter().any(has_name))
             };
             let missing = |piece: &&engine::sidecarset::compiled::Piece| !is_carried(&piece.name);
-            let parsed = |json: &String| serde_json::from_str::<Value>(json).unwrap();
+            let parsed = |json: &str| serde_json::from_str::<Value>(json).unwrap();
             let before: Vec<Value> = pieces.before.iter().filter(missing).map(|piece| parsed(&piece.json)).collect();
             let after: Vec<Value> = pieces.after.iter().filter(missing).map(|piece| parsed(&piece.json)).collect();
             let own = pod["spec"][list].as_array().cloned().unwrap_or_default();
@@ -89,7 +90,7 @@ impl Outrider {
             let ours: Value = serde_json::from_str(&volume.json).unwrap();
             let is_there = |theirs: &Value| {
                 let theirs = theirs.as_object().unwrap().clone();
-                engine::sidecarset::canonical::strict_volume(theirs) == volume.canonical
+                sorted_json(&Value::Object(strict_volume(theirs))) == *volume.canonical
             };
             if !pod["spec"]["volumes"].as_array().is_some_and(|list| list.iter().any(is_there)) {
                 push(&mut pod["spec"]["volumes"], ours);

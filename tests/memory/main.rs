@@ -77,6 +77,15 @@ fn a_stored_object_costs_no_more_than_is_stated() {
     document(&table);
 }
 
+/// A cluster may have thousands of sets, and every replica keeps all of them.
+#[test]
+fn a_set_of_one_container_takes_at_most_5_kib() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let kind = KINDS.iter().find(|kind| kind.name == "SidecarSet").unwrap();
+    let kept = cost(kind, &kind.ordinary()).kept;
+    assert!(kept <= 5 * 1024, "{kept} bytes");
+}
+
 fn cost(kind: &Kind, object: &Object) -> Cost {
     let texts = object.texts();
     let before = ALLOCATOR.current_usage();

@@ -89,6 +89,10 @@ impl TestServer {
         let shutdown = Shutdown::new(readiness.clone());
         let running = tokio::spawn(server.run(shutdown.clone()));
         sync.open();
+        // The listeners are bound before their gates open.
+        while !readiness.missing().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
         Self {
             webhook: addresses.webhook.unwrap(),
             health: addresses.health.unwrap(),

@@ -95,7 +95,7 @@ pub trait Spoke<H: Hub>: DeserializeOwned + Serialize + 'static {
 /// use admission::raw::{ObjectWriter, members};
 /// use serde_json::value::RawValue;
 ///
-/// v1 says `spec`, v2 says `template`; conversion does not read what is in it.
+/// // v1 says `spec`, v2 says `template`; conversion does not read what is in it.
 /// struct V2;
 ///
 /// fn renamed(object: &RawValue, from: &str, to: &str) -> String {

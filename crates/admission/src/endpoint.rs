@@ -17,7 +17,7 @@ use crate::field::ErrorList;
 use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
 use crate::reason::Reason;
-use crate::reply::{Denial, Verdict};
+use crate::reply::{Count, Denial, Verdict};
 use crate::review::{Operation, Request};
 use crate::unserved::Unserved;
 
@@ -191,6 +191,8 @@ pub struct Findings {
     pub reason: Reason,
     /// A refusal of its own, for what is not a fault of a field.
     pub denial: Option<(Reason, Denial)>,
+    /// What a server counts beside the decision itself.
+    pub counts: Vec<Count>,
 }
 
 impl Default for Findings {
@@ -201,6 +203,7 @@ impl Default for Findings {
             audit: Vec::new(),
             reason: Reason::ALLOWED,
             denial: None,
+            counts: Vec::new(),
         }
     }
 }
@@ -219,6 +222,7 @@ impl Findings {
         };
         verdict.warnings = self.warnings;
         verdict.audit = self.audit;
+        verdict.counts = self.counts;
         verdict
     }
 }

@@ -190,23 +190,42 @@ pub struct Verdict {
     pub warnings: Vec<String>,
     /// Entries for the audit log. The API server puts the webhook's name and a slash in front of each key.
     pub audit: Vec<(&'static str, String)>,
+    /// What a server counts beside the decision itself.
+    pub counts: Vec<Count>,
+}
+
+/// One thing that is counted: who decided, in which mode, and what. Words of closed lists, as labels of a metric are to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Count {
+    /// Who decided.
+    pub by: &'static str,
+    /// In which mode.
+    pub mode: &'static str,
+    /// What.
+    pub verdict: &'static str,
 }
 
 impl Verdict {
     /// Allowed as it is.
     pub const fn allow(reason: Reason) -> Self {
-        Self { outcome: Outcome::Allowed, reason, warnings: Vec::new(), audit: Vec::new() }
+        Self { outcome: Outcome::Allowed, reason, warnings: Vec::new(), audit: Vec::new(), counts: Vec::new() }
     }
 
     /// Allowed with changes; an empty patch is no change.
     pub fn patch(reason: Reason, patch: PatchWriter) -> Self {
         let outcome = if patch.is_empty() { Outcome::Allowed } else { Outcome::Patched(patch) };
-        Self { outcome, reason, warnings: Vec::new(), audit: Vec::new() }
+        Self { outcome, reason, warnings: Vec::new(), audit: Vec::new(), counts: Vec::new() }
     }
 
     /// A refusal.
     pub fn deny(reason: Reason, denial: Denial) -> Self {
-        Self { outcome: Outcome::Denied(Box::new(denial)), reason, warnings: Vec::new(), audit: Vec::new() }
+        Self {
+            outcome: Outcome::Denied(Box::new(denial)),
+            reason,
+            warnings: Vec::new(),
+            audit: Vec::new(),
+            counts: Vec::new(),
+        }
     }
 
     /// Adds a warning.

@@ -8,6 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::plugins;
+use crate::plugins::index::PluginIndex;
 use crate::pod::older::{TakenOut, take_out};
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL};
@@ -30,7 +32,7 @@ pub struct World {
 impl World {
     /// A world offline with these objects.
     pub fn from_objects(objects: &[Value]) -> Self {
-        let mut sets = Vec::new();
+        let (mut sets, mut plugins) = (Vec::new(), Vec::new());
         let mut namespaces = Namespaces::default();
         let mut configuration = ConfigurationMaps::default();
         for object in objects {
@@ -40,7 +42,11 @@ impl World {
                 let name = object["metadata"]["name"].as_str().unwrap().to_owned();
                 let mut labels = labels.unwrap_or_default();
                 labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.clone());
-                namespaces.insert(name, labels);
+                let annotations: Option<BTreeMap<String, String>> =
+                    serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap();
+                namespaces.insert_annotated(name, labels, annotations.unwrap_or_default());
+            } else if object["kind"] == "AdmissionPlugin" {
+                plugins.push(Arc::new(crate::plugins::validation::compile(object).unwrap()));
             } else if object["kind"] == "ConfigMap" {
                 let allow_list = object["data"]["SidecarSet_PatchPodMetadata_WhiteList"].as_str().map(str::to_owned);
                 configuration.apply(&ConfigurationMap { allow_list });
@@ -50,12 +56,13 @@ impl World {
         }
         let snapshot = Snapshot {
             sets: Arc::new(SetIndex::build(sets)),
+            plugins: Arc::new(PluginIndex::build(plugins)),
             namespaces: Arc::new(namespaces),
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
             configuration: configuration.view(),
             ..Snapshot::default()
         };
-        Self { snapshot, registry: crate::pod::register(Registry::default(), Vec::new()) }
+        Self { snapshot, registry: plugins::endpoints::register(crate::pod::register(Registry::default(), Vec::new())) }
     }
 
     /// The same with a cluster, in which namespaces may appear.

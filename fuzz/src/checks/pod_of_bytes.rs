@@ -8,6 +8,9 @@ pub struct Choices<'d> {
     rest: &'d [u8],
 }
 
+/// A field, that it is there once in so many pods, and its value.
+type Field<'f, C> = (&'f str, u8, &'f dyn Fn(&mut C) -> Value);
+
 const CONTAINERS: [&str; 12] =
     ["app", "web", "proxy", "log", "agent", "hot-1", "hot-2", "stage", "iptables", "sidecar", "audit", "metrics"];
 const IMAGES: [&str; 9] =
@@ -63,7 +66,7 @@ impl<'d> Choices<'d> {
     }
 
     /// Some of these fields.
-    fn fields(&mut self, fields: &[(&str, u8, &dyn Fn(&mut Self) -> Value)]) -> Value {
+    fn fields(&mut self, fields: &[Field<'_, Self>]) -> Value {
         let mut map = Map::new();
         for (name, one_in, value) in fields {
             if *one_in == 0 || self.happens(*one_in) {

@@ -29,7 +29,8 @@ pub fn check(body: &[u8]) {
 }
 
 fn pod_holds(world: &World, request: &Value) {
-    if request["operation"] == "CREATE" && request["kind"]["kind"] == "Pod" {
+    // A creation without an object is for validation to refuse.
+    if request["operation"] == "CREATE" && request["kind"]["kind"] == "Pod" && request["object"].is_object() {
         pod::holds(world, request["namespace"].as_str().unwrap_or_default(), &request["object"]);
     }
 }

@@ -100,18 +100,18 @@ impl World {
         let response = &reply["response"];
         assert_eq!(response["uid"], review["request"]["uid"], "{path}: the reply names another review");
         let allowed = response["allowed"].as_bool().expect("a verdict");
-        let patch = response.get("patch").map(|patch| {
+        let operations = response.get("patch").map(|encoded| {
             assert_eq!(response["patchType"], "JSONPatch");
             assert!(allowed, "a refusal has a patch");
             assert!(path.starts_with("/mutate"), "{path} has a patch");
-            let text = STANDARD.decode(patch.as_str().expect("a text")).expect("base64");
+            let text = STANDARD.decode(encoded.as_str().expect("a text")).expect("base64");
             serde_json::from_slice(&text).expect("a list of operations")
         });
         assert!(
             allowed || response["status"]["message"].as_str().is_some_and(|text| !text.is_empty()),
             "no word on why"
         );
-        Some(Reply { allowed, status: response["status"].to_string(), patch })
+        Some(Reply { allowed, status: response["status"].to_string(), patch: operations })
     }
 }
 

@@ -18,7 +18,7 @@ pub fn check(data: &[u8]) {
         let again: Vec<Value> = again.into_iter().map(|document| document.value).collect();
         // An empty document is none.
         if !value.is_null() {
-            assert_eq!(again, [value.clone()], "{written}");
+            assert_eq!(again, std::slice::from_ref(value), "{written}");
         }
     }
     write_documents(&values);

@@ -66,34 +66,34 @@ mod tests {
     fn lost(times: u32) -> (BundleConflict, Instant) {
         let ours = Trust { entries: vec![vec![]], retiring: BTreeMap::new() };
         let theirs = Trust { entries: vec![], ..ours.clone() };
-        let (mut contest, mut now) = (BundleConflict::default(), Instant::now());
+        let (mut conflict, mut now) = (BundleConflict::default(), Instant::now());
         for _ in 0..times {
-            contest.written(&ours);
-            assert!(!contest.observe(&ours, now));
+            conflict.written(&ours);
+            assert!(!conflict.observe(&ours, now));
             now += CHECK;
-            assert!(contest.observe(&theirs, now));
-            assert!(!contest.observe(&theirs, now), "one loss counts once");
+            assert!(conflict.observe(&theirs, now));
+            assert!(!conflict.observe(&theirs, now), "one loss counts once");
         }
-        (contest, now)
+        (conflict, now)
     }
 
     #[test]
     fn answers_get_seldom_but_do_not_end() {
         for (losses, pause) in [(0, None), (2, None), (3, Some(30)), (4, Some(60)), (7, Some(300)), (80, Some(300))] {
-            let (contest, now) = lost(losses);
+            let (conflict, now) = lost(losses);
             let pause = pause.map(Duration::from_secs);
-            assert_eq!(contest.pause(CHECK), pause, "after {losses}");
-            assert_eq!(contest.may_write(CHECK, now), pause.is_none());
-            assert!(contest.may_write(CHECK, now + pause.unwrap_or_default()));
+            assert_eq!(conflict.pause(CHECK), pause, "after {losses}");
+            assert_eq!(conflict.may_write(CHECK, now), pause.is_none());
+            assert!(conflict.may_write(CHECK, now + pause.unwrap_or_default()));
         }
     }
 
     #[test]
     fn a_contest_is_forgotten_when_nothing_was_lost_for_long() {
-        let (mut contest, now) = lost(5);
+        let (mut conflict, now) = lost(5);
         let ours = Trust { entries: vec![vec![]], retiring: BTreeMap::new() };
-        contest.written(&ours);
-        contest.observe(&ours, now + FORGOTTEN_AFTER + CHECK);
-        assert_eq!(contest.pause(CHECK), None);
+        conflict.written(&ours);
+        conflict.observe(&ours, now + FORGOTTEN_AFTER + CHECK);
+        assert_eq!(conflict.pause(CHECK), None);
     }
 }

@@ -53,7 +53,7 @@ struct Target {
     name: String,
     object: String,
     place: BundleLocation,
-    contest: BundleConflict,
+    conflict: BundleConflict,
     /// Nothing is lost while it is not there.
     is_optional: bool,
     /// The obstacle that was logged last.
@@ -89,7 +89,7 @@ impl CaBundles {
             name: name.to_owned(),
             object: format!("{}/{name}", resource.kind.to_lowercase()),
             place,
-            contest: BundleConflict::default(),
+            conflict: BundleConflict::default(),
             is_optional: false,
             told: None,
         };
@@ -134,8 +134,8 @@ impl Target {
         self.report((is_injected && duty != Duty::Look).then_some(Obstacle::Injected), duty);
         let mut trust = Trust::of(&found, self.place);
         let bundle = merge(&trust, wanted, duty, Timestamp::now()).filter(|_| !is_injected);
-        let lost = self.contest.observe(&trust, Instant::now());
-        if lost && let Some(pause) = self.contest.pause(check) {
+        let lost = self.conflict.observe(&trust, Instant::now());
+        if lost && let Some(pause) = self.conflict.pause(check) {
             let writer = object::other_writer(&found, FIELD_MANAGER).unwrap_or("unknown");
             tracing::warn!(
                 object = self.object,
@@ -144,7 +144,7 @@ impl Target {
                 "Somebody else puts another caBundle back again and again; have it leave the field out"
             );
         }
-        if let Some(bundle) = bundle.filter(|_| self.contest.may_write(check, Instant::now())) {
+        if let Some(bundle) = bundle.filter(|_| self.conflict.may_write(check, Instant::now())) {
             let patch = object::patch(&found, self.place, &bundle);
             let params = PatchParams::apply(FIELD_MANAGER).force();
             match self.api.patch(&self.name, &params, &Patch::Apply(&patch)).await {
@@ -154,7 +154,7 @@ impl Target {
                 Err(error) => return Err(self.failed(error)),
             }
             trust = Trust::of(&found, self.place);
-            self.contest.written(&trust);
+            self.conflict.written(&trust);
             let (trusted, retiring) = (trust.anchors().len(), trust.retiring.len());
             tracing::info!(object = self.object, trusted, retiring, "Wrote the caBundle");
         }

@@ -91,12 +91,12 @@ mod tests {
 
     /// Records observations at these moments, each with what was found; whether `anchor` is settled at the last.
     fn settled(anchor: &TrustAnchor, looks: &[(u64, Vec<Trust>)]) -> bool {
-        let (mut sightings, start, mut now) = (TrustObservations::new(SETTLE), Instant::now(), Instant::now());
+        let (mut observations, start, mut now) = (TrustObservations::new(SETTLE), Instant::now(), Instant::now());
         for (seconds, found) in looks {
             now = start + Duration::from_secs(*seconds);
-            sightings.note(std::slice::from_ref(anchor), &found.iter().collect::<Vec<_>>(), wall(), now);
+            observations.note(std::slice::from_ref(anchor), &found.iter().collect::<Vec<_>>(), wall(), now);
         }
-        sightings.is_settled(anchor, now)
+        observations.is_settled(anchor, now)
     }
 
     #[test]
@@ -138,13 +138,13 @@ mod tests {
     #[test]
     fn what_is_looked_for_anew_has_to_be_seen_anew() {
         let (a, b) = (anchor("a"), anchor("b"));
-        let (mut sightings, now) = (TrustObservations::new(SETTLE), Instant::now());
+        let (mut observations, now) = (TrustObservations::new(SETTLE), Instant::now());
         let found = trust(&[&a, &b]);
         let found = [&found];
-        sightings.note(std::slice::from_ref(&a), &found, wall(), now);
-        sightings.note(std::slice::from_ref(&b), &found, wall(), now);
-        sightings.note(&[a.clone(), b.clone()], &found, wall(), now + SETTLE);
-        assert!(!sightings.is_settled(&a, now + SETTLE));
-        assert!(sightings.is_settled(&b, now + SETTLE));
+        observations.note(std::slice::from_ref(&a), &found, wall(), now);
+        observations.note(std::slice::from_ref(&b), &found, wall(), now);
+        observations.note(&[a.clone(), b.clone()], &found, wall(), now + SETTLE);
+        assert!(!observations.is_settled(&a, now + SETTLE));
+        assert!(observations.is_settled(&b, now + SETTLE));
     }
 }

@@ -29,7 +29,7 @@ pub enum Writer {
 pub struct Publisher {
     bundles: CaBundles,
     writer: Writer,
-    sightings: TrustObservations,
+    observations: TrustObservations,
     overlap: SignedDuration,
     check: Duration,
     settle: Duration,
@@ -39,14 +39,14 @@ pub struct Publisher {
 
 impl Publisher {
     /// Nothing is asked of the API server yet.
-    pub fn new(bundles: CaBundles, writer: Writer, lives: &CertificateLifetimes) -> Self {
+    pub fn new(bundles: CaBundles, writer: Writer, lifetimes: &CertificateLifetimes) -> Self {
         Self {
             bundles,
             writer,
-            sightings: TrustObservations::new(lives.settle),
-            overlap: signed(lives.overlap),
-            check: lives.check(),
-            settle: lives.settle,
+            observations: TrustObservations::new(lifetimes.settle),
+            overlap: signed(lifetimes.overlap),
+            check: lifetimes.check(),
+            settle: lifetimes.settle,
             started: Instant::now(),
             found: Vec::new(),
         }
@@ -61,7 +61,7 @@ impl Publisher {
         let pass = self.bundles.pass(wanted, self.duty(is_trusted), self.check);
         self.found = in_time(pass).await?;
         let trusts: Vec<&Trust> = self.found.iter().map(|found| &found.trust).collect();
-        self.sightings.note(wanted, &trusts, Timestamp::now(), Instant::now());
+        self.observations.note(wanted, &trusts, Timestamp::now(), Instant::now());
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Publisher {
     /// Whether every API server can be expected to trust all of them.
     pub fn are_settled<'a>(&self, anchors: impl IntoIterator<Item = &'a TrustAnchor>) -> bool {
         let now = Instant::now();
-        anchors.into_iter().all(|anchor| self.sightings.is_settled(anchor, now))
+        anchors.into_iter().all(|anchor| self.observations.is_settled(anchor, now))
     }
 
     /// How long to wait before the next look while something is under way.

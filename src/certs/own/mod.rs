@@ -70,7 +70,7 @@ pub struct Setup {
     /// DNS names and addresses of the leaf.
     pub names: Vec<String>,
     /// How long things live.
-    pub lives: CertificateLifetimes,
+    pub lifetimes: CertificateLifetimes,
     /// Gets the leaf.
     pub resolver: Arc<Resolver>,
     /// Open once there is a leaf that the API server trusts.
@@ -104,7 +104,7 @@ impl OwnCertificates {
     /// Works until it is dropped.
     pub async fn run(mut self) {
         loop {
-            let check = self.setup.lives.check();
+            let check = self.setup.lifetimes.check();
             let pause = match self.check().await {
                 Ok(true) => check,
                 Ok(false) => check.min(RETRY),
@@ -159,7 +159,7 @@ impl OwnCertificates {
         published?;
         self.open(&wanted);
         self.check_expiry(newest, now).await;
-        match step(&known, &self.setup.lives, now) {
+        match step(&known, &self.setup.lifetimes, now) {
             RotationStep::Rotate if self.publisher.leads() => self.store.rotate(&stored, now).await?,
             RotationStep::Forget if self.publisher.leads() => self.store.forget(&stored).await?,
             _ => return Ok(self.is_open && !is_changing && self.publisher.is_complete()),
@@ -168,15 +168,15 @@ impl OwnCertificates {
     }
 
     fn sign(&mut self, authorities: &Authorities, known: &KnownAuthorities<'_>, now: Timestamp) -> Result<(), Error> {
-        let Setup { resolver, lives, names, .. } = &self.setup;
+        let Setup { resolver, lifetimes, names, .. } = &self.setup;
         let leaf = self.signed_by.as_deref().zip(resolver.not_after());
         let leaf = leaf.map(|(signed_by, not_after)| Leaf { signed_by, not_after });
-        let authority = match (signer(known, leaf, lives, now), &authorities.previous) {
+        let authority = match (signer(known, leaf, lifetimes, now), &authorities.previous) {
             (Signer::Nobody, _) => return Ok(()),
             (Signer::Previous, Some(previous)) => previous,
             (Signer::Newest | Signer::Previous, _) => &authorities.newest,
         };
-        let pair = authority.sign(names.clone(), lives.leaf, now)?;
+        let pair = authority.sign(names.clone(), lifetimes.leaf, now)?;
         let fingerprint = authority.anchor().fingerprint();
         tracing::info!(not_after = %pair.not_after(), authority = fingerprint, names = ?pair.names(), "Signed a serving certificate");
         resolver.swap(pair);

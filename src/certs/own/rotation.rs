@@ -31,10 +31,10 @@ pub enum RotationStep {
 }
 
 /// What the leader is to do.
-pub fn step(known: &KnownAuthorities<'_>, lives: &CertificateLifetimes, now: Timestamp) -> RotationStep {
+pub fn step(known: &KnownAuthorities<'_>, lifetimes: &CertificateLifetimes, now: Timestamp) -> RotationStep {
     match known.previous {
         Some(_) if known.is_settled => RotationStep::Forget,
-        None if is_ageing(known.newest, lives.authority, now) => RotationStep::Rotate,
+        None if is_ageing(known.newest, lifetimes.authority, now) => RotationStep::Rotate,
         // One change at a time: with three authorities, it would be unknown which one a replica signs with.
         Some(_) | None => RotationStep::Rest,
     }
@@ -71,7 +71,7 @@ pub enum Signer {
 pub fn signer(
     known: &KnownAuthorities<'_>,
     leaf: Option<Leaf<'_>>,
-    lives: &CertificateLifetimes,
+    lifetimes: &CertificateLifetimes,
     now: Timestamp,
 ) -> Signer {
     let alive = leaf.filter(|leaf| leaf.not_after > now);
@@ -84,7 +84,7 @@ pub fn signer(
         _ => (Signer::Newest, known.newest),
     };
     let fits = alive.is_some_and(|leaf| {
-        let is_due = leaf.not_after.duration_since(now) < signed(lives.leaf) / 3;
+        let is_due = leaf.not_after.duration_since(now) < signed(lifetimes.leaf) / 3;
         leaf.signed_by == authority.fingerprint() && (!is_due || leaf.not_after >= authority.not_after())
     });
     if fits { Signer::Nobody } else { signer }

@@ -157,6 +157,9 @@ impl Injected<'_> {
         match admit::create(&world.registry, &creation, &world.snapshot) {
             Ok(Admitted::Allowed(allowed)) => {
                 said.reasons.extend(allowed.reason);
+                if let Some(plugins) = &allowed.plugins {
+                    said.notes.push(format!(": {}", said.text(&format!("admission plugins: {plugins}"))));
+                }
                 let patch = in_object([taken_out.patch, allowed.patch].concat(), at, self.value);
                 said.notes.extend(
                     taken_out.replaced.iter().map(|sentence| format!(": {}", said.text(sentence))).collect::<Vec<_>>(),

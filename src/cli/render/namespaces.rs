@@ -4,7 +4,7 @@ use super::super::findings::{Finding, Severity};
 use super::super::offline::OfflineModel;
 use super::super::report::Report;
 use crate::input::{Identity, Manifest, identity};
-use crate::standalone::{Validate, namespaces};
+use crate::standalone::{FoundNamespace, Validate, namespaces};
 
 /// Adds the namespaces to the model; `None` when one of them cannot be used, which the report says.
 pub fn learn(
@@ -25,12 +25,12 @@ pub fn learn(
             for warning in &found.warnings {
                 report.read(Severity::Warning, warning);
             }
-            for (name, (origin, labels)) in found.namespaces {
+            for (name, FoundNamespace { origin, labels, annotations }) in found.namespaces {
                 if world.snapshot.namespaces.labels(&name).is_some_and(|known| *known != labels) {
                     let text = format!("Namespace {name} has other labels than among --manifests, and these count");
                     report.add(Finding::of(Severity::Note, &origin, text));
                 }
-                world.learn(name, labels);
+                world.learn(name, labels, annotations);
             }
             Some(())
         }

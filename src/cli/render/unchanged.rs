@@ -25,6 +25,9 @@ pub fn why(reason: Reason, pod: &Value, namespace: &str, snapshot: &Snapshot) ->
 }
 
 fn no_match(labels: &BTreeMap<&str, &str>, namespace: &str, snapshot: &Snapshot) -> String {
+    if snapshot.sets.is_empty() {
+        return "there is no set, and no admission plugin changes it".to_owned();
+    }
     let (elsewhere, others): (Vec<&CompiledSet>, Vec<&CompiledSet>) =
         snapshot.sets.iter().map(AsRef::as_ref).partition(|set| set.selector.matches(labels));
     if !elsewhere.is_empty() {

@@ -138,7 +138,7 @@ pub struct CertificateArgs {
 
 impl CertificateArgs {
     /// The durations.
-    pub const fn lives(&self) -> CertificateLifetimes {
+    pub const fn lifetimes(&self) -> CertificateLifetimes {
         CertificateLifetimes {
             authority: self.self_signed_ca_duration,
             leaf: self.self_signed_leaf_duration,

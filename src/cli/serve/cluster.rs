@@ -128,7 +128,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         grace_period: args.ending().drain_delay.saturating_add(args.ending().finish),
         election,
         certificates: certificates(args, webhook_url.is_some())?,
-        lives: args.certificates.lives().checked()?,
+        lifetimes: args.certificates.lifetimes().checked()?,
         fail_open: args.registration.fail_open.deployment(),
         webhook_url,
         webhook_port: if args.listen.enable_webhooks { args.listen.webhook_bind_address.port() } else { None },

@@ -143,16 +143,16 @@ impl<S: LeaseStore> Elector<S> {
 
     /// Tries until the lease is ours. Returns the time before the request that got it.
     async fn acquire(&self, campaign: &mut Campaign) -> Instant {
-        let mut trouble = LogThrottle::default();
+        let mut throttle = LogThrottle::default();
         loop {
             let start = Instant::now();
             match timeout_at(start + self.times.renew_deadline, self.step(campaign, false)).await {
                 Ok(Ok(true)) => return start,
-                Ok(Ok(false) | Err(Error::Conflict)) => trouble.over(),
-                Ok(Err(error)) if trouble.is_news(&error) => {
+                Ok(Ok(false) | Err(Error::Conflict)) => throttle.over(),
+                Ok(Err(error)) if throttle.is_news(&error) => {
                     tracing::warn!(%error, "Cannot campaign for the lease, trying again");
                 }
-                Err(_) if trouble.is_news(&"no answer") => {
+                Err(_) if throttle.is_news(&"no answer") => {
                     tracing::warn!("Cannot campaign for the lease: no answer; trying again");
                 }
                 Ok(Err(_)) | Err(_) => {}

@@ -125,7 +125,7 @@ impl SelfRegistration {
         let definitions = self.definitions();
         let all = definitions.iter().chain(&self.converted_off).cloned().collect();
         let mut changes = Changes::of(client, &definitions);
-        let (mut told, mut trouble) = (BTreeSet::new(), LogThrottle::default());
+        let (mut told, mut throttle) = (BTreeSet::new(), LogThrottle::default());
         let mut publications = self.world.publications();
         loop {
             let demands = on_demand::demands(&self.kinds, &self.world);
@@ -142,12 +142,12 @@ impl SelfRegistration {
                     self.apply(client, &trusted, &missing, &demands, &mut changes).await
                 });
                 if let Err(error) = in_time(brought).await {
-                    if trouble.is_news(&error) {
+                    if throttle.is_news(&error) {
                         tracing::warn!(%error, "The webhook configurations are not in order, trying again");
                     }
                     pause = RETRY;
                 } else {
-                    trouble.over();
+                    throttle.over();
                 }
             }
             tokio::select! {
@@ -186,9 +186,9 @@ impl SelfRegistration {
         has_written |= self.register(client, &webhooks::mutating(&hooks, &settings), trusted).await?;
         // By a part of the objects, entries that others need would be withdrawn.
         if self.world.is_published() {
-            let on_demand = OnDemand::<ValidatingWebhookConfiguration>::of(demands, &settings)?;
-            has_written |= self.register(client, &on_demand, trusted).await?;
             let on_demand = OnDemand::<MutatingWebhookConfiguration>::of(demands, &settings)?;
+            has_written |= self.register(client, &on_demand, trusted).await?;
+            let on_demand = OnDemand::<ValidatingWebhookConfiguration>::of(demands, &settings)?;
             has_written |= self.register(client, &on_demand, trusted).await?;
         }
         if has_written {

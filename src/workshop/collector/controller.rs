@@ -66,8 +66,8 @@ impl Controller {
         let key = Key::of(collector);
         let Followed { deployment, selector, behind } =
             self.ledger.follow(collector, &self.deployments, &self.collectors);
-        if let Some(tally) = behind {
-            self.catch_up(collector, tally).await?;
+        if let Some(counter) = behind {
+            self.catch_up(collector, counter).await?;
         }
         let pods = selector.map(|selector| {
             let mut pods = self.pods.in_namespace(&key.namespace);
@@ -75,16 +75,16 @@ impl Controller {
             pods
         });
         let addresses = PodAddresses::of(pods.iter().flatten().map(AsRef::as_ref), &collector.spec);
-        let tally = self.ledger.tally(&key);
-        let new = status_of(collector, deployment.is_some(), addresses, tally, Timestamp::now());
+        let counter = self.ledger.counter(&key);
+        let new = status_of(collector, deployment.is_some(), addresses, counter, Timestamp::now());
         status::write(self.client.clone(), collector, collector.status.as_ref(), &new).await?;
         Ok(None)
     }
 
     /// Counts what happened to the Deployment while no process counted: the API server remembers it for some minutes.
-    async fn catch_up(&self, collector: &Collector, mut tally: EventCounter) -> Result<(), Error> {
-        let (Some(key), Some(since)) = (deployment_key(collector), tally.events.last_resource_version.clone()) else {
-            self.ledger.go_on_after_gap(collector, tally, &self.deployments, now());
+    async fn catch_up(&self, collector: &Collector, mut counter: EventCounter) -> Result<(), Error> {
+        let (Some(key), Some(since)) = (deployment_key(collector), counter.events.last_resource_version.clone()) else {
+            self.ledger.go_on_after_gap(collector, counter, &self.deployments, now());
             return Ok(());
         };
         tracing::debug!(collector = ?Key::of(collector), since, "Counting what was missed");
@@ -106,8 +106,8 @@ impl Controller {
                 // Too old, or whatever else: it does not remember.
                 WatchEvent::Error(_) => break,
             };
-            tally.count(event, now());
-            if self.ledger.go_on(collector, &tally, &self.deployments) {
+            counter.count(event, now());
+            if self.ledger.go_on(collector, &counter, &self.deployments) {
                 return Ok(());
             }
             before = match told {
@@ -120,7 +120,7 @@ impl Controller {
             since,
             "The API server does not remember all changes of the Deployment; what is missing counts as one event"
         );
-        self.ledger.go_on_after_gap(collector, tally, &self.deployments, now());
+        self.ledger.go_on_after_gap(collector, counter, &self.deployments, now());
         Ok(())
     }
 }
@@ -129,14 +129,14 @@ fn status_of(
     collector: &Collector,
     target_found: bool,
     addresses: PodAddresses,
-    tally: Option<EventCounter>,
+    counter: Option<EventCounter>,
     now: Timestamp,
 ) -> CollectorStatus {
     let old = collector.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let generation = collector.metadata.generation;
     let (ready, target) = (readiness(collector, target_found, &addresses), target_not_found(collector, target_found));
     let statements = [Some(ready), target].into_iter().flatten();
-    let (events, last_operation) = tally.map(|tally| (tally.events, tally.operation)).unzip();
+    let (events, last_operation) = counter.map(|counter| (counter.events, counter.operation)).unzip();
     CollectorStatus {
         observed_generation: generation,
         matched_pods: i32::try_from(addresses.matched).unwrap_or(i32::MAX),

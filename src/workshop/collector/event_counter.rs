@@ -154,25 +154,25 @@ mod tests {
         EventCounter::begin("web", &CollectorSpec::default(), deployment)
     }
 
-    fn operation(tally: &EventCounter) -> (&str, i64) {
-        let operation = tally.operation.as_ref().unwrap();
+    fn operation(counter: &EventCounter) -> (&str, i64) {
+        let operation = counter.operation.as_ref().unwrap();
         (operation.description.as_str(), operation.events)
     }
 
     #[test]
     fn each_version_is_one_event_and_what_was_there_at_the_beginning_is_none() {
         let versions: Vec<_> = ["1", "2", "3"].map(|version| deployment(version, 1, 3, &json!({}))).into();
-        let mut tally = begin(Some(&versions[0]));
-        tally.count(DeploymentEvent::Added(&versions[0]), at(1));
-        assert_eq!((tally.events.total, tally.events.last_event_time.as_ref()), (0, None));
-        tally.count(DeploymentEvent::Modified(Some(&versions[0]), &versions[1]), at(2));
-        tally.count(DeploymentEvent::Modified(Some(&versions[0]), &versions[1]), at(3));
-        tally.count(DeploymentEvent::Deleted, at(4));
-        tally.count(DeploymentEvent::Deleted, at(5));
-        assert!(tally.is_up_to(None));
-        tally.count(DeploymentEvent::Added(&versions[2]), at(6));
+        let mut counter = begin(Some(&versions[0]));
+        counter.count(DeploymentEvent::Added(&versions[0]), at(1));
+        assert_eq!((counter.events.total, counter.events.last_event_time.as_ref()), (0, None));
+        counter.count(DeploymentEvent::Modified(Some(&versions[0]), &versions[1]), at(2));
+        counter.count(DeploymentEvent::Modified(Some(&versions[0]), &versions[1]), at(3));
+        counter.count(DeploymentEvent::Deleted, at(4));
+        counter.count(DeploymentEvent::Deleted, at(5));
+        assert!(counter.is_up_to(None));
+        counter.count(DeploymentEvent::Added(&versions[2]), at(6));
         assert_eq!(
-            json!(tally.events),
+            json!(counter.events),
             json!({"deployment": "web", "total": 3, "added": 1, "modified": 1, "deleted": 1,
                 "lastResourceVersion": "3", "lastEventTime": "1970-01-01T00:00:06Z"})
         );
@@ -196,16 +196,16 @@ mod tests {
             (deployment("8", 3, 3, &json!({"strategy": {"type": "Recreate"}})), "1 of 3 replicas available", 3),
             (deployment("9", 4, 3, &json!({"strategy": {"type": "Recreate"}})), "spec changed", 1),
         ];
-        let mut tally = begin(Some(&steps[0].0));
+        let mut counter = begin(Some(&steps[0].0));
         for pair in steps.windows(2) {
             let [(old, ..), (new, description, events)] = pair else { panic!("windows of two") };
-            tally.count(DeploymentEvent::Modified(Some(old), new), at(1));
-            assert_eq!(operation(&tally), (*description, *events));
+            counter.count(DeploymentEvent::Modified(Some(old), new), at(1));
+            assert_eq!(operation(&counter), (*description, *events));
         }
-        tally.count(DeploymentEvent::Deleted, at(2));
-        assert_eq!(operation(&tally), ("deleted", 1));
-        tally.count(DeploymentEvent::Added(&steps[0].0), at(3));
-        assert_eq!(operation(&tally), ("created", 1));
+        counter.count(DeploymentEvent::Deleted, at(2));
+        assert_eq!(operation(&counter), ("deleted", 1));
+        counter.count(DeploymentEvent::Added(&steps[0].0), at(3));
+        assert_eq!(operation(&counter), ("created", 1));
     }
 
     #[test]
@@ -219,11 +219,11 @@ mod tests {
             }),
             ..CollectorStatus::default()
         };
-        let mut tally = EventCounter::resume(&status).unwrap();
-        tally.count(DeploymentEvent::Modified(None, &deployment("2", 2, 3, &json!({}))), at(1));
-        assert_eq!((tally.events.total, operation(&tally)), (8, ("replicas 1 -> 3", 5)));
-        tally.count(DeploymentEvent::Modified(None, &deployment("3", 3, 3, &json!({}))), at(1));
-        assert_eq!((tally.events.total, operation(&tally)), (9, ("spec changed", 1)));
+        let mut counter = EventCounter::resume(&status).unwrap();
+        counter.count(DeploymentEvent::Modified(None, &deployment("2", 2, 3, &json!({}))), at(1));
+        assert_eq!((counter.events.total, operation(&counter)), (8, ("replicas 1 -> 3", 5)));
+        counter.count(DeploymentEvent::Modified(None, &deployment("3", 3, 3, &json!({}))), at(1));
+        assert_eq!((counter.events.total, operation(&counter)), (9, ("spec changed", 1)));
         assert_eq!(EventCounter::resume(&CollectorStatus::default()), None);
     }
 }

@@ -27,7 +27,7 @@ struct Entry {
     deployment: Option<String>,
     selector: Option<Selector>,
     /// None while events that were missed are being counted.
-    tally: Option<EventCounter>,
+    counter: Option<EventCounter>,
 }
 
 impl Entry {
@@ -35,19 +35,19 @@ impl Entry {
     fn begin_count(&mut self, collector: &Collector, deployment: Option<&SlimDeployment>) -> Option<EventCounter> {
         let spec = &collector.spec;
         let Some(name) = spec.deployment() else {
-            self.tally = None;
+            self.counter = None;
             return None;
         };
-        let before = self.tally.take();
+        let before = self.counter.take();
         let is_first = before.is_none();
         // What is written may be older than what this process counts.
         let known = before.or_else(|| collector.status.as_ref().and_then(EventCounter::resume));
-        let tally = match known.filter(|tally| tally.events.is_for(spec)) {
-            Some(tally) if is_first && !tally.is_up_to(deployment) => return Some(tally),
-            Some(tally) => tally,
+        let counter = match known.filter(|counter| counter.events.is_for(spec)) {
+            Some(counter) if is_first && !counter.is_up_to(deployment) => return Some(counter),
+            Some(counter) => counter,
             None => EventCounter::begin(name, spec, deployment),
         };
-        self.tally = Some(tally);
+        self.counter = Some(counter);
         None
     }
 
@@ -98,12 +98,12 @@ impl EventStore {
     }
 
     /// Counts on from here if the count has reached the Deployment as it is. Says whether it has.
-    pub fn go_on(&self, collector: &Collector, tally: &EventCounter, deployments: &Store<SlimDeployment>) -> bool {
+    pub fn go_on(&self, collector: &Collector, counter: &EventCounter, deployments: &Store<SlimDeployment>) -> bool {
         let mut entries = self.entries();
         let deployment = target(collector, deployments);
-        let up_to_date = tally.is_up_to(deployment.as_deref());
+        let up_to_date = counter.is_up_to(deployment.as_deref());
         if up_to_date && let Some(entry) = entries.get_mut(&Key::of(collector)) {
-            entry.tally = Some(tally.clone());
+            entry.counter = Some(counter.clone());
         }
         up_to_date
     }
@@ -112,28 +112,28 @@ impl EventStore {
     pub fn go_on_after_gap(
         &self,
         collector: &Collector,
-        mut tally: EventCounter,
+        mut counter: EventCounter,
         deployments: &Store<SlimDeployment>,
         now: Time,
     ) {
         let mut entries = self.entries();
         let deployment = target(collector, deployments);
-        tally.count(
+        counter.count(
             match &deployment {
                 None => DeploymentEvent::Deleted,
-                Some(new) if tally.events.last_resource_version.is_none() => DeploymentEvent::Added(new),
+                Some(new) if counter.events.last_resource_version.is_none() => DeploymentEvent::Added(new),
                 Some(new) => DeploymentEvent::Modified(None, new),
             },
             now,
         );
         if let Some(entry) = entries.get_mut(&Key::of(collector)) {
-            entry.tally = Some(tally);
+            entry.counter = Some(counter);
         }
     }
 
     /// The count of a Collector, unless it is behind.
-    pub fn tally(&self, collector: &Key) -> Option<EventCounter> {
-        self.entries().get(collector)?.tally.clone()
+    pub fn counter(&self, collector: &Key) -> Option<EventCounter> {
+        self.entries().get(collector)?.counter.clone()
     }
 
     /// Counts an event of a Deployment; gives the Collectors that it concerns.
@@ -144,8 +144,8 @@ impl EventStore {
         let mut concerned = Vec::new();
         for (collector, entry) in in_namespace(&mut entries, &key.namespace) {
             if entry.deployment.as_ref() == Some(&key.name) {
-                if let Some(tally) = &mut entry.tally {
-                    tally.count(event, now.clone());
+                if let Some(counter) = &mut entry.counter {
+                    counter.count(event, now.clone());
                 }
                 concerned.push(collector.clone());
             }

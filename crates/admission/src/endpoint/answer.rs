@@ -7,7 +7,7 @@ use crate::bounded::beginning;
 use crate::raw;
 use crate::reason::Reason;
 use crate::registry::Rule;
-use crate::reply::{Denial, Outcome, Verdict};
+use crate::reply::{Count, Denial, Outcome, Verdict};
 use crate::review::{NAME_MAX_BYTES, Operation, ParseError, Request, Review};
 use crate::unserved::Unserved;
 
@@ -79,6 +79,8 @@ pub struct Answer {
     pub reason: Reason,
     /// The sentence of a denial, empty otherwise.
     pub message: String,
+    /// What else is counted.
+    pub counts: Vec<Count>,
     /// What was asked.
     pub summary: Summary,
 }
@@ -87,7 +89,8 @@ impl Answer {
     pub(super) fn to<O>(review: &Review<'_, O>, verdict: Verdict) -> Self {
         let body = review.reply(&verdict);
         let (decision, message) = told(verdict.outcome);
-        Self { body, decision, reason: verdict.reason, message, summary: Summary::of(&review.request) }
+        let (reason, counts) = (verdict.reason, verdict.counts);
+        Self { body, decision, reason, message, counts, summary: Summary::of(&review.request) }
     }
 
     /// The path serves other objects: a refusal with code 400.
@@ -111,7 +114,7 @@ impl Answer {
         let reply = error.into_reply()?;
         let summary =
             Review::<IgnoredAny>::parse(body).map_or_else(|_| Summary::default(), |r| Summary::of(&r.request));
-        Ok(Self { body: reply, decision: Decision::Denied, reason, message, summary })
+        Ok(Self { body: reply, decision: Decision::Denied, reason, message, counts: Vec::new(), summary })
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use admission::reply::Cause;
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 
+use crate::plugins::endpoints::pods;
 use crate::pod::limits::too_large;
 use crate::pod::select::{Fitted, SKIP_ANNOTATION, Selection, Skip, fitted, injection, opts_out_of_nothing, selected};
 use crate::pod::skip::skip;
@@ -15,7 +16,7 @@ use crate::sidecarset::compiled::{CompiledSet, OnClash};
 use crate::sidecarset::injection::{Clash, Injection};
 use crate::snapshot::Snapshot;
 
-/// The endpoint: sets, and then further stages.
+/// The endpoint: sets, then plugins, and then further stages.
 pub struct PodMutation {
     /// The further stages, in their order.
     pub stages: Stages,
@@ -25,7 +26,8 @@ impl Mutating<Snapshot> for PodMutation {
     type Object<'a> = PodView<'a>;
 
     fn mutate<'a>(&self, request: &Request<'a, PodView<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
-        stages::mutate(sets(request, snapshot)?, &self.stages, request, snapshot)
+        let verdict = pods::mutate(sets(request, snapshot)?, request, snapshot)?;
+        stages::mutate(verdict, &self.stages, request, snapshot)
     }
 }
 

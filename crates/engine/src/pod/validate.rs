@@ -4,6 +4,7 @@
 use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
+use crate::plugins::endpoints::pods;
 use crate::pod::limits::too_large;
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::skip::skip;
@@ -14,7 +15,7 @@ use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::{Clash, Injection, Missing, outdated};
 use crate::snapshot::Snapshot;
 
-/// The endpoint: sets, and then further stages.
+/// The endpoint: sets, then plugins, and then further stages.
 pub struct PodValidation {
     /// The further stages, in their order.
     pub stages: Stages,
@@ -33,6 +34,7 @@ impl Validating<Snapshot> for PodValidation {
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         sets(request, snapshot, findings)?;
+        pods::validate(request, snapshot, findings)?;
         stages::validate(&self.stages, request, snapshot, findings)
     }
 }

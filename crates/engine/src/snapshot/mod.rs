@@ -4,6 +4,7 @@ pub mod builder;
 pub mod collection;
 pub mod configuration;
 pub mod namespace;
+pub mod plugins;
 pub mod sets;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,13 +13,16 @@ use std::sync::Arc;
 use self::collection::{Collected, Collection, collections};
 use self::configuration::ConfigurationMaps;
 use self::namespace::NamespaceList;
+use self::plugins::Plugins;
 use self::sets::Sets;
 use crate::sidecarset::index::SetIndex;
 
 collections! {
     /// Every SidecarSet, compiled.
     sets: Sets,
-    /// Labels of the namespaces.
+    /// Every `AdmissionPlugin` that is on, compiled.
+    plugins: Plugins,
+    /// Labels of the namespaces, and what their annotations say about pods.
     namespaces: NamespaceList,
     /// What the `ConfigMap` of Outrider's configuration says.
     configuration: ConfigurationMaps,

@@ -4,34 +4,76 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::collection::{Collection, Effect};
+use crate::plugins::placement::{ANNOTATIONS, Placement};
 
-/// Labels of every namespace that has been seen.
+/// Every namespace that has been seen.
 #[derive(Debug, Clone, Default)]
 pub struct Namespaces {
-    labels: HashMap<String, Arc<BTreeMap<String, String>>>,
+    known: HashMap<String, Arc<KnownNamespace>>,
+}
+
+/// A namespace that has been seen.
+#[derive(Debug, Default)]
+pub struct KnownNamespace {
+    labels: BTreeMap<String, String>,
+    /// As they were read, by which one sees whether they changed.
+    annotations: BTreeMap<String, String>,
+    placement: Option<Box<Placement>>,
+}
+
+impl KnownNamespace {
+    /// The labels.
+    pub const fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+
+    /// What the annotations say about where pods run, if they say anything.
+    pub fn placement(&self) -> Option<&Placement> {
+        self.placement.as_deref()
+    }
 }
 
 impl Namespaces {
     /// A copy that shares no memory with it.
     #[must_use]
     pub fn detached(&self) -> Self {
-        let copy = |(name, labels): (&String, &Arc<BTreeMap<_, _>>)| (name.clone(), Arc::new((**labels).clone()));
-        Self { labels: self.labels.iter().map(copy).collect() }
+        let mut copy = Self::default();
+        for (name, namespace) in &self.known {
+            copy.insert_annotated(name.clone(), namespace.labels.clone(), namespace.annotations.clone());
+        }
+        copy
     }
 
     /// Sets the labels of a namespace. Its name is to be among them, which the API server ensures.
     pub fn insert(&mut self, name: String, labels: BTreeMap<String, String>) {
-        self.labels.insert(name, Arc::new(labels));
+        self.insert_annotated(name, labels, BTreeMap::new());
+    }
+
+    /// The same with its annotations, as far as plugins read them.
+    pub fn insert_annotated(
+        &mut self,
+        name: String,
+        labels: BTreeMap<String, String>,
+        mut annotations: BTreeMap<String, String>,
+    ) {
+        annotations.retain(|key, _| ANNOTATIONS.contains(&key.as_str()));
+        let placement = (!annotations.is_empty()).then(|| Box::new(Placement::of(&annotations)));
+        self.known.insert(name, Arc::new(KnownNamespace { labels, annotations, placement }));
     }
 
     /// Forgets a namespace.
     pub fn remove(&mut self, name: &str) {
-        self.labels.remove(name);
+        self.known.remove(name);
+    }
+
+    /// A namespace, where it has been seen.
+    pub fn known(&self, name: &str) -> Option<&KnownNamespace> {
+        self.known.get(name).map(Arc::as_ref)
     }
 
     /// The labels, where the namespace has been seen.
     pub fn labels(&self, name: &str) -> Option<&BTreeMap<String, String>> {
-        self.labels.get(name).map(Arc::as_ref)
+        self.known(name).map(KnownNamespace::labels)
     }
 }
 
@@ -42,6 +84,8 @@ pub struct Namespace {
     pub name: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// Annotations that plugins read.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Every namespace, on its way into snapshots.
@@ -55,11 +99,12 @@ impl Collection for NamespaceList {
     type View = Namespaces;
 
     fn apply(&mut self, namespace: &Namespace) -> Effect {
-        let Namespace { name, labels } = namespace;
-        if self.known.labels(name) == Some(labels) {
+        let Namespace { name, labels, annotations } = namespace;
+        let known = self.known.known(name);
+        if known.is_some_and(|known| known.labels == *labels && known.annotations == *annotations) {
             return Effect::None;
         }
-        Arc::make_mut(&mut self.known).insert(name.clone(), labels.clone());
+        Arc::make_mut(&mut self.known).insert_annotated(name.clone(), labels.clone(), annotations.clone());
         Effect::Decisions
     }
 
@@ -85,7 +130,7 @@ mod tests {
         // The API server gives every namespace the label of its own name.
         let labels = [("env", "prod"), ("kubernetes.io/metadata.name", "a")];
         let labels: BTreeMap<_, _> = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-        let namespace = Namespace { name: "a".to_owned(), labels: labels.clone() };
+        let namespace = Namespace { name: "a".to_owned(), labels: labels.clone(), ..Namespace::default() };
         let mut list = NamespaceList::default();
         assert_eq!(list.apply(&namespace), Effect::Decisions);
         assert_eq!(list.apply(&namespace), Effect::None);

@@ -11,6 +11,7 @@ use admission::{Answer, Answers, Deadline, Endpoint, Known, Operation, Question,
 use serde_json::{Value, json};
 
 use crate::offline::manifest::group;
+use crate::plugins::endpoints::AUDIT;
 use crate::snapshot::Snapshot;
 
 /// What is to be created.
@@ -92,6 +93,8 @@ pub struct Allowed {
     pub reason: Option<Reason>,
     /// Warnings of all webhooks, each once.
     pub warnings: Vec<String>,
+    /// What admission plugins did to it: a list of `<object>=<code>`, as in the audit log.
+    pub plugins: Option<String>,
 }
 
 /// Why nothing could be decided.
@@ -117,13 +120,16 @@ pub fn create(
     snapshot: &Snapshot,
 ) -> Result<Admitted, AdmitError> {
     let object = creation.object.clone();
-    let mut allowed = Allowed { object, patch: Vec::new(), reason: None, warnings: Vec::new() };
+    let mut allowed = Allowed { object, patch: Vec::new(), reason: None, warnings: Vec::new(), plugins: None };
     for phase in [Phase::Mutating, Phase::Validating] {
         let Some(entry) = entry_of(registry, phase, creation.object) else { continue };
         let Some(served) = resource_of(&entry.rule, creation.object) else { continue };
         let body = review(served, creation.namespace, &allowed.object);
         let answer = answer(&*entry.endpoint, &body, snapshot, creation.questions)?;
-        let reply = Reply::read(&answer.body)?;
+        let mut reply = Reply::read(&answer.body)?;
+        if let Some(said) = reply.audit.remove(AUDIT) {
+            allowed.plugins = Some(allowed.plugins.map_or_else(|| said.clone(), |before| format!("{before},{said}")));
+        }
         for warning in reply.warnings {
             if !allowed.warnings.contains(&warning) {
                 allowed.warnings.push(warning);

@@ -23,7 +23,7 @@ pub enum Error {
         status: Box<Status>,
     },
     /// A set that the webhooks cannot decide on.
-    #[error("{origin}: SidecarSet {name:?}: {error}")]
+    #[error("{origin}: {name:?}: {error}")]
     Undecided {
         /// `file:line`.
         origin: String,

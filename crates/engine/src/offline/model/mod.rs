@@ -4,6 +4,7 @@ mod error;
 mod sorting;
 
 pub use self::error::{Error, Unusable};
+pub use self::sorting::FoundNamespace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +16,10 @@ use serde_json::Value;
 use self::sorting::Sorted;
 use crate::offline::admit::{self, Admitted, Creation, Questions};
 use crate::offline::manifest::Manifest;
+use crate::plugins::compiled::CompiledPlugin;
+use crate::plugins::index::PluginIndex;
+use crate::plugins::placement::Placement;
+use crate::plugins::validation;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
 use crate::sidecarset::compiled::CompiledSet;
@@ -41,7 +46,7 @@ pub struct Loaded {
     pub snapshot: Snapshot,
     /// What a user should know. Each starts with `file:line` where it is about an object.
     pub warnings: Vec<String>,
-    /// Whether there is any set.
+    /// Whether there is any set, or plugin.
     pub has_sets: bool,
 }
 
@@ -62,17 +67,23 @@ pub struct Reading<'a> {
 
 /// Makes the read model.
 ///
-/// Every set goes through the defaulting and the validating webhook first, as in a cluster. Objects of other kinds are left out.
+/// Every set and every plugin goes through its defaulting and its validating webhook first, as in a cluster. Objects of other kinds are
+/// left out.
 ///
 /// # Errors
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
     let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
-    let Sorted { namespaces, sets, configuration, mut warnings, mut errors, .. } =
+    let Sorted { namespaces, sets, plugins, configuration, mut warnings, mut errors, .. } =
         Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
-    for (name, (_, labels)) in namespaces {
-        known.insert(name, labels);
+    for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
+        let placement = Placement::of(&annotations);
+        let faults = placement.faults().map(|(key, fault)| {
+            format!("{origin}: Namespace {name:?}: annotation {key} cannot be read by AdmissionPlugins: {fault}")
+        });
+        warnings.extend(faults);
+        known.insert_annotated(name, labels, annotations);
     }
     let empty = Snapshot {
         namespaces: Arc::new(known),
@@ -83,7 +94,12 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     };
     let compiled =
         each(&sets, &mut errors, |name, manifest| compile(&admit(name, manifest, registry, &empty)?.object, manifest));
-    let snapshot = Snapshot { generation: 1, sets: Arc::new(SetIndex::build(compiled)), ..empty };
+    let switched_on = each(&plugins, &mut errors, |name, manifest| {
+        let object = admit(name, manifest, registry, &empty)?.object;
+        compile_plugin(&object, manifest)
+    });
+    let (sets_index, plugin_index) = (SetIndex::build(compiled), PluginIndex::build(switched_on));
+    let snapshot = Snapshot { generation: 1, sets: Arc::new(sets_index), plugins: Arc::new(plugin_index), ..empty };
     if errors.is_empty() {
         // Once more, now that every set is known: what two of them mean for each other.
         let found = each(&sets, &mut errors, |name, manifest| {
@@ -91,7 +107,12 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
             let origin = &manifest.source;
             Ok(allowed.warnings.iter().map(|w| format!("{origin}: SidecarSet {name:?}: {w}")).collect::<Vec<_>>())
         });
-        for warning in found.into_iter().flatten() {
+        let contradictions = each(&plugins, &mut errors, |name, manifest| {
+            let allowed = admit(name, manifest, registry, &snapshot)?;
+            let origin = &manifest.source;
+            Ok(allowed.warnings.iter().map(|w| format!("{origin}: AdmissionPlugin {name:?}: {w}")).collect::<Vec<_>>())
+        });
+        for warning in found.into_iter().chain(contradictions).flatten() {
             // The webhook warns of unknown fields too.
             if !warnings.contains(&warning) {
                 warnings.push(warning);
@@ -101,7 +122,7 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     if !errors.is_empty() {
         return Err(Unusable { errors, warnings });
     }
-    Ok(Loaded { snapshot, warnings, has_sets: !sets.is_empty() })
+    Ok(Loaded { snapshot, warnings, has_sets: !sets.is_empty() || !plugins.is_empty() })
 }
 
 fn configuration(map: Option<(String, ConfigurationMap)>, warnings: &mut Vec<String>) -> Arc<Configuration> {
@@ -131,8 +152,8 @@ pub fn namespaces(
 /// Namespaces of manifests.
 #[derive(Debug)]
 pub struct FoundNamespaces {
-    /// By name, with the place that each came from, and its labels.
-    pub namespaces: BTreeMap<String, (String, BTreeMap<String, String>)>,
+    /// By name.
+    pub namespaces: BTreeMap<String, FoundNamespace>,
     /// What a user should know. Each starts with `file:line`.
     pub warnings: Vec<String>,
 }
@@ -165,6 +186,16 @@ fn admit(
         Ok(Admitted::Refused { status, .. }) => Err(Error::Refused { origin, status }),
         Err(error) => Err(Error::Undecided { origin, name: name.to_owned(), error }),
     }
+}
+
+fn compile_plugin(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledPlugin>, Error> {
+    let faulty = |faults: admission::field::ErrorList| Error::WrongShape {
+        origin: manifest.source.clone(),
+        kind: crate::plugins::api::KIND,
+        name: object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        faults: faults.to_string(),
+    };
+    validation::compile(object).map(Arc::new).map_err(faulty)
 }
 
 fn compile(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledSet>, Error> {

@@ -10,6 +10,8 @@ use super::Validate;
 use super::error::Error;
 use crate::API_DOMAIN;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
+use crate::plugins::api as plugins;
+use crate::plugins::validation::unknown_fields as plugin_fields;
 use crate::schema::{SchemaType, UnknownField};
 use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
@@ -19,9 +21,9 @@ use crate::suggest::suggest;
 
 /// What decides, by name, and what is wrong with it.
 pub struct Sorted<'m> {
-    /// With the place that each came from, and its labels.
-    pub namespaces: BTreeMap<String, (String, BTreeMap<String, String>)>,
+    pub namespaces: BTreeMap<String, FoundNamespace>,
     pub sets: BTreeMap<String, &'m Manifest>,
+    pub plugins: BTreeMap<String, &'m Manifest>,
     /// With the place that it came from.
     pub configuration: Option<(String, ConfigurationMap)>,
     pub warnings: Vec<String>,
@@ -51,6 +53,18 @@ struct LabelledObject {
 #[derive(Deserialize)]
 struct Labelled {
     labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+/// A namespace of manifests.
+#[derive(Debug)]
+pub struct FoundNamespace {
+    /// The place that it came from.
+    pub origin: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl<'m> Sorted<'m> {
@@ -59,6 +73,7 @@ impl<'m> Sorted<'m> {
         let mut sorted = Self {
             namespaces: BTreeMap::new(),
             sets: BTreeMap::new(),
+            plugins: BTreeMap::new(),
             configuration: None,
             warnings: Vec::new(),
             errors: Vec::new(),
@@ -84,6 +99,9 @@ impl<'m> Sorted<'m> {
             ("", NAMESPACE) => self.namespace(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
+            (plugins::GROUP, plugins::KIND) if identity.api_version == plugins::API_VERSION => {
+                self.plugin(manifest, identity);
+            }
             (OPENKRUISE, KIND) => self.warnings.push(format!(
                 "{origin}: {} SidecarSet {:?} is left out: to have it injected by Outrider, write apiVersion: {API_VERSION}",
                 identity.api_version, identity.name
@@ -102,8 +120,8 @@ impl<'m> Sorted<'m> {
         if self.other_types.contains(&written) {
             return;
         }
-        let set = format!("{API_VERSION} {KIND}");
-        let types = std::iter::once(&set).chain(self.other_types).map(String::as_str);
+        let own = [format!("{API_VERSION} {KIND}"), format!("{} {}", plugins::API_VERSION, plugins::KIND)];
+        let types = own.iter().chain(self.other_types).map(String::as_str);
         let near = suggest(&written, types).map(str::to_owned);
         let (origin, Identity { api_version, kind, .. }) = (origin.to_owned(), identity);
         self.errors.push(Error::NoSuchKind { origin, api_version, kind, near });
@@ -154,6 +172,22 @@ impl<'m> Sorted<'m> {
         self.sets.insert(identity.name, manifest);
     }
 
+    fn plugin(&mut self, manifest: &'m Manifest, identity: Identity) {
+        let (origin, kind) = (manifest.source.clone(), plugins::KIND);
+        let unknown = plugin_fields(&manifest.value, self.word());
+        if !self.passes(&origin, kind, &identity.name, unknown) {
+            return;
+        }
+        if identity.name.is_empty() {
+            return self.errors.push(Error::Nameless { origin, kind });
+        }
+        if let Some(first) = self.plugins.get(&identity.name) {
+            let first = first.source.clone();
+            return self.errors.push(Error::Twice { origin, kind, name: identity.name, first });
+        }
+        self.plugins.insert(identity.name, manifest);
+    }
+
     /// Our configuration, whatever namespace it is for: that may be decided elsewhere.
     fn configuration(&mut self, manifest: &Manifest) {
         let origin = manifest.source.clone();
@@ -175,7 +209,7 @@ impl<'m> Sorted<'m> {
             return self.errors.push(Error::Nameless { origin, kind: NAMESPACE });
         }
         if let Some(first) = self.namespaces.get(&name) {
-            let first = first.0.clone();
+            let first = first.origin.clone();
             return self.errors.push(Error::Twice { origin, kind: NAMESPACE, name, first });
         }
         // The decoder names no path.
@@ -188,7 +222,8 @@ impl<'m> Sorted<'m> {
             Ok(object) => {
                 let mut labels = object.metadata.labels.unwrap_or_default();
                 labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.clone());
-                self.namespaces.insert(name, (origin, labels));
+                let annotations = object.metadata.annotations.unwrap_or_default();
+                self.namespaces.insert(name, FoundNamespace { origin, labels, annotations });
             }
             Err(error) => self.errors.push(Error::Undecodable { origin, kind: NAMESPACE, error }),
         }

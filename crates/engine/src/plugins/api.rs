@@ -1,0 +1,268 @@
+//! The `AdmissionPlugin` type, `policy.outrider.dev/v1alpha1`.
+
+use std::collections::BTreeMap;
+
+use admission::format::LabelSelector;
+use admission::review::null_as_default;
+use serde::{Deserialize, Serialize};
+
+use super::toleration::TolerationSpec;
+use crate::sidecarset::api::{Condition, Metadata, RawObject};
+
+/// API group.
+pub const GROUP: &str = concat!("policy.", api_domain!());
+/// API version.
+pub const VERSION: &str = "v1alpha1";
+/// Group and version, as manifests have it.
+pub const API_VERSION: &str = concat!("policy.", api_domain!(), "/v1alpha1");
+/// Kind.
+pub const KIND: &str = "AdmissionPlugin";
+/// Resource: the plural in URLs.
+pub const PLURAL: &str = "admissionplugins";
+
+/// The modes.
+pub const MODES: [&str; 4] = ["Enforce", "Warn", "Audit", "Off"];
+/// What is done to the pods of a `DaemonSet`.
+pub const DAEMON_SET_PODS: [&str; 2] = ["Apply", "Skip"];
+
+/// An admission plugin of the API server, switched on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AdmissionPlugin {
+    /// Name.
+    #[serde(deserialize_with = "null_as_default")]
+    pub metadata: Metadata,
+    /// What is asked for.
+    #[serde(deserialize_with = "null_as_default")]
+    pub spec: PluginSpec,
+    /// What the controller found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<PluginStatus>,
+}
+
+/// What an `AdmissionPlugin` asks for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PluginSpec {
+    /// Name of the plugin.
+    #[serde(deserialize_with = "null_as_default")]
+    pub plugin: String,
+    /// One of [`MODES`]; `Enforce` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Which requests it is about.
+    #[serde(rename = "match", deserialize_with = "null_as_default")]
+    pub scope: Scope,
+    /// What happens to a request if the webhook does not answer: `Fail` or `Ignore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<String>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_rate_limit: Option<RawObject>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_policy_webhook: Option<RawObject>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner_references_permission_enforcement: Option<RawObject>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_topology_labels: Option<RawObject>,
+    /// Not served yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_quota: Option<RawObject>,
+    /// How long the API server waits, from 1 to 10 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i64>,
+    /// Configuration of `AlwaysPullImages`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub always_pull_images: Option<AlwaysPullImagesSpec>,
+    /// Configuration of `PodNodeSelector`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_node_selector: Option<PodNodeSelectorSpec>,
+    /// Configuration of `PodTolerationRestriction`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_toleration_restriction: Option<PodTolerationRestrictionSpec>,
+    /// Configuration of `DefaultTolerationSeconds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_toleration_seconds: Option<DefaultTolerationSecondsSpec>,
+    /// Configuration of `ExtendedResourceToleration`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extended_resource_toleration: Option<ExtendedResourceTolerationSpec>,
+    /// Configuration of `LimitPodHardAntiAffinityTopology`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_pod_hard_anti_affinity_topology: Option<LimitTopologySpec>,
+    /// Configuration of `DenyServiceExternalIPs`.
+    #[serde(rename = "denyServiceExternalIPs", skip_serializing_if = "Option::is_none")]
+    pub deny_service_external_ips: Option<DenyServiceExternalIpsSpec>,
+    /// Configuration of `NamespaceLifecycle`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_lifecycle: Option<NamespaceLifecycleSpec>,
+    /// Configuration of `PodSecurity`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_security: Option<PodSecuritySpec>,
+}
+
+/// Which requests a plugin is about.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Scope {
+    /// Namespaces by their labels; all where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<LabelSelector>,
+    /// Names of namespaces that are left alone.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub exclude_namespaces: Vec<String>,
+    /// Names of users who are exempt.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub exclude_users: Vec<String>,
+    /// Groups whose members are exempt.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub exclude_groups: Vec<String>,
+    /// Service accounts that are exempt, as `namespace/name`.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub exclude_service_accounts: Vec<String>,
+}
+
+/// Configuration of `AlwaysPullImages`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AlwaysPullImagesSpec {
+    /// Images that are left alone; `*` is any text.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub exempt_images: Vec<String>,
+    /// Whether ephemeral containers that are added to a pod are covered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include_ephemeral_containers: Option<bool>,
+}
+
+/// Configuration of `PodNodeSelector`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodNodeSelectorSpec {
+    /// The selector of namespaces without the annotation, as `key=value,…`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_default_node_selector: Option<String>,
+    /// By namespace, the labels that its pods may select, as `key=value,…`.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub namespace_allow_lists: BTreeMap<String, String>,
+    /// One of [`DAEMON_SET_PODS`]; `Apply` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daemon_set_pods: Option<String>,
+}
+
+/// Configuration of `PodTolerationRestriction`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodTolerationRestrictionSpec {
+    /// Tolerations of pods in namespaces without the annotation.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub default: Vec<TolerationSpec>,
+    /// What pods may tolerate in namespaces without the annotation; everything where empty.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub whitelist: Vec<TolerationSpec>,
+    /// Whether tolerations that Kubernetes itself adds are always allowed; true where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub always_allow_builtin: Option<bool>,
+    /// Whether annotations of namespaces are read; true where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations_allowed: Option<bool>,
+}
+
+/// Configuration of `DefaultTolerationSeconds`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DefaultTolerationSecondsSpec {
+    /// Seconds on a node that is not ready; 300 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_ready_seconds: Option<i64>,
+    /// Seconds on a node that cannot be reached; 300 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable_seconds: Option<i64>,
+}
+
+/// Configuration of `ExtendedResourceToleration`, which has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExtendedResourceTolerationSpec {}
+
+/// Configuration of `LimitPodHardAntiAffinityTopology`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LimitTopologySpec {
+    /// The topology keys that required anti-affinity may have; `kubernetes.io/hostname` where absent.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub allowed_topology_keys: Vec<String>,
+}
+
+/// Configuration of `DenyServiceExternalIPs`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DenyServiceExternalIpsSpec {
+    /// Ranges whose addresses are allowed.
+    #[serde(rename = "allowedCIDRs", deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub allowed_cidrs: Vec<String>,
+}
+
+/// Configuration of `NamespaceLifecycle`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NamespaceLifecycleSpec {
+    /// Names of protected namespaces; `*` is any text.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub protected_namespaces: Vec<String>,
+    /// Labels of protected namespaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected_label_selector: Option<LabelSelector>,
+    /// Annotation that lifts the protection of a namespace with the value `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub break_glass_annotation: Option<String>,
+}
+
+/// Configuration of `PodSecurity`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PodSecuritySpec {
+    /// Labels that new namespaces without them get.
+    #[serde(deserialize_with = "null_as_default")]
+    pub defaults: PodSecurityDefaults,
+}
+
+/// Levels and versions, under the names of `PodSecurityConfiguration` (pod-security.admission.config.k8s.io/v1).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct PodSecurityDefaults {
+    /// Level that pods are refused by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce: Option<String>,
+    /// Version of that level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_version: Option<String>,
+    /// Level that the audit log goes by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<String>,
+    /// Version of that level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit_version: Option<String>,
+    /// Level that warnings go by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warn: Option<String>,
+    /// Version of that level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warn_version: Option<String>,
+}
+
+/// What the controller found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PluginStatus {
+    /// The generation that the rest is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `Accepted`, `Programmed` and `Conflict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<Condition>>,
+}

@@ -1,0 +1,221 @@
+//! Every admission plugin of Kubernetes 1.36, and `PodSecurityPolicy`: whether it is on by default, what providers do, and what
+//! Outrider does about it.
+//!
+//! Facts: `k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go` (names, order, defaults); the user guides of Amazon EKS (platform
+//! versions) and Azure AKS (frequently asked questions, CIS benchmark), and Google's CIS benchmark pages.
+
+/// What Outrider does about a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// It is served.
+    Served,
+    /// It could be served, and this build does not.
+    NotYet,
+    /// It runs on every cluster, with nothing to configure.
+    OnEverywhere,
+    /// A webhook cannot do it, or had better not.
+    Not,
+}
+
+impl Service {
+    /// The word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Served => "yes",
+            Self::NotYet => "not yet",
+            Self::OnEverywhere => "no need",
+            Self::Not => "no",
+        }
+    }
+}
+
+/// A plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// The API server's name.
+    pub name: &'static str,
+    /// Whether it is on by default.
+    pub is_default: bool,
+    /// Whether EKS, AKS and GKE run it. None lets a user choose. `None` where nothing is published.
+    pub providers: [Option<bool>; 3],
+    /// What Outrider does.
+    pub service: Service,
+    how: &'static str,
+}
+
+impl Entry {
+    /// How it is served, or why it is not.
+    pub const fn how(&self) -> &'static str {
+        self.how
+    }
+}
+
+const Y: Option<bool> = Some(true);
+const N: Option<bool> = Some(false);
+const U: Option<bool> = None;
+const ON: [Option<bool>; 3] = [Y, Y, Y];
+const OFF: [Option<bool>; 3] = [N, N, N];
+const DEFAULTED: [Option<bool>; 3] = [Y, U, U];
+const UNKNOWN: [Option<bool>; 3] = [U, U, U];
+
+const fn entry(
+    name: &'static str,
+    is_default: bool,
+    providers: [Option<bool>; 3],
+    service: Service,
+    how: &'static str,
+) -> Entry {
+    Entry { name, is_default, providers, service, how }
+}
+
+use Service::{Not, NotYet, OnEverywhere, Served};
+
+/// In the order of the API server.
+pub const ALL: &[Entry] = &[
+    entry("AlwaysAdmit", false, OFF, Not, "it allows everything, which no webhook does as well; deprecated"),
+    entry(
+        "NamespaceAutoProvision",
+        false,
+        OFF,
+        Not,
+        "a request into a missing namespace is refused by NamespaceLifecycle before any webhook is called; use `helm --create-namespace`, or CreateNamespace=true of Argo CD",
+    ),
+    entry(
+        "NamespaceLifecycle",
+        true,
+        ON,
+        Served,
+        "it runs on every cluster with a list that cannot be set; refuses the deletion of further namespaces by an on-demand entry",
+    ),
+    entry(
+        "NamespaceExists",
+        false,
+        OFF,
+        Not,
+        "NamespaceLifecycle refuses the same requests first, and its rule would be every DELETE in the cluster",
+    ),
+    entry(
+        "LimitPodHardAntiAffinityTopology",
+        false,
+        OFF,
+        Served,
+        "validates new pods in the call for pods, changed ones by an on-demand entry",
+    ),
+    entry("LimitRanger", true, ON, OnEverywhere, "create LimitRange objects"),
+    entry("ServiceAccount", true, ON, OnEverywhere, "it runs on every cluster"),
+    entry(
+        "NodeRestriction",
+        false,
+        [Y, Y, U],
+        Not,
+        "it is on wherever it matters, and a webhook in the path of node heartbeats can make every node NotReady",
+    ),
+    entry("TaintNodesByCondition", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
+    entry(
+        "AlwaysPullImages",
+        false,
+        OFF,
+        Served,
+        "changes new pods in the call for pods, and judges them as they are stored; changed pods and ephemeral containers by on-demand entries",
+    ),
+    entry("ImagePolicyWebhook", false, OFF, NotYet, "a bridge to ImageReview backends is not served yet"),
+    entry(
+        "PodSecurity",
+        true,
+        ON,
+        Served,
+        "it runs on every cluster with defaults that cannot be set; gives new namespaces the labels of your defaults by on-demand entries",
+    ),
+    entry(
+        "PodNodeSelector",
+        false,
+        [N, Y, N],
+        Served,
+        "changes new pods in the call for pods, and judges them as they are stored",
+    ),
+    entry("Priority", true, ON, OnEverywhere, "it runs on every cluster"),
+    entry(
+        "DefaultTolerationSeconds",
+        true,
+        ON,
+        Served,
+        "it runs on every cluster with seconds that cannot be set; changes those seconds in new pods",
+    ),
+    entry(
+        "PodTolerationRestriction",
+        false,
+        [N, Y, N],
+        Served,
+        "changes new pods in the call for pods, and judges them as they are stored; changed pods by on-demand entries",
+    ),
+    entry(
+        "EventRateLimit",
+        false,
+        OFF,
+        NotYet,
+        "not served yet; a FlowSchema of API Priority and Fairness limits what events cost the API server",
+    ),
+    entry(
+        "ExtendedResourceToleration",
+        false,
+        ON,
+        Served,
+        "changes new pods in the call for pods, changed ones by an on-demand entry",
+    ),
+    entry("DefaultStorageClass", true, ON, OnEverywhere, "it runs on every cluster"),
+    entry("StorageObjectInUseProtection", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
+    entry("PodGroupProtection", true, UNKNOWN, OnEverywhere, "idle unless an alpha feature gate is on"),
+    entry("OwnerReferencesPermissionEnforcement", false, OFF, NotYet, "not served yet"),
+    entry("PersistentVolumeClaimResize", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
+    entry("RuntimeClass", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
+    entry("CertificateApproval", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
+    entry("CertificateSigning", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
+    entry("ClusterTrustBundleAttest", true, UNKNOWN, OnEverywhere, "idle unless a feature gate is on"),
+    entry("CertificateSubjectRestriction", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
+    entry("DefaultIngressClass", true, [Y, Y, U], OnEverywhere, "it runs on every cluster"),
+    entry(
+        "DenyServiceExternalIPs",
+        false,
+        OFF,
+        Served,
+        "validates services by an on-demand entry; GKE has a switch of its own",
+    ),
+    entry(
+        "PodTopologyLabels",
+        true,
+        UNKNOWN,
+        NotYet,
+        "on since 1.35; labels of nodes beside zone and region are not served yet",
+    ),
+    entry("PodGroupWorkloadExists", true, UNKNOWN, OnEverywhere, "idle unless an alpha feature gate is on"),
+    entry("NodeDeclaredFeatureValidator", true, UNKNOWN, OnEverywhere, "it runs on every cluster since 1.35"),
+    entry("JobValidation", true, UNKNOWN, OnEverywhere, "it runs on every cluster"),
+    entry("PodResizeValidator", true, UNKNOWN, OnEverywhere, "it runs on every cluster"),
+    entry("MutatingAdmissionPolicy", true, UNKNOWN, OnEverywhere, "create MutatingAdmissionPolicy objects"),
+    entry("MutatingAdmissionWebhook", true, ON, Not, "it is what calls Outrider"),
+    entry("ValidatingAdmissionPolicy", true, UNKNOWN, OnEverywhere, "create ValidatingAdmissionPolicy objects"),
+    entry("ValidatingAdmissionWebhook", true, ON, Not, "it is what calls Outrider"),
+    entry(
+        "ResourceQuota",
+        true,
+        ON,
+        NotYet,
+        "it runs on every cluster; limitedResources of its configuration are not served yet",
+    ),
+    entry("AlwaysDeny", false, OFF, Not, "it refuses everything; deprecated"),
+    entry("PodSecurityPolicy", false, OFF, Not, "removed in Kubernetes 1.25; label namespaces for PodSecurity instead"),
+];
+
+/// Sections of the spec that are named in the design and not served, with their plugins.
+pub const UNSERVED_SECTIONS: [(&str, &str); 5] = [
+    ("eventRateLimit", "EventRateLimit"),
+    ("imagePolicyWebhook", "ImagePolicyWebhook"),
+    ("ownerReferencesPermissionEnforcement", "OwnerReferencesPermissionEnforcement"),
+    ("podTopologyLabels", "PodTopologyLabels"),
+    ("resourceQuota", "ResourceQuota"),
+];
+
+/// The plugin of this name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.name == name)
+}

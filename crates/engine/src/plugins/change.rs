@@ -1,0 +1,81 @@
+//! What a plugin would change in a pod.
+
+use super::toleration::Tolerated;
+
+/// A list of containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    /// Init containers.
+    Init,
+    /// Containers.
+    Containers,
+    /// Ephemeral containers.
+    Ephemeral,
+}
+
+impl List {
+    /// In the order in which the API server visits them (`VisitContainers` of k8s.io/kubernetes/pkg/api/v1/pod).
+    pub const ALL: [Self; 3] = [Self::Init, Self::Containers, Self::Ephemeral];
+
+    /// The field of the spec.
+    pub const fn field(self) -> &'static str {
+        match self {
+            Self::Init => "initContainers",
+            Self::Containers => "containers",
+            Self::Ephemeral => "ephemeralContainers",
+        }
+    }
+}
+
+/// What is to be changed. A change of nothing is empty.
+#[derive(Debug, Default)]
+pub struct Change<'a> {
+    /// Containers that get the policy `Always`.
+    pub pulled: Vec<(List, usize)>,
+    /// Volumes that get the policy `Always`.
+    pub pulled_volumes: Vec<usize>,
+    /// Node labels that are added.
+    pub node_labels: Vec<(String, String)>,
+    /// Labels of a namespace that are added.
+    pub labels: Vec<(String, String)>,
+    /// The tolerations as they are to be.
+    pub tolerations: Option<Vec<Tolerated<'a>>>,
+}
+
+impl Change<'_> {
+    /// Whether nothing is to be changed.
+    pub const fn is_empty(&self) -> bool {
+        self.pulled.is_empty()
+            && self.pulled_volumes.is_empty()
+            && self.node_labels.is_empty()
+            && self.labels.is_empty()
+            && self.tolerations.is_none()
+    }
+
+    /// In words, for somebody who is warned.
+    pub fn in_words(&self) -> String {
+        let mut words = Vec::new();
+        let pulled = self.pulled.len() + self.pulled_volumes.len();
+        if pulled > 0 {
+            words
+                .push(format!("set the pull policy of {pulled} image{} to Always", if pulled == 1 { "" } else { "s" }));
+        }
+        if !self.node_labels.is_empty() {
+            let labels: Vec<String> =
+                self.node_labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
+            words.push(format!("add the node selector {}", labels.join(",")));
+        }
+        if !self.labels.is_empty() {
+            let labels: Vec<String> =
+                self.labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
+            words.push(format!("add the labels {}", labels.join(",")));
+        }
+        if let Some(tolerations) = &self.tolerations {
+            words.push(format!("set {} tolerations", tolerations.len()));
+        }
+        words.join(" and ")
+    }
+}
+
+/// Labels that a warning names.
+const SAID: usize = 8;

@@ -1,0 +1,345 @@
+//! The form of an `AdmissionPlugin` that decides.
+
+mod sections;
+
+use std::collections::BTreeSet;
+
+use admission::field::{Error, ErrorList, Path};
+use admission::format::names::{dns1123_label, dns1123_subdomain};
+use admission::format::selector::Selector;
+use admission::registry::FailurePolicy;
+use admission::review::UserInfo;
+
+use super::always_pull_images::AlwaysPullImages;
+use super::api::{AdmissionPlugin, MODES, PluginSpec, Scope};
+use super::change::Change;
+use super::default_toleration_seconds::DefaultTolerationSeconds;
+use super::deny_service_external_ips::DenyServiceExternalIps;
+use super::limit_pod_hard_anti_affinity_topology::LimitTopology;
+use super::namespace_lifecycle::NamespaceLifecycle;
+use super::placement::Placement;
+use super::pod_facts::Spec;
+use super::pod_node_selector::PodNodeSelector;
+use super::pod_security::PodSecurity;
+use super::pod_toleration_restriction::PodTolerationRestriction;
+use super::{Plugin, catalog, extended_resource_toleration, shortened};
+use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
+
+/// The most entries of a list.
+const MAX_ENTRIES: usize = 256;
+/// Most seconds that the API server waits.
+const MAX_TIMEOUT: i64 = 10;
+
+/// What becomes of what a plugin decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is done.
+    Enforce,
+    /// The user is warned of what would be done.
+    Warn,
+    /// The audit log has what would be done.
+    Audit,
+    /// Nothing.
+    Off,
+}
+
+impl Mode {
+    /// The word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "Enforce",
+            Self::Warn => "Warn",
+            Self::Audit => "Audit",
+            Self::Off => "Off",
+        }
+    }
+}
+
+/// The configuration of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settings {
+    /// Of `AlwaysPullImages`.
+    AlwaysPullImages(AlwaysPullImages),
+    /// Of `PodNodeSelector`.
+    PodNodeSelector(PodNodeSelector),
+    /// Of `DefaultTolerationSeconds`.
+    DefaultTolerationSeconds(DefaultTolerationSeconds),
+    /// Of `PodTolerationRestriction`.
+    PodTolerationRestriction(PodTolerationRestriction),
+    /// Of `ExtendedResourceToleration`, which has none.
+    ExtendedResourceToleration,
+    /// Of `LimitPodHardAntiAffinityTopology`.
+    LimitTopology(LimitTopology),
+    /// Of `DenyServiceExternalIPs`.
+    DenyServiceExternalIps(DenyServiceExternalIps),
+    /// Of `NamespaceLifecycle`.
+    NamespaceLifecycle(NamespaceLifecycle),
+    /// Of `PodSecurity`.
+    PodSecurity(PodSecurity),
+}
+
+/// An `AdmissionPlugin`, ready to decide.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompiledPlugin {
+    /// Name of the object.
+    pub name: String,
+    /// The plugin.
+    pub plugin: Plugin,
+    /// What becomes of its decisions.
+    pub mode: Mode,
+    /// Its configuration.
+    pub settings: Settings,
+    /// What happens to a request if the webhook does not answer; none where the object does not define it.
+    pub failure_policy: Option<FailurePolicy>,
+    /// How long the API server waits, in seconds.
+    pub timeout_seconds: Option<u8>,
+    /// Namespaces, by their labels.
+    pub namespaces: Option<Selector>,
+    excluded_namespaces: BTreeSet<String>,
+    users: BTreeSet<String>,
+    groups: BTreeSet<String>,
+}
+
+/// Where a decision is taken.
+#[derive(Debug, Clone, Copy)]
+pub struct At<'r> {
+    /// Namespace of the object.
+    pub namespace: &'r str,
+    /// Name of the object in messages.
+    pub name: &'r str,
+    /// Who asks.
+    pub user: &'r str,
+    /// What annotations of the namespace say; none where there are none.
+    pub placement: Option<&'r Placement>,
+    /// Whether a kubelet creates the object of a static pod.
+    pub is_mirror: bool,
+}
+
+impl At<'_> {
+    /// The refusal for an annotation of the namespace that cannot be read.
+    pub fn annotation(&self, key: &str, error: &str) -> String {
+        format!("namespace {:?}: annotation {key} cannot be read: {error}", shortened(self.namespace))
+    }
+}
+
+impl CompiledPlugin {
+    /// Makes the form that decides.
+    ///
+    /// # Errors
+    /// Everything that is wrong, with its field.
+    pub fn compile(object: &AdmissionPlugin) -> Result<Self, ErrorList> {
+        let (path, spec) = (Path::new("spec"), &object.spec);
+        let mut errors = ErrorList::default();
+        let name = object.metadata.name.clone().unwrap_or_default();
+        if name.is_empty() {
+            errors.push(Error::required(&Path::new("metadata").child("name"), ""));
+        }
+        sections::unserved(spec, &path, &mut errors);
+        let mode = mode(spec, &path, &mut errors);
+        let (failure_policy, timeout_seconds) = calling(spec, &path, &mut errors);
+        let scope_path = path.child("match");
+        let namespaces = selector(&spec.scope, &scope_path, &mut errors);
+        check_scope(&spec.scope, &scope_path, &mut errors);
+        let plugin = plugin(spec, &path, &mut errors);
+        let settings = plugin.map(|plugin| {
+            sections::other_sections(plugin, spec, &path, &mut errors);
+            sections::settings(plugin, spec, &path.child(plugin.section()), &mut errors)
+        });
+        match (plugin, settings) {
+            (Some(plugin), Some(settings)) if errors.is_empty() => Ok(Self {
+                name,
+                plugin,
+                mode,
+                settings,
+                failure_policy,
+                timeout_seconds,
+                namespaces,
+                excluded_namespaces: spec.scope.exclude_namespaces.iter().cloned().collect(),
+                users: users(&spec.scope),
+                groups: spec.scope.exclude_groups.iter().cloned().collect(),
+            }),
+            _ => Err(errors),
+        }
+    }
+
+    /// Whether a namespace is named as one that is left alone.
+    pub fn excludes(&self, namespace: &str) -> bool {
+        self.excluded_namespaces.contains(namespace)
+    }
+
+    /// Whether who asks is exempt.
+    pub fn exempts(&self, user: &UserInfo<'_>) -> bool {
+        self.users.contains(user.username.as_str()) || self.groups.iter().any(|group| user.groups.contains(group))
+    }
+
+    /// Whether the selector can be evaluated by the name of a namespace.
+    pub fn is_by_name_alone(&self) -> bool {
+        self.namespaces.as_ref().is_none_or(|selector| {
+            selector.requirements().iter().all(|requirement| requirement.key() == NAMESPACE_NAME_LABEL)
+        })
+    }
+
+    /// Whether it reads annotations of the namespace.
+    pub const fn reads_annotations(&self) -> bool {
+        match &self.settings {
+            Settings::PodNodeSelector(_) => true,
+            Settings::PodTolerationRestriction(settings) => settings.reads_annotations,
+            _ => false,
+        }
+    }
+
+    /// Whether it changes pods.
+    pub const fn mutates(&self) -> bool {
+        !matches!(
+            self.settings,
+            Settings::LimitTopology(_) | Settings::DenyServiceExternalIps(_) | Settings::NamespaceLifecycle(_)
+        )
+    }
+
+    /// What is to be changed in a new pod.
+    ///
+    /// # Errors
+    /// Why the pod is refused.
+    pub fn change<'a>(&self, spec: &Spec<'a>, at: &At<'_>) -> Result<Change<'a>, String> {
+        Ok(match &self.settings {
+            Settings::AlwaysPullImages(settings) => settings.change(spec),
+            Settings::PodNodeSelector(settings) => settings.change(spec, at)?,
+            Settings::PodTolerationRestriction(settings) => settings.change(spec, at)?,
+            Settings::DefaultTolerationSeconds(settings) if !at.is_mirror => settings.change(spec),
+            Settings::ExtendedResourceToleration if !at.is_mirror => extended_resource_toleration::change(spec),
+            _ => Change::default(),
+        })
+    }
+
+    /// Judges a new pod as it is to be stored.
+    ///
+    /// # Errors
+    /// Why the pod is refused.
+    pub fn check(&self, spec: &Spec<'_>, at: &At<'_>) -> Result<(), String> {
+        match &self.settings {
+            Settings::AlwaysPullImages(settings) => settings.check(spec, at.name),
+            Settings::PodNodeSelector(settings) => settings.check(spec, at),
+            Settings::PodTolerationRestriction(settings) => settings.check(spec, at),
+            Settings::LimitTopology(settings) => settings.check(spec, at.name),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn plugin(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Option<Plugin> {
+    let path = path.child("plugin");
+    let plugin = Plugin::named(&spec.plugin);
+    if plugin.is_none() {
+        let names = Plugin::ALL.map(Plugin::name);
+        errors.push(match catalog::find(&spec.plugin) {
+            _ if spec.plugin.is_empty() => Error::required(&path, format!("one of {}", names.join(", "))),
+            Some(entry) => {
+                Error::invalid(&path, spec.plugin.as_str(), format!("Outrider does not serve it: {}", entry.how()))
+            }
+            None => Error::not_supported(&path, shortened(&spec.plugin), &names),
+        });
+    }
+    plugin
+}
+
+fn mode(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Mode {
+    match spec.mode.as_deref() {
+        None | Some("Enforce") => Mode::Enforce,
+        Some("Warn") => Mode::Warn,
+        Some("Audit") => Mode::Audit,
+        Some("Off") => Mode::Off,
+        Some(other) => {
+            errors.push(Error::not_supported(&path.child("mode"), shortened(other), &MODES));
+            Mode::Off
+        }
+    }
+}
+
+/// How the API server calls. For pods that is a matter of the installation: all of them share entries.
+fn calling(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> (Option<FailurePolicy>, Option<u8>) {
+    let (policy, timeout) = (path.child("failurePolicy"), path.child("timeoutSeconds"));
+    let is_of_pods = Plugin::named(&spec.plugin).is_some_and(Plugin::is_of_pods);
+    let shared =
+        "plugins of pods share the webhook entries of pods, whose policy and time-out are those of the installation";
+    let found = match spec.failure_policy.as_deref() {
+        None => None,
+        Some(_) if is_of_pods => {
+            errors.push(Error::forbidden(&policy, shared));
+            None
+        }
+        Some("Fail") => Some(FailurePolicy::Fail),
+        Some("Ignore") => Some(FailurePolicy::Ignore),
+        Some(other) => {
+            errors.push(Error::not_supported(&policy, shortened(other), &["Fail", "Ignore"]));
+            None
+        }
+    };
+    let seconds = match spec.timeout_seconds {
+        None => None,
+        Some(_) if is_of_pods => {
+            errors.push(Error::forbidden(&timeout, shared));
+            None
+        }
+        Some(seconds @ 1..=MAX_TIMEOUT) => u8::try_from(seconds).ok(),
+        Some(seconds) => {
+            errors.push(Error::invalid(&timeout, seconds, format!("must be between 1 and {MAX_TIMEOUT}, inclusive")));
+            None
+        }
+    };
+    (found, seconds)
+}
+
+fn selector(scope: &Scope, path: &Path, errors: &mut ErrorList) -> Option<Selector> {
+    let selector = scope.namespace_selector.as_ref()?;
+    let path = path.child("namespaceSelector");
+    let before = errors.len();
+    selector.validate(&path, errors);
+    if errors.len() > before {
+        return None;
+    }
+    selector.compile().ok().filter(|selector| !selector.is_everything())
+}
+
+fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {
+    let lists = [
+        ("excludeNamespaces", &scope.exclude_namespaces),
+        ("excludeUsers", &scope.exclude_users),
+        ("excludeGroups", &scope.exclude_groups),
+        ("excludeServiceAccounts", &scope.exclude_service_accounts),
+    ];
+    for (field, list) in lists {
+        let path = path.child(field);
+        if list.len() > MAX_ENTRIES {
+            errors.push(Error::too_many(&path, list.len(), MAX_ENTRIES));
+            continue;
+        }
+        for (index, text) in list.iter().enumerate() {
+            let path = path.index(index);
+            match field {
+                _ if text.is_empty() => errors.push(Error::required(&path, "")),
+                "excludeNamespaces" => {
+                    for fault in dns1123_label(text) {
+                        errors.push(Error::invalid(&path, text.as_str(), fault));
+                    }
+                }
+                "excludeServiceAccounts" if !is_service_account(text) => {
+                    errors.push(Error::invalid(&path, text.as_str(), "must be namespace/name"));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether it is `namespace/name`.
+fn is_service_account(text: &str) -> bool {
+    text.split_once('/')
+        .is_some_and(|(namespace, name)| dns1123_label(namespace).is_empty() && dns1123_subdomain(name).is_empty())
+}
+
+/// Names of users, those of service accounts among them.
+fn users(scope: &Scope) -> BTreeSet<String> {
+    let accounts = scope.exclude_service_accounts.iter().filter_map(|account| account.split_once('/'));
+    let accounts = accounts.map(|(namespace, name)| format!("system:serviceaccount:{namespace}:{name}"));
+    scope.exclude_users.iter().cloned().chain(accounts).collect()
+}

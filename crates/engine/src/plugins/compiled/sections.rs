@@ -1,0 +1,260 @@
+//! The sections of an `AdmissionPlugin`, checked and made what decides.
+
+use std::collections::BTreeMap;
+
+use admission::field::{Error, ErrorList, Path};
+use admission::format::names::{dns1123_label, qualified_name};
+
+use super::{MAX_ENTRIES, Settings};
+use crate::plugins::always_pull_images::{AlwaysPullImages, Glob};
+use crate::plugins::api::{DAEMON_SET_PODS, PluginSpec};
+use crate::plugins::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerationSeconds};
+use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps};
+use crate::plugins::limit_pod_hard_anti_affinity_topology::{HOSTNAME, LimitTopology};
+use crate::plugins::namespace_lifecycle::NamespaceLifecycle;
+use crate::plugins::placement::{MAX_TOLERATIONS, labels};
+use crate::plugins::pod_node_selector::PodNodeSelector;
+use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
+use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
+use crate::plugins::toleration::{Toleration, TolerationSpec};
+use crate::plugins::{Plugin, catalog, shortened};
+
+/// Refuses fields of the design that this build does not serve: to drop them would be to promise what is not done.
+pub(super) fn unserved(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) {
+    if spec.backend.is_some() {
+        errors.push(Error::forbidden(&path.child("backend"), "not served yet: plugins are served by webhooks"));
+    }
+    let sections = [
+        &spec.event_rate_limit,
+        &spec.image_policy_webhook,
+        &spec.owner_references_permission_enforcement,
+        &spec.pod_topology_labels,
+        &spec.resource_quota,
+    ];
+    for ((field, plugin), section) in catalog::UNSERVED_SECTIONS.into_iter().zip(sections) {
+        if section.is_some() {
+            let why = catalog::find(plugin).map(catalog::Entry::how).unwrap_or_default();
+            errors.push(Error::forbidden(&path.child(field), format!("Outrider does not serve {plugin}: {why}")));
+        }
+    }
+}
+
+pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorList) {
+    let sections = [
+        (Plugin::AlwaysPullImages, spec.always_pull_images.is_some()),
+        (Plugin::PodNodeSelector, spec.pod_node_selector.is_some()),
+        (Plugin::PodTolerationRestriction, spec.pod_toleration_restriction.is_some()),
+        (Plugin::DefaultTolerationSeconds, spec.default_toleration_seconds.is_some()),
+        (Plugin::ExtendedResourceToleration, spec.extended_resource_toleration.is_some()),
+        (Plugin::LimitPodHardAntiAffinityTopology, spec.limit_pod_hard_anti_affinity_topology.is_some()),
+        (Plugin::DenyServiceExternalIPs, spec.deny_service_external_ips.is_some()),
+        (Plugin::NamespaceLifecycle, spec.namespace_lifecycle.is_some()),
+        (Plugin::PodSecurity, spec.pod_security.is_some()),
+    ];
+    for (other, _) in sections.into_iter().filter(|(other, is_set)| *is_set && *other != plugin) {
+        let detail = format!("only for spec.plugin: {other}; write another AdmissionPlugin for it");
+        errors.push(Error::forbidden(&path.child(other.section()), detail));
+    }
+}
+
+pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    match plugin {
+        Plugin::AlwaysPullImages => {
+            let section = spec.always_pull_images.clone().unwrap_or_default();
+            let path = path.child("exemptImages");
+            bounded(&section.exempt_images, &path, errors, |text| {
+                text.is_empty().then(|| "must not be empty".to_owned())
+            });
+            Settings::AlwaysPullImages(AlwaysPullImages {
+                exempt: section.exempt_images.iter().map(|pattern| Glob::new(pattern)).collect(),
+                ephemeral: section.include_ephemeral_containers.unwrap_or_default(),
+            })
+        }
+        Plugin::PodNodeSelector => node_selector(spec, path, errors),
+        Plugin::PodTolerationRestriction => {
+            let section = spec.pod_toleration_restriction.clone().unwrap_or_default();
+            let default = tolerations(section.default, &path.child("default"), errors);
+            let allowed = tolerations(section.whitelist, &path.child("whitelist"), errors);
+            let allows_built_in = section.always_allow_builtin.unwrap_or(true);
+            let reads_annotations = section.annotations_allowed.unwrap_or(true);
+            Settings::PodTolerationRestriction(PodTolerationRestriction {
+                default,
+                allowed,
+                allows_built_in,
+                reads_annotations,
+            })
+        }
+        Plugin::DefaultTolerationSeconds => {
+            let section = spec.default_toleration_seconds.clone().unwrap_or_default();
+            let mut seconds = |field: &'static str, value: Option<i64>| {
+                let value = value.unwrap_or(DEFAULT_SECONDS);
+                if value < 0 {
+                    errors.push(Error::invalid(&path.child(field), value, "must not be negative"));
+                }
+                value
+            };
+            let not_ready = seconds("notReadySeconds", section.not_ready_seconds);
+            let unreachable = seconds("unreachableSeconds", section.unreachable_seconds);
+            Settings::DefaultTolerationSeconds(DefaultTolerationSeconds { not_ready, unreachable })
+        }
+        Plugin::ExtendedResourceToleration => Settings::ExtendedResourceToleration,
+        Plugin::LimitPodHardAntiAffinityTopology => {
+            let keys = spec.limit_pod_hard_anti_affinity_topology.clone().unwrap_or_default().allowed_topology_keys;
+            bounded(&keys, &path.child("allowedTopologyKeys"), errors, |key| qualified_name(key).into_iter().next());
+            Settings::LimitTopology(LimitTopology {
+                allowed: if keys.is_empty() { vec![HOSTNAME.to_owned()] } else { keys },
+            })
+        }
+        Plugin::DenyServiceExternalIPs => {
+            let ranges = spec.deny_service_external_ips.clone().unwrap_or_default().allowed_cidrs;
+            let is_range =
+                |text: &str| Cidr::parse(text).is_none().then(|| "must be a range such as 192.0.2.0/24".to_owned());
+            bounded(&ranges, &path.child("allowedCIDRs"), errors, is_range);
+            let allowed = ranges.iter().filter_map(|text| Cidr::parse(text)).collect();
+            Settings::DenyServiceExternalIps(DenyServiceExternalIps { allowed })
+        }
+        Plugin::NamespaceLifecycle => namespace_lifecycle(spec, path, errors),
+        Plugin::PodSecurity => pod_security(spec, path, errors),
+    }
+}
+
+fn namespace_lifecycle(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.namespace_lifecycle.clone().unwrap_or_default();
+    let names = path.child("protectedNamespaces");
+    bounded(&section.protected_namespaces, &names, errors, |text| {
+        text.is_empty().then(|| "must not be empty".to_owned())
+    });
+    let selector = section.protected_label_selector.as_ref().and_then(|selector| {
+        let (path, before) = (path.child("protectedLabelSelector"), errors.len());
+        selector.validate(&path, errors);
+        if errors.len() > before { None } else { selector.compile().ok() }
+    });
+    if section.protected_namespaces.is_empty() && section.protected_label_selector.is_none() {
+        errors.push(Error::required(&names, "or protectedLabelSelector: which namespaces may not be deleted"));
+    }
+    if let Some(key) = &section.break_glass_annotation {
+        let path = path.child("breakGlassAnnotation");
+        for fault in qualified_name(key) {
+            errors.push(Error::invalid(&path, shortened(key), fault));
+        }
+    }
+    Settings::NamespaceLifecycle(NamespaceLifecycle {
+        protected: section.protected_namespaces.iter().map(|name| Glob::new(name)).collect(),
+        selector,
+        break_glass: section.break_glass_annotation,
+    })
+}
+
+fn pod_security(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let defaults = spec.pod_security.clone().unwrap_or_default().defaults;
+    let path = path.child("defaults");
+    let fields = [
+        ("enforce", "pod-security.kubernetes.io/enforce", defaults.enforce),
+        ("enforce-version", "pod-security.kubernetes.io/enforce-version", defaults.enforce_version),
+        ("audit", "pod-security.kubernetes.io/audit", defaults.audit),
+        ("audit-version", "pod-security.kubernetes.io/audit-version", defaults.audit_version),
+        ("warn", "pod-security.kubernetes.io/warn", defaults.warn),
+        ("warn-version", "pod-security.kubernetes.io/warn-version", defaults.warn_version),
+    ];
+    let mut labels = Vec::new();
+    for (field, label, value) in fields {
+        let Some(value) = value else { continue };
+        let path = path.child(field);
+        if field.ends_with("-version") {
+            if !is_version(&value) {
+                errors.push(Error::invalid(&path, shortened(&value), "must be \"latest\" or \"v1.x\""));
+            }
+        } else if !LEVELS.contains(&value.as_str()) {
+            errors.push(Error::not_supported(&path, shortened(&value), &LEVELS));
+        }
+        labels.push((label, value));
+    }
+    // What is added would decide which objects select the namespace.
+    let selector = spec.scope.namespace_selector.iter();
+    let mut keys = selector.flat_map(|selector| {
+        selector.match_labels.keys().chain(selector.match_expressions.iter().map(|term| &term.key))
+    });
+    if keys.any(|key| key.starts_with("pod-security.kubernetes.io/")) {
+        let path = Path::new("spec").child("match").child("namespaceSelector");
+        errors.push(Error::forbidden(&path, "may not select by the labels that the plugin itself adds"));
+    }
+    if labels.is_empty() {
+        errors.push(Error::required(&path, "at least one level, such as enforce: baseline"));
+    }
+    Settings::PodSecurity(PodSecurity { labels })
+}
+
+/// Checks the length of a list, and its entries.
+fn bounded(list: &[String], path: &Path, errors: &mut ErrorList, fault: impl Fn(&str) -> Option<String>) {
+    if list.len() > MAX_ENTRIES {
+        return errors.push(Error::too_many(path, list.len(), MAX_ENTRIES));
+    }
+    for (index, text) in list.iter().enumerate() {
+        if let Some(fault) = fault(text) {
+            errors.push(Error::invalid(&path.index(index), shortened(text), fault));
+        }
+    }
+}
+
+fn node_selector(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.pod_node_selector.clone().unwrap_or_default();
+    let mut read = |text: &str, path: &Path| {
+        labels(text).unwrap_or_else(|fault| {
+            errors.push(Error::invalid(path, shortened(text), fault));
+            BTreeMap::new()
+        })
+    };
+    let default = section.cluster_default_node_selector.as_deref().unwrap_or_default();
+    let cluster_default = read(default, &path.child("clusterDefaultNodeSelector"));
+    let lists = path.child("namespaceAllowLists");
+    let allow_lists = section.namespace_allow_lists.iter();
+    let allow_lists = allow_lists
+        .map(|(name, text)| (name.clone(), read(text, &lists.key(name.as_str()))))
+        .collect::<BTreeMap<_, _>>();
+    for name in allow_lists.keys() {
+        for fault in dns1123_label(name) {
+            errors.push(Error::invalid(&lists, shortened(name), fault));
+        }
+    }
+    let skips_daemon_sets = match section.daemon_set_pods.as_deref() {
+        None | Some("Apply") => false,
+        Some("Skip") => true,
+        Some(other) => {
+            errors.push(Error::not_supported(&path.child("daemonSetPods"), shortened(other), &DAEMON_SET_PODS));
+            false
+        }
+    };
+    Settings::PodNodeSelector(PodNodeSelector { cluster_default, allow_lists, skips_daemon_sets })
+}
+
+/// What the API server's own validation of tolerations says (`ValidateTolerations` of k8s.io/kubernetes/pkg/apis/core/validation).
+fn tolerations(list: Vec<TolerationSpec>, path: &Path, errors: &mut ErrorList) -> Vec<Toleration<'static>> {
+    if list.len() > MAX_TOLERATIONS {
+        errors.push(Error::too_many(path, list.len(), MAX_TOLERATIONS));
+        return Vec::new();
+    }
+    for (index, one) in list.iter().enumerate() {
+        let path = path.index(index);
+        if !one.key.is_empty() {
+            let faults = qualified_name(&one.key).into_iter();
+            faults.for_each(|fault| errors.push(Error::invalid(&path.child("key"), shortened(&one.key), fault)));
+        } else if one.operator != "Exists" {
+            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.push(Error::invalid(&path.child("operator"), shortened(&one.operator), detail));
+        }
+        if !["", "Exists", "Equal"].contains(&one.operator.as_str()) {
+            errors.push(Error::not_supported(&path.child("operator"), shortened(&one.operator), &["Equal", "Exists"]));
+        } else if one.operator == "Exists" && !one.value.is_empty() {
+            let detail = "value must be empty when `operator` is 'Exists'";
+            errors.push(Error::invalid(&path.child("value"), shortened(&one.value), detail));
+        }
+        if !["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&one.effect.as_str()) {
+            let effects = ["NoExecute", "NoSchedule", "PreferNoSchedule"];
+            errors.push(Error::not_supported(&path.child("effect"), shortened(&one.effect), &effects));
+        } else if one.toleration_seconds.is_some() && one.effect != "NoExecute" {
+            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+            errors.push(Error::invalid(&path.child("effect"), one.effect.as_str(), detail));
+        }
+    }
+    list.into_iter().map(TolerationSpec::compile).collect()
+}

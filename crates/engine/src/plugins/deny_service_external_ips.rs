@@ -1,0 +1,106 @@
+//! `DenyServiceExternalIPs`: no service takes the traffic for an address of others (CVE-2020-8554).
+
+use core::net::IpAddr;
+use std::collections::HashSet;
+
+use admission::Text;
+use admission::review::null_as_default;
+use serde::Deserialize;
+
+use super::forbidden;
+use crate::pod::limits::at_most_or_none;
+
+/// External IPs that are read: each takes 9 bytes of what can be stored.
+const ADDRESSES: usize = 170_000;
+
+/// The configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DenyServiceExternalIps {
+    /// Ranges whose addresses are allowed.
+    pub allowed: Vec<Cidr>,
+}
+
+/// A range of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cidr {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Cidr {
+    /// Reads `address/bits`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/')?;
+        let address: IpAddr = address.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let is_number = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
+        let bits: u8 = bits.parse().ok().filter(|bits| is_number && *bits <= most)?;
+        Some(Self { address, bits })
+    }
+
+    fn contains(self, address: IpAddr) -> bool {
+        match (self.address, address) {
+            (IpAddr::V4(range), IpAddr::V4(one)) => {
+                (range.to_bits() ^ one.to_bits()).checked_shr(32 - u32::from(self.bits)).unwrap_or_default() == 0
+            }
+            (IpAddr::V6(range), IpAddr::V6(one)) => {
+                (range.to_bits() ^ one.to_bits()).checked_shr(128 - u32::from(self.bits)).unwrap_or_default() == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", default)]
+pub struct ServiceFacts<'a> {
+    /// Metadata.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub metadata: Named<'a>,
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    spec: ServiceSpec<'a>,
+}
+
+/// Metadata of a service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+pub struct Named<'a> {
+    /// Name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// The beginning of a name that the API server makes up.
+    #[serde(borrow)]
+    pub generate_name: Text<'a>,
+    /// Set while the object is being deleted.
+    pub deletion_timestamp: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", default)]
+struct ServiceSpec<'a> {
+    #[serde(borrow, rename = "externalIPs", deserialize_with = "at_most_or_none::<_, _, ADDRESSES>")]
+    external_ips: Vec<Text<'a>>,
+}
+
+admission::only_objects!(ServiceFacts<'a>, Named<'a>, ServiceSpec<'a>);
+
+impl DenyServiceExternalIps {
+    /// Judges a service that is new, or changed: what it had it may keep.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn check(&self, new: &ServiceFacts<'_>, old: Option<&ServiceFacts<'_>>, name: &str) -> Result<(), String> {
+        let had: HashSet<&str> = old.into_iter().flat_map(|old| &old.spec.external_ips).map(Text::as_str).collect();
+        let added = new.spec.external_ips.iter().filter(|one| !had.contains(one.as_str()));
+        let is_cut = new.spec.external_ips.len() > ADDRESSES;
+        if is_cut || added.into_iter().any(|one| !self.allows(one)) {
+            return Err(forbidden("services", name, "Use of external IPs is denied by admission control"));
+        }
+        Ok(())
+    }
+
+    fn allows(&self, text: &str) -> bool {
+        text.parse().is_ok_and(|address| self.allowed.iter().any(|range| range.contains(address)))
+    }
+}

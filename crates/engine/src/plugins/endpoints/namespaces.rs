@@ -1,0 +1,210 @@
+//! Namespaces under `NamespaceLifecycle` and `PodSecurity`.
+
+use std::sync::Arc;
+
+use admission::patch::Present;
+use admission::registry::{MatchCondition, Namespaces, Resource, Rule, Scope};
+use admission::review::UserInfo;
+use admission::{
+    Findings, Mutating, ObjectLimit, Operation, PatchWriter, Request, Unserved, Validating, Verdict, patch,
+};
+
+use super::report::Report;
+use super::update::finish;
+use crate::plugins::compiled::{CompiledPlugin, Settings};
+use crate::plugins::namespace_facts::NamespaceFacts;
+use crate::reasons;
+use crate::snapshot::Snapshot;
+
+const NAMESPACES: &[Resource] = &[Resource { group: "", version: "v1", resource: "namespaces", kind: "Namespace" }];
+
+/// Where kubelets have their leases.
+const NODE_LEASES: &str = "kube-node-lease";
+
+/// Annotations and finalizers are no matter, and must not depend on us.
+const LABELS_CHANGE: MatchCondition = MatchCondition {
+    name: concat!(api_domain!(), "/labels-change"),
+    expression: "request.operation != 'UPDATE' || has(object.metadata.labels) != has(oldObject.metadata.labels) || \
+                 (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)",
+};
+
+/// What is called when a namespace is deleted.
+pub const LIFECYCLE: Rule = Rule {
+    suffix: "namespacelifecycle",
+    scope: Scope::Cluster,
+    namespaces: Namespaces::All,
+    on_demand: true,
+    ..Rule::new(concat!("namespacelifecycle.policy.", api_domain!()), NAMESPACES, &[Operation::Delete])
+};
+
+/// What is called when a namespace is created.
+pub const LABELLING: Rule = Rule {
+    suffix: "podsecurity",
+    scope: Scope::Cluster,
+    namespaces: Namespaces::All,
+    on_demand: true,
+    ..Rule::new(concat!("podsecurity.policy.", api_domain!()), NAMESPACES, &[Operation::Create])
+};
+
+/// What is called when a namespace is to be stored.
+pub const LABELLED: Rule =
+    Rule { operations: &[Operation::Create, Operation::Update], match_conditions: &[LABELS_CHANGE], ..LABELLING };
+
+/// The plugins that a namespace itself concerns: it is selected by its own labels. It is excluded by its name alone: who may change a
+/// namespace may label it, and would evade what protects it.
+fn concerned<'s>(
+    snapshot: &'s Snapshot,
+    namespace: &NamespaceFacts<'_>,
+    name: &str,
+    user: &UserInfo<'_>,
+) -> Vec<(&'s Arc<CompiledPlugin>, bool)> {
+    // The API server itself protects the others that are always excluded, and no controller deletes this one.
+    if name != NODE_LEASES && snapshot.exclusion.covers(name, None) {
+        return Vec::new();
+    }
+    let selects = |one: &CompiledPlugin| one.namespaces.as_ref().is_none_or(|selector| namespace.is_selected(selector));
+    let found = snapshot.plugins.iter().filter(|one| !one.excludes(name) && selects(one));
+    found.map(|one| (one, one.exempts(user))).collect()
+}
+
+/// Decides on deletions.
+pub struct LifecycleValidation;
+
+impl Validating<Snapshot> for LifecycleValidation {
+    type Object<'a> = NamespaceFacts<'a>;
+
+    /// What is read of a namespace is bounded by its type.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, NamespaceFacts<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        findings.reason = reasons::NO_MATCH;
+        if request.operation != Operation::Delete {
+            return Ok(());
+        }
+        let Some(old) = &request.old_object else {
+            findings.lacks("oldObject", request);
+            return Ok(());
+        };
+        // One that is being deleted already stays so.
+        if old.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let name = old.said_name(&request.name);
+        let mut report = Report::default();
+        for (plugin, is_exempt) in concerned(snapshot, old, name, &request.user_info) {
+            let Settings::NamespaceLifecycle(settings) = &plugin.settings else { continue };
+            match settings.check(old, name) {
+                Err(_) if is_exempt => report.exempt(plugin),
+                Err(message) => {
+                    if report.refuses(plugin, message, request) {
+                        break;
+                    }
+                }
+                Ok(()) => {}
+            }
+        }
+        finish(report, findings);
+        Ok(())
+    }
+}
+
+/// Labels new namespaces.
+pub struct LabellingMutation;
+
+impl Mutating<Snapshot> for LabellingMutation {
+    type Object<'a> = NamespaceFacts<'a>;
+
+    fn mutate<'a>(&self, request: &Request<'a, NamespaceFacts<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+        let Some(new) = request.object.as_ref().filter(|_| request.operation == Operation::Create) else {
+            return Ok(Verdict::allow(reasons::NO_MATCH));
+        };
+        let name = new.said_name(&request.name);
+        let (mut report, mut added) = (Report::default(), Vec::<(String, String)>::new());
+        for (plugin, is_exempt) in concerned(snapshot, new, name, &request.user_info) {
+            let Settings::PodSecurity(settings) = &plugin.settings else { continue };
+            if is_exempt {
+                report.exempt(plugin);
+                continue;
+            }
+            let mut change = settings.change(new);
+            // An earlier object has said what the label is.
+            change.labels.retain(|(key, _)| added.iter().all(|(known, _)| known != key));
+            if report.changes(plugin, &change) {
+                added.extend(change.labels);
+            }
+        }
+        let labels = new.metadata.labels.as_ref().map_or(Present::Absent, |labels| Present::Len(labels.len()));
+        let members: Vec<(&str, String)> =
+            added.iter().map(|(key, value)| (key.as_str(), patch::quoted(value))).collect();
+        let mut writer = PatchWriter::default();
+        writer.set_members("/metadata/labels", labels, members.iter().map(|(key, value)| (*key, value.as_str())));
+        let mut verdict = Verdict::patch(report.reason.unwrap_or(reasons::NO_MATCH), writer);
+        verdict.warnings = std::mem::take(&mut report.warnings);
+        verdict.audit.extend(report.audit());
+        verdict.counts = report.counts;
+        Ok(verdict)
+    }
+}
+
+/// Judges the labels of namespaces.
+pub struct LabelValidation;
+
+impl Validating<Snapshot> for LabelValidation {
+    type Object<'a> = NamespaceFacts<'a>;
+
+    /// What is read of a namespace is bounded by its type.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, NamespaceFacts<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        findings.reason = reasons::NO_MATCH;
+        let Some(new) = &request.object else {
+            if request.operation != Operation::Delete {
+                findings.lacks("object", request);
+            }
+            return Ok(());
+        };
+        let old = request.old_object.as_ref();
+        if request.operation == Operation::Update && old.is_none() {
+            findings.lacks("oldObject", request);
+            return Ok(());
+        }
+        if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
+            return Ok(());
+        }
+        let name = new.said_name(&request.name);
+        let mut report = Report::default();
+        // By what it was: labels are what is to be judged.
+        for (plugin, is_exempt) in concerned(snapshot, old.unwrap_or(new), name, &request.user_info) {
+            let Settings::PodSecurity(settings) = &plugin.settings else { continue };
+            let judged = match (request.operation, old) {
+                // What a mode that changes nothing would add is missing, and that was said.
+                (Operation::Create, _) if plugin.mode == crate::plugins::compiled::Mode::Enforce => {
+                    settings.check(new, name)
+                }
+                (Operation::Update, Some(old)) => settings.check_update(old, new, name),
+                _ => Ok(()),
+            };
+            match judged {
+                Err(_) if is_exempt => report.exempt(plugin),
+                Err(message) => {
+                    if report.refuses(plugin, message, request) {
+                        break;
+                    }
+                }
+                Ok(()) => {}
+            }
+        }
+        finish(report, findings);
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! New pods: plugins follow the sidecars, in the call for pods.
+
+use admission::reply::Outcome;
+use admission::review::UserInfo;
+use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Review, Unserved, Verdict};
+
+use super::report::Report;
+use super::scope::concerned;
+use crate::plugins::Plugin;
+use crate::plugins::compiled::{At, CompiledPlugin, Mode};
+use crate::plugins::placement::Placement;
+use crate::plugins::pod_facts::{PodFacts, Spec};
+use crate::pod::view::PodView;
+use crate::reasons;
+use crate::snapshot::Snapshot;
+
+/// On a pod that the kubelet made for a static pod.
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+/// Group of the kubelets. Anybody can write the annotation.
+const NODES: &str = "system:nodes";
+
+/// Key of the audit annotation with the reason.
+const REASON: &str = "reason";
+
+/// Whether any plugin could have anything to decide about the request.
+fn concerns(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> bool {
+    !snapshot.plugins.is_empty() && request.operation == Operation::Create && request.object.is_some()
+}
+
+/// Goes on with what sets decided about a new pod.
+///
+/// # Errors
+/// [`Unserved`] when no decision is possible.
+pub fn mutate(
+    mut verdict: Verdict,
+    request: &Request<'_, PodView<'_>>,
+    snapshot: &Snapshot,
+) -> Result<Verdict, Unserved> {
+    if !concerns(request, snapshot) || matches!(verdict.outcome, Outcome::Denied(_)) {
+        return Ok(verdict);
+    }
+    let chosen = |one: &CompiledPlugin| one.plugin.is_of_pods() && one.mutates();
+    let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
+    verdict.warnings.extend(concerned.warnings);
+    if concerned.plugins.is_empty() {
+        return Ok(verdict);
+    }
+    let mut patch = match std::mem::take(&mut verdict.outcome) {
+        Outcome::Patched(patch) => patch,
+        _ => PatchWriter::default(),
+    };
+    let mut report = Report::default();
+    let added = {
+        let mut facts = match facts(request) {
+            Ok(facts) => facts,
+            Err(refusal) => return Ok(refused(verdict, *refusal)),
+        };
+        facts.follow(patch.document()).map_err(|_| Unserved::Fault)?;
+        let PodFacts { metadata, spec } = &mut facts;
+        let Some(spec) = spec else {
+            verdict.outcome = Outcome::Patched(patch);
+            return Ok(verdict);
+        };
+        let at = At {
+            is_mirror: is_mirror(metadata.annotations.as_ref(), &request.user_info),
+            ..at(request, metadata.said_name(&request.name), concerned.placement)
+        };
+        let before = spec.present_tolerations();
+        for (plugin, is_exempt) in concerned.plugins {
+            request.deadline.check()?;
+            if is_exempt {
+                report.exempt(plugin);
+                continue;
+            }
+            match plugin.change(spec, &at) {
+                Ok(change) => {
+                    if report.changes(plugin, &change) {
+                        spec.apply(change);
+                    }
+                }
+                Err(message) => {
+                    if report.refuses(plugin, message, request) {
+                        break;
+                    }
+                }
+            }
+        }
+        spec.patch(before.as_deref())
+    };
+    patch.append(&added);
+    verdict.warnings.append(&mut report.warnings);
+    verdict.audit.extend(report.audit());
+    verdict.counts.append(&mut report.counts);
+    if let Some(denial) = report.denial {
+        return Ok(refused(verdict, (reasons::PLUGIN_DENIED, denial)));
+    }
+    if let Some(reason) = report.reason.filter(|_| matches!(verdict.reason, reasons::NO_MATCH | reasons::ALLOWED)) {
+        speak(&mut verdict, reason);
+    }
+    verdict.outcome = Outcome::Patched(patch);
+    Ok(verdict)
+}
+
+/// Goes on with what sets found about a pod that is about to be stored.
+///
+/// # Errors
+/// [`Unserved`] when no decision is possible.
+pub fn validate(
+    request: &Request<'_, PodView<'_>>,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+) -> Result<(), Unserved> {
+    if !concerns(request, snapshot) || findings.denial.is_some() {
+        return Ok(());
+    }
+    // What a mutator would change was said when it did not.
+    let judges = |one: &CompiledPlugin| one.plugin.is_of_pods() && (!one.mutates() || one.mode == Mode::Enforce);
+    let mut concerned = concerned(snapshot, &request.namespace, &request.user_info, judges)?;
+    findings.warnings.append(&mut concerned.warnings);
+    concerned.plugins.sort_by_key(|(one, _)| judging_order(one.plugin));
+    if concerned.plugins.is_empty() {
+        return Ok(());
+    }
+    let facts = match facts(request) {
+        Ok(facts) => facts,
+        Err(refusal) => {
+            findings.denial = Some(*refusal);
+            return Ok(());
+        }
+    };
+    let Some(spec) = &facts.spec else { return Ok(()) };
+    let mut report = Report::default();
+    let at = At {
+        is_mirror: is_mirror(facts.metadata.annotations.as_ref(), &request.user_info),
+        ..at(request, facts.metadata.said_name(&request.name), concerned.placement)
+    };
+    for (plugin, is_exempt) in concerned.plugins {
+        request.deadline.check()?;
+        if is_exempt {
+            if !plugin.mutates() {
+                report.exempt(plugin);
+            }
+            continue;
+        }
+        if let Err(message) = plugin.check(spec, &at)
+            && report.refuses(plugin, message, request)
+        {
+            break;
+        }
+    }
+    findings.warnings.append(&mut report.warnings);
+    findings.audit.extend(report.audit());
+    findings.counts.append(&mut report.counts);
+    if let Some(denial) = report.denial {
+        findings.audit.retain(|(key, _)| *key != REASON);
+        findings.audit.push((REASON, reasons::PLUGIN_DENIED.as_str().to_owned()));
+        findings.denial = Some((reasons::PLUGIN_DENIED, denial));
+    } else if let Some(reason) =
+        report.reason.filter(|_| matches!(findings.reason, reasons::NO_MATCH | reasons::ALLOWED))
+    {
+        findings.reason = reason;
+    }
+    Ok(())
+}
+
+/// The API server judges topology before it judges what mutators left.
+const fn judging_order(plugin: Plugin) -> u8 {
+    match plugin {
+        Plugin::LimitPodHardAntiAffinityTopology => 0,
+        _ => 1,
+    }
+}
+
+/// Where a decision is taken about an object that no kubelet made.
+pub fn at<'r, O>(request: &'r Request<'_, O>, name: &'r str, placement: Option<&'r Placement>) -> At<'r> {
+    At { namespace: &request.namespace, name, user: &request.user_info.username, placement, is_mirror: false }
+}
+
+/// Whether a kubelet creates the object of a static pod.
+pub fn is_mirror(annotations: Option<&crate::pod::borrowed_map::BorrowedMap<'_>>, user: &UserInfo<'_>) -> bool {
+    annotations.is_some_and(|annotations| annotations.get(MIRROR_ANNOTATION).is_some()) && user.groups.contains(NODES)
+}
+
+/// The pod as it came, or why it cannot be read.
+fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Reason, Denial)>> {
+    let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
+    // A body that is not UTF-8 as a whole is kept nowhere.
+    let review =
+        Review::<PodFacts<'a>>::parse(request.body.as_bytes()).map_err(|error| undecodable(error.to_string()))?;
+    let facts = review.request.object.unwrap_or_default();
+    match facts.spec.as_ref().and_then(|spec| too_large(spec, &request.name)) {
+        Some(denial) => Err(Box::new((Reason::TOO_LARGE, denial))),
+        None => Ok(facts),
+    }
+}
+
+/// The refusal of a pod of which not all is read.
+pub fn too_large(spec: &Spec<'_>, name: &str) -> Option<Denial> {
+    let field = spec.exceeds()?;
+    Some(Denial::too_large(
+        name,
+        format!("the pod is too large: {field} holds more than any API server stores; make it smaller"),
+    ))
+}
+
+fn speak(verdict: &mut Verdict, reason: Reason) {
+    verdict.reason = reason;
+    verdict.audit.retain(|(key, _)| *key != REASON);
+    verdict.audit.push((REASON, reason.as_str().to_owned()));
+}
+
+fn refused(mut verdict: Verdict, (reason, denial): (Reason, Denial)) -> Verdict {
+    speak(&mut verdict, reason);
+    // Nothing is injected into a pod that is refused.
+    verdict.audit.retain(|(key, _)| *key != "sets");
+    verdict.outcome = Outcome::Denied(Box::new(denial));
+    verdict
+}

@@ -1,0 +1,71 @@
+//! Which plugins a request concerns.
+
+use std::sync::Arc;
+
+use admission::Unserved;
+use admission::review::UserInfo;
+
+use crate::plugins::compiled::CompiledPlugin;
+use crate::plugins::placement::Placement;
+use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
+use crate::snapshot::Snapshot;
+
+/// The plugins that a request concerns.
+#[derive(Default)]
+pub struct Concerned<'s> {
+    /// In their order, each with whether who asks is exempt.
+    pub plugins: Vec<(&'s Arc<CompiledPlugin>, bool)>,
+    /// What annotations of the namespace say.
+    pub placement: Option<&'s Placement>,
+    /// About what is not known without a cluster.
+    pub warnings: Vec<String>,
+}
+
+/// The plugins among `chosen` that the request of a user in a namespace concerns.
+///
+/// # Errors
+/// [`Unserved::NamespaceUnknown`] when one needs to know a namespace that is not known yet.
+pub fn concerned<'s>(
+    snapshot: &'s Snapshot,
+    namespace: &str,
+    user: &UserInfo<'_>,
+    chosen: impl Fn(&CompiledPlugin) -> bool,
+) -> Result<Concerned<'s>, Unserved> {
+    let mut found = Concerned::default();
+    if snapshot.plugins.is_empty() || snapshot.excludes(namespace) {
+        return Ok(found);
+    }
+    let with_exemption = |plugin: &'s Arc<CompiledPlugin>| (plugin, plugin.exempts(user));
+    if let Some(known) = snapshot.namespaces.known(namespace) {
+        let candidates = snapshot.plugins.candidates(known.labels()).into_iter();
+        let selects = |plugin: &CompiledPlugin| {
+            plugin.namespaces.as_ref().is_none_or(|selector| selector.matches(known.labels()))
+        };
+        let selected = candidates.filter(|one| chosen(one) && !one.excludes(namespace) && selects(one));
+        found.plugins = selected.map(with_exemption).collect();
+        found.placement = known.placement();
+        return Ok(found);
+    }
+    let named = &[(NAMESPACE_NAME_LABEL, namespace)][..];
+    for plugin in snapshot.plugins.iter().filter(|one| chosen(one) && !one.excludes(namespace)) {
+        let by_name = plugin.is_by_name_alone();
+        if by_name && plugin.namespaces.as_ref().is_some_and(|selector| !selector.matches(named)) {
+            continue;
+        }
+        if snapshot.namespaces_may_appear && (!by_name || plugin.reads_annotations()) {
+            return Err(Unserved::NamespaceUnknown(namespace.to_owned()));
+        }
+        let (name, what) = (&plugin.name, if by_name { "annotations" } else { "labels" });
+        if !by_name || plugin.reads_annotations() {
+            let taken = if by_name { "taken as absent" } else { "taken as no match" };
+            found.warnings.push(format!(
+                "AdmissionPlugin {name:?} reads {what} of namespaces, and those of namespace {namespace:?} are not known; {taken}. \
+                 Give the Namespace among the manifests"
+            ));
+        }
+        if by_name {
+            found.plugins.push(with_exemption(plugin));
+        }
+    }
+    Ok(found)
+}

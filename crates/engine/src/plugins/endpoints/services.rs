@@ -1,0 +1,90 @@
+//! Services under `DenyServiceExternalIPs`.
+
+use admission::registry::{MatchCondition, Namespaces, Resource, Rule};
+use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
+
+use super::report::Report;
+use super::scope::concerned;
+use super::update::finish;
+use crate::plugins::Plugin;
+use crate::plugins::compiled::Settings;
+use crate::plugins::deny_service_external_ips::ServiceFacts;
+use crate::reasons;
+use crate::snapshot::Snapshot;
+
+const SERVICES: &[Resource] = &[Resource { group: "", version: "v1", resource: "services", kind: "Service" }];
+
+/// A service without external IPs is always allowed.
+const HAS_SOME: MatchCondition =
+    MatchCondition { name: concat!(api_domain!(), "/external-ips"), expression: "has(object.spec.externalIPs)" };
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    suffix: "denyserviceexternalips",
+    namespaces: Namespaces::NotExcluded,
+    on_demand: true,
+    match_conditions: &[HAS_SOME],
+    ..Rule::new(
+        concat!("denyserviceexternalips.policy.", api_domain!()),
+        SERVICES,
+        &[Operation::Create, Operation::Update],
+    )
+};
+
+/// The endpoint.
+pub struct ServiceValidation;
+
+impl Validating<Snapshot> for ServiceValidation {
+    type Object<'a> = ServiceFacts<'a>;
+
+    /// What is read of a service is bounded by its type.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, ServiceFacts<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        findings.reason = reasons::NO_MATCH;
+        let is_update = match request.operation {
+            Operation::Create => false,
+            Operation::Update => true,
+            _ => return Ok(()),
+        };
+        let (Some(new), old) = (&request.object, request.old_object.as_ref()) else {
+            findings.lacks("object", request);
+            return Ok(());
+        };
+        if is_update && old.is_none() {
+            findings.lacks("oldObject", request);
+            return Ok(());
+        }
+        if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
+            return Ok(());
+        }
+        let is_it = Plugin::DenyServiceExternalIPs;
+        let concerned = concerned(snapshot, &request.namespace, &request.user_info, |one| one.plugin == is_it)?;
+        let mut report = Report::default();
+        let names = [&request.name, &new.metadata.name, &new.metadata.generate_name];
+        let name = names.into_iter().find(|name| !name.is_empty()).map_or("Unknown", |name| name.as_str());
+        let (old, mut is_concerned) = (old.filter(|_| is_update), false);
+        for (plugin, is_exempt) in concerned.plugins {
+            is_concerned = true;
+            let Settings::DenyServiceExternalIps(settings) = &plugin.settings else { continue };
+            match settings.check(new, old, name) {
+                Err(_) if is_exempt => report.exempt(plugin),
+                Err(message) => {
+                    if report.refuses(plugin, message, request) {
+                        break;
+                    }
+                }
+                Ok(()) => {}
+            }
+        }
+        if is_concerned {
+            finish(report, findings);
+        }
+        Ok(())
+    }
+}

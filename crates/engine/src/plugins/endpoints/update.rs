@@ -1,0 +1,262 @@
+//! Pods that are changed, and ephemeral containers: entries of their own, which exist only while a plugin needs them.
+//!
+//! A pod's spec can hardly be changed. So tolerations are only added, and a pull policy that would have to change is a refusal.
+
+use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
+use admission::{Findings, Mutating, ObjectLimit, Operation, Reason, Request, Unserved, Validating, Verdict};
+
+use super::pods::{at, is_mirror, too_large};
+use super::report::Report;
+use super::scope::concerned;
+use crate::plugins::Plugin;
+use crate::plugins::change::Change;
+use crate::plugins::compiled::{At, CompiledPlugin, Mode, Settings};
+use crate::plugins::extended_resource_toleration;
+use crate::plugins::pod_facts::{PodFacts, Spec};
+use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
+use crate::reasons;
+use crate::snapshot::Snapshot;
+
+const PODS: &[Resource] = &[Resource { group: "", version: "v1", resource: "pods", kind: "Pod" }];
+const EPHEMERAL_CONTAINERS: &[Resource] =
+    &[Resource { group: "", version: "v1", resource: "pods/ephemeralcontainers", kind: "Pod" }];
+
+/// Labels, annotations and finalizers are no matter, and must not depend on us.
+const SPEC_CHANGES: MatchCondition =
+    MatchCondition { name: concat!(api_domain!(), "/spec-changes"), expression: "object.spec != oldObject.spec" };
+
+const fn rule(name: &'static str, suffix: &'static str, resources: &'static [Resource]) -> Rule {
+    Rule {
+        suffix,
+        failure_policy: FailurePolicy::Chosen,
+        namespaces: Namespaces::NotExcluded,
+        on_demand: true,
+        match_conditions: &[SPEC_CHANGES],
+        ..Rule::new(name, resources, &[Operation::Update])
+    }
+}
+
+const TOLERATION_RESTRICTION: Rule =
+    rule(concat!("podtolerationrestriction.policy.", api_domain!()), "podtolerationrestriction", PODS);
+const EXTENDED_RESOURCES: Rule =
+    rule(concat!("extendedresourcetoleration.policy.", api_domain!()), "extendedresourcetoleration", PODS);
+const TOPOLOGY: Rule =
+    rule(concat!("limitpodhardantiaffinitytopology.policy.", api_domain!()), "limitpodhardantiaffinitytopology", PODS);
+const PULLED: Rule = rule(concat!("alwayspullimages.policy.", api_domain!()), "alwayspullimages", PODS);
+
+/// Ephemeral containers under `AlwaysPullImages`.
+pub const EPHEMERAL: Rule = rule(
+    concat!("alwayspullimages-ephemeralcontainers.policy.", api_domain!()),
+    "alwayspullimages",
+    EPHEMERAL_CONTAINERS,
+);
+
+/// The plugins that change pods which are changed.
+pub const MUTATING: [(Plugin, Rule); 2] = [
+    (Plugin::PodTolerationRestriction, TOLERATION_RESTRICTION),
+    (Plugin::ExtendedResourceToleration, EXTENDED_RESOURCES),
+];
+
+/// The plugins that judge pods which are changed.
+pub const VALIDATING: [(Plugin, Rule); 3] = [
+    (Plugin::AlwaysPullImages, PULLED),
+    (Plugin::PodTolerationRestriction, TOLERATION_RESTRICTION),
+    (Plugin::LimitPodHardAntiAffinityTopology, TOPOLOGY),
+];
+
+/// What is decided on: the pod as it is to be, and as it was.
+type Pods<'r, 'a> = (&'r PodFacts<'a>, &'r Spec<'a>, &'r PodFacts<'a>);
+
+/// The pods of an update that concerns anybody.
+fn pods<'r, 'a>(request: &'r Request<'a, PodFacts<'a>>) -> Option<Pods<'r, 'a>> {
+    let (new, old) = (request.object.as_ref()?, request.old_object.as_ref()?);
+    let concerns = request.operation == Operation::Update
+        && old.metadata.deletion_timestamp.is_none()
+        && !is_mirror(old.metadata.annotations.as_ref(), &request.user_info);
+    concerns.then_some(())?;
+    Some((new, new.spec.as_ref()?, old))
+}
+
+/// Decides what each plugin would change, and makes it one patch.
+fn mutate<'a>(
+    request: &Request<'a, PodFacts<'a>>,
+    snapshot: &Snapshot,
+    chosen: impl Fn(&CompiledPlugin) -> bool,
+    change: impl Fn(&CompiledPlugin, &Spec<'a>, &PodFacts<'a>) -> Change<'a>,
+) -> Result<Verdict, Unserved> {
+    let Some((_, _, old)) = pods(request) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
+    let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
+    if concerned.plugins.is_empty() {
+        return Ok(Verdict::allow(reasons::NO_MATCH));
+    }
+    let fresh = request.object.as_ref().and_then(|pod| pod.spec.as_ref());
+    let Some(fresh) = fresh else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
+    if let Some(denial) = too_large(fresh, &request.name) {
+        return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
+    }
+    let mut report = Report::default();
+    let mut changed: Option<Spec<'a>> = None;
+    let before = fresh.present_tolerations();
+    for (plugin, is_exempt) in concerned.plugins {
+        request.deadline.check()?;
+        if is_exempt {
+            report.exempt(plugin);
+            continue;
+        }
+        let change = change(plugin, changed.as_ref().unwrap_or(fresh), old);
+        if report.changes(plugin, &change) {
+            changed.get_or_insert_with(|| fresh.clone()).apply(change);
+        }
+    }
+    let patch = changed.map(|spec| spec.patch(before.as_deref())).unwrap_or_default();
+    let mut verdict = Verdict::patch(report.reason.unwrap_or(reasons::ALLOWED), patch);
+    verdict.warnings = std::mem::take(&mut report.warnings);
+    verdict.audit.extend(report.audit());
+    verdict.counts = report.counts;
+    Ok(verdict)
+}
+
+/// Judges what is to be stored.
+fn validate<'a>(
+    request: &Request<'a, PodFacts<'a>>,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+    chosen: impl Fn(&CompiledPlugin) -> bool,
+    check: impl Fn(&CompiledPlugin, Pods<'_, 'a>, &At<'_>) -> Result<(), String>,
+) -> Result<(), Unserved> {
+    if request.operation == Operation::Update && (request.object.is_none() || request.old_object.is_none()) {
+        findings.lacks(if request.object.is_none() { "object" } else { "oldObject" }, request);
+        return Ok(());
+    }
+    findings.reason = reasons::NO_MATCH;
+    let Some(pods) = pods(request) else { return Ok(()) };
+    let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
+    if concerned.plugins.is_empty() {
+        return Ok(());
+    }
+    if let Some(denial) = too_large(pods.1, &request.name) {
+        findings.denial = Some((Reason::TOO_LARGE, denial));
+        return Ok(());
+    }
+    let mut report = Report::default();
+    let at = at(request, pods.0.metadata.said_name(&request.name), concerned.placement);
+    for (plugin, is_exempt) in concerned.plugins {
+        request.deadline.check()?;
+        if is_exempt {
+            if !plugin.mutates() {
+                report.exempt(plugin);
+            }
+            continue;
+        }
+        if let Err(message) = check(plugin, pods, &at)
+            && report.refuses(plugin, message, request)
+        {
+            break;
+        }
+    }
+    finish(report, findings);
+    Ok(())
+}
+
+/// Puts what was decided into the findings.
+pub(super) fn finish(mut report: Report, findings: &mut Findings) {
+    findings.reason = report.reason.unwrap_or(reasons::ALLOWED);
+    findings.warnings.append(&mut report.warnings);
+    findings.audit.extend(report.audit());
+    findings.counts.append(&mut report.counts);
+    if let Some(denial) = report.denial {
+        findings.audit.push(("reason", reasons::PLUGIN_DENIED.as_str().to_owned()));
+        findings.denial = Some((reasons::PLUGIN_DENIED, denial));
+    }
+}
+
+/// Changes pods that are changed.
+pub struct PodUpdateMutation {
+    /// The plugin of the entry.
+    pub plugin: Plugin,
+}
+
+impl Mutating<Snapshot> for PodUpdateMutation {
+    type Object<'a> = PodFacts<'a>;
+
+    fn mutate<'a>(&self, request: &Request<'a, PodFacts<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+        mutate(
+            request,
+            snapshot,
+            |one| one.plugin == self.plugin,
+            |one, spec, _| match &one.settings {
+                Settings::PodTolerationRestriction(_) => PodTolerationRestriction::change_update(spec),
+                Settings::ExtendedResourceToleration => extended_resource_toleration::change(spec),
+                _ => Change::default(),
+            },
+        )
+    }
+}
+
+/// Judges pods that are changed.
+pub struct PodUpdateValidation {
+    /// The plugin of the entry.
+    pub plugin: Plugin,
+}
+
+impl Validating<Snapshot> for PodUpdateValidation {
+    type Object<'a> = PodFacts<'a>;
+
+    /// What is read of a pod is bounded by its type.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, PodFacts<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        let check = |one: &CompiledPlugin, (_, new, old): Pods<'_, 'a>, at: &At<'_>| match &one.settings {
+            Settings::AlwaysPullImages(settings) => settings.check_update(old, new, at.name),
+            _ => one.check(new, at),
+        };
+        validate(request, snapshot, findings, |one| one.plugin == self.plugin, check)
+    }
+}
+
+fn covers_ephemeral(one: &CompiledPlugin) -> bool {
+    matches!(&one.settings, Settings::AlwaysPullImages(settings) if settings.ephemeral)
+}
+
+/// Changes ephemeral containers.
+pub struct EphemeralMutation;
+
+impl Mutating<Snapshot> for EphemeralMutation {
+    type Object<'a> = PodFacts<'a>;
+
+    fn mutate<'a>(&self, request: &Request<'a, PodFacts<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+        mutate(request, snapshot, covers_ephemeral, |one, spec, old| match &one.settings {
+            Settings::AlwaysPullImages(settings) => settings.change_ephemeral(old, spec),
+            _ => Change::default(),
+        })
+    }
+}
+
+/// Judges ephemeral containers.
+pub struct EphemeralValidation;
+
+impl Validating<Snapshot> for EphemeralValidation {
+    type Object<'a> = PodFacts<'a>;
+
+    /// What is read of a pod is bounded by its type.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, PodFacts<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        let enforced = |one: &CompiledPlugin| covers_ephemeral(one) && one.mode == Mode::Enforce;
+        let check = |one: &CompiledPlugin, (_, new, old): Pods<'_, 'a>, at: &At<'_>| match &one.settings {
+            Settings::AlwaysPullImages(settings) => settings.check_ephemeral(old, new, at.name),
+            _ => Ok(()),
+        };
+        validate(request, snapshot, findings, enforced, check)
+    }
+}

@@ -1,0 +1,52 @@
+//! `ExtendedResourceToleration`: who asks for an extended resource tolerates the taint of its nodes.
+
+use std::collections::{BTreeSet, HashSet};
+
+use admission::format::names::qualified_name;
+
+use super::change::{Change, List};
+use super::pod_facts::Spec;
+use super::toleration::{EXISTS, NO_SCHEDULE, Tolerated, Toleration};
+
+/// What is to be changed in a pod that is new, or changed: tolerations are only added.
+pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
+    let mut resources = BTreeSet::new();
+    for container in [List::Containers, List::Init].into_iter().flat_map(|list| spec.list(list)) {
+        // The API server makes requests of limits that have none, and has not done so yet for containers that were just added.
+        let lists = container.resources.iter().flat_map(|resources| [resources.requests, resources.limits]);
+        for list in lists.flatten() {
+            admission::raw::members(list, |key, _| {
+                if is_extended(key.name()) {
+                    resources.insert(key.name().to_owned());
+                }
+            });
+        }
+    }
+    if resources.is_empty() {
+        return Change::default();
+    }
+    let present: HashSet<[&str; 4]> = spec.tolerations().iter().map(|one| parts(&one.toleration)).collect();
+    let missing: Vec<Tolerated<'a>> = resources
+        .into_iter()
+        .filter(|resource| !present.contains(&[resource, EXISTS, "", NO_SCHEDULE]))
+        .map(|resource| Toleration::exists(resource, NO_SCHEDULE, None).into())
+        .collect();
+    if missing.is_empty() {
+        return Change::default();
+    }
+    let tolerations = spec.tolerations().iter().cloned().chain(missing).collect();
+    Change { tolerations: Some(tolerations), ..Change::default() }
+}
+
+/// By which tolerations are one (`MatchToleration` of k8s.io/api/core/v1).
+fn parts<'t>(one: &'t Toleration<'_>) -> [&'t str; 4] {
+    [&one.key, &one.operator, &one.value, &one.effect]
+}
+
+/// `IsExtendedResourceName` of k8s.io/kubernetes/pkg/apis/core/helper.
+fn is_extended(name: &str) -> bool {
+    name.contains('/')
+        && !name.contains("kubernetes.io/")
+        && !name.starts_with("requests.")
+        && qualified_name(&format!("requests.{name}")).is_empty()
+}

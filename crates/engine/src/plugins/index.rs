@@ -1,0 +1,71 @@
+//! Every plugin that is switched on, by what a namespace needs to have to be concerned.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use admission::format::selector::{Requirement, Selector};
+
+use super::compiled::{CompiledPlugin, Mode};
+
+/// All that decide, in the order of the API server's plugins, those of one plugin by their names.
+#[derive(Debug, Default)]
+pub struct PluginIndex {
+    all: Vec<Arc<CompiledPlugin>>,
+    /// Positions of those that need a label, by its key and value.
+    by_label: HashMap<String, HashMap<String, Vec<usize>>>,
+    /// Positions of the others.
+    others: Vec<usize>,
+}
+
+impl PluginIndex {
+    /// Those of these that are not off.
+    pub fn build(plugins: impl IntoIterator<Item = Arc<CompiledPlugin>>) -> Self {
+        let mut all: Vec<_> = plugins.into_iter().filter(|plugin| plugin.mode != Mode::Off).collect();
+        all.sort_by(|one, other| (one.plugin, &one.name).cmp(&(other.plugin, &other.name)));
+        let mut index = Self::default();
+        for (position, plugin) in all.iter().enumerate() {
+            let needed = plugin.namespaces.iter().flat_map(Selector::requirements);
+            let needed = needed.filter_map(|requirement| match requirement {
+                Requirement::In(key, values) => Some((key, values)),
+                _ => None,
+            });
+            match needed.min_by_key(|(_, values)| values.len()) {
+                None => index.others.push(position),
+                Some((key, values)) => {
+                    let by_value = index.by_label.entry(key.clone()).or_default();
+                    for value in values {
+                        by_value.entry(value.clone()).or_default().push(position);
+                    }
+                }
+            }
+        }
+        index.all = all;
+        index
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<CompiledPlugin>> {
+        self.all.iter()
+    }
+
+    /// The one of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<CompiledPlugin>> {
+        self.all.iter().find(|plugin| plugin.name == name)
+    }
+
+    /// Those that may select a namespace with these labels, in their order.
+    pub fn candidates(&self, labels: &BTreeMap<String, String>) -> Vec<&Arc<CompiledPlugin>> {
+        let mut positions = self.others.clone();
+        if !self.by_label.is_empty() {
+            let found = labels.iter().filter_map(|(key, value)| self.by_label.get(key)?.get(value));
+            positions.extend(found.flatten());
+            positions.sort_unstable();
+        }
+        positions.into_iter().filter_map(|position| self.all.get(position)).collect()
+    }
+}

@@ -1,0 +1,129 @@
+//! `AdmissionPlugin`: admission plugins of the API server, served by webhooks.
+//!
+//! One file for each plugin: what it reads, what it changes and what it refuses, as in Kubernetes 1.36
+//! (`k8s.io/kubernetes/plugin/pkg/admission`). Their order, modes and scopes are in [`index`], the endpoints in [`endpoints`].
+
+pub mod always_pull_images;
+pub mod api;
+pub mod catalog;
+pub mod change;
+pub mod compiled;
+pub mod conflict;
+pub mod default_toleration_seconds;
+pub mod deny_service_external_ips;
+pub mod endpoints;
+pub mod extended_resource_toleration;
+pub mod index;
+pub mod limit_pod_hard_anti_affinity_topology;
+pub mod namespace_facts;
+pub mod namespace_lifecycle;
+pub mod placement;
+pub mod pod_facts;
+pub mod pod_node_selector;
+pub mod pod_security;
+pub mod pod_toleration_restriction;
+pub mod toleration;
+pub mod validation;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+mod tests;
+
+use std::fmt;
+
+/// The plugins that are served: those of pods in the order of the API server, then the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Plugin {
+    /// Images are pulled at each start.
+    AlwaysPullImages,
+    /// Node selectors by namespace.
+    PodNodeSelector,
+    /// Seconds that pods stay on nodes that fail.
+    DefaultTolerationSeconds,
+    /// Tolerations by namespace.
+    PodTolerationRestriction,
+    /// Tolerations for extended resources.
+    ExtendedResourceToleration,
+    /// Which topology keys required anti-affinity may have.
+    LimitPodHardAntiAffinityTopology,
+    /// No external IPs of services.
+    DenyServiceExternalIPs,
+    /// Namespaces that may not be deleted.
+    NamespaceLifecycle,
+    /// Labels of namespaces by which pods are judged.
+    PodSecurity,
+}
+
+impl Plugin {
+    /// Every plugin.
+    pub const ALL: [Self; 9] = [
+        Self::AlwaysPullImages,
+        Self::PodNodeSelector,
+        Self::DefaultTolerationSeconds,
+        Self::PodTolerationRestriction,
+        Self::ExtendedResourceToleration,
+        Self::LimitPodHardAntiAffinityTopology,
+        Self::DenyServiceExternalIPs,
+        Self::NamespaceLifecycle,
+        Self::PodSecurity,
+    ];
+
+    /// The API server's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AlwaysPullImages => "AlwaysPullImages",
+            Self::PodNodeSelector => "PodNodeSelector",
+            Self::DefaultTolerationSeconds => "DefaultTolerationSeconds",
+            Self::PodTolerationRestriction => "PodTolerationRestriction",
+            Self::ExtendedResourceToleration => "ExtendedResourceToleration",
+            Self::LimitPodHardAntiAffinityTopology => "LimitPodHardAntiAffinityTopology",
+            Self::DenyServiceExternalIPs => "DenyServiceExternalIPs",
+            Self::NamespaceLifecycle => "NamespaceLifecycle",
+            Self::PodSecurity => "PodSecurity",
+        }
+    }
+
+    /// The field of the spec with its configuration.
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::AlwaysPullImages => "alwaysPullImages",
+            Self::PodNodeSelector => "podNodeSelector",
+            Self::DefaultTolerationSeconds => "defaultTolerationSeconds",
+            Self::PodTolerationRestriction => "podTolerationRestriction",
+            Self::ExtendedResourceToleration => "extendedResourceToleration",
+            Self::LimitPodHardAntiAffinityTopology => "limitPodHardAntiAffinityTopology",
+            Self::DenyServiceExternalIPs => "denyServiceExternalIPs",
+            Self::NamespaceLifecycle => "namespaceLifecycle",
+            Self::PodSecurity => "podSecurity",
+        }
+    }
+
+    /// The plugin of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|plugin| plugin.name() == name)
+    }
+
+    /// Whether it is about pods: it decides in the one call for new pods.
+    pub const fn is_of_pods(self) -> bool {
+        !matches!(self, Self::DenyServiceExternalIPs | Self::NamespaceLifecycle | Self::PodSecurity)
+    }
+}
+
+impl fmt::Display for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Characters of a text from a review that a message repeats.
+const REPEATED: usize = 253;
+
+/// As much of a text from a review as a message repeats.
+fn shortened(text: &str) -> &str {
+    text.char_indices().nth(REPEATED).and_then(|(at, _)| text.get(..at)).unwrap_or(text)
+}
+
+/// A refusal as the API server words it (`NewForbidden` of k8s.io/apimachinery/pkg/api/errors).
+fn forbidden(resource: &str, name: &str, why: &str) -> String {
+    format!("{resource} {} is forbidden: {why}", admission::field::quote(shortened(name)))
+}

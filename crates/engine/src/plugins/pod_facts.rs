@@ -1,0 +1,372 @@
+//! The fields of a pod that plugins read, borrowed from the body, with what sidecars added to them.
+
+use std::collections::BTreeMap;
+
+use admission::Text;
+use admission::patch::{PatchWriter, Present, quoted};
+use admission::review::null_as_default;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::change::{Change, List};
+use super::toleration::{Tolerated, Toleration};
+use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::limits::{self, at_most};
+
+/// Tolerations of a pod: each without a key takes 10 bytes as the API server stores it, of 1.5 MiB.
+pub const TOLERATIONS: usize = 150_000;
+
+/// The policy that `AlwaysPullImages` sets.
+pub const ALWAYS: &str = "Always";
+
+/// A pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", default)]
+pub struct PodFacts<'a> {
+    /// Metadata.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub metadata: Metadata<'a>,
+    /// The spec. A pod without one is refused by the API server.
+    #[serde(borrow)]
+    pub spec: Option<Spec<'a>>,
+}
+
+/// Metadata of a pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+pub struct Metadata<'a> {
+    /// Name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// The beginning of a name that the API server makes up.
+    #[serde(borrow)]
+    pub generate_name: Text<'a>,
+    /// Annotations.
+    #[serde(borrow)]
+    pub annotations: Option<BorrowedMap<'a>>,
+    /// Set while the object is being deleted.
+    pub deletion_timestamp: Option<serde::de::IgnoredAny>,
+}
+
+impl Metadata<'_> {
+    /// The name in messages (`extractResourceName` of k8s.io/apiserver/pkg/admission).
+    pub fn said_name<'n>(&'n self, requested: &'n str) -> &'n str {
+        let names = [requested, &self.name, &self.generate_name];
+        names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
+    }
+}
+
+/// Spec of a pod.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+pub struct Spec<'a> {
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
+    containers: Option<Vec<Container<'a>>>,
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
+    init_containers: Option<Vec<Container<'a>>>,
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
+    ephemeral_containers: Option<Vec<Container<'a>>>,
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::VOLUMES }>")]
+    volumes: Option<Vec<Volume<'a>>>,
+    #[serde(borrow, deserialize_with = "at_most::<_, _, TOLERATIONS>")]
+    tolerations: Option<Vec<Tolerated<'a>>>,
+    #[serde(borrow)]
+    node_selector: Option<BorrowedMap<'a>>,
+    /// Node labels that were added.
+    #[serde(skip)]
+    selected: BTreeMap<String, String>,
+    /// Where the pod asks to run, raw.
+    #[serde(borrow)]
+    pub affinity: Option<&'a RawValue>,
+    /// Requests and limits of the pod as a whole.
+    #[serde(borrow)]
+    pub resources: Option<Resources<'a>>,
+}
+
+/// A container of any list.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+pub struct Container<'a> {
+    /// Name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// Image.
+    #[serde(borrow)]
+    pub image: Text<'a>,
+    /// `Always`, `IfNotPresent`, `Never`, or empty.
+    #[serde(borrow)]
+    pub image_pull_policy: Text<'a>,
+    /// Requests and limits.
+    #[serde(borrow)]
+    pub resources: Option<Resources<'a>>,
+    #[serde(skip)]
+    is_changed: bool,
+}
+
+/// A volume.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(remote = "Self", default)]
+pub struct Volume<'a> {
+    /// Set for a volume that holds an image.
+    #[serde(borrow)]
+    pub image: Option<ImageVolume<'a>>,
+    #[serde(skip)]
+    is_changed: bool,
+}
+
+/// The image of a volume.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+pub struct ImageVolume<'a> {
+    /// Image.
+    #[serde(borrow)]
+    pub reference: Text<'a>,
+    /// `Always`, `IfNotPresent`, `Never`, or empty.
+    #[serde(borrow)]
+    pub pull_policy: Text<'a>,
+}
+
+/// Requests and limits, raw.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(remote = "Self", default)]
+pub struct Resources<'a> {
+    /// Requests by resource.
+    #[serde(borrow)]
+    pub requests: Option<&'a RawValue>,
+    /// Limits by resource.
+    #[serde(borrow)]
+    pub limits: Option<&'a RawValue>,
+}
+
+admission::only_objects!(
+    PodFacts<'a>,
+    Metadata<'a>,
+    Spec<'a>,
+    Container<'a>,
+    Volume<'a>,
+    ImageVolume<'a>,
+    Resources<'a>
+);
+
+impl<'a> Spec<'a> {
+    /// The containers of a list.
+    pub fn list(&self, list: List) -> &[Container<'a>] {
+        let found = match list {
+            List::Init => &self.init_containers,
+            List::Containers => &self.containers,
+            List::Ephemeral => &self.ephemeral_containers,
+        };
+        found.as_deref().unwrap_or_default()
+    }
+
+    /// Every container, in the order in which the API server visits them, with its list and its place in it.
+    pub fn containers(&self) -> impl Iterator<Item = (List, usize, &Container<'a>)> {
+        List::ALL
+            .into_iter()
+            .flat_map(|list| self.list(list).iter().enumerate().map(move |(index, container)| (list, index, container)))
+    }
+
+    /// The volumes.
+    pub fn volumes(&self) -> &[Volume<'a>] {
+        self.volumes.as_deref().unwrap_or_default()
+    }
+
+    /// The tolerations.
+    pub fn tolerations(&self) -> &[Tolerated<'a>] {
+        self.tolerations.as_deref().unwrap_or_default()
+    }
+
+    /// The value of a node label that the pod asks for.
+    pub fn node_label(&self, key: &str) -> Option<&str> {
+        let added = self.selected.get(key).map(String::as_str);
+        added.or_else(|| self.node_selector.as_ref()?.get(key))
+    }
+
+    /// Every node label that the pod asks for.
+    pub fn node_labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.node_selector.iter().flat_map(BorrowedMap::iter);
+        own.chain(self.selected.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+
+    /// The field that holds more than is read of it.
+    pub fn exceeds(&self) -> Option<&'static str> {
+        let over = |list: List| self.list(list).len() > limits::CONTAINERS;
+        if List::ALL.into_iter().any(over) {
+            Some("spec.containers")
+        } else if self.volumes().len() > limits::VOLUMES {
+            Some("spec.volumes")
+        } else if self.tolerations().len() > TOLERATIONS {
+            Some("spec.tolerations")
+        } else if self.node_selector.as_ref().is_some_and(|labels| labels.len() > limits::PAIRS) {
+            Some("spec.nodeSelector")
+        } else {
+            None
+        }
+    }
+
+    /// Makes a change.
+    pub fn apply(&mut self, change: Change<'a>) {
+        for (list, index) in change.pulled {
+            if let Some(container) = self.list_mut(list).and_then(|list| list.get_mut(index)) {
+                container.image_pull_policy = Text(ALWAYS.into());
+                container.is_changed = true;
+            }
+        }
+        for index in change.pulled_volumes {
+            if let Some(volume) = self.volumes.as_mut().and_then(|volumes| volumes.get_mut(index)) {
+                volume.image.get_or_insert_default().pull_policy = Text(ALWAYS.into());
+                volume.is_changed = true;
+            }
+        }
+        self.selected.extend(change.node_labels);
+        if let Some(tolerations) = change.tolerations {
+            self.tolerations = Some(tolerations);
+        }
+    }
+
+    const fn list_mut(&mut self, list: List) -> Option<&mut Vec<Container<'a>>> {
+        match list {
+            List::Init => self.init_containers.as_mut(),
+            List::Containers => self.containers.as_mut(),
+            List::Ephemeral => self.ephemeral_containers.as_mut(),
+        }
+    }
+
+    /// What was changed, as a patch. `before` are the tolerations as they were; none where there was no list.
+    pub fn patch(&self, before: Option<&[Toleration<'_>]>) -> PatchWriter {
+        let mut patch = PatchWriter::default();
+        let always = quoted(ALWAYS);
+        for (list, index, _) in self.containers().filter(|(_, _, container)| container.is_changed) {
+            patch.add(&format!("/spec/{}/{index}/imagePullPolicy", list.field()), &always);
+        }
+        for (index, _) in self.volumes().iter().enumerate().filter(|(_, volume)| volume.is_changed) {
+            patch.add(&format!("/spec/volumes/{index}/image/pullPolicy"), &always);
+        }
+        let labels = self.node_selector.as_ref().map_or(Present::Absent, |labels| Present::Len(labels.len()));
+        let added: Vec<(&str, String)> =
+            self.selected.iter().map(|(key, value)| (key.as_str(), quoted(value))).collect();
+        patch.set_members("/spec/nodeSelector", labels, added.iter().map(|(key, value)| (*key, value.as_str())));
+        let kept = before.unwrap_or_default();
+        let json = |list: &[Tolerated<'_>]| list.iter().map(Tolerated::to_json).collect::<Vec<_>>();
+        match self.tolerations().split_at_checked(kept.len()) {
+            // What one plugin takes out another may put back: then there is nothing to do.
+            Some((same, added)) if same.iter().map(|one| &one.toleration).eq(kept) => {
+                let present = before.map_or(Present::Absent, |list| Present::Len(list.len()));
+                patch.surround("/spec/tolerations", present, [], json(added).iter().map(String::as_str));
+            }
+            _ => patch.add("/spec/tolerations", &format!("[{}]", json(self.tolerations()).join(","))),
+        }
+        patch
+    }
+
+    /// The tolerations as they are; none where there is no list.
+    pub fn present_tolerations(&self) -> Option<Vec<Toleration<'a>>> {
+        self.tolerations.as_ref().map(|list| list.iter().map(|one| one.toleration.clone()).collect())
+    }
+}
+
+#[derive(Deserialize)]
+struct Step<'a> {
+    #[serde(borrow)]
+    op: Text<'a>,
+    #[serde(borrow)]
+    path: Text<'a>,
+    #[serde(borrow)]
+    value: Option<&'a RawValue>,
+}
+
+impl<'a> PodFacts<'a> {
+    /// Follows a patch of the pod, as far as it is about what is read here. What is elsewhere in the pod concerns no plugin.
+    ///
+    /// # Errors
+    /// When the patch is no patch.
+    pub fn follow(&mut self, patch: &'a [u8]) -> Result<(), serde_json::Error> {
+        if patch.is_empty() {
+            return Ok(());
+        }
+        for step in serde_json::from_slice::<Vec<Step<'a>>>(patch)? {
+            self.take(&step)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, step: &Step<'a>) -> Result<(), serde_json::Error> {
+        let json = step.value.map_or("null", RawValue::get);
+        let Some(rest) = step.path.strip_prefix("/spec") else { return Ok(()) };
+        if rest.is_empty() {
+            self.spec = serde_json::from_str(json)?;
+            return Ok(());
+        }
+        let Some(spec) = &mut self.spec else { return Ok(()) };
+        let mut tokens = rest.trim_start_matches('/').splitn(3, '/');
+        let (field, place, below) = (tokens.next().unwrap_or_default(), tokens.next(), tokens.next());
+        match field {
+            "containers" => follow_list(&mut spec.containers, place, below, step, container_field),
+            "initContainers" => follow_list(&mut spec.init_containers, place, below, step, container_field),
+            "volumes" => follow_list(&mut spec.volumes, place, below, step, |_, _, _| Ok(())),
+            "tolerations" => follow_list(&mut spec.tolerations, place, below, step, |_, _, _| Ok(())),
+            "nodeSelector" => {
+                match place {
+                    None => spec.node_selector = serde_json::from_str(json)?,
+                    Some(key) => {
+                        let key = key.replace("~1", "/").replace("~0", "~");
+                        // A map of the pod's own never loses a label to a set.
+                        let value: Text<'a> = serde_json::from_str(json)?;
+                        spec.selected.insert(key, value.to_string());
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn follow_list<'a, T: Deserialize<'a>>(
+    list: &mut Option<Vec<T>>,
+    place: Option<&str>,
+    below: Option<&str>,
+    step: &Step<'a>,
+    set_field: impl FnOnce(&mut T, &str, Option<&'a RawValue>) -> Result<(), serde_json::Error>,
+) -> Result<(), serde_json::Error> {
+    let json = step.value.map_or("null", RawValue::get);
+    let Some(place) = place else {
+        *list = if step.op.as_str() == "remove" { None } else { serde_json::from_str(json)? };
+        return Ok(());
+    };
+    let list = list.get_or_insert_default();
+    let index = if place == "-" { list.len() } else { place.parse().unwrap_or(usize::MAX) };
+    match (below, step.op.as_str()) {
+        (Some(field), _) => list.get_mut(index).map_or(Ok(()), |element| set_field(element, field, step.value)),
+        (None, "add") if index <= list.len() => {
+            list.insert(index, serde_json::from_str(json)?);
+            Ok(())
+        }
+        (None, "replace") => {
+            if let Some(element) = list.get_mut(index) {
+                *element = serde_json::from_str(json)?;
+            }
+            Ok(())
+        }
+        (None, "remove") if index < list.len() => {
+            list.remove(index);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn container_field<'a>(
+    container: &mut Container<'a>,
+    field: &str,
+    value: Option<&'a RawValue>,
+) -> Result<(), serde_json::Error> {
+    let json = value.map_or("null", RawValue::get);
+    match field {
+        "image" => container.image = serde_json::from_str(json)?,
+        "imagePullPolicy" => container.image_pull_policy = serde_json::from_str(json)?,
+        "resources" => container.resources = serde_json::from_str(json)?,
+        _ => {}
+    }
+    Ok(())
+}

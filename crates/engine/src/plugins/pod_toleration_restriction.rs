@@ -1,0 +1,167 @@
+//! `PodTolerationRestriction`: pods get the tolerations of their namespace, and may have only those that an allow-list has.
+
+use admission::format::Quantity;
+use serde_json::value::RawValue;
+
+use super::change::{Change, List};
+use super::compiled::At;
+use super::default_toleration_seconds::{NOT_READY, UNREACHABLE};
+use super::placement::{DEFAULT_TOLERATIONS, Read, TOLERATIONS_WHITELIST};
+use super::pod_facts::{Resources, Spec};
+use super::toleration::{Cover, EXISTS, NO_EXECUTE, NO_SCHEDULE, Tolerated, Toleration, merged};
+
+const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
+
+/// What Kubernetes itself adds: `DefaultTolerationSeconds`, this plugin, and the controller of every `DaemonSet`
+/// (`AddOrUpdateDaemonPodTolerations` of k8s.io/kubernetes/pkg/controller/daemon/util).
+const BUILT_IN: [&str; 7] = [
+    NOT_READY,
+    UNREACHABLE,
+    "node.kubernetes.io/disk-pressure",
+    MEMORY_PRESSURE,
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/network-unavailable",
+];
+
+/// The configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodTolerationRestriction {
+    /// Tolerations of pods in namespaces without the annotation.
+    pub default: Vec<Toleration<'static>>,
+    /// What pods may tolerate in namespaces without the annotation; everything where empty.
+    pub allowed: Vec<Toleration<'static>>,
+    /// Whether tolerations that Kubernetes itself adds are always allowed.
+    pub allows_built_in: bool,
+    /// Whether annotations of namespaces are read.
+    pub reads_annotations: bool,
+}
+
+impl PodTolerationRestriction {
+    /// A list of the namespace, or that of the configuration; and whether it is the namespace's.
+    fn list<'s>(
+        &'s self,
+        own: &'s [Toleration<'static>],
+        key: &str,
+        at: &'s At<'_>,
+        read: impl Fn(&'s super::placement::Placement) -> &'s Read<Vec<Toleration<'static>>>,
+    ) -> Result<(&'s [Toleration<'static>], bool), String> {
+        let placement = at.placement.filter(|_| self.reads_annotations);
+        match placement.and_then(|placement| read(placement).as_ref()) {
+            None => Ok((own, false)),
+            Some(Ok(list)) => Ok((list, true)),
+            Some(Err(error)) => Err(at.annotation(key, error)),
+        }
+    }
+
+    /// What is to be changed in a new pod.
+    ///
+    /// # Errors
+    /// Why the pod is refused.
+    pub fn change<'a>(&self, spec: &Spec<'a>, at: &At<'_>) -> Result<Change<'a>, String> {
+        if at.is_mirror {
+            return Ok(Change::default());
+        }
+        let (defaults, _) =
+            self.list(&self.default, DEFAULT_TOLERATIONS, at, |placement| &placement.default_tolerations)?;
+        let more = (!is_best_effort(spec)).then(memory_pressure);
+        let extra: Vec<Tolerated<'a>> = defaults.iter().cloned().chain(more).map(Tolerated::from).collect();
+        if extra.is_empty() {
+            // Only where something is added are lists merged.
+            self.within(spec.tolerations().iter().map(|one| &one.toleration), at)?;
+            return Ok(Change::default());
+        }
+        let all: Vec<&Tolerated<'a>> = spec.tolerations().iter().chain(&extra).collect();
+        let kept = merged(&all.iter().map(|one| &one.toleration).collect::<Vec<_>>());
+        let changes = kept.iter().enumerate().any(|(index, kept)| *kept != (index < spec.tolerations().len()));
+        let result: Vec<Tolerated<'a>> =
+            all.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(one, _)| one.clone()).collect();
+        self.within(result.iter().map(|one| &one.toleration), at)?;
+        Ok(Change { tolerations: changes.then_some(result), ..Change::default() })
+    }
+
+    /// What is to be added to a pod that is changed. Tolerations of a pod can only be added to.
+    pub fn change_update<'a>(spec: &Spec<'a>) -> Change<'a> {
+        let pressure = memory_pressure();
+        let covered = || Cover::of(spec.tolerations().iter().map(|one| &one.toleration)).covers(&pressure);
+        if is_best_effort(spec) || covered() {
+            return Change::default();
+        }
+        let all = spec.tolerations().iter().cloned().chain([pressure.clone().into()]).collect();
+        Change { tolerations: Some(all), ..Change::default() }
+    }
+
+    /// Judges a pod as it is to be stored.
+    ///
+    /// # Errors
+    /// Why the pod is refused.
+    pub fn check(&self, spec: &Spec<'_>, at: &At<'_>) -> Result<(), String> {
+        if at.is_mirror { Ok(()) } else { self.within(spec.tolerations().iter().map(|one| &one.toleration), at) }
+    }
+
+    fn within<'t, 'a: 't>(
+        &self,
+        tolerations: impl Iterator<Item = &'t Toleration<'a>>,
+        at: &At<'_>,
+    ) -> Result<(), String> {
+        let mut tolerations = tolerations.peekable();
+        if tolerations.peek().is_none() {
+            return Ok(());
+        }
+        let (allowed, is_own) =
+            self.list(&self.allowed, TOLERATIONS_WHITELIST, at, |placement| &placement.allowed_tolerations)?;
+        if allowed.is_empty() {
+            return Ok(());
+        }
+        let cover = Cover::of(allowed);
+        let mut tolerations = tolerations.filter(|one| !(self.allows_built_in && is_built_in(one)));
+        if tolerations.all(|one| cover.covers(one)) {
+            return Ok(());
+        }
+        let whose = if is_own { "namespace" } else { "cluster" };
+        Err(format!(
+            "pod tolerations (possibly merged with namespace default tolerations) conflict with its {whose} whitelist"
+        ))
+    }
+}
+
+fn memory_pressure() -> Toleration<'static> {
+    Toleration::exists(MEMORY_PRESSURE, NO_SCHEDULE, None)
+}
+
+fn is_built_in(one: &Toleration<'_>) -> bool {
+    let key = one.key.as_str();
+    let effect = if matches!(key, NOT_READY | UNREACHABLE) { NO_EXECUTE } else { NO_SCHEDULE };
+    one.operator.as_str() == EXISTS && one.value.is_empty() && one.effect.as_str() == effect && BUILT_IN.contains(&key)
+}
+
+/// Whether the pod asks for no CPU and no memory (`ComputePodQOS` of k8s.io/kubernetes/pkg/apis/core/v1/helper/qos). What is asked for
+/// the pod as a whole goes before what its containers ask for.
+fn is_best_effort(spec: &Spec<'_>) -> bool {
+    if spec.resources.as_ref().is_some_and(|resources| lists(resources).any(|list| names(list, |_| true))) {
+        return spec.resources.as_ref().is_none_or(|resources| !asks(resources));
+    }
+    let lists = [List::Containers, List::Init].into_iter().flat_map(|list| spec.list(list));
+    !lists.filter_map(|container| container.resources.as_ref()).any(asks)
+}
+
+fn lists<'r>(resources: &'r Resources<'_>) -> impl Iterator<Item = &'r RawValue> {
+    [resources.requests, resources.limits].into_iter().flatten()
+}
+
+fn asks(resources: &Resources<'_>) -> bool {
+    lists(resources)
+        .any(|list| names(list, |quantity| quantity.is_some_and(|some| !some.is_zero() && !some.is_negative())))
+}
+
+/// Whether CPU or memory is among these, with such a quantity.
+fn names(list: &RawValue, fits: impl Fn(Option<Quantity>) -> bool) -> bool {
+    let mut found = false;
+    admission::raw::members(list, |key, value| {
+        if matches!(key.name(), "cpu" | "memory") {
+            let text = admission::raw::string(value).unwrap_or_else(|| value.get().into());
+            found |= fits(text.parse().ok());
+        }
+    });
+    found
+}

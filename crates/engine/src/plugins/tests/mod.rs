@@ -1,0 +1,62 @@
+//! The tables of Kubernetes' own tests, as data: each row is a configuration, objects of the cluster and a request, with what
+//! becomes of it. Rows have the numbers of the tables that they are from.
+
+mod modes;
+mod namespaces;
+mod placement;
+mod pods;
+mod properties;
+mod services;
+mod tolerations;
+mod updates;
+mod validation;
+
+use admission::Decision;
+use serde_json::{Value, json};
+
+use crate::testing::{Reply, World, review};
+
+/// An `AdmissionPlugin` with this spec.
+pub fn plugin(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin",
+        "metadata": {"name": name}, "spec": spec,
+    })
+}
+
+/// The namespace of pods, with annotations.
+pub fn namespace(annotations: Value) -> Value {
+    json!({"kind": "Namespace", "metadata": {"name": "shop", "annotations": annotations}})
+}
+
+/// A pod with this spec and no label that a set selects.
+pub fn pod(spec: Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "app", "image": "shop:1"}]},
+    });
+    json_patch::merge(&mut pod, &json!({"spec": spec}));
+    pod
+}
+
+/// What becomes of a new pod: changed by the mutating webhook, judged by the validating one. Everything holds that holds for every
+/// mutator: the second call changes nothing, and the twin accepts the result.
+pub fn admitted(world: &World, pod: &Value) -> Result<Value, (Option<u64>, String)> {
+    let reply = world.mutate(pod);
+    if reply.decision == Decision::Denied {
+        return Err((reply.code, reply.message));
+    }
+    let again = world.mutate(&reply.pod);
+    assert_eq!(again.patch, None, "the second call changes nothing");
+    let judged = world.validate(&reply.pod);
+    if judged.decision == Decision::Denied { Err((judged.code, judged.message)) } else { Ok(reply.pod) }
+}
+
+/// What a path says to a change of a pod.
+pub fn update(world: &World, path: &str, sub_resource: &str, old: &Value, new: &Value) -> Reply {
+    let mut review = review("shop", new);
+    review["request"]["operation"] = "UPDATE".into();
+    review["request"]["oldObject"] = old.clone();
+    review["request"]["subResource"] = sub_resource.into();
+    world.ask(path, &review).unwrap()
+}

@@ -1,0 +1,195 @@
+//! Modes, scopes and exemptions.
+
+use std::fmt::Write as _;
+
+use admission::Decision;
+use serde_json::{Value, json};
+
+use super::{namespace, plugin, pod};
+use crate::pod::stages::narrowing;
+use crate::reasons;
+use crate::sidecarset::narrowing::Rule;
+use crate::testing::{Reply, World, review};
+
+#[test]
+fn a_mode_that_does_not_enforce_says_what_would_be_done_and_changes_nothing() {
+    let (changed, would_change) = (reasons::PLUGIN_CHANGED, reasons::PLUGIN_WOULD_CHANGE);
+    for (mode, decision, reason, code, warns) in [
+        ("Enforce", Decision::Patched, changed, Some("a=PluginChanged"), false),
+        ("Warn", Decision::Allowed, would_change, Some("a=PluginWouldChange"), true),
+        ("Audit", Decision::Allowed, would_change, Some("a=PluginWouldChange"), false),
+        ("Off", Decision::Allowed, reasons::NO_MATCH, None, false),
+    ] {
+        let world = World::from_objects(&[
+            plugin("a", json!({"plugin": "AlwaysPullImages", "mode": mode})),
+            namespace(json!({})),
+        ]);
+        let reply = world.mutate(&pod(json!({})));
+        assert_eq!((reply.decision, reply.audit.get("plugins").map(String::as_str)), (decision, code), "{mode}");
+        assert_eq!(reply.reason, reason, "{mode}");
+        assert_eq!(!reply.warnings.is_empty(), warns, "{mode}");
+        if warns {
+            let text = "PluginWouldChange: AdmissionPlugin \"a\" (AlwaysPullImages) would set the pull policy of 1 image to Always";
+            assert_eq!(reply.warnings, [text]);
+        }
+        let judged = world.validate(&pod(json!({})));
+        assert_eq!(judged.decision == Decision::Denied, mode == "Enforce", "{mode}");
+    }
+}
+
+#[test]
+fn a_refusal_that_is_not_enforced_is_a_warning_or_an_entry_of_the_audit_log() {
+    let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]});
+    let apart = pod(json!({"affinity": {"podAntiAffinity": terms}}));
+    for (mode, decision, code) in [
+        ("Enforce", Decision::Denied, "l=PluginDenied"),
+        ("Warn", Decision::Allowed, "l=PluginWouldDeny"),
+        ("Audit", Decision::Allowed, "l=PluginWouldDeny"),
+    ] {
+        let world = World::from_objects(&[
+            plugin("l", json!({"plugin": "LimitPodHardAntiAffinityTopology", "mode": mode})),
+            namespace(json!({})),
+        ]);
+        let reply = world.validate(&apart);
+        assert_eq!((reply.decision, reply.audit["plugins"].as_str()), (decision, code), "{mode}");
+        assert_eq!(reply.warnings.len(), usize::from(mode == "Warn"));
+        assert!(reply.warnings.iter().all(|text| text.starts_with("PluginWouldDeny: AdmissionPlugin \"l\"")));
+        let reason = if mode == "Enforce" { reasons::PLUGIN_DENIED } else { reasons::PLUGIN_WOULD_DENY };
+        assert_eq!(reply.reason, reason, "{mode}");
+        if mode == "Enforce" {
+            assert_eq!((reply.reason, reply.audit["reason"].as_str()), (reasons::PLUGIN_DENIED, "PluginDenied"));
+        }
+    }
+}
+
+fn asked(world: &World, namespace: &str, user: Value) -> Reply {
+    let mut review = review(namespace, &pod(json!({})));
+    review["request"]["userInfo"] = user;
+    world.ask("/mutate--v1-pod", &review).unwrap()
+}
+
+#[test]
+fn scopes_and_exemptions_are_kept() {
+    let scope = json!({
+        "namespaceSelector": {"matchLabels": {"team": "a"}}, "excludeNamespaces": ["quiet"], "excludeUsers": ["root"],
+        "excludeGroups": ["admins"], "excludeServiceAccounts": ["ci/runner"],
+    });
+    let named = |name: &str, labels: Value| json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    let world = World::from_objects(&[
+        plugin("a", json!({"plugin": "AlwaysPullImages", "match": scope})),
+        named("team", json!({"team": "a"})),
+        named("quiet", json!({"team": "a"})),
+        named("other", json!({"team": "b"})),
+        named("kube-system", json!({"team": "a"})),
+        named("outrider-system", json!({"team": "a"})),
+        named("labelled", json!({"team": "a", "outrider.dev/exclude": ""})),
+    ]);
+    for namespace in ["quiet", "other", "kube-system", "kube-node-lease", "outrider-system", "labelled"] {
+        let reply = asked(&world, namespace, json!({"username": "kim"}));
+        assert_eq!((reply.decision, reply.audit.get("plugins")), (Decision::Allowed, None), "{namespace}");
+    }
+    for (user, exempt) in [
+        (json!({"username": "kim", "groups": ["users"]}), false),
+        (json!({"username": "root"}), true),
+        (json!({"username": "kim", "groups": ["users", "admins"]}), true),
+        (json!({"username": "system:serviceaccount:ci:runner"}), true),
+        (json!({"username": "system:serviceaccount:ci:other"}), false),
+    ] {
+        let reply = asked(&world, "team", user.clone());
+        let (decision, code) =
+            if exempt { (Decision::Allowed, "a=PluginExempt") } else { (Decision::Patched, "a=PluginChanged") };
+        assert_eq!(reply.reason == reasons::PLUGIN_EXEMPT, exempt, "{user}");
+        assert_eq!((reply.decision, reply.audit["plugins"].as_str()), (decision, code), "{user}");
+    }
+}
+
+#[test]
+fn a_mirror_pod_is_left_where_it_is_if_a_kubelet_creates_it() {
+    let world = World::from_objects(&[
+        plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b"}})),
+        namespace(json!({})),
+    ]);
+    let mut mirror = pod(json!({}));
+    mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
+    for (groups, expected) in [(json!(["system:nodes"]), Decision::Allowed), (json!(["users"]), Decision::Patched)] {
+        let mut review = review("shop", &mirror);
+        review["request"]["userInfo"] = json!({"username": "u", "groups": groups});
+        assert_eq!(world.ask("/mutate--v1-pod", &review).unwrap().decision, expected);
+    }
+}
+
+#[test]
+fn objects_of_one_plugin_follow_each_other_by_name_and_a_contradiction_refuses_the_pod() {
+    let default = |name: &str, selector: &str| {
+        plugin(name, json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": selector}}))
+    };
+    let world = World::from_objects(&[default("b", "b=2"), default("a", "a=1"), namespace(json!({}))]);
+    let reply = world.mutate(&pod(json!({})));
+    assert_eq!(reply.pod["spec"]["nodeSelector"], json!({"a": "1", "b": "2"}));
+    assert_eq!(reply.audit["plugins"], "a=PluginChanged,b=PluginChanged");
+    let world = World::from_objects(&[default("b", "a=2"), default("a", "a=1"), namespace(json!({}))]);
+    let reply = world.mutate(&pod(json!({})));
+    assert_eq!((reply.decision, reply.audit["plugins"].as_str()), (Decision::Denied, "a=PluginChanged,b=PluginDenied"));
+}
+
+#[test]
+fn the_patch_touches_only_what_changes() {
+    let world = World::from_objects(&[
+        plugin("a", json!({"plugin": "AlwaysPullImages"})),
+        plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a/b=c"}})),
+        plugin("d", json!({"plugin": "DefaultTolerationSeconds"})),
+        namespace(json!({})),
+    ]);
+    let reply =
+        world.mutate(&pod(json!({"nodeSelector": {"x": "y"}, "tolerations": [{"key": "k", "operator": "Exists"}]})));
+    let added = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+    assert_eq!(
+        reply.patch.unwrap(),
+        json!([
+            {"op": "add", "path": "/spec/containers/0/imagePullPolicy", "value": "Always"},
+            {"op": "add", "path": "/spec/nodeSelector/a~1b", "value": "c"},
+            {"op": "add", "path": "/spec/tolerations/-", "value": added("node.kubernetes.io/not-ready")},
+            {"op": "add", "path": "/spec/tolerations/-", "value": added("node.kubernetes.io/unreachable")},
+        ])
+    );
+}
+
+#[test]
+fn every_pod_is_asked_about_while_a_plugin_is_about_pods() {
+    let sets = || Rule::Narrow(["(s)".to_owned()].into());
+    for (spec, expected) in [
+        (json!({"plugin": "AlwaysPullImages"}), Rule::Wide),
+        (json!({"plugin": "AlwaysPullImages", "mode": "Off"}), sets()),
+        (json!({"plugin": "DenyServiceExternalIPs"}), sets()),
+    ] {
+        assert_eq!(narrowing(sets(), &[], &World::from_objects(&[plugin("a", spec)]).snapshot), expected);
+    }
+}
+
+#[test]
+fn a_pod_of_hostile_size_takes_time_in_proportion() {
+    let world = World::from_objects(&[
+        plugin(
+            "t",
+            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
+            "default": [{"key": "x", "operator": "Exists"}], "whitelist": [{"operator": "Exists"}]}}),
+        ),
+        plugin("e", json!({"plugin": "ExtendedResourceToleration"})),
+        namespace(json!({})),
+    ]);
+    let mut list = String::new();
+    for index in 0..100_000 {
+        let _ = write!(
+            list,
+            "{}{{\"key\":\"a\",\"operator\":\"Equal\",\"value\":\"{index}\"}}",
+            if index > 0 { "," } else { "" }
+        );
+    }
+    let tolerations: Value = serde_json::from_str(&format!("[{list}]")).unwrap();
+    let reply = world.mutate(&pod(json!({"tolerations": tolerations})));
+    assert_eq!(reply.pod["spec"]["tolerations"].as_array().unwrap().len(), 100_001);
+    let many: Vec<Value> = vec![json!({}); 150_001];
+    let reply = world.mutate(&pod(json!({"tolerations": many})));
+    assert_eq!((reply.code, reply.reason), (Some(422), admission::Reason::TOO_LARGE));
+    assert!(reply.message.contains("spec.tolerations"), "{}", reply.message);
+}

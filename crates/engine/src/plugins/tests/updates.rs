@@ -1,0 +1,118 @@
+//! Pods that are changed, and ephemeral containers.
+
+use admission::Decision;
+use serde_json::{Value, json};
+
+use super::{namespace, plugin, pod, update};
+use crate::plugins::endpoints::{demands, needs};
+use crate::testing::World;
+
+const PULLED: &str = "/validate--v1-pod-alwayspullimages";
+
+fn with_images(images: &[&str]) -> Value {
+    let containers: Vec<Value> = images
+        .iter()
+        .enumerate()
+        .map(|(at, image)| json!({"name": format!("c{at}"), "image": image, "imagePullPolicy": "IfNotPresent"}))
+        .collect();
+    pod(json!({"containers": containers}))
+}
+
+#[test]
+fn a_change_that_brings_no_new_image_is_left_alone_and_one_that_does_says_what_to_do() {
+    // Rows 5 and 6 of 4.1.
+    let world = World::from_objects(&[plugin("a", json!({"plugin": "AlwaysPullImages"})), namespace(json!({}))]);
+    let old = with_images(&["image", "other"]);
+    let mut annotated = old.clone();
+    annotated["metadata"]["annotations"] = json!({"a": "b"});
+    for (new, is_allowed) in
+        [(annotated, true), (with_images(&["other", "image"]), true), (with_images(&["image2", "other"]), false)]
+    {
+        let reply = update(&world, PULLED, "", &old, &new);
+        assert_eq!(reply.decision == Decision::Allowed, is_allowed, "{new}");
+        if !is_allowed {
+            assert!(reply.message.contains("spec.containers[0].imagePullPolicy: Unsupported value: \"IfNotPresent\""));
+            assert!(reply.message.ends_with("recreate the pod"), "{}", reply.message);
+        }
+    }
+}
+
+#[test]
+fn ephemeral_containers_are_covered_where_so_configured() {
+    // Row 7 of 4.1.
+    let debug = |policy: &str| json!({"name": "debug", "image": "sh", "imagePullPolicy": policy});
+    let old = pod(json!({}));
+    let with = |policy: &str| pod(json!({"ephemeralContainers": [debug(policy)]}));
+    let paths = [
+        "/mutate--v1-pod-ephemeralcontainers-alwayspullimages",
+        "/validate--v1-pod-ephemeralcontainers-alwayspullimages",
+    ];
+    for covers in [true, false] {
+        let section = json!({"includeEphemeralContainers": covers});
+        let world = World::from_objects(&[
+            plugin("a", json!({"plugin": "AlwaysPullImages", "alwaysPullImages": section})),
+            namespace(json!({})),
+        ]);
+        let [changed, judged] =
+            paths.map(|path| update(&world, path, "ephemeralcontainers", &old, &with("IfNotPresent")));
+        assert_eq!((changed.decision == Decision::Patched, judged.decision == Decision::Denied), (covers, covers));
+        assert_eq!(changed.pod["spec"]["ephemeralContainers"][0]["imagePullPolicy"] == "Always", covers);
+        let kept = update(&world, paths[1], "ephemeralcontainers", &with("IfNotPresent"), &with("IfNotPresent"));
+        assert_eq!(kept.decision, Decision::Allowed, "one that was there before stays as it is");
+        let names: Vec<String> = demands(&world.snapshot).into_iter().map(|demand| demand.name).collect();
+        assert_eq!(names.iter().any(|name| name.starts_with("alwayspullimages-ephemeral")), covers);
+    }
+}
+
+#[test]
+fn tolerations_of_a_changed_pod_are_only_added_to_and_judged() {
+    // Rows 14 and 15 of 4.22.
+    let key = |key: &str| json!({"key": key, "operator": "Exists"});
+    let pressure = json!({"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"});
+    let section = json!({"default": [key("given")], "whitelist": [key("a"), key("given")]});
+    let world = World::from_objects(&[
+        plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section})),
+        namespace(json!({})),
+    ]);
+    let [mutate, validate] = ["/mutate--v1-pod-podtolerationrestriction", "/validate--v1-pod-podtolerationrestriction"];
+    let old = pod(json!({"tolerations": [key("a")]}));
+    let same = update(&world, mutate, "", &old, &old);
+    assert_eq!((same.decision, same.patch), (Decision::Allowed, None), "the default is for new pods");
+    let burstable = pod(json!({"tolerations": [key("a"), key("a")], "resources": {"requests": {"memory": "1"}}}));
+    let changed = update(&world, mutate, "", &old, &burstable);
+    assert_eq!(changed.pod["spec"]["tolerations"], json!([key("a"), key("a"), pressure]));
+    assert_eq!(update(&world, validate, "", &old, &changed.pod).decision, Decision::Allowed);
+    let more = pod(json!({"tolerations": [key("a"), key("b")]}));
+    assert!(update(&world, validate, "", &old, &more).message.contains("conflict with its cluster whitelist"));
+    let mut leaving = old.clone();
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    assert_eq!(update(&world, validate, "", &leaving, &more).decision, Decision::Allowed);
+}
+
+#[test]
+fn extended_resources_and_topology_of_changed_pods_are_seen_to() {
+    let world = World::from_objects(&[
+        plugin("e", json!({"plugin": "ExtendedResourceToleration"})),
+        plugin("l", json!({"plugin": "LimitPodHardAntiAffinityTopology"})),
+        namespace(json!({})),
+    ]);
+    let asks = pod(json!({"initContainers": [{"name": "i", "image": "i", "resources": {"requests": {"a.com/b": 1}}}]}));
+    let changed = update(&world, "/mutate--v1-pod-extendedresourcetoleration", "", &pod(json!({})), &asks);
+    assert_eq!(changed.pod["spec"]["tolerations"][0]["key"], "a.com/b");
+    let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]});
+    let apart = pod(json!({"affinity": {"podAntiAffinity": terms}}));
+    let judged = update(&world, "/validate--v1-pod-limitpodhardantiaffinitytopology", "", &pod(json!({})), &apart);
+    assert_eq!((judged.decision, judged.code), (Decision::Denied, Some(403)));
+}
+
+#[test]
+fn each_plugin_needs_its_own_entries_and_one_that_is_off_needs_none() {
+    let names = |name: &str, spec: Value| -> Vec<String> {
+        let world = World::from_objects(&[plugin(name, spec)]);
+        needs(name, &world.snapshot).into_iter().map(|demand| demand.name).collect()
+    };
+    assert_eq!(names("p", json!({"plugin": "PodNodeSelector"})), [""; 0]);
+    let both = ["podtolerationrestriction.policy.outrider.dev"; 2];
+    assert_eq!(names("p", json!({"plugin": "PodTolerationRestriction"})), both);
+    assert_eq!(names("p", json!({"plugin": "PodTolerationRestriction", "mode": "Off"})), [""; 0]);
+}

@@ -1,0 +1,157 @@
+//! What makes an `AdmissionPlugin` wrong.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::plugin;
+use crate::plugins::Plugin;
+use crate::plugins::catalog::{self, Service};
+use crate::plugins::conflict::between;
+use crate::plugins::validation::compile;
+
+fn faults(spec: Value) -> String {
+    compile(&plugin("a", spec)).map_or_else(|errors| errors.to_string(), |_| String::new())
+}
+
+#[test]
+fn every_fault_is_told_with_its_field() {
+    for (spec, expected) in [
+        (json!({}), "spec.plugin: Required value: one of AlwaysPullImages, PodNodeSelector"),
+        (
+            json!({"plugin": "AlwaysPullImage"}),
+            "spec.plugin: Unsupported value: \"AlwaysPullImage\": supported values: \"AlwaysPullImages\"",
+        ),
+        (
+            json!({"plugin": "NamespaceAutoProvision"}),
+            "spec.plugin: Invalid value: \"NamespaceAutoProvision\": Outrider does not serve it: a request into a missing namespace",
+        ),
+        (json!({"plugin": "EventRateLimit"}), "not served yet"),
+        (json!({"plugin": "AlwaysPullImages", "mode": "On"}), "spec.mode: Unsupported value"),
+        (json!({"plugin": "AlwaysPullImages", "backend": "Policy"}), "spec.backend: Forbidden: not served yet"),
+        (
+            json!({"plugin": "AlwaysPullImages", "eventRateLimit": {}}),
+            "spec.eventRateLimit: Forbidden: Outrider does not serve EventRateLimit",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}}),
+            "spec.podNodeSelector: Forbidden: only for spec.plugin: PodNodeSelector",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "failurePolicy": "Ignore"}),
+            "spec.failurePolicy: Forbidden: plugins of pods share",
+        ),
+        (
+            json!({"plugin": "DenyServiceExternalIPs", "failurePolicy": "Maybe"}),
+            "spec.failurePolicy: Unsupported value",
+        ),
+        (
+            json!({"plugin": "DenyServiceExternalIPs", "timeoutSeconds": 11}),
+            "spec.timeoutSeconds: Invalid value: 11: must be between 1 and 10",
+        ),
+        (
+            json!({"plugin": "DenyServiceExternalIPs", "denyServiceExternalIPs": {"allowedCIDRs": ["10.0.0.0/33"]}}),
+            "spec.denyServiceExternalIPs.allowedCIDRs[0]: Invalid value",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "match": {"excludeNamespaces": ["A"]}}),
+            "spec.match.excludeNamespaces[0]: Invalid value",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "match": {"excludeServiceAccounts": ["a"]}}),
+            "spec.match.excludeServiceAccounts[0]: Invalid value: \"a\": must be namespace/name",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "match": {"namespaceSelector": {"matchLabels": {"-": "a"}}}}),
+            "spec.match.namespaceSelector",
+        ),
+        (
+            json!({"plugin": "AlwaysPullImages", "alwaysPullImages": {"exemptImages": [""]}}),
+            "spec.alwaysPullImages.exemptImages[0]",
+        ),
+        (
+            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a==b"}}),
+            "spec.podNodeSelector.clusterDefaultNodeSelector: Invalid value",
+        ),
+        (
+            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"namespaceAllowLists": {"a": "b"}}}),
+            "spec.podNodeSelector.namespaceAllowLists[a]",
+        ),
+        (
+            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"daemonSetPods": "No"}}),
+            "spec.podNodeSelector.daemonSetPods: Unsupported value",
+        ),
+        (
+            json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": -1}}),
+            "spec.defaultTolerationSeconds.notReadySeconds",
+        ),
+        (
+            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {"default": [{"operator": "Equal"}]}}),
+            "spec.podTolerationRestriction.default[0].operator",
+        ),
+        (
+            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {"whitelist": [{"key": "a", "effect": "No"}]}}),
+            "spec.podTolerationRestriction.whitelist[0].effect: Unsupported value",
+        ),
+        (
+            json!({"plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "strict", "warn-version": "1.30"}}}),
+            "spec.podSecurity.defaults.enforce: Unsupported value: \"strict\"",
+        ),
+        (
+            json!({"plugin": "PodSecurity", "podSecurity": {"defaults": {"warn-version": "1.30"}}}),
+            "spec.podSecurity.defaults.warn-version: Invalid value",
+        ),
+        (
+            json!({"plugin": "NamespaceLifecycle", "namespaceLifecycle": {"protectedNamespaces": [""], "breakGlassAnnotation": "-"}}),
+            "spec.namespaceLifecycle.breakGlassAnnotation: Invalid value",
+        ),
+        (
+            json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": {"allowedTopologyKeys": [" "]}}),
+            "allowedTopologyKeys[0]",
+        ),
+    ] {
+        let found = faults(spec.clone());
+        assert!(found.contains(expected), "{spec}: {found}");
+    }
+}
+
+#[test]
+fn every_plugin_that_needs_no_configuration_is_accepted_by_its_name_alone() {
+    for plugin in Plugin::ALL {
+        // Without a configuration these would do nothing.
+        if matches!(plugin, Plugin::NamespaceLifecycle | Plugin::PodSecurity) {
+            assert!(faults(json!({"plugin": plugin.name()})).contains(&format!("spec.{}", plugin.section())));
+            continue;
+        }
+        assert_eq!(faults(json!({"plugin": plugin.name()})), "");
+        assert_eq!(faults(json!({"plugin": plugin.name(), plugin.section(): {}})), "");
+    }
+}
+
+#[test]
+fn contradictions_are_told_and_only_where_both_decide() {
+    let seconds = |name: &str, seconds: i64, more: Value| {
+        let mut spec =
+            json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": seconds}});
+        json_patch::merge(&mut spec, &more);
+        compile(&plugin(name, spec)).unwrap()
+    };
+    let team = |team: &str| json!({"match": {"namespaceSelector": {"matchLabels": {"team": team}}}});
+    let one = seconds("a", 30, json!({}));
+    assert!(between(&one, &seconds("b", 60, json!({}))).unwrap().contains("AdmissionPlugin \"b\" has other seconds"));
+    assert_eq!(between(&one, &seconds("b", 30, json!({}))), None);
+    assert_eq!(between(&one, &seconds("b", 60, json!({"mode": "Off"}))), None);
+    assert_eq!(between(&seconds("a", 30, team("x")), &seconds("b", 60, team("y"))), None);
+}
+
+#[test]
+fn the_catalog_has_every_plugin_of_kubernetes_once_and_serves_what_is_served() {
+    let names: HashSet<&str> = catalog::ALL.iter().map(|entry| entry.name).collect();
+    assert_eq!((names.len(), catalog::ALL.len()), (42, 42));
+    for entry in catalog::ALL {
+        assert_eq!(Plugin::named(entry.name).is_some(), entry.service == Service::Served, "{}", entry.name);
+    }
+    for (section, plugin) in catalog::UNSERVED_SECTIONS {
+        assert!(catalog::find(plugin).is_some_and(|entry| entry.service == Service::NotYet), "{section}");
+    }
+}

@@ -1,0 +1,240 @@
+//! Tolerations: which covers which, and merging lists of them.
+//!
+//! `isSuperset` and `MergeTolerations` of k8s.io/kubernetes/pkg/util/tolerations, in time linear in the lists.
+
+use std::collections::{HashMap, HashSet};
+
+use admission::Text;
+use admission::patch::quoted;
+use admission::review::null_as_default;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The effect that ends pods that run.
+pub const NO_EXECUTE: &str = "NoExecute";
+/// The effect that keeps new pods away.
+pub const NO_SCHEDULE: &str = "NoSchedule";
+/// The operator of a toleration without a value.
+pub const EXISTS: &str = "Exists";
+const EQUAL: &str = "Equal";
+
+/// A toleration as it is written in a configuration or an annotation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TolerationSpec {
+    /// Key of the taint; empty for any.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
+    pub key: String,
+    /// `Exists` or `Equal`; empty means `Equal`.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
+    pub operator: String,
+    /// Value of the taint.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// Effect of the taint; empty for any.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
+    pub effect: String,
+    /// How long a `NoExecute` taint is tolerated, in seconds; for ever where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub toleration_seconds: Option<i64>,
+}
+
+impl TolerationSpec {
+    /// The form that decides.
+    pub fn compile(self) -> Toleration<'static> {
+        let Self { key, operator, value, effect, toleration_seconds } = self;
+        let text = |text: String| Text(text.into());
+        let (key, operator, value, effect) = (text(key), text(operator), text(value), text(effect));
+        Toleration { key, operator, value, effect, toleration_seconds }
+    }
+}
+
+/// A toleration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+pub struct Toleration<'a> {
+    /// Key of the taint; empty for any.
+    #[serde(borrow)]
+    pub key: Text<'a>,
+    /// `Exists` or `Equal`; empty means `Equal`.
+    #[serde(borrow)]
+    pub operator: Text<'a>,
+    /// Value of the taint.
+    #[serde(borrow)]
+    pub value: Text<'a>,
+    /// Effect of the taint; empty for any.
+    #[serde(borrow)]
+    pub effect: Text<'a>,
+    /// How long a `NoExecute` taint is tolerated, in seconds; for ever where absent.
+    pub toleration_seconds: Option<i64>,
+}
+
+admission::only_objects!(Toleration<'a>);
+
+impl<'a> Toleration<'a> {
+    /// A toleration of a key, whatever its value.
+    pub fn exists(key: impl Into<std::borrow::Cow<'a, str>>, effect: &'a str, seconds: Option<i64>) -> Self {
+        Self {
+            key: Text(key.into()),
+            operator: Text(EXISTS.into()),
+            value: Text::default(),
+            effect: Text(effect.into()),
+            toleration_seconds: seconds,
+        }
+    }
+
+    /// As JSON, without what is empty.
+    pub fn to_json(&self) -> String {
+        let fields =
+            [("key", &self.key), ("operator", &self.operator), ("value", &self.value), ("effect", &self.effect)];
+        let mut parts: Vec<String> = fields
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(field, text)| format!("\"{field}\":{}", quoted(text)))
+            .collect();
+        parts.extend(self.toleration_seconds.map(|seconds| format!("\"tolerationSeconds\":{seconds}")));
+        format!("{{{}}}", parts.join(","))
+    }
+
+    /// How long a taint is tolerated; all that are for ever are alike.
+    fn reach(&self) -> i64 {
+        if self.effect.as_str() == NO_EXECUTE { self.toleration_seconds.unwrap_or(i64::MAX) } else { i64::MAX }
+    }
+
+    fn expects(&self) -> Option<Operator<'_>> {
+        match self.operator.as_str() {
+            EXISTS => Some(None),
+            "" | EQUAL => Some(Some(self.value.as_str())),
+            // Newer operators cover nothing but what is identical.
+            _ => None,
+        }
+    }
+}
+
+/// A toleration of a pod, with the text that it was read from: what a newer API has beside these fields is kept.
+#[derive(Debug, Clone)]
+pub struct Tolerated<'a> {
+    /// The toleration.
+    pub toleration: Toleration<'a>,
+    raw: Option<&'a RawValue>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Tolerated<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        let toleration = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
+        Ok(Self { toleration, raw: Some(raw) })
+    }
+}
+
+impl<'a> From<Toleration<'a>> for Tolerated<'a> {
+    fn from(toleration: Toleration<'a>) -> Self {
+        Self { toleration, raw: None }
+    }
+}
+
+impl Tolerated<'_> {
+    /// As JSON.
+    pub fn to_json(&self) -> String {
+        self.raw.map_or_else(|| self.toleration.to_json(), |raw| raw.get().to_owned())
+    }
+}
+
+/// Whether `wide` tolerates all that `toleration` does.
+pub fn is_superset(wide: &Toleration<'_>, toleration: &Toleration<'_>) -> bool {
+    if wide == toleration {
+        return true;
+    }
+    let key = wide.key == toleration.key || (wide.key.is_empty() && wide.operator.as_str() == EXISTS);
+    let effect = wide.effect == toleration.effect || wide.effect.is_empty();
+    let seconds = wide.effect.as_str() != NO_EXECUTE
+        || wide.toleration_seconds.is_none_or(|most| toleration.toleration_seconds.is_some_and(|some| some <= most));
+    key && effect
+        && seconds
+        && match wide.expects() {
+            Some(None) => true,
+            Some(Some(value)) => toleration.operator.as_str() == EQUAL && toleration.value.as_str() == value,
+            None => false,
+        }
+}
+
+/// The value that is expected; none for any.
+type Operator<'t> = Option<&'t str>;
+/// Key, effect and operator.
+type Bucket<'t> = (&'t str, &'t str, Operator<'t>);
+
+/// Tolerations, by what they cover.
+#[derive(Debug, Default)]
+pub struct Cover<'t, 'a> {
+    identical: HashSet<&'t Toleration<'a>>,
+    /// The two of each bucket that differ and reach furthest: of these one covers, or none does.
+    buckets: HashMap<Bucket<'t>, [Option<&'t Toleration<'a>>; 2]>,
+}
+
+impl<'t, 'a> Cover<'t, 'a> {
+    /// All of these.
+    pub fn of(tolerations: impl IntoIterator<Item = &'t Toleration<'a>>) -> Self {
+        let mut cover = Self::default();
+        tolerations.into_iter().for_each(|toleration| cover.insert(toleration));
+        cover
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.identical.is_empty()
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, toleration: &'t Toleration<'a>) {
+        if !self.identical.insert(toleration) {
+            return;
+        }
+        let Some(operator) = toleration.expects() else { return };
+        let [first, second] = self.buckets.entry((&toleration.key, &toleration.effect, operator)).or_default();
+        let beats = |other: Option<&Toleration<'_>>| other.is_none_or(|other| toleration.reach() > other.reach());
+        if beats(*first) {
+            *second = first.replace(toleration);
+        } else if beats(*second) {
+            *second = Some(toleration);
+        }
+    }
+
+    /// Whether one of them covers it.
+    pub fn covers(&self, toleration: &Toleration<'_>) -> bool {
+        self.identical.contains(toleration) || self.covers_otherwise(toleration)
+    }
+
+    /// Whether one that is not identical covers it.
+    pub fn covers_otherwise(&self, toleration: &Toleration<'_>) -> bool {
+        let (key, effect) = (toleration.key.as_str(), toleration.effect.as_str());
+        let keys = [key, ""].into_iter().take(if key.is_empty() { 1 } else { 2 });
+        let effects = [effect, ""].into_iter().take(if effect.is_empty() { 1 } else { 2 });
+        let mut buckets = keys
+            .flat_map(|key| effects.clone().map(move |effect| (key, effect)))
+            .flat_map(|(key, effect)| [None, Some(toleration.value.as_str())].map(|operator| (key, effect, operator)));
+        buckets.any(|bucket| {
+            let found = self.buckets.get(&bucket).into_iter().flatten().flatten();
+            found.into_iter().any(|wide| *wide != toleration && is_superset(wide, toleration))
+        })
+    }
+}
+
+/// Which of these tolerations are kept: not what an earlier one covers, and not what a later one covers that differs.
+pub fn merged(all: &[&Toleration<'_>]) -> Vec<bool> {
+    let mut later = Cover::default();
+    let mut is_covered: Vec<bool> = Vec::with_capacity(all.len());
+    for toleration in all.iter().rev() {
+        is_covered.push(later.covers_otherwise(toleration));
+        later.insert(toleration);
+    }
+    let mut kept = Cover::default();
+    let mut kept_flags = Vec::with_capacity(all.len());
+    for (toleration, is_covered) in all.iter().zip(is_covered.into_iter().rev()) {
+        let is_kept = !is_covered && !kept.covers(toleration);
+        if is_kept {
+            kept.insert(toleration);
+        }
+        kept_flags.push(is_kept);
+    }
+    kept_flags
+}

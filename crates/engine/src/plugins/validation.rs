@@ -1,0 +1,110 @@
+//! What makes an `AdmissionPlugin` wrong. What is accepted here compiles: it is the compiler that says what is wrong.
+
+use std::sync::LazyLock;
+
+use admission::field::{Error, ErrorList, Path};
+use admission::registry::{Resource, Rule, Scope};
+use admission::{Findings, Operation, Reason, Request, Validating};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::api::{AdmissionPlugin, GROUP, KIND, PLURAL, VERSION};
+use super::compiled::CompiledPlugin;
+use super::conflict;
+use crate::schema::{SchemaType, UnknownField};
+use crate::snapshot::Snapshot;
+
+const RESOURCES: &[Resource] = &[Resource { group: GROUP, version: VERSION, resource: PLURAL, kind: KIND }];
+
+/// When the validation is called.
+pub const RULE: Rule = Rule {
+    scope: Scope::Cluster,
+    ..Rule::new(concat!("admissionplugin.policy.", api_domain!()), RESOURCES, &[Operation::Create, Operation::Update])
+};
+
+/// The shape of an object.
+static SHAPE: LazyLock<SchemaType> = LazyLock::new(|| {
+    let mut shape = SchemaType::of_kind(KIND);
+    if let SchemaType::Object { fields, .. } = &mut shape {
+        fields.insert("metadata".to_owned(), SchemaType::of_kind("ObjectMeta"));
+    }
+    shape
+});
+
+/// Every field of an object that is not known, in words.
+pub fn unknown_fields(object: &Value, word: impl Fn(&UnknownField<'static>) -> String) -> Vec<String> {
+    SHAPE.unknown_fields(object).iter().map(word).collect()
+}
+
+/// Validates an `AdmissionPlugin` when it is created and when it changes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AdmissionPluginValidation;
+
+impl Validating<Snapshot> for AdmissionPluginValidation {
+    type Object<'a> = Value;
+
+    fn create(&self, object: &Value, request: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+        if request.is_of_leaving(object) {
+            findings.reason = Reason::TERMINATING;
+        } else {
+            judge(object, world, findings);
+        }
+    }
+
+    fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+        // No webhook may keep an object from being deleted, and finalizers are removed by an update.
+        if old.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
+            findings.reason = Reason::TERMINATING;
+            return;
+        }
+        let plugin = |object: &Value| object.pointer("/spec/plugin").cloned().unwrap_or_default();
+        if plugin(object) != plugin(old) {
+            let detail = "field is immutable; write another AdmissionPlugin";
+            findings.errors.push(Error::invalid(&Path::new("spec").child("plugin"), &*said(&plugin(object)), detail));
+        }
+        // The status and metadata of one that an older build let through can be written.
+        if object.get("spec") != old.get("spec") {
+            judge(object, world, findings);
+        }
+    }
+}
+
+fn said(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn judge(object: &Value, world: &Snapshot, findings: &mut Findings) {
+    match compile(object) {
+        Err(errors) => findings.errors.extend(errors),
+        Ok(compiled) => {
+            let others = world.plugins.iter().filter_map(|other| conflict::between(&compiled, other));
+            findings.warnings.extend(others.take(CONFLICTS_TOLD));
+        }
+    }
+}
+
+/// Contradictions that an author is warned of.
+const CONFLICTS_TOLD: usize = 8;
+
+/// Makes the form that decides.
+///
+/// # Errors
+/// Everything that is wrong, with its field.
+pub fn compile(object: &Value) -> Result<CompiledPlugin, ErrorList> {
+    let path = Path::new("spec");
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let mut errors = ErrorList::default();
+    if let Some(shape) = SHAPE.field("spec") {
+        shape.check(spec, &path, &mut errors, &mut Vec::new());
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    match AdmissionPlugin::deserialize(object) {
+        Ok(object) => CompiledPlugin::compile(&object),
+        Err(error) => {
+            errors.push(Error::type_invalid(&path, "", error.to_string()));
+            Err(errors)
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! `outrider plugins convert`: the configuration of an API server as `AdmissionPlugin` objects. What cannot be carried over is an error.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use engine::plugins::Plugin;
+use engine::plugins::api::{API_VERSION, KIND};
+use engine::plugins::catalog::{Service, find};
+use engine::plugins::validation::compile;
+use engine::yaml;
+use serde_json::{Map, Value, json};
+
+use super::super::streams::{Outcome, Streams};
+
+/// Arguments of `outrider plugins convert`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ConvertArgs {
+    /// File with an AdmissionConfiguration (apiserver.config.k8s.io), as --admission-control-config-file takes it; - for stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Plugins that the API server has on beside its defaults, as its flag of that name has them
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub enable_admission_plugins: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  outrider plugins convert admission.yaml | kubectl apply -f -
+
+Exit codes: 0 everything was converted; 1 something cannot be carried over, and nothing was printed; 2 the file cannot be read.";
+
+/// Runs the command.
+///
+/// # Errors
+/// When a stream cannot be written.
+pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+    let configured = match read(&args.file, streams.stdin).and_then(|text| plugins(&text, &args.file)) {
+        Ok(configured) => configured,
+        Err(error) => {
+            writeln!(streams.stderr, "error: {error}")?;
+            return Ok(Outcome::BadInput);
+        }
+    };
+    let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
+    for (name, configuration) in &configured {
+        match converted(name, configuration) {
+            Ok(spec) => add(name, &spec, &mut objects, &mut errors),
+            Err(error) => errors.push(format!("{name}: {error}")),
+        }
+    }
+    let enabled = args.enable_admission_plugins.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
+    for name in enabled.filter(|name| !configured.contains_key(*name)) {
+        match (Plugin::named(name), find(name)) {
+            (
+                Some(plugin @ (Plugin::NamespaceLifecycle | Plugin::PodSecurity | Plugin::DefaultTolerationSeconds)),
+                _,
+            ) => {
+                writeln!(
+                    streams.stderr,
+                    "note: {plugin} is on in every cluster; without a configuration there is nothing to do"
+                )?;
+            }
+            (Some(_), _) => match converted(name, &Value::Null) {
+                Ok(spec) => add(name, &spec, &mut objects, &mut errors),
+                Err(error) => errors.push(format!("{name}: {error}")),
+            },
+            (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
+                writeln!(streams.stderr, "note: {name} is on in every cluster")?;
+            }
+            (None, Some(entry)) => errors.push(format!("{name}: Outrider does not serve it: {}", entry.how())),
+            (None, None) => errors.push(format!("{name}: Kubernetes has no such admission plugin")),
+        }
+    }
+    for error in &errors {
+        writeln!(streams.stderr, "error: {error}")?;
+    }
+    if !errors.is_empty() {
+        return Ok(Outcome::Refused);
+    }
+    for (index, object) in objects.values().enumerate() {
+        let separator = if index > 0 { "---\n" } else { "" };
+        write!(streams.stdout, "{separator}{}", yaml::write(object))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Makes the object, and checks it as an API server would.
+fn add(name: &str, spec: &Value, objects: &mut BTreeMap<String, Value>, errors: &mut Vec<String>) {
+    let object = json!({
+        "apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name.to_lowercase()}, "spec": spec,
+    });
+    match compile(&object) {
+        Ok(_) => drop(objects.insert(name.to_owned(), object)),
+        Err(faults) => errors.push(format!("{name}: {faults}")),
+    }
+}
+
+fn read(file: &Path, stdin: &mut dyn io::Read) -> Result<String, String> {
+    let mut text = String::new();
+    let read = if file.as_os_str() == "-" {
+        stdin.read_to_string(&mut text).map(drop)
+    } else {
+        fs::File::open(file).and_then(|mut opened| opened.read_to_string(&mut text)).map(drop)
+    };
+    read.map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(text)
+}
+
+fn one_document(text: &str, file: &Path) -> Result<Value, String> {
+    let name = file.display();
+    let documents =
+        yaml::read(text).map_err(|error| format!("{name}:{}:{}: {}", error.line, error.column, error.detail()))?;
+    let mut documents = documents.into_iter();
+    match (documents.next(), documents.next()) {
+        (Some(document), None) => Ok(document.value),
+        _ => Err(format!("{name}: one document is expected")),
+    }
+}
+
+/// The configuration of each plugin, by its name; `null` for one that has none.
+fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
+    let document = one_document(text, file)?;
+    let is = |field: &str, expected: &str| {
+        document.get(field).and_then(Value::as_str).is_some_and(|found| found.starts_with(expected))
+    };
+    if !is("kind", "AdmissionConfiguration") || !is("apiVersion", "apiserver.config.k8s.io/") {
+        return Err(format!("{}: expected an AdmissionConfiguration of apiserver.config.k8s.io", file.display()));
+    }
+    if document.get("plugins").is_some_and(|listed| !listed.is_null() && !listed.is_array()) {
+        return Err(format!("{}: plugins is no list", file.display()));
+    }
+    let mut found = BTreeMap::new();
+    for plugin in document.get("plugins").and_then(Value::as_array).into_iter().flatten() {
+        let Some(name) = plugin.get("name").and_then(Value::as_str) else {
+            return Err(format!("{}: a plugin has no name", file.display()));
+        };
+        let inline = plugin.get("configuration").filter(|value| !value.is_null());
+        let path = plugin.get("path").and_then(Value::as_str).filter(|path| !path.is_empty());
+        let configuration = match (inline, path) {
+            (Some(inline), _) => inline.clone(),
+            (None, Some(path)) => {
+                // As the API server does: beside the file that names it.
+                let path = file.parent().unwrap_or_else(|| Path::new("")).join(path);
+                one_document(&read(&path, &mut io::empty())?, &path)?
+            }
+            (None, None) => Value::Null,
+        };
+        if found.insert(name.to_owned(), configuration).is_some() {
+            return Err(format!("{}: plugin {name} is there twice", file.display()));
+        }
+    }
+    Ok(found)
+}
+
+/// The spec for a configuration.
+fn converted(name: &str, configuration: &Value) -> Result<Value, String> {
+    let empty = Map::new();
+    let fields = match configuration {
+        Value::Null => &empty,
+        Value::Object(fields) => fields,
+        _ => return Err("the configuration is no map".to_owned()),
+    };
+    let Some(plugin) = Plugin::named(name) else {
+        return Err(match find(name) {
+            Some(entry) => format!("its configuration cannot be carried over: {}", entry.how()),
+            None => "Kubernetes has no such admission plugin".to_owned(),
+        });
+    };
+    match plugin {
+        Plugin::PodNodeSelector => node_selector(fields),
+        Plugin::PodTolerationRestriction => {
+            only(fields, &["apiVersion", "kind", "default", "whitelist"])?;
+            let list = |field: &str| fields.get(field).cloned().unwrap_or_else(|| json!([]));
+            let section =
+                json!({"default": list("default"), "whitelist": list("whitelist"), "alwaysAllowBuiltin": false});
+            Ok(json!({"plugin": name, "podTolerationRestriction": section}))
+        }
+        Plugin::PodSecurity => pod_security(fields),
+        _ => {
+            only(fields, &["apiVersion", "kind"])?;
+            Ok(json!({"plugin": name}))
+        }
+    }
+}
+
+/// Refuses fields that would be dropped.
+fn only(fields: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
+    match fields.keys().find(|field| !known.contains(&field.as_str())) {
+        None => Ok(()),
+        Some(field) => Err(format!("field {field:?} cannot be carried over")),
+    }
+}
+
+/// The members of a map, none where it is absent.
+fn map<'f>(
+    fields: &'f Map<String, Value>,
+    field: &str,
+) -> Result<impl Iterator<Item = (&'f String, &'f Value)> + use<'f>, String> {
+    match fields.get(field) {
+        None | Some(Value::Null) => Ok(None.into_iter().flatten()),
+        Some(Value::Object(map)) => Ok(Some(map).into_iter().flatten()),
+        Some(_) => Err(format!("{field} is no map")),
+    }
+}
+
+fn node_selector(fields: &Map<String, Value>) -> Result<Value, String> {
+    only(fields, &["apiVersion", "kind", "podNodeSelectorPluginConfig"])?;
+    let mut lists = Map::new();
+    let mut section = Map::new();
+    for (key, text) in map(fields, "podNodeSelectorPluginConfig")? {
+        if key == "clusterDefaultNodeSelector" {
+            section.insert(key.clone(), text.clone());
+        } else {
+            lists.insert(key.clone(), text.clone());
+        }
+    }
+    if !lists.is_empty() {
+        section.insert("namespaceAllowLists".to_owned(), lists.into());
+    }
+    Ok(json!({"plugin": "PodNodeSelector", "podNodeSelector": section}))
+}
+
+fn pod_security(fields: &Map<String, Value>) -> Result<Value, String> {
+    only(fields, &["apiVersion", "kind", "defaults", "exemptions"])?;
+    let mut spec = json!({"plugin": "PodSecurity", "podSecurity": {"defaults": fields.get("defaults").cloned().unwrap_or_else(|| json!({}))}});
+    for (kind, list) in map(fields, "exemptions")? {
+        if !list.is_null() && !list.is_array() {
+            return Err(format!("exemptions.{kind} is no list"));
+        }
+        let is_empty = list.as_array().is_none_or(Vec::is_empty);
+        match kind.as_str() {
+            "namespaces" if !is_empty => spec["match"] = json!({"excludeNamespaces": list}),
+            _ if is_empty => {}
+            other => {
+                return Err(format!(
+                    "exemptions.{other} cannot be carried over: labels of namespaces cannot express them"
+                ));
+            }
+        }
+    }
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(text: &str, enabled: &[&str]) -> (Outcome, String, String) {
+        let (mut stdout, mut stderr, mut stdin) = (Vec::new(), Vec::new(), text.as_bytes());
+        let mut streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr };
+        let enable_admission_plugins = enabled.iter().map(|&name| name.to_owned()).collect();
+        let outcome = run(&ConvertArgs { file: "-".into(), enable_admission_plugins }, &mut streams).unwrap();
+        (outcome, String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    }
+
+    fn configuration(plugins: &Value) -> String {
+        json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins})
+            .to_string()
+    }
+
+    #[test]
+    fn configurations_and_enabled_plugins_become_objects() {
+        let text = configuration(&json!([
+            {"name": "PodNodeSelector", "configuration": {"podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "a=b", "ns": "a=b,c=d"}}},
+            {"name": "PodTolerationRestriction", "configuration": {"default": [{"key": "a", "operator": "Exists"}]}},
+            {"name": "PodSecurity", "configuration": {"defaults": {"enforce": "baseline"},
+                "exemptions": {"usernames": [], "namespaces": ["free"]}}},
+        ]));
+        let (outcome, stdout, stderr) = ran(&text, &["AlwaysPullImages", "LimitRanger", "PodNodeSelector"]);
+        assert_eq!(outcome, Outcome::Fine, "{stderr}");
+        let objects: Vec<Value> = yaml::read(&stdout).unwrap().into_iter().map(|document| document.value).collect();
+        let specs: Vec<&Value> = objects.iter().map(|object| &object["spec"]).collect();
+        assert_eq!(
+            json!(specs),
+            json!([
+                {"plugin": "AlwaysPullImages"},
+                {"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b", "namespaceAllowLists": {"ns": "a=b,c=d"}}},
+                {"plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}}, "match": {"excludeNamespaces": ["free"]}},
+                {"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
+                    "default": [{"key": "a", "operator": "Exists"}], "whitelist": [], "alwaysAllowBuiltin": false}},
+            ])
+        );
+        assert!(stderr.contains("note: LimitRanger is on in every cluster"), "{stderr}");
+    }
+
+    #[test]
+    fn what_cannot_be_carried_over_is_named_and_nothing_is_printed() {
+        let runtime = json!({"defaults": {"enforce": "baseline"}, "exemptions": {"runtimeClasses": ["gvisor"]}});
+        for (plugins, enabled, expected) in [
+            (
+                json!([{"name": "EventRateLimit", "configuration": {"limits": []}}]),
+                "AlwaysPullImages",
+                "EventRateLimit: its configuration cannot be carried over",
+            ),
+            (
+                json!([{"name": "PodSecurity", "configuration": runtime}]),
+                "",
+                "exemptions.runtimeClasses cannot be carried over",
+            ),
+            (
+                json!([{"name": "PodNodeSelector", "configuration": {"podNodeSelectorPluginConfig": {"ns": "a"}}}]),
+                "",
+                "namespaceAllowLists[ns]",
+            ),
+            (
+                json!([{"name": "PodTolerationRestriction", "configuration": {"more": 1}}]),
+                "",
+                "field \"more\" cannot be carried over",
+            ),
+            (json!([]), "NodeRestriction", "NodeRestriction: Outrider does not serve it"),
+            (json!([]), "Nothing", "Nothing: Kubernetes has no such admission plugin"),
+        ] {
+            let (outcome, stdout, stderr) = ran(&configuration(&plugins), &[enabled]);
+            assert_eq!((outcome, stdout.as_str()), (Outcome::Refused, ""), "{stderr}");
+            assert!(stderr.contains(expected), "{stderr}");
+        }
+        assert_eq!(ran("kind: Pod", &[]).0, Outcome::BadInput);
+    }
+}

@@ -1,0 +1,112 @@
+//! Admission plugins that do not do what their objects say.
+
+use kube::ResourceExt as _;
+
+use crate::doctor::facts::{Facts, UnreadableAnnotation};
+use crate::doctor::report::{Check, Finding, Severity};
+use crate::watch::AdmissionPluginResource;
+
+/// What is wrong with plugins, and with the annotations that they read.
+pub fn examine(facts: &Facts) -> Vec<Finding> {
+    let plugins = facts.plugins.iter().flat_map(of_plugin);
+    plugins.chain(facts.unreadable_annotations.iter().map(unreadable)).collect()
+}
+
+/// What the leader wrote into the status: of a generation that it has not seen it says nothing.
+fn of_plugin(plugin: &AdmissionPluginResource) -> Vec<Finding> {
+    let object = format!("admissionplugin/{}", plugin.name_any());
+    let finding = |found: String, remedy: &str| Finding {
+        severity: Severity::Warning,
+        check: Check::AdmissionPlugin,
+        object: object.clone(),
+        webhook: None,
+        found,
+        remedy: remedy.to_owned(),
+    };
+    let Some(status) = plugin.status.as_ref().filter(|status| status.observed_generation == plugin.metadata.generation)
+    else {
+        let found = "its status is not of its last change: no leader has seen it".to_owned();
+        return vec![finding(found, "read the log of the replica that holds the lease")];
+    };
+    let mut findings = Vec::new();
+    for condition in status.conditions.iter().flatten() {
+        let (reason, message) = (condition.reason.as_str(), &condition.message);
+        match (condition.type_.as_str(), condition.status.as_str()) {
+            ("Accepted", "False") => {
+                findings.push(finding(format!("it cannot be used: {message}"), "correct the object"));
+            }
+            ("Programmed", "False") if reason == "Pending" => {
+                let remedy = "read the log of the leader, and check the configurations outrider-on-demand-mutating and -validating";
+                findings.push(finding(format!("the API server does not call for it: {message}"), remedy));
+            }
+            ("Conflict", "True") => {
+                let remedy = "give both objects the same values, or selectors that no namespace fits both of";
+                findings.push(finding(format!("another object contradicts it: {message}"), remedy));
+            }
+            _ => {}
+        }
+    }
+    findings
+}
+
+fn unreadable(annotation: &UnreadableAnnotation) -> Finding {
+    let UnreadableAnnotation { namespace, key, why } = annotation;
+    Finding {
+        severity: Severity::Warning,
+        check: Check::UnreadableAnnotation,
+        object: format!("namespace/{namespace}"),
+        webhook: None,
+        found: format!("admission plugins cannot read its annotation {key}, and refuse its pods: {why}"),
+        remedy: format!("kubectl annotate --overwrite namespace {namespace} {key}=…"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn plugin(conditions: &Value) -> AdmissionPluginResource {
+        serde_json::from_value(json!({
+            "metadata": {"name": "a", "generation": 2}, "spec": {"plugin": "PodNodeSelector"},
+            "status": {"observedGeneration": 2, "conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    fn condition(type_: &str, status: &str, reason: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": reason, "message": "because"})
+    }
+
+    #[test]
+    fn plugins_that_cannot_be_used_are_not_called_or_contradict_each_other_are_found() {
+        for (conditions, expected) in [
+            (vec![condition("Accepted", "True", "Accepted"), condition("Programmed", "True", "Programmed")], None),
+            (vec![condition("Accepted", "False", "Invalid")], Some("it cannot be used: because")),
+            (vec![condition("Programmed", "False", "Off")], None),
+            (vec![condition("Programmed", "False", "Pending")], Some("the API server does not call for it: because")),
+            (vec![condition("Conflict", "True", "Contradicted")], Some("another object contradicts it: because")),
+        ] {
+            let facts = Facts { plugins: vec![plugin(&json!(conditions))], ..Facts::default() };
+            let found: Vec<String> = examine(&facts).into_iter().map(|finding| finding.found).collect();
+            assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+        let mut unseen = plugin(&json!([]));
+        unseen.metadata.generation = Some(3);
+        let facts = Facts { plugins: vec![unseen], ..Facts::default() };
+        assert!(examine(&facts)[0].found.contains("no leader has seen it"));
+    }
+
+    #[test]
+    fn an_annotation_that_cannot_be_read_is_found_with_its_namespace() {
+        let annotation = UnreadableAnnotation {
+            namespace: "shop".to_owned(),
+            key: "k".to_owned(),
+            why: "expected key=value".to_owned(),
+        };
+        let found = examine(&Facts { unreadable_annotations: vec![annotation], ..Facts::default() }).remove(0);
+        assert_eq!((found.object.as_str(), found.check), ("namespace/shop", Check::UnreadableAnnotation));
+        assert!(found.found.contains("expected key=value"));
+    }
+}

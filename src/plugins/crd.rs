@@ -1,0 +1,252 @@
+//! The `CustomResourceDefinition`, written from code so that it cannot lag behind the types.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, ValidationRule,
+};
+
+use crate::crd::schema::{
+    Field, atomic_list, column, conditions, flag, int64, label_selector, map_of, object, open, requiring, root,
+    short_text, text, word,
+};
+use crate::crd::{Definition, Scope};
+use engine::plugins::Plugin;
+use engine::plugins::api::{DAEMON_SET_PODS, GROUP, KIND, PLURAL, VERSION};
+use engine::plugins::catalog::UNSERVED_SECTIONS;
+
+const DESCRIPTION: &str =
+    "AdmissionPlugin switches on an admission plugin of the API server, for clusters whose flags cannot be set.";
+
+/// The definition of the resource `admissionplugins`.
+pub fn admission_plugin() -> CustomResourceDefinition {
+    let condition = |name: &'static str, description: &'static str| {
+        column(name, "string", &format!(".status.conditions[?(@.type==\"{name}\")].status"), description)
+    };
+    let definition = Definition {
+        group: GROUP,
+        version: VERSION,
+        kind: KIND,
+        plural: PLURAL,
+        scope: Scope::Cluster,
+        schema: object_schema(),
+        columns: vec![
+            column("Plugin", "string", ".spec.plugin", "The plugin."),
+            column("Mode", "string", ".spec.mode", "What becomes of its decisions; Enforce where empty."),
+            condition("Accepted", "Whether the object can be used."),
+            condition("Programmed", "Whether the API server calls for it."),
+        ],
+        scale: None,
+    };
+    definition.into_crd()
+}
+
+/// The schema of the whole object.
+pub fn object_schema() -> JSONSchemaProps {
+    let status = object(
+        "What the controller found.",
+        [
+            ("observedGeneration", int64("The generation of the object that the rest is about.")),
+            ("conditions", conditions("Accepted, Programmed and Conflict.")),
+        ],
+    );
+    requiring(&["spec"], root(DESCRIPTION, spec(), status))
+}
+
+/// A rule in CEL, with the message for the user.
+fn cel(rule: String, message: String) -> ValidationRule {
+    ValidationRule { rule, message: Some(message), ..ValidationRule::default() }
+}
+
+/// Words and numbers are judged by the webhook, which reports everything that is wrong at once, and why a plugin is not served.
+fn spec() -> JSONSchemaProps {
+    let plugin = JSONSchemaProps {
+        x_kubernetes_validations: Some(vec![cel(
+            "self == oldSelf".to_owned(),
+            "field is immutable; write another AdmissionPlugin".to_owned(),
+        )]),
+        ..short_text(
+            253,
+            "Name of the plugin, as --enable-admission-plugins has it. It cannot be changed. `outrider plugins` lists those that are served.",
+        )
+    };
+    let unserved = UNSERVED_SECTIONS.into_iter().map(|(field, plugin)| -> Field {
+        (
+            field,
+            open(object(&format!("Not served yet: configuration of {plugin}. An object that has it is refused."), [])),
+        )
+    });
+    let general = [
+        ("plugin", plugin),
+        (
+            "mode",
+            text(
+                "Enforce (default): decisions are carried out. Warn: the user is warned of what would be done. Audit: the audit log has what would be done. Off: nothing.",
+            ),
+        ),
+        ("match", scope()),
+        (
+            "failurePolicy",
+            text(
+                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods.",
+            ),
+        ),
+        (
+            "timeoutSeconds",
+            int64("How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods."),
+        ),
+        ("backend", text("Not served yet. An object that has it is refused.")),
+    ];
+    let sections = Plugin::ALL.map(|plugin| (plugin.section(), section(plugin)));
+    let only = Plugin::ALL.map(|plugin| {
+        let (name, section) = (plugin.name(), plugin.section());
+        cel(format!("!has(self.{section}) || self.plugin == '{name}'"), format!("{section} is only for plugin: {name}"))
+    });
+    let fields = general.into_iter().chain(sections).chain(unserved);
+    let spec = requiring(&["plugin"], object("Which plugin, for which requests, with which configuration.", fields));
+    JSONSchemaProps { x_kubernetes_validations: Some(only.to_vec()), ..spec }
+}
+
+fn texts(most: i64, item: &str, description: &str) -> JSONSchemaProps {
+    JSONSchemaProps { max_items: Some(most), ..atomic_list(short_text(1024, item), description) }
+}
+
+fn scope() -> JSONSchemaProps {
+    object(
+        "Which requests the plugin is about. Namespaces that Outrider leaves alone are never among them.",
+        [
+            ("namespaceSelector", label_selector("Namespaces, by their labels. Default: all.")),
+            ("excludeNamespaces", texts(256, "Name of a namespace.", "Namespaces that are left alone as well.")),
+            ("excludeUsers", texts(256, "Name of a user.", "Users who are exempt.")),
+            ("excludeGroups", texts(256, "Name of a group.", "Groups whose members are exempt.")),
+            ("excludeServiceAccounts", texts(256, "namespace/name.", "Service accounts that are exempt.")),
+        ],
+    )
+}
+
+fn section(plugin: Plugin) -> JSONSchemaProps {
+    let fields: Vec<Field> = match plugin {
+        Plugin::AlwaysPullImages => vec![
+            (
+                "exemptImages",
+                texts(
+                    256,
+                    "An image; * is any text.",
+                    "Images that are left alone, such as registry.example/*@sha256:*.",
+                ),
+            ),
+            (
+                "includeEphemeralContainers",
+                flag(
+                    "Whether ephemeral containers that are added to a pod are covered, which the API server's own plugin does not do. Default: false.",
+                ),
+            ),
+        ],
+        Plugin::PodNodeSelector => vec![
+            (
+                "clusterDefaultNodeSelector",
+                text(
+                    "Node selector of namespaces without the annotation scheduler.alpha.kubernetes.io/node-selector, as key=value,…",
+                ),
+            ),
+            (
+                "namespaceAllowLists",
+                map_of(
+                    text("Labels as key=value,…"),
+                    "By namespace, the labels that its pods may select; all where there is no entry.",
+                ),
+            ),
+            (
+                "daemonSetPods",
+                word(
+                    &DAEMON_SET_PODS,
+                    "Whether the pods of DaemonSets get the selector: Apply (default), as the API server's own plugin does, or Skip. They are known by who creates them.",
+                ),
+            ),
+        ],
+        Plugin::PodTolerationRestriction => vec![
+            (
+                "default",
+                tolerations(
+                    "Tolerations of pods in namespaces without the annotation scheduler.alpha.kubernetes.io/defaultTolerations.",
+                ),
+            ),
+            (
+                "whitelist",
+                tolerations(
+                    "What pods may tolerate in namespaces without the annotation scheduler.alpha.kubernetes.io/tolerationsWhitelist; everything where empty.",
+                ),
+            ),
+            (
+                "alwaysAllowBuiltin",
+                flag(
+                    "Whether tolerations that Kubernetes itself adds are always allowed, which the API server's own plugin does not do. Default: true.",
+                ),
+            ),
+            ("annotationsAllowed", flag("Whether annotations of namespaces are read. Default: true.")),
+        ],
+        Plugin::DefaultTolerationSeconds => vec![
+            ("notReadySeconds", int64("Seconds that pods stay on a node that is not ready. Default: 300.")),
+            ("unreachableSeconds", int64("Seconds that pods stay on a node that cannot be reached. Default: 300.")),
+        ],
+        Plugin::ExtendedResourceToleration => vec![],
+        Plugin::LimitPodHardAntiAffinityTopology => vec![(
+            "allowedTopologyKeys",
+            texts(
+                256,
+                "A label key.",
+                "Topology keys that required anti-affinity may have. Default: kubernetes.io/hostname.",
+            ),
+        )],
+        Plugin::DenyServiceExternalIPs => {
+            vec![(
+                "allowedCIDRs",
+                texts(256, "A range such as 192.0.2.0/24.", "Ranges whose addresses are allowed. Default: none."),
+            )]
+        }
+        Plugin::NamespaceLifecycle => vec![
+            (
+                "protectedNamespaces",
+                texts(256, "Name of a namespace; * is any text.", "Names of namespaces that may not be deleted."),
+            ),
+            ("protectedLabelSelector", label_selector("Namespaces that may not be deleted, by their labels.")),
+            (
+                "breakGlassAnnotation",
+                text(
+                    "Annotation that allows the deletion of a namespace that has it with the value true. Default: none.",
+                ),
+            ),
+        ],
+        Plugin::PodSecurity => vec![("defaults", pod_security())],
+    };
+    object(&format!("Configuration of {plugin}."), fields)
+}
+
+fn pod_security() -> JSONSchemaProps {
+    let level = |what: &str| text(&format!("Level {what}: privileged, baseline or restricted."));
+    let version = |what: &str| text(&format!("Version of the level {what}: latest, or v1.x."));
+    let (enforce, audit, warn) = ("that pods are refused by", "that the audit log goes by", "that warnings go by");
+    object(
+        "Values of the labels pod-security.kubernetes.io/… that new namespaces without them get.",
+        [
+            ("enforce", level(enforce)),
+            ("enforce-version", version(enforce)),
+            ("audit", level(audit)),
+            ("audit-version", version(audit)),
+            ("warn", level(warn)),
+            ("warn-version", version(warn)),
+        ],
+    )
+}
+
+fn tolerations(description: &str) -> JSONSchemaProps {
+    let toleration = object(
+        "A toleration.",
+        [
+            ("key", text("Key of the taint; empty for any.")),
+            ("operator", text("Exists or Equal. Default: Equal.")),
+            ("value", text("Value of the taint.")),
+            ("effect", text("NoSchedule, PreferNoSchedule or NoExecute; empty for any.")),
+            ("tolerationSeconds", int64("How long a NoExecute taint is tolerated; for ever where absent.")),
+        ],
+    );
+    JSONSchemaProps { max_items: Some(1000), ..atomic_list(toleration, description) }
+}

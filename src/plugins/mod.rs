@@ -1,0 +1,57 @@
+//! The kind `AdmissionPlugin` in the process: its definition and its controller. What plugins decide is in [`engine::plugins`].
+
+pub mod controller;
+pub mod crd;
+mod entries;
+
+use admission::Registry;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+use crate::kind::{Editors, Family, Kind, Reader, Watched, no_rules};
+use crate::permissions::{READ, rule};
+use engine::plugins::api::{GROUP, PLURAL};
+use engine::plugins::endpoints;
+use engine::plugins::validation::{AdmissionPluginValidation, RULE};
+use engine::snapshot::Snapshot;
+
+/// The kind. Its editor decides about pods in all namespaces, so that role is given by name.
+pub const ADMISSION_PLUGIN: Kind = Kind {
+    name: controller::NAME,
+    family: Family::Product,
+    crd: |_| crd::admission_plugin(),
+    rules,
+    namespace_rules: no_rules,
+    webhooks,
+    stages: &[],
+    demands: endpoints::demands,
+    controller: Some(controller::start),
+    watches: &[
+        Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
+        Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
+    ],
+    editors: Editors::Named,
+    samples: &[
+        "policy_v1alpha1_alwayspullimages.yaml",
+        "policy_v1alpha1_podnodeselector.yaml",
+        "policy_v1alpha1_defaulttolerationseconds.yaml",
+        "policy_v1alpha1_podtolerationrestriction.yaml",
+        "policy_v1alpha1_extendedresourcetoleration.yaml",
+        "policy_v1alpha1_limitpodhardantiaffinitytopology.yaml",
+        "policy_v1alpha1_denyserviceexternalips.yaml",
+        "policy_v1alpha1_namespacelifecycle.yaml",
+        "policy_v1alpha1_podsecurity.yaml",
+    ],
+};
+
+/// Every process may read the webhook configurations, which tell whether the API server calls.
+fn rules() -> Vec<PolicyRule> {
+    vec![
+        rule(GROUP, &[PLURAL], &[], READ),
+        rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
+        rule("", &["namespaces"], &[], READ),
+    ]
+}
+
+fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {
+    endpoints::register(registry.validating(RULE, AdmissionPluginValidation))
+}
