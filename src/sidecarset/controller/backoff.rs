@@ -1,4 +1,4 @@
-//! How often replicas are asked about a set.
+//! How often replicas are asked for the generation of a set that they have.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,12 +9,12 @@ use engine::snapshot::sets::SetRecord;
 
 /// When a replica that is behind is asked again for the first time,
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// for the second time, and whoever could not be asked for the first time,
+/// for the second time, and one that could not be asked for the first time,
 const SECOND_PAUSE: Duration = Duration::from_secs(2);
 /// and at the latest.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// When replicas are asked again about a set: each answer that is not the last one doubles the pause, and until then it counts.
+/// When replicas are asked again for a set: each answer that is not the last one doubles the pause, and until then it counts.
 #[derive(Debug, Default)]
 pub struct Backoff {
     sets: Mutex<HashMap<String, Asked>>,

@@ -37,6 +37,8 @@ pub enum What {
     Touched(Instant),
     /// Only a new pod can have the form; why.
     NewPodOnly(String),
+    /// It has the form, as it is stored.
+    HasIt,
     /// `OpenKruise` put the set there.
     OpenKruise,
     /// It could not be changed, and is tried again at that time; how often it failed, and why.
@@ -92,6 +94,7 @@ impl Memory {
                 (is_settled, is_touched) = (false, true);
                 Form::Updated
             }
+            Some(What::HasIt) => Form::Updated,
             Some(What::NewPodOnly(_)) => Form::NewPodOnly,
             Some(What::OpenKruise) => Form::OpenKruise,
             Some(What::Failed(until, ..)) if *until > now => Form::Failed,

@@ -18,7 +18,10 @@ use crate::sidecarset::controller::records::Records;
 use crate::sidecarset::rollout::strategy::Strategy;
 use crate::watch::partial::Partial;
 use engine::sidecarset::affinity::Affinity;
+use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::index::SetIndex;
 use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
+use engine::sidecarset::sameness::is_image_of;
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
@@ -191,6 +194,20 @@ impl PodRecord {
         })
     }
 
+    /// Without the hashes of mandatory sets whose images the pod does not have: its annotations may say what they like. Of other sets
+    /// images may be another's to rewrite, and of sets with `podOverrides` the pod's own to choose.
+    pub fn verified(mut self, pod: &WatchedPod, sets: &SetIndex) -> Self {
+        let is_forged = |(name, hash): (&str, &str)| {
+            let set = sets.get(name).filter(|set| !set.may_opt_out && set.pod_overrides.is_none() && set.hash == hash);
+            set.is_some_and(|set| !pod.has_images_of(set))
+        };
+        if self.carried.iter().any(is_forged) {
+            let hashes = self.carried.iter().map(|it| if is_forged(it) { (it.0, "") } else { it });
+            self.carried = Packed::of(hashes);
+        }
+        self
+    }
+
     /// Whether every container of the set runs the image that the pod asks for.
     pub fn is_settled(&self, set: &str) -> bool {
         self.unsettled.as_deref().is_none_or(|sets| sets.split(',').all(|unsettled| unsettled != set))
@@ -223,6 +240,17 @@ impl PodRecord {
 }
 
 impl WatchedPod {
+    /// Whether each container of the set that is in the pod has the set's image.
+    fn has_images_of(&self, set: &CompiledSet) -> bool {
+        let spec = self.spec.as_ref();
+        let containers =
+            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
+        let images: BTreeMap<&str, &str> = containers.map(|it| (it.name.as_str(), it.image.as_str())).collect();
+        set.pieces().all(|piece| {
+            images.get(piece.name.as_str()).is_none_or(|image| is_image_of(&piece.image, image, &set.allowed))
+        })
+    }
+
     fn is_in_phase(&self, phases: &[&str]) -> bool {
         let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
         phase.is_some_and(|phase| phases.contains(&phase))
@@ -363,6 +391,31 @@ pub(super) mod tests {
         ];
         for (case, pod, kept) in cases {
             assert_eq!(PodRecord::of(&serde_json::from_value(pod).unwrap(), &wanted(&[])).is_some(), kept, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_hash_in_an_annotation_does_not_make_a_pod_of_a_must_updated() {
+        let index = |opt_out: &str| {
+            let spec = json!({
+                "selector": {"matchLabels": {"app": "web"}}, "optOut": opt_out,
+                "containers": [{"name": "a-c", "image": "proxy:2"}],
+            });
+            let set = serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap();
+            SetIndex::build([Arc::new(CompiledSet::compile(&set).unwrap())])
+        };
+        for (opt_out, image, is_current) in
+            [("Denied", "proxy:1", false), ("Denied", "proxy:2", true), ("Allowed", "mirror.example/proxy:2", true)]
+        {
+            let sets = index(opt_out);
+            let hash = sets.get("a").unwrap().hash.clone();
+            let mut pod = pod("p", "web", &[("a", &hash), ("b", "1")], true);
+            for container in pod.spec.as_mut().unwrap().containers.iter_mut().flatten() {
+                container.image = image.to_owned();
+            }
+            let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap().verified(&pod, &sets);
+            let expected = if is_current { hash.as_str() } else { "" };
+            assert_eq!((record.hash_of("a"), record.hash_of("b")), (Some(expected), Some("1")), "{opt_out} {image}");
         }
     }
 

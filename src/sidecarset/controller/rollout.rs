@@ -166,7 +166,8 @@ impl Rollouts {
             let mut memory = locked(memory);
             match outcome {
                 // The watch has not shown yet what it has.
-                Outcome::Changed | Outcome::HasIt => memory.note(key, uid, &set.hash, What::Touched(now)),
+                Outcome::Changed => memory.note(key, uid, &set.hash, What::Touched(now)),
+                Outcome::HasIt => memory.note(key, uid, &set.hash, What::HasIt),
                 // The watch shows it soon: planned again then.
                 Outcome::Gone => memory.note_wait(key, uid, &set.hash, "it is gone", now),
                 Outcome::Stale => memory.note_wait(key, uid, &set.hash, "it has become ready meanwhile", now),

@@ -130,7 +130,7 @@ impl<'s> Injection<'_, 's> {
     }
 
     /// In what the pod's own containers differ from what the set adds to them now, if anything: a value that is the container's own
-    /// cannot be told from one that an older form of the set gave it.
+    /// cannot be distinguished from one that an older form of the set gave it.
     pub(crate) fn differing_in_app(&self, set: &'s CompiledSet) -> Option<String> {
         if set.app_containers.is_empty() {
             return None;
