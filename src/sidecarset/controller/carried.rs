@@ -14,6 +14,9 @@ pub const MAX_SETS: usize = 16;
 /// The bytes of their names and hashes, at most.
 pub const MAX_BYTES: usize = 640;
 
+/// In place of a hash: `OpenKruise` put the set there, and of which form it is says nothing to us.
+pub const BY_OPENKRUISE: &str = "openkruise";
+
 /// The longest hash that is kept; ours are shorter, and a longer one says only that the set is outdated.
 const MAX_HASH: usize = 32;
 
@@ -31,8 +34,6 @@ struct Record {
 /// What OpenKruise writes of a set, in old versions the hash alone.
 #[derive(Deserialize)]
 struct OpenKruiseRecord {
-    #[serde(default)]
-    hash: String,
     #[serde(default, rename = "sidecarList")]
     sidecars: Option<Vec<String>>,
 }
@@ -61,7 +62,7 @@ pub fn carried(records: &Records, containers: &BTreeSet<&str>, exists: impl Fn(&
         let Ok(record) = serde_json::from_str::<Record>(record.get()) else { continue };
         let mut recorded = record.containers.iter().flatten().chain(record.init_containers.iter().flatten());
         if recorded.all(|name| containers.contains(name.as_str())) {
-            found.insert(set, record.hash.unwrap_or_default());
+            found.insert(set, record.hash.filter(|hash| hash != BY_OPENKRUISE).unwrap_or_default());
         }
     }
     chosen(&found, exists)
@@ -92,18 +93,15 @@ fn openkruise(records: &Records, containers: &BTreeSet<&str>, found: &mut Found)
     let hashes = entries(records.openkruise_hash.as_deref());
     let list = records.openkruise_list.as_deref().unwrap_or_default();
     for set in list.split(',').map(str::trim).filter(|set| !set.is_empty()) {
-        let (hash, sidecars) = hashes.get(set).map(|record| openkruise_record(record.get())).unwrap_or_default();
+        let sidecars = hashes.get(set).map(|record| openkruise_sidecars(record.get())).unwrap_or_default();
         if sidecars.iter().all(|name| runs_under_openkruise(name, containers)) {
-            found.insert(set.to_owned(), hash);
+            found.insert(set.to_owned(), BY_OPENKRUISE.to_owned());
         }
     }
 }
 
-fn openkruise_record(text: &str) -> (String, Vec<String>) {
-    match serde_json::from_str::<OpenKruiseRecord>(text) {
-        Ok(record) => (record.hash, record.sidecars.unwrap_or_default()),
-        Err(_) => (serde_json::from_str(text).unwrap_or_default(), Vec::new()),
-    }
+fn openkruise_sidecars(text: &str) -> Vec<String> {
+    serde_json::from_str::<OpenKruiseRecord>(text).ok().and_then(|record| record.sidecars).unwrap_or_default()
 }
 
 /// A container of a hot-upgrade set is there twice, as `<name>-1` and `<name>-2`, while the list has the plain name.
@@ -160,19 +158,19 @@ mod tests {
                     (OPENKRUISE_HASH, r#"{"a":{"hash":"x","sidecarList":["c"]},"b":{"hash":"y","sidecarList":["d"]}}"#),
                 ],
                 &["c"],
-                &[("a", "x")],
+                &[("a", BY_OPENKRUISE)],
             ),
             (
                 "OpenKruise, old form",
                 &[(OPENKRUISE_LIST, "a"), (OPENKRUISE_HASH, r#"{"a":"x"}"#)],
                 &["c"],
-                &[("a", "x")],
+                &[("a", BY_OPENKRUISE)],
             ),
             (
                 "OpenKruise, hot upgrade",
                 &[(OPENKRUISE_LIST, "a"), (OPENKRUISE_HASH, r#"{"a":{"hash":"x","sidecarList":["c"]}}"#)],
                 &["c-1", "c-2"],
-                &[("a", "x")],
+                &[("a", BY_OPENKRUISE)],
             ),
             (
                 "our record wins",
@@ -213,7 +211,7 @@ mod tests {
         let long = "a".repeat(254);
         let list = format!("{long},b");
         let found = carried(&records(&[(OPENKRUISE_LIST, &list)]), &BTreeSet::new(), |_| true);
-        assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", "")]);
+        assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", BY_OPENKRUISE)]);
         let record = serde_json::json!({"b": {"hash": "x".repeat(10_000)}}).to_string();
         let found = carried(&records(&[(INJECTED_ANNOTATION, &record)]), &BTreeSet::new(), |_| true);
         assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", "")]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::Request;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, EvictParams, Patch, Preconditions};
+use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -33,12 +33,16 @@ const WHY_MAX: usize = 256;
 pub enum Outcome {
     /// It was changed.
     Changed,
-    /// It is gone, or has the form already.
-    Nothing,
+    /// It has the form already.
+    HasIt,
+    /// It is gone, or on its way out.
+    Gone,
+    /// It was to be changed as it was not ready, and is ready by now.
+    Stale,
+    /// `OpenKruise` put the set there: it is left alone.
+    OpenKruise,
     /// Only a new pod can have the form; why.
     NewPodOnly(String),
-    /// It was evicted.
-    Evicted,
     /// It could not be changed; why.
     Failed(String),
 }
@@ -59,23 +63,35 @@ impl PodChanger {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Gives the pod of this uid the current form of the set.
-    pub async fn update(&self, set: &CompiledSet, key: &PodKey, uid: u64, snapshot: &Snapshot) -> Outcome {
+    /// Gives the pod of this uid the current form of the set, which is the one in the snapshot. One that is to be changed because it
+    /// `is_free`, as it was not ready, has to be so still.
+    pub async fn update(
+        &self,
+        set: &CompiledSet,
+        key: &PodKey,
+        (uid, is_free): (u64, bool),
+        snapshot: &Snapshot,
+    ) -> Outcome {
         let pod = match self.read(key, uid).await {
             Ok(Some(pod)) => pod,
-            Ok(None) => return Outcome::Nothing,
+            Ok(None) => return Outcome::Gone,
             Err(failure) => return failure.outcome(),
         };
+        if is_free && is_ready(&pod) {
+            return Outcome::Stale;
+        }
         let change = match in_place(&pod, &key.namespace, &set.name, snapshot) {
             Ok(InPlace::Change(change)) => change,
             Ok(InPlace::NewPodOnly(why)) => {
                 self.note(key, &pod, &set.name, Some(&why)).await;
                 return Outcome::NewPodOnly(why);
             }
+            Ok(InPlace::OpenKruise) => return Outcome::OpenKruise,
             Err(unserved) => return Outcome::Failed(unserved.to_string()),
         };
         if change.images.is_empty() && change.annotations.is_empty() {
-            return Outcome::Nothing;
+            self.note(key, &pod, &set.name, None).await;
+            return Outcome::HasIt;
         }
         let patch = patch(&pod, set, &change, Timestamp::now());
         let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
@@ -102,20 +118,10 @@ impl PodChanger {
         Ok((is_same && !ends).then_some(pod))
     }
 
-    /// Has the pod of this uid evicted, so that its owner creates another. Budgets about disruptions are the API server's to keep.
-    pub async fn evict(&self, key: &PodKey, uid: u64) -> Outcome {
-        let pod = match self.read(key, uid).await {
-            Ok(Some(pod)) => pod,
-            Ok(None) => return Outcome::Nothing,
-            Err(failure) => return failure.outcome(),
-        };
-        let uid = pod.get("metadata").and_then(|metadata| metadata.get("uid")?.as_str());
-        let preconditions = Preconditions { uid: uid.map(str::to_owned), ..Preconditions::default() };
-        let delete_options = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        let params = EvictParams { delete_options: Some(delete_options), ..EvictParams::default() };
-        match in_time(self.pods(&key.namespace).evict(&key.name, &params)).await {
-            Ok(_) => Outcome::Evicted,
-            Err(failure) => failure.outcome(),
+    /// Takes the set out of the condition of a pod that has the current form by now.
+    pub async fn clear(&self, set: &str, key: &PodKey, uid: u64) {
+        if let Ok(Some(pod)) = self.read(key, uid).await {
+            self.note(key, &pod, set, None).await;
         }
     }
 
@@ -146,7 +152,7 @@ impl Failure {
     /// A pod that is gone is no failure.
     fn outcome(&self) -> Outcome {
         match self {
-            Self::Answer(kube::Error::Api(status)) if status.code == 404 => Outcome::Nothing,
+            Self::Answer(kube::Error::Api(status)) if status.code == 404 => Outcome::Gone,
             Self::Answer(error) => Outcome::Failed(said(error)),
             Self::NoAnswer(why) => Outcome::Failed(why.clone()),
         }
@@ -170,6 +176,13 @@ impl From<kube::Error> for Failure {
 
 async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
     answers::in_time(async { request.await.map_err(Failure::from) }).await
+}
+
+/// Whether the pod serves, as its condition says.
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.get("status").and_then(|status| status.get("conditions")?.as_array());
+    let is = |condition: &Value, field: &str, value: &str| condition.get(field).and_then(Value::as_str) == Some(value);
+    conditions.into_iter().flatten().any(|it| is(it, "type", "Ready") && is(it, "status", "True"))
 }
 
 /// The smallest patch: the images, the annotations, and what the containers were before. With the version that was read, so that
@@ -334,6 +347,40 @@ mod tests {
         assert_eq!(condition(&pod(json!({}), json!([forged])), "a", Some("env"), at()), None);
     }
 
+    /// Between the plan and the patch a pod that was starting may have become ready.
+    #[tokio::test]
+    async fn a_pod_that_was_free_and_is_ready_by_now_is_not_changed() {
+        for (status, is_free, expected) in [("True", true, Outcome::Stale), ("False", true, Outcome::HasIt)] {
+            let (set, mut stored) = (set(), pod(json!({}), json!([{"type": "Ready", "status": status}])));
+            let entry: Value = serde_json::from_str(&set.entry).unwrap();
+            stored["metadata"]["annotations"] = json!({"outrider.dev/injected": json!({"a": entry}).to_string()});
+            stored["metadata"]["labels"] = json!({"app": "web"});
+            let injected: Value = serde_json::from_str(&set.containers.iter().next().unwrap().json).unwrap();
+            stored["spec"]["containers"] = json!([{"name": "app", "image": "app:1"}, injected]);
+            let body = stored.to_string();
+            let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+                assert_eq!(request.method(), "GET", "nothing is written");
+                let body = http_body_util::Full::new(bytes::Bytes::from(body.clone()));
+                async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+            });
+            let changer = PodChanger::new(Client::new(service, "default"));
+            let mut builder =
+                engine::snapshot::builder::SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+            let spec =
+                json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:2"}]});
+            builder
+                .collections
+                .sets
+                .apply(&serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap());
+            let world = crate::watch::read_model::ReadModel::of(&builder);
+            builder.publish(&world.snapshot);
+            let watched = serde_json::from_value(json!({"metadata": {"namespace": "default", "name": "p"}})).unwrap();
+            let found =
+                changer.update(&set, &PodKey::of(&watched), (hashed("u"), is_free), &world.snapshot.load_full()).await;
+            assert_eq!(found, expected, "{status}");
+        }
+    }
+
     /// Case 100: a pod that is deleted between the decision and the write.
     #[test]
     fn case_100_a_pod_that_is_gone_is_no_failure() {
@@ -341,7 +388,7 @@ mod tests {
             let status = kube::core::Status::failure("no", "Reason").with_code(code);
             Failure::Answer(kube::Error::Api(Box::new(status))).outcome()
         };
-        assert_eq!(answer(404), Outcome::Nothing);
+        assert_eq!(answer(404), Outcome::Gone);
         assert_eq!(answer(403), Outcome::Failed("no".to_owned()));
     }
 }

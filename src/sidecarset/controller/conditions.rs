@@ -149,6 +149,10 @@ fn progressing(found: &Found<'_>) -> Statement {
             let why = "the others can only be created anew";
             ("False", "NewPodsOnly", format!("{so_far}; {why}."))
         }
+        Waits::OpenKruise => {
+            let why = "the others were injected by OpenKruise and stay as they are until they are created anew";
+            ("False", "InjectedByOpenKruise", format!("{so_far}; {why}."))
+        }
         Waits::Failed => {
             ("False", "Failing", format!("{so_far}; the others could not be changed and are tried again."))
         }
@@ -167,7 +171,7 @@ fn degraded(found: &Found<'_>) -> Statement {
     }
     if let (pods @ 1.., Some((first, why))) = found.memory.new_pods_only() {
         reasons.push("NotUpdatableInPlace");
-        let how = "Create them anew, or set spec.updateStrategy.recreate";
+        let how = "Create them anew";
         let first = format!("{} first ({})", named(first), shortened(why));
         texts.push(format!("{pods} pods cannot take the current form while they run, {first}. {how}."));
     }
@@ -318,7 +322,7 @@ mod tests {
             texts(&found)[3],
             "Degraded=True PodsUninjected: 2 selected pods lack the set, default/p first. Pods that run already are never injected: \
              create them anew. 1 pods cannot take the current form while they run, default/p first (container \"a\" differs in env). \
-             Create them anew, or set spec.updateStrategy.recreate."
+             Create them anew."
         );
     }
 

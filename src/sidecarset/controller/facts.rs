@@ -31,7 +31,15 @@ pub struct PodFacts {
     pub ends: bool,
 }
 
+/// After so many seconds every controller has seen that a pod is not ready.
+const LONG_UNREADY: u32 = 10;
+
 impl PodFacts {
+    /// Whether the readiness is so old, by this clock, that every controller has seen it.
+    pub fn is_long_unready(&self) -> bool {
+        seconds(jiff::Timestamp::now().as_second()).saturating_sub(self.ready_since) >= LONG_UNREADY
+    }
+
     /// Of a pod.
     pub fn of(pod: &WatchedPod) -> Self {
         let status = pod.status.as_ref();

@@ -75,8 +75,15 @@ fn in_full(image: &str) -> String {
     if last.contains([':', '@']) { image.to_owned() } else { format!("{image}:latest") }
 }
 
+/// The sets that a rollout gave the pod, each with the hash of that form.
+pub fn touched(annotation: &str) -> BTreeMap<String, String> {
+    let states = serde_json::from_str::<BTreeMap<String, InPlaceState>>(annotation).unwrap_or_default();
+    states.into_iter().map(|(set, state)| (set, state.revision)).collect()
+}
+
 /// The sets with a container that does not run yet what the pod asks for. `images` are those of the pod's spec, by container. An
-/// annotation that cannot be read counts as none: a user who may write it can hold up the rollout of this pod, and of no other.
+/// annotation that cannot be read counts as none: a user who may write it can make this pod take a
+/// place in the budget of its sets until it runs what it asks for.
 pub fn unsettled<'s>(
     annotation: &str,
     images: &BTreeMap<&str, &str>,

@@ -16,7 +16,8 @@ pub struct Members {
     pub carrying: Vec<(PodKey, PodRecord)>,
     /// Pods that it selects and that lack it, though they would carry it if they were created now: how many, and the first of them.
     pub uninjected: (usize, Option<PodKey>),
-    /// Pods with containers that a rollout of another set changed and that do not run that yet: namespace and labels.
+    /// Ready pods with containers that a rollout of another set changed and that do not run that yet: namespace and labels. Of those
+    /// that are not ready a budget knows by itself.
     pub unsettled_elsewhere: Vec<(PodKey, Packed)>,
 }
 
@@ -29,7 +30,7 @@ impl Members {
             if !pod.active {
                 continue;
             }
-            if pod.unsettled.is_some() && pod.is_settled(&set.name) {
+            if pod.ready && pod.unsettled.is_some() && pod.is_settled(&set.name) {
                 members.unsettled_elsewhere.push((key.clone(), pod.labels.clone()));
             }
             if !namespace.is_reached(&key.namespace, set, snapshot) || !set.selector.matches(&pod.labels) {

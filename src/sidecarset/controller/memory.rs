@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::sidecarset::controller::carried::BY_OPENKRUISE;
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::rollout::{Form, PodState};
@@ -20,8 +21,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Memory {
     pods: HashMap<PodKey, Remembered>,
-    /// No pod is touched before that: an evicted one is to be replaced first.
-    pub rests_until: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -38,6 +37,10 @@ pub enum What {
     Touched(Instant),
     /// Only a new pod can have the form; why.
     NewPodOnly(String),
+    /// It has the form, as it is stored.
+    HasIt,
+    /// `OpenKruise` put the set there.
+    OpenKruise,
     /// It could not be changed, and is tried again at that time; how often it failed, and why.
     Failed(Instant, u32, String),
 }
@@ -59,6 +62,11 @@ impl Memory {
         self.note(key, uid, hash, What::Failed(now + pause, before.saturating_add(1), why));
     }
 
+    /// Remembers that a pod was not what the watch had shown, which is no failure: it is planned again after a moment.
+    pub fn note_wait(&mut self, key: &PodKey, uid: u64, hash: &str, why: &str, now: Instant) {
+        self.note(key, uid, hash, What::Failed(now + FIRST_PAUSE, 0, why.to_owned()));
+    }
+
     /// What is remembered of the pod, if it is the same one and was to get this form.
     fn of(&self, key: &PodKey, uid: u64, hash: &str) -> Option<&What> {
         let found = self.pods.get(key).filter(|found| found.uid == uid && &*found.hash == hash)?;
@@ -78,14 +86,17 @@ impl Memory {
     /// The state of a pod that carries the set.
     pub fn state<'p>(&self, set: &str, hash: &str, (key, pod): &'p (PodKey, PodRecord), now: Instant) -> PodState<'p> {
         let facts = &pod.facts;
-        let mut is_settled = pod.is_settled(set);
+        let (mut is_settled, mut is_touched) = (pod.is_settled(set), pod.is_touched(set));
         let form = match self.of(key, facts.uid, hash) {
             _ if pod.hash_of(set) == Some(hash) => Form::Updated,
+            _ if pod.hash_of(set) == Some(BY_OPENKRUISE) => Form::OpenKruise,
             Some(What::Touched(_)) => {
-                is_settled = false;
+                (is_settled, is_touched) = (false, true);
                 Form::Updated
             }
+            Some(What::HasIt) => Form::Updated,
             Some(What::NewPodOnly(_)) => Form::NewPodOnly,
+            Some(What::OpenKruise) => Form::OpenKruise,
             Some(What::Failed(until, ..)) if *until > now => Form::Failed,
             Some(What::Failed(..)) | None => Form::Outdated,
         };
@@ -96,6 +107,8 @@ impl Memory {
             form,
             is_settled,
             is_ready: pod.ready,
+            is_known_down: !pod.ready && facts.is_long_unready(),
+            is_touched,
             owner: facts.owner,
             created: facts.created,
             ready_since: facts.ready_since,
@@ -198,6 +211,31 @@ mod tests {
         assert_eq!(form(&memory, &old, now + LONGEST_PAUSE), Form::Outdated);
         assert_eq!(memory.state("a", "newer", &old, now).form, Form::Outdated);
         assert_eq!(memory.failures().0, 1);
+    }
+
+    #[test]
+    fn a_pod_that_is_not_what_the_watch_showed_is_planned_again_and_is_no_failure() {
+        let (now, old) = (Instant::now(), member("p", "old"));
+        let mut memory = Memory::default();
+        memory.note_wait(&old.0, old.1.facts.uid, "new", "it is gone", now);
+        let state = memory.state("a", "new", &old, now);
+        assert!(state.form == Form::Failed && !state.is_in_flight(), "it takes no place meanwhile");
+        assert_eq!(form(&memory, &old, now + FIRST_PAUSE), Form::Outdated);
+        assert_eq!(memory.failures().0, 0);
+    }
+
+    #[test]
+    fn a_pod_of_openkruise_is_left_alone_and_degrades_nothing() {
+        let now = Instant::now();
+        let mut kruise = pod("p", "web", &[], true);
+        kruise.annotations.get_or_insert_default().openkruise_list = Some("a".into());
+        let kruise = (PodKey::of(&kruise), PodRecord::of(&kruise, &wanted(&["a"])).unwrap());
+        let mut memory = Memory::default();
+        assert_eq!(form(&memory, &kruise, now), Form::OpenKruise);
+        let old = member("p", "old");
+        memory.note(&old.0, old.1.facts.uid, "new", What::OpenKruise);
+        assert_eq!(form(&memory, &old, now), Form::OpenKruise, "as its containers say");
+        assert_eq!((memory.new_pods_only().0, memory.failures().0), (0, 0));
     }
 
     #[test]

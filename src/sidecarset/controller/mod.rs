@@ -1,5 +1,6 @@
 //! Follows the pods of each SidecarSet: the status, the revisions, rollouts, and a metric over all. Only the leader does.
 
+pub mod backoff;
 pub mod carried;
 mod change;
 pub mod conditions;
@@ -23,7 +24,7 @@ mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -32,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::Context;
 use crate::controller::queue::{Queue, add_all};
+use crate::sidecarset::controller::backoff::Backoff;
 use crate::sidecarset::controller::conditions::Found;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::members::Members;
@@ -56,12 +58,8 @@ pub const NAME: &str = "sidecarset";
 /// A rollout of a thousand pods is a thousand events a set and ten writes a second, no more.
 const PACE: Duration = Duration::from_millis(100);
 
-/// When replicas are asked again of which one is behind.
-const BEHIND_PAUSE: Duration = Duration::from_millis(250);
-/// When the webhook configuration is read again that has no entry for pods.
-const NOT_REGISTERED_PAUSE: Duration = Duration::from_secs(1);
-/// When replicas are asked again of which one could not be asked.
-const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
+/// When a set is reconciled again that the snapshot has in another form yet.
+const SNAPSHOT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +103,7 @@ async fn run(context: Context) {
             rollouts: Rollouts::new(client.clone()),
             revisions: Revisions::new(client.clone(), &own.namespace),
             replicas: Replicas::new(client.clone(), own),
+            backoff: Backoff::default(),
             status: StatusWriter::new(client),
             conflicts: Mutex::default(),
         });
@@ -129,6 +128,7 @@ struct Controller {
     rollouts: Rollouts,
     revisions: Revisions,
     replicas: Replicas,
+    backoff: Backoff,
     status: StatusWriter,
     conflicts: Mutex<HashMap<String, Conflicts>>,
 }
@@ -142,18 +142,23 @@ impl Controller {
             self.rollouts.forget(name);
             self.revisions.forget(name);
             self.status.forget(name);
+            self.backoff.forget(name);
             self.conflicts.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
             return Ok(None);
         };
         // The log has an error for a set that never compiled.
         let Some(compiled) = set.compiled.as_ref().filter(|_| !set.terminating) else { return Ok(None) };
         let snapshot = self.world.snapshot.load_full();
+        // Planned and carried out by the same form: the snapshot follows the table by a moment.
+        if !snapshot.sets.get(name).is_some_and(|current| current.hash == compiled.hash) {
+            return Ok(Some(SNAPSHOT_PAUSE));
+        }
         let members = self.members(compiled, &snapshot);
         // Before the rollout: what pods carry from then on is among the revisions.
         let hashes: BTreeSet<&str> = members.carrying.iter().filter_map(|(_, pod)| pod.hash_of(name)).collect();
         let revision = self.revisions.keep(&set, compiled, &hashes).await;
         let rolled = self.rollouts.run(compiled, &members, &snapshot).await;
-        let knowledge = self.knowledge(&set).await;
+        let (knowledge, ask_again) = self.knowledge(&set).await;
         let conflicts = self.conflicts(compiled, &snapshot);
         self.tell_rivals(&conflicts);
         let (counts, coverage) =
@@ -176,7 +181,7 @@ impl Controller {
         self.status.write(&set, &status).await?;
         // Pods and numbers do not wait for revisions.
         revision?;
-        Ok([rolled.again, pause(&knowledge)].into_iter().flatten().min())
+        Ok([rolled.again, ask_again].into_iter().flatten().min())
     }
 
     /// Other sets that bring something of what this one brings. Looked for once for each version of all sets.
@@ -196,15 +201,23 @@ impl Controller {
         Members::of(set, &pods, snapshot)
     }
 
-    /// What replicas know of the set. What was true of this generation once stays so: who becomes ready later has read it.
-    async fn knowledge(&self, set: &SetRecord) -> Knowledge {
+    /// What replicas know of the set, and when to ask again. What was true of this generation once stays so: who becomes ready later has read it.
+    async fn knowledge(&self, set: &SetRecord) -> (Knowledge, Option<Duration>) {
         let conditions = set.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let is_told = conditions.iter().any(|condition| {
             condition.type_ == conditions::READY
                 && condition.status == "True"
                 && condition.observed_generation == Some(set.compiled_generation)
         });
-        if is_told { Knowledge::AsTold } else { self.replicas.knowledge(set, &self.world).await }
+        if is_told {
+            return (Knowledge::AsTold, None);
+        }
+        if let Some((found, again)) = self.backoff.last(set, Instant::now()) {
+            return (found, Some(again));
+        }
+        let found = self.replicas.knowledge(set, &self.world).await;
+        let again = self.backoff.note(set, &found, Instant::now());
+        (found, again)
     }
 
     /// A conflict has two sides, and only one of them has changed.
@@ -215,14 +228,5 @@ impl Controller {
                 self.queue.add(rival.as_str().into());
             }
         }
-    }
-}
-
-const fn pause(knowledge: &Knowledge) -> Option<Duration> {
-    match knowledge {
-        Knowledge::All(_) | Knowledge::AsTold => None,
-        Knowledge::Lacking(_) => Some(BEHIND_PAUSE),
-        Knowledge::NotRegistered => Some(NOT_REGISTERED_PAUSE),
-        Knowledge::Unknown(_) => Some(UNKNOWN_PAUSE),
     }
 }

@@ -1,22 +1,27 @@
 //! What the controller keeps of a pod: only what is counted, and no more than fits.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::sidecarset::controller::carried::{self, carried};
+use crate::sidecarset::controller::change::UPGRADABLE;
 use crate::sidecarset::controller::facts::PodFacts;
-use crate::sidecarset::controller::in_place_state::{ContainerStatus, unsettled};
+use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unsettled};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
 use crate::sidecarset::rollout::strategy::Strategy;
 use crate::watch::partial::Partial;
 use engine::sidecarset::affinity::Affinity;
+use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::index::SetIndex;
 use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
+use engine::sidecarset::sameness::is_image_of;
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
@@ -108,6 +113,7 @@ struct Condition {
     #[serde(rename = "type")]
     kind: String,
     status: String,
+    message: Option<Box<str>>,
     last_transition_time: Option<Time>,
 }
 
@@ -143,6 +149,10 @@ pub struct PodRecord {
     pub carried: Packed,
     /// Of these, the ones with containers whose image a rollout changed and that do not run it yet, joined by commas.
     pub unsettled: Option<Box<str>>,
+    /// Of these, the ones whose current form a rollout gave the pod, joined by commas.
+    pub touched: Option<Box<str>>,
+    /// Of these, the ones that the pod's condition says cannot be updated in it, joined by commas.
+    pub refused: Option<Box<str>>,
     /// What rollouts read.
     pub facts: PodFacts,
     /// The operating system that it is bound to.
@@ -154,8 +164,8 @@ pub struct PodRecord {
 }
 
 impl PodRecord {
-    /// The record of a pod. Nothing for one that carries no set and never will: it has finished, is on its way out, or is the
-    /// kubelet's mirror of a static pod. Where not everything fits, what is wanted comes first.
+    /// The record of a pod. Nothing for one that carries no set and never will, as it has finished or is on its way out, and for the
+    /// kubelet's mirror of a static pod, whatever its annotations say. Where not everything fits, what is wanted comes first.
     pub fn of(pod: &WatchedPod, wanted: &Wanted) -> Option<Self> {
         let spec = pod.spec.as_ref();
         let containers =
@@ -165,7 +175,7 @@ impl PodRecord {
         let records = pod.annotations.as_ref().unwrap_or(&nothing);
         let carried = carried(records, &names, |set| wanted.sets.contains(set));
         let active = pod.meta().deletion_timestamp.is_none() && !pod.is_in_phase(&["Succeeded", "Failed"]);
-        if carried.sets.is_empty() && (!active || records.is_mirror) {
+        if records.is_mirror || (carried.sets.is_empty() && !active) {
             return None;
         }
         let (labels, some_labels_left_out) = labels(pod, wanted, MAX_BYTES.saturating_sub(carried.sets.bytes()));
@@ -176,15 +186,41 @@ impl PodRecord {
             platform: pod.platform(),
             skip: records.skip.clone(),
             unsettled: pod.unsettled(&carried.sets),
+            touched: pod.touched(&carried.sets),
+            refused: pod.refused(&carried.sets),
             facts: PodFacts::of(pod),
             some_left_out: some_labels_left_out || carried.some_left_out || records.some_left_out,
             carried: carried.sets,
         })
     }
 
+    /// Without the hashes of mandatory sets whose images the pod does not have: its annotations may say what they like. Of other sets
+    /// images may be another's to rewrite, and of sets with `podOverrides` the pod's own to choose.
+    pub fn verified(mut self, pod: &WatchedPod, sets: &SetIndex) -> Self {
+        let is_forged = |(name, hash): (&str, &str)| {
+            let set = sets.get(name).filter(|set| !set.may_opt_out && set.pod_overrides.is_none() && set.hash == hash);
+            set.is_some_and(|set| !pod.has_images_of(set))
+        };
+        if self.carried.iter().any(is_forged) {
+            let hashes = self.carried.iter().map(|it| if is_forged(it) { (it.0, "") } else { it });
+            self.carried = Packed::of(hashes);
+        }
+        self
+    }
+
     /// Whether every container of the set runs the image that the pod asks for.
     pub fn is_settled(&self, set: &str) -> bool {
         self.unsettled.as_deref().is_none_or(|sets| sets.split(',').all(|unsettled| unsettled != set))
+    }
+
+    /// Whether a rollout, and not its creation, gave the pod the form of the set that it has.
+    pub fn is_touched(&self, set: &str) -> bool {
+        self.touched.as_deref().is_some_and(|sets| sets.split(',').any(|touched| touched == set))
+    }
+
+    /// Whether the pod's condition says that the set cannot be updated in it.
+    pub fn is_refused(&self, set: &str) -> bool {
+        self.refused.as_deref().is_some_and(|sets| sets.split(',').any(|refused| refused == set))
     }
 
     /// The hash of what the pod carries of the set; empty where it was not recorded, nothing where it carries none.
@@ -204,6 +240,17 @@ impl PodRecord {
 }
 
 impl WatchedPod {
+    /// Whether each container of the set that is in the pod has the set's image.
+    fn has_images_of(&self, set: &CompiledSet) -> bool {
+        let spec = self.spec.as_ref();
+        let containers =
+            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
+        let images: BTreeMap<&str, &str> = containers.map(|it| (it.name.as_str(), it.image.as_str())).collect();
+        set.pieces().all(|piece| {
+            images.get(piece.name.as_str()).is_none_or(|image| is_image_of(&piece.image, image, &set.allowed))
+        })
+    }
+
     fn is_in_phase(&self, phases: &[&str]) -> bool {
         let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
         phase.is_some_and(|phase| phases.contains(&phase))
@@ -224,6 +271,24 @@ impl WatchedPod {
         let statuses = self.status.iter().flat_map(PodStatus::containers);
         let sets = unsettled(state, &images, statuses);
         let sets: Vec<&str> = carried.iter().map(|(set, _)| set).filter(|set| sets.contains(*set)).collect();
+        (!sets.is_empty()).then(|| sets.join(",").into())
+    }
+
+    /// The sets among these whose recorded form a rollout gave the pod.
+    fn touched(&self, carried: &Packed) -> Option<Box<str>> {
+        let state = self.annotations.as_ref()?.in_place_state.as_deref()?;
+        let touched = touched(state);
+        let is_touched = |(set, hash): &(&str, &str)| touched.get(*set).is_some_and(|revision| revision == *hash);
+        let sets: Vec<&str> = carried.iter().filter(is_touched).map(|(set, _)| set).collect();
+        (!sets.is_empty()).then(|| sets.join(",").into())
+    }
+
+    /// The sets among these that our condition names.
+    fn refused(&self, carried: &Packed) -> Option<Box<str>> {
+        let mut conditions = self.status.as_ref()?.conditions.iter().flatten();
+        let message = conditions.find(|it| it.kind == UPGRADABLE)?.message.as_deref()?;
+        let named: BTreeMap<String, IgnoredAny> = serde_json::from_str(message).ok()?;
+        let sets: Vec<&str> = carried.iter().map(|(set, _)| set).filter(|set| named.contains_key(*set)).collect();
         (!sets.is_empty()).then(|| sets.join(",").into())
     }
 
@@ -322,11 +387,71 @@ pub(super) mod tests {
             ("no status yet", json!({"status": null}), true),
             ("finished", json!({"status": {"phase": "Succeeded"}}), false),
             ("on its way out", json!({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}}), false),
-            ("a mirror", mirror, false),
+            ("a mirror", mirror.clone(), false),
         ];
         for (case, pod, kept) in cases {
             assert_eq!(PodRecord::of(&serde_json::from_value(pod).unwrap(), &wanted(&[])).is_some(), kept, "{case}");
         }
+    }
+
+    #[test]
+    fn a_hash_in_an_annotation_does_not_make_a_pod_of_a_must_updated() {
+        let index = |opt_out: &str| {
+            let spec = json!({
+                "selector": {"matchLabels": {"app": "web"}}, "optOut": opt_out,
+                "containers": [{"name": "a-c", "image": "proxy:2"}],
+            });
+            let set = serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap();
+            SetIndex::build([Arc::new(CompiledSet::compile(&set).unwrap())])
+        };
+        for (opt_out, image, is_current) in
+            [("Denied", "proxy:1", false), ("Denied", "proxy:2", true), ("Allowed", "mirror.example/proxy:2", true)]
+        {
+            let sets = index(opt_out);
+            let hash = sets.get("a").unwrap().hash.clone();
+            let mut pod = pod("p", "web", &[("a", &hash), ("b", "1")], true);
+            for container in pod.spec.as_mut().unwrap().containers.iter_mut().flatten() {
+                container.image = image.to_owned();
+            }
+            let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap().verified(&pod, &sets);
+            let expected = if is_current { hash.as_str() } else { "" };
+            assert_eq!((record.hash_of("a"), record.hash_of("b")), (Some(expected), Some("1")), "{opt_out} {image}");
+        }
+    }
+
+    #[test]
+    fn sets_that_our_condition_names_are_refused_and_no_others() {
+        let mut pod = pod("p", "web", &[("a", "1"), ("b", "1")], true);
+        let message = json!({"a": "env", "c": "env"}).to_string();
+        for (kind, message, expected) in [
+            (UPGRADABLE, message.as_str(), true),
+            (UPGRADABLE, "", false),
+            (UPGRADABLE, "[", false),
+            ("Ready", message.as_str(), false),
+        ] {
+            let conditions = json!([{"type": kind, "status": "False", "message": message}]);
+            pod.status = serde_json::from_value(json!({"phase": "Running", "conditions": conditions})).unwrap();
+            let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap();
+            assert_eq!(record.is_refused("a"), expected, "{kind} {message}");
+            assert!(!record.is_refused("b") && !record.is_refused("c"));
+        }
+    }
+
+    #[test]
+    fn a_mirror_pod_is_never_kept_whatever_its_annotations_say() {
+        let mut mirror = pod("p", "web", &[("a", "1")], true);
+        assert!(PodRecord::of(&mirror, &wanted(&["a"])).is_some());
+        mirror.annotations.get_or_insert_default().is_mirror = true;
+        assert!(PodRecord::of(&mirror, &wanted(&["a"])).is_none());
+    }
+
+    #[test]
+    fn a_pod_is_touched_where_a_rollout_gave_it_the_form_that_it_has() {
+        let mut pod = pod("p", "web", &[("a", "v1:new"), ("b", "v1:other")], true);
+        let state = json!({"a": {"revision": "v1:new"}, "b": {"revision": "v1:older"}}).to_string();
+        pod.annotations.get_or_insert_default().in_place_state = Some(state.into());
+        let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap();
+        assert!(record.is_touched("a") && !record.is_touched("b") && !record.is_touched("c"));
     }
 
     /// A pod with labels of so many bytes each, and these annotations.

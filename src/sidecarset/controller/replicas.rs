@@ -125,7 +125,12 @@ impl Replicas {
             Ok(Err(error)) => return Err(format!("The replicas are not known: {}", said(&error))),
             Err(_) => return Err("The replicas are not known: the API server does not answer.".to_owned()),
         };
-        let mut replicas: Vec<String> = slices.items.iter().flat_map(|slice| self.of_slice(slice)).collect();
+        let of_slices = slices.items.iter().map(|slice| self.of_slice(slice)).collect::<Result<Vec<_>, _>>()?;
+        let mut replicas: Vec<String> = of_slices.into_iter().flatten().collect();
+        // The API server calls a Service, and who answers for it is not known.
+        if replicas.is_empty() && !slices.items.is_empty() {
+            return Err(format!("No replica is ready behind the Service {SERVICE}."));
+        }
         replicas.sort();
         replicas.dedup();
         Ok(self.listed(Some(replicas)))
@@ -137,18 +142,27 @@ impl Replicas {
         replicas
     }
 
-    fn of_slice(&self, slice: &EndpointSlice) -> Vec<String> {
+    fn of_slice(&self, slice: &EndpointSlice) -> Result<Vec<String>, String> {
         let named = slice.ports.iter().flatten().find(|port| port.name.as_deref() == Some(HEALTH_PORT));
         let port = named.and_then(|port| u16::try_from(port.port?).ok()).or(self.own.health_port);
-        let Some(port) = port else { return Vec::new() };
         let answers =
             |endpoint: &&Endpoint| endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true);
-        let addresses =
-            slice.endpoints.iter().flatten().filter(answers).filter_map(|endpoint| endpoint.addresses.first());
+        let mut addresses = slice
+            .endpoints
+            .iter()
+            .flatten()
+            .filter(answers)
+            .filter_map(|endpoint| endpoint.addresses.first())
+            .peekable();
+        if addresses.peek().is_none() {
+            return Ok(Vec::new());
+        }
+        let port = port
+            .ok_or("The replicas cannot be asked: the probes are off, and no port of the Service is named health.")?;
         let with_port = |address: &String| {
             if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
         };
-        addresses.map(with_port).collect()
+        Ok(addresses.map(with_port).collect())
     }
 
     /// Whether the replica goes by the generation.
@@ -284,7 +298,7 @@ mod tests {
         let none = replica("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
         let lacking = |port| Knowledge::Lacking(format!("127.0.0.1:{port}"));
         for (case, ports, expected) in [
-            ("nobody but this process", vec![], Knowledge::All(1)),
+            ("no Service, so nobody but this process", vec![], Knowledge::All(1)),
             ("all know", vec![knows, knows_later], Knowledge::All(2)),
             ("one has an older generation", vec![knows, older], lacking(older)),
             ("one has another set of the name", vec![another], lacking(another)),
@@ -294,9 +308,17 @@ mod tests {
         }
         assert_eq!(
             known(slice(&[older], json!(false))).await,
-            Knowledge::All(1),
-            "one that is not ready answers nobody"
+            Knowledge::Unknown("No replica is ready behind the Service outrider-webhook.".to_owned()),
+            "the API server calls a Service that nobody answers for"
         );
+    }
+
+    #[tokio::test]
+    async fn without_probes_that_can_be_asked_it_is_unknown() {
+        let mut slices = slice(&[1], json!(true));
+        slices["items"][0]["ports"][0]["name"] = "https".into();
+        let Knowledge::Unknown(why) = known(slices).await else { panic!() };
+        assert!(why.contains("the probes are off"), "{why}");
     }
 
     #[tokio::test]

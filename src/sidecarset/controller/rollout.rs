@@ -31,8 +31,6 @@ const MOST: usize = 64;
 const LIST_FRESH: Duration = Duration::from_millis(100);
 /// When a set that waits for a `PodDisruptionBudget` is reconciled again: budgets are not watched.
 const DISRUPTION_PAUSE: Duration = Duration::from_secs(2);
-/// After an eviction no other pod is touched for so long: the owner creates another first.
-const EVICTION_PAUSE: Duration = Duration::from_secs(2);
 /// When a set with pods in flight is reconciled again, in case the watch never reports them.
 const IN_FLIGHT_PAUSE: Duration = Duration::from_secs(30);
 
@@ -93,22 +91,27 @@ impl Rollouts {
                 // Without the budgets nothing is touched.
                 return Result { waits: Waits::Failed, again: Some(DISRUPTION_PAUSE) };
             };
-            let Plan { update, evict, waits } = planned;
-            if update.is_empty() && evict.is_empty() || tried >= MOST {
+            let Plan { update, waits } = planned;
+            if update.is_empty() {
                 break waits;
-            }
-            let room = MOST.saturating_sub(tried);
-            let update: Vec<usize> = update.into_iter().take(room).collect();
-            let evict: Vec<usize> = evict.into_iter().take(room.saturating_sub(update.len())).collect();
-            tried = tried.saturating_add(update.len()).saturating_add(evict.len());
-            let evicts = !evict.is_empty();
-            self.carry_out(set, members, (&update, &evict), snapshot, &memory).await;
-            if evicts {
+            } else if tried >= MOST {
                 break Waits::Nothing;
             }
+            let update: Vec<usize> = update.into_iter().take(MOST.saturating_sub(tried)).collect();
+            tried = tried.saturating_add(update.len());
+            self.carry_out(set, members, &update, snapshot, &memory).await;
         };
+        self.clear(set, members).await;
         let again = again(&waits, &locked(&memory), Instant::now());
         Result { waits, again }
+    }
+
+    /// Clears the condition of pods that have the current form: the set may have got back the one that they have.
+    async fn clear(&self, set: &CompiledSet, members: &Members) {
+        let has_it = |pod: &PodRecord| pod.is_refused(&set.name) && pod.hash_of(&set.name) == Some(&*set.hash);
+        let pods = members.carrying.iter().filter(|(_, pod)| has_it(pod)).take(MOST);
+        let cleared: Vec<_> = pods.map(|(key, pod)| self.changer.clear(&set.name, key, pod.facts.uid)).collect();
+        futures::stream::iter(cleared).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     }
 
     /// The next pods; nothing where the disruption budgets are not known.
@@ -119,7 +122,6 @@ impl Rollouts {
         strategy: &Strategy,
         memory: &Mutex<Memory>,
     ) -> Option<Plan> {
-        let nothing = |waits| Plan { update: Vec::new(), evict: Vec::new(), waits };
         let now = Instant::now();
         let states = |memory: &Memory| -> Vec<PodState<'_>> {
             members.carrying.iter().map(|member| memory.state(&set.name, &set.hash, member, now)).collect()
@@ -127,14 +129,11 @@ impl Rollouts {
         {
             let mut memory = locked(memory);
             memory.prune(&set.name, &set.hash, &members.carrying, now);
-            let is_resting = memory.rests_until.is_some_and(|until| until > now);
             // Most sets have nothing to do, and need no budgets.
             let pods = states(&memory);
             let planned = plan(&pods, strategy, &[]);
-            if planned.update.is_empty() && planned.evict.is_empty() {
+            if planned.update.is_empty() {
                 return Some(planned);
-            } else if is_resting {
-                return Some(nothing(Waits::Nothing));
             }
         }
         let disruptions = self.disruptions().await?;
@@ -154,26 +153,25 @@ impl Rollouts {
         &self,
         set: &CompiledSet,
         members: &Members,
-        (update, evict): (&[usize], &[usize]),
+        update: &[usize],
         snapshot: &Snapshot,
         memory: &Mutex<Memory>,
     ) {
-        let all =
-            update.iter().map(|position| (*position, false)).chain(evict.iter().map(|position| (*position, true)));
-        let pods = all.filter_map(|(position, evicts)| Some((members.carrying.get(position)?, evicts)));
-        let changes: Vec<_> = pods.map(|(pod, evicts)| self.change(set, pod, evicts, snapshot)).collect();
+        let pods = update.iter().filter_map(|position| members.carrying.get(*position));
+        let changes: Vec<_> = pods.map(|pod| self.change(set, pod, snapshot)).collect();
         let mut changes = futures::stream::iter(changes).buffer_unordered(AT_ONCE);
         while let Some((key, uid, outcome)) = changes.next().await {
             let (namespace, name, now) = (&*key.namespace, &*key.name, Instant::now());
             tracing::debug!(namespace, name, ?outcome, "Pod of a rollout");
             let mut memory = locked(memory);
             match outcome {
-                // The watch has not shown yet what it has, or that it is gone.
-                Outcome::Changed | Outcome::Nothing => memory.note(key, uid, &set.hash, What::Touched(now)),
-                Outcome::Evicted => {
-                    memory.note(key, uid, &set.hash, What::Touched(now));
-                    memory.rests_until = Some(now + EVICTION_PAUSE);
-                }
+                // The watch has not shown yet what it has.
+                Outcome::Changed => memory.note(key, uid, &set.hash, What::Touched(now)),
+                Outcome::HasIt => memory.note(key, uid, &set.hash, What::HasIt),
+                // The watch shows it soon: planned again then.
+                Outcome::Gone => memory.note_wait(key, uid, &set.hash, "it is gone", now),
+                Outcome::Stale => memory.note_wait(key, uid, &set.hash, "it has become ready meanwhile", now),
+                Outcome::OpenKruise => memory.note(key, uid, &set.hash, What::OpenKruise),
                 Outcome::NewPodOnly(why) => memory.note(key, uid, &set.hash, What::NewPodOnly(why)),
                 Outcome::Failed(why) => {
                     tracing::warn!(namespace, name, why, "A pod cannot be changed, trying again");
@@ -188,15 +186,10 @@ impl Rollouts {
         &self,
         set: &CompiledSet,
         (key, pod): &'m (PodKey, PodRecord),
-        evicts: bool,
         snapshot: &Snapshot,
     ) -> (&'m PodKey, u64, Outcome) {
         let uid = pod.facts.uid;
-        let outcome = if evicts {
-            self.changer.evict(key, uid).await
-        } else {
-            self.changer.update(set, key, uid, snapshot).await
-        };
+        let outcome = self.changer.update(set, key, (uid, !pod.ready), snapshot).await;
         (key, uid, outcome)
     }
 
@@ -244,12 +237,10 @@ fn again(waits: &Waits, memory: &Memory, now: Instant) -> Option<Duration> {
         Waits::MaxUnavailable(_) | Waits::MaxUnavailablePerOwner => Some(IN_FLIGHT_PAUSE),
         _ => None,
     };
-    let until = [memory.rests_until.filter(|until| *until > now), memory.next_try()];
-    let paused = until.into_iter().flatten().map(|until| until.saturating_duration_since(now)).min();
+    let paused = memory.next_try().map(|until| until.saturating_duration_since(now));
     match (by_state, paused) {
-        (None | Some(Duration::ZERO), Some(paused)) => Some(paused),
         (Some(state), Some(paused)) => Some(state.min(paused)),
-        (state, None) => state,
+        (state, paused) => state.or(paused),
     }
 }
 
@@ -287,9 +278,5 @@ mod tests {
         for waits in [Waits::Done, Waits::Paused, Waits::NotUpdate, Waits::Kept, Waits::NewPodOnly] {
             assert_eq!(again(waits), None);
         }
-        let mut resting = Memory::default();
-        resting.rests_until = Some(now + EVICTION_PAUSE);
-        assert_eq!(super::again(&Waits::Nothing, &resting, now), Some(EVICTION_PAUSE));
-        assert_eq!(super::again(&Waits::Done, &resting, now), Some(EVICTION_PAUSE));
     }
 }

@@ -198,7 +198,7 @@ impl EventHandler<'_> {
     fn is(&mut self, pod: &WatchedPod) -> Sets {
         let key = PodKey::of(pod);
         let key = self.index().shared(&key);
-        let record = PodRecord::of(pod, &self.wanted);
+        let record = PodRecord::of(pod, &self.wanted).map(|record| record.verified(pod, &self.sets));
         if record.as_ref().is_some_and(|record| record.some_left_out) && self.clipping.is_news(&"pods") {
             let (namespace, name) = (&*key.namespace, &*key.name);
             tracing::warn!(namespace, name, "A pod says more about sets than is kept: {}", PodRecord::limits());

@@ -45,8 +45,7 @@ pub fn update_strategy() -> JSONSchemaProps {
             (
                 "recreate",
                 flag(
-                    "Whether pods that cannot be updated in place are evicted, within the same limits, for their owner to create them anew. \
-                     Default: false.",
+                    "Not served by this build: true is refused. Pods that cannot be updated in place stay until they are created anew.",
                 ),
             ),
             ("priorityStrategy", priority_strategy()),

@@ -36,6 +36,8 @@ pub enum Form {
     NewPodOnly,
     /// It has an older one, and a try to change it has just failed: it waits before the next.
     Failed,
+    /// `OpenKruise` put the set there: the pod is left alone.
+    OpenKruise,
 }
 
 /// A pod that carries the set and counts for it.
@@ -53,6 +55,10 @@ pub struct PodState<'p> {
     pub is_settled: bool,
     /// Whether it is ready.
     pub is_ready: bool,
+    /// Whether it has not been ready for so long that every controller knows it.
+    pub is_known_down: bool,
+    /// Whether a rollout gave it its form, and not its creation.
+    pub is_touched: bool,
     /// The workload that it is of; 0 for a pod without a controller.
     pub owner: u64,
     /// When it was created, in seconds.
@@ -75,7 +81,8 @@ impl PodState<'_> {
 
     /// Whether the rollout has touched it and it is not back: it takes a place in the budget.
     pub const fn is_in_flight(&self) -> bool {
-        let is_touched = matches!(self.form, Form::Updated) || !self.is_settled;
+        // One that was created with the current form and is not ready is nothing that the rollout waits for.
+        let is_touched = (matches!(self.form, Form::Updated) && self.is_touched) || !self.is_settled;
         is_touched && !self.is_available()
     }
 }

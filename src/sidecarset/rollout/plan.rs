@@ -45,6 +45,8 @@ pub enum Waits {
     Disruption(String, String),
     /// The others can only be created anew.
     NewPodOnly,
+    /// The others were injected by `OpenKruise`.
+    OpenKruise,
     /// Pods that could not be changed are tried again.
     Failed,
     /// The rollout goes on.
@@ -56,8 +58,6 @@ pub enum Waits {
 pub struct Plan {
     /// Positions of the pods to change in place, in order.
     pub update: Vec<usize>,
-    /// Positions of the pods to evict, in order.
-    pub evict: Vec<usize>,
     /// Why it is not more.
     pub waits: Waits,
 }
@@ -68,10 +68,11 @@ pub struct Plan {
 /// in that of its workload and in each `PodDisruptionBudget` about it; one that is not ready takes none, as nothing is lost by
 /// touching it. Pods that were touched and are not back keep their places.
 pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &[Disruption]) -> Plan {
-    let nothing = |waits| Plan { update: Vec::new(), evict: Vec::new(), waits };
+    let nothing = |waits| Plan { update: Vec::new(), waits };
     let outdated = pods.iter().filter(|pod| pod.form != Form::Updated).count();
-    if outdated == 0 {
-        return nothing(Waits::Done);
+    let of_openkruise = pods.iter().filter(|pod| pod.form == Form::OpenKruise).count();
+    if outdated == of_openkruise {
+        return nothing(if outdated == 0 { Waits::Done } else { Waits::OpenKruise });
     } else if strategy.not_update {
         return nothing(Waits::NotUpdate);
     } else if strategy.paused {
@@ -96,12 +97,9 @@ pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &[Disruptio
             continue;
         }
         taken = taken.saturating_add(1);
-        match pod.form {
-            Form::NewPodOnly => plan.evict.push(position),
-            _ => plan.update.push(position),
-        }
+        plan.update.push(position);
     }
-    if plan.update.is_empty() && plan.evict.is_empty() && plan.waits == Waits::Nothing {
+    if plan.update.is_empty() && plan.waits == Waits::Nothing {
         plan.waits = skipped_for.unwrap_or(Waits::Kept);
     }
     plan
@@ -110,13 +108,7 @@ pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &[Disruptio
 /// Positions of the pods that could be touched.
 fn candidates(pods: &[PodState<'_>], strategy: &Strategy) -> Vec<usize> {
     let is_candidate = |pod: &PodState<'_>| {
-        let could = match pod.form {
-            Form::Outdated => true,
-            // Without a controller it would not be created again.
-            Form::NewPodOnly => strategy.recreate && pod.owner != 0,
-            Form::Updated | Form::Failed => false,
-        };
-        could && strategy.selector.as_ref().is_none_or(|selector| selector.matches(pod.labels))
+        pod.form == Form::Outdated && strategy.selector.as_ref().is_none_or(|selector| selector.matches(pod.labels))
     };
     pods.iter().enumerate().filter(|(_, pod)| is_candidate(pod)).map(|(position, _)| position).collect()
 }
@@ -148,7 +140,8 @@ impl<'b> Budgets<'b> {
         let in_flight: Vec<&PodState<'_>> = pods.iter().filter(|pod| pod.is_in_flight()).collect();
         let max_unavailable = strategy.unavailable_of(pods.len());
         let of_disruption = |disruption: &'b Disruption| {
-            let of_ours = in_flight.iter().filter(|pod| disruption.is_about(pod)).count();
+            // Others the budget has counted itself.
+            let of_ours = in_flight.iter().filter(|pod| !pod.is_known_down && disruption.is_about(pod)).count();
             let of_ours = i64::try_from(of_ours).unwrap_or(i64::MAX);
             (disruption, i64::from(disruption.allowed).saturating_sub(of_ours))
         };

@@ -26,8 +26,6 @@ pub struct Strategy {
     pub priority: Priority,
     /// Labels whose pods are spread.
     pub scatter: Vec<ScatterTerm>,
-    /// Pods that cannot be updated in place are evicted.
-    pub recreate: bool,
 }
 
 /// Which pods go first.
@@ -54,7 +52,6 @@ impl Strategy {
             max_unavailable_per_owner: strategy.max_unavailable_per_owner,
             priority: Priority::of(strategy.priority_strategy.as_ref()),
             scatter: strategy.scatter_strategy.unwrap_or_default(),
-            recreate: strategy.recreate.unwrap_or_default(),
         }
     }
 

@@ -17,6 +17,8 @@ struct TestPod {
     form: Form,
     is_settled: bool,
     is_ready: bool,
+    is_known_down: bool,
+    is_touched: bool,
     owner: u64,
     created: u32,
     ready_since: u32,
@@ -34,6 +36,8 @@ impl TestPod {
             form: self.form,
             is_settled: self.is_settled,
             is_ready: self.is_ready,
+            is_known_down: self.is_known_down,
+            is_touched: self.is_touched,
             owner: self.owner,
             created: self.created,
             ready_since: self.ready_since,
@@ -57,6 +61,8 @@ fn outdated(n: usize) -> TestPod {
         form: Form::Outdated,
         is_settled: true,
         is_ready: true,
+        is_known_down: false,
+        is_touched: true,
         owner: 1,
         created: u32::try_from(n).unwrap(),
         ready_since: 1000,
@@ -87,7 +93,6 @@ fn planned(pods: &[TestPod], written: Value) -> Plan {
 /// Names of the pods that are updated next.
 fn next(pods: &[TestPod], written: Value) -> Vec<String> {
     let plan = planned(pods, written);
-    assert!(plan.evict.is_empty());
     plan.update.iter().map(|position| pods[*position].name.clone()).collect()
 }
 
@@ -397,13 +402,40 @@ fn no_workload_loses_more_pods_than_it_may() {
 }
 
 #[test]
-fn what_cannot_be_updated_in_place_is_evicted_only_where_the_set_says_so_and_within_the_budgets() {
+fn pods_that_only_a_new_pod_can_follow_and_pods_of_openkruise_are_never_touched() {
     let mut pods: Vec<TestPod> = (0..4).map(|n| TestPod { form: Form::NewPodOnly, ..outdated(n) }).collect();
-    pods[3].owner = 0;
     let plan = planned(&pods, json!({"maxUnavailable": 2}));
-    assert_eq!((plan.update.len(), plan.evict.len(), plan.waits), (0, 0, Waits::NewPodOnly));
-    let plan = planned(&pods, json!({"maxUnavailable": 2, "recreate": true}));
-    assert_eq!((plan.update, plan.evict, plan.waits), (vec![], vec![2, 1], Waits::MaxUnavailable(2)));
+    assert_eq!((plan.update, plan.waits), (vec![], Waits::NewPodOnly));
+    for pod in &mut pods {
+        pod.form = Form::OpenKruise;
+        pod.is_ready = false;
+    }
+    let plan = planned(&pods, json!({"maxUnavailable": 2}));
+    assert_eq!((plan.update, plan.waits), (vec![], Waits::OpenKruise));
+    pods.push(outdated(4));
+    assert_eq!(next(&pods, json!({})), ["pod-4"], "and hold up no other");
+}
+
+/// Any tenant can create a pod with the set that never becomes ready.
+#[test]
+fn a_pod_that_was_created_with_the_current_form_and_is_not_ready_takes_no_place() {
+    let mut pods = pods(3, 1, 0);
+    assert_eq!(planned(&pods, json!({})).waits, Waits::MaxUnavailable(1), "one that the rollout touched does");
+    pods[0].is_touched = false;
+    assert_eq!(next(&pods, json!({})), ["pod-2"]);
+}
+
+#[test]
+fn a_disruption_budget_counts_a_pod_that_is_down_once() {
+    let mut pods: Vec<TestPod> = pods(3, 1, 0);
+    pods[0].is_settled = false;
+    let with = |pods: &[TestPod]| {
+        let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
+        plan(&states, &strategy(json!({"maxUnavailable": 3})), &[disruption(json!({}), 1)]).update.len()
+    };
+    assert_eq!(with(&pods), 0, "the budget may not have seen yet that it is down");
+    pods[0].is_known_down = true;
+    assert_eq!(with(&pods), 1);
 }
 
 /// Whatever happens to the pods meanwhile, the budget holds at every step, and the rollout ends.

@@ -13,7 +13,8 @@ use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
-use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection, List};
+use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection, List, OPENKRUISE_ANNOTATION};
+use crate::sidecarset::sameness::is_image_of;
 use crate::snapshot::Snapshot;
 
 /// What has to change in a pod so that it carries the current form of a set.
@@ -23,6 +24,8 @@ pub enum InPlace {
     Change(Change),
     /// Something that only a new pod can take; what it is.
     NewPodOnly(String),
+    /// None: `OpenKruise` put the set there.
+    OpenKruise,
 }
 
 /// A change of a running pod. Empty for one that carries the set's current form and records it.
@@ -51,6 +54,9 @@ pub struct NewImage {
 /// [`Unserved`] when it cannot be decided which sets select the pod.
 pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) -> Result<InPlace, Unserved> {
     let Some(listed) = Listed::of(pod, set) else {
+        if is_of_openkruise(pod, set) {
+            return Ok(InPlace::OpenKruise);
+        }
         let why = format!("the pod has no record of the set in its annotation {INJECTED_ANNOTATION}");
         return Ok(InPlace::NewPodOnly(why));
     };
@@ -66,14 +72,25 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
     }
     let annotations = with_set(&changed, namespace, set, snapshot, |mut injection, compiled| {
         let missing = injection.examine(compiled).map_err(|clash| clash.text)?;
-        if let Some(why) = missing.for_new_pods_only() {
+        if missing.is_by_openkruise() {
+            return Ok(None);
+        }
+        let is_older = listed.hash != compiled.hash;
+        let differing = if is_older { injection.differing_in_app(compiled) } else { None };
+        if let Some(why) = missing.for_new_pods_only().or(differing) {
             return Err(why);
         }
         injection.add_missing(compiled, missing);
-        Ok(injection.annotations_of(compiled))
+        let annotations = injection.annotations_of(compiled);
+        // Of a set without containers there is nothing in the pod to compare with.
+        if is_older && annotations.is_empty() {
+            return Err("whether the pod has the current form cannot be read from it".to_owned());
+        }
+        Ok(Some(annotations))
     })?;
     Ok(match annotations {
-        Ok(annotations) => InPlace::Change(Change { images, annotations }),
+        Ok(Some(annotations)) => InPlace::Change(Change { images, annotations }),
+        Ok(None) => InPlace::OpenKruise,
         Err(why) => InPlace::NewPodOnly(why),
     })
 }
@@ -128,7 +145,8 @@ fn new_images(pod: &Value, set: &CompiledSet, listed: &Listed) -> Result<Vec<New
             if !listed.names(list).contains(name) {
                 return Err(format!("container {name:?} is not the set's, as the pod's record says"));
             }
-            if now.get("image").and_then(Value::as_str) == Some(piece.image.as_str()) {
+            let image = now.get("image").and_then(Value::as_str).unwrap_or_default();
+            if is_image_of(&piece.image, image, &set.allowed) {
                 continue;
             }
             if list == List::InitContainers && !piece.needs.is_native_sidecar {
@@ -142,6 +160,7 @@ fn new_images(pod: &Value, set: &CompiledSet, listed: &Listed) -> Result<Vec<New
 
 /// Containers that the pod's record of a set lists.
 struct Listed {
+    hash: String,
     containers: BTreeSet<String>,
     init_containers: BTreeSet<String>,
 }
@@ -155,7 +174,8 @@ impl Listed {
             let names = entry.get(list.field()).and_then(Value::as_array).into_iter().flatten();
             names.filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        Some(Self { containers: names(List::Containers), init_containers: names(List::InitContainers) })
+        let hash = entry.get("hash").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some(Self { hash, containers: names(List::Containers), init_containers: names(List::InitContainers) })
     }
 
     const fn names(&self, list: List) -> &BTreeSet<String> {
@@ -164,6 +184,13 @@ impl Listed {
             List::Containers => &self.containers,
         }
     }
+}
+
+/// Whether `OpenKruise` says that it put the set into the pod.
+fn is_of_openkruise(pod: &Value, set: &str) -> bool {
+    let list =
+        pod.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(OPENKRUISE_ANNOTATION)?.as_str());
+    list.is_some_and(|list| list.split(',').any(|name| name.trim() == set))
 }
 
 fn container<'v>(pod: &'v Value, list: List, name: &str) -> Option<&'v Value> {

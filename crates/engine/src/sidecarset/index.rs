@@ -90,8 +90,14 @@ impl SetIndex {
 
     /// Whether there is a set of this name.
     pub fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The set of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<CompiledSet>> {
         let name_at = |position: &u32| self.sets.get(*position as usize).map(|set| set.name.as_str());
-        self.by_name.binary_search_by(|position| name_at(position).cmp(&Some(name))).is_ok()
+        let found = self.by_name.binary_search_by(|position| name_at(position).cmp(&Some(name))).ok()?;
+        self.sets.get(*self.by_name.get(found)? as usize)
     }
 
     /// Number of sets.

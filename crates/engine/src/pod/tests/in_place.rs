@@ -161,3 +161,67 @@ fn containers_of_the_app_and_of_other_sets_keep_what_they_are() {
     assert_eq!(record["mesh"], before["mesh"]);
     assert_ne!(record["log"], before["log"]);
 }
+
+#[test]
+fn a_digest_that_a_resolver_put_behind_the_image_is_kept_and_restarts_nothing() {
+    let with = |image: &str, note: &str| {
+        let mut spec = containers(json!({"image": image}));
+        spec["allowedChanges"] = json!({"fields": ["imageDigest"]});
+        spec["patchPodMetadata"] = json!([{"annotations": {"a.example/b": note}, "patchPolicy": "Overwrite"}]);
+        spec
+    };
+    let digest = format!("@sha256:{}", "0".repeat(64));
+    let mut pod = World::from_objects(&[set("log", with("log:1", "1"))]).mutate(&pod(json!({}))).pod;
+    let resolved = |pod: &mut Value, image: String| {
+        for container in pod["spec"]["containers"].as_array_mut().unwrap() {
+            if container["name"] == "log" {
+                container["image"] = image.as_str().into();
+            }
+        }
+    };
+    resolved(&mut pod, format!("log:1{digest}"));
+    let found = asked(&pod, with("log:1", "2"));
+    assert!(matches!(&found, InPlace::Change(change) if change.images.is_empty()), "{found:?}");
+    // Without the tag nothing says that it is that of the new one.
+    for old in [format!("log:1{digest}"), format!("log{digest}")] {
+        resolved(&mut pod, old);
+        let found = asked(&pod, with("log:2", "1"));
+        assert!(
+            matches!(&found, InPlace::Change(change) if change.images == [image("containers", "log:2")]),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn another_value_for_the_containers_of_the_app_needs_a_new_pod() {
+    let app = |value: &str, image: &str| {
+        let mut spec = containers(json!({"image": image}));
+        spec["appContainers"] = json!([{"env": [{"name": "A", "value": value}]}]);
+        spec
+    };
+    let (_, found) = between(app("1", "log:1"), app("2", "log:1"));
+    let InPlace::NewPodOnly(why) = found else { panic!("{found:?}") };
+    assert!(why.contains("variable \"A\""), "{why}");
+    // What the app has already does not keep the image back.
+    let (_, found) = between(app("1", "log:1"), app("1", "log:2"));
+    assert!(matches!(&found, InPlace::Change(change) if change.images.len() == 1), "{found:?}");
+}
+
+#[test]
+fn a_set_of_additions_to_the_app_alone_never_has_an_empty_change() {
+    let app = |env: Value| json!({"containers": null, "appContainers": [{"env": env}]});
+    let two = json!([{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]);
+    let one = json!([{"name": "A", "value": "1"}]);
+    for (before, after) in [(&two, &one), (&one, &two)] {
+        let (_, found) = between(app(before.clone()), app(after.clone()));
+        assert!(matches!(found, InPlace::NewPodOnly(_)), "{found:?}");
+    }
+}
+
+#[test]
+fn a_pod_that_openkruise_injected_is_left_alone() {
+    let (mut pod, _) = between(json!({}), json!({}));
+    pod["metadata"]["annotations"] = json!({"kruise.io/sidecarset-injected-list": "other, log"});
+    assert_eq!(asked(&pod, containers(json!({"image": "log:2"}))), InPlace::OpenKruise);
+}

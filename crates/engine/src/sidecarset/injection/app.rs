@@ -129,6 +129,29 @@ impl<'s> Injection<'_, 's> {
         Ok(())
     }
 
+    /// In what the pod's own containers differ from what the set adds to them now, if anything: a value that is the container's own
+    /// cannot be distinguished from one that an older form of the set gave it.
+    pub(crate) fn differing_in_app(&self, set: &'s CompiledSet) -> Option<String> {
+        if set.app_containers.is_empty() {
+            return None;
+        }
+        self.sources().every(set.is_must()).find_map(|(_, own)| {
+            let is_init = own.place().0 == super::List::InitContainers;
+            let mut pieces = set.app_containers.iter().filter(|piece| piece.is_about(own.name(), is_init));
+            let what = pieces.find_map(|piece| {
+                let has = |variable: &&Variable| {
+                    own.place_of(&variable.name).is_some_and(|(_, raw)| variable.is_same(raw.get()))
+                };
+                let variable = piece.env.iter().find(|variable| !has(variable));
+                let mount = || piece.mounts.iter().find(|mount| own.mounted_at(&mount.path) != Some(&*mount.volume));
+                variable
+                    .map(|variable| format!("variable {:?}", variable.name))
+                    .or_else(|| mount().map(|mount| format!("what is mounted at {:?}", mount.path)))
+            })?;
+            Some(format!("container {:?} differs in {what} (spec.appContainers)", super::clash::shortened(own.name())))
+        })
+    }
+
     /// Between sets the earlier wins, also when the API server asks again.
     fn check_overwritten(&self, set: &'s CompiledSet) -> Result<(), Clash> {
         let overwriting = set.app_containers.iter().filter(|piece| piece.overwrites);

@@ -18,7 +18,7 @@ use crate::sidecarset::injection::List;
 pub const INJECTED_ANNOTATION: &str = "outrider.dev/injected";
 
 /// OpenKruise's record on a pod: names of sets, joined by commas. Read for migration, never written.
-const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
+pub(crate) const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 
 /// The record of one set.
 #[derive(Debug, Default, Deserialize)]

@@ -15,6 +15,7 @@ mod quality;
 mod tailored;
 mod theirs;
 
+pub(crate) use carried::OPENKRUISE_ANNOTATION;
 pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
@@ -107,13 +108,15 @@ impl<'s> Missing<'s> {
         self.repairs.iter().map(Repair::described).chain(of_app)
     }
 
+    /// Whether `OpenKruise` says that it put the set into the pod.
+    pub(crate) fn is_by_openkruise(&self) -> bool {
+        self.presence == Presence::OpenKruise
+    }
+
     /// What of it only a new pod can get, if anything: a running pod takes no more than images and annotations.
     pub(crate) fn for_new_pods_only(&self) -> Option<String> {
         if let Some(differing) = self.outdated() {
             return Some(differing.to_owned());
-        }
-        if self.presence == Presence::OpenKruise {
-            return Some("the pod was injected by OpenKruise".to_owned());
         }
         let container = self.lacking().next().map(|name| format!("container {name:?} is missing"));
         let volume = || self.volumes.first().map(|volume| format!("volume {:?} is missing", volume.name));

@@ -69,6 +69,12 @@ fn is_same_image(ours: Option<&Value>, found: Option<&Value>, allowed: &AllowedC
         && without_digest(found).is_some_and(|tagged| tagged == ours || tagged == repository(ours))
 }
 
+/// Whether a running container has the image that the set names, maybe with the digest that a resolver put behind it. Where the
+/// resolver has taken the tag away, nothing says of which tag the digest was.
+pub fn is_image_of(ours: &str, found: &str, allowed: &AllowedChanges) -> bool {
+    found == ours || (allowed.image_digest() && !ours.contains('@') && without_digest(found) == Some(ours))
+}
+
 fn repository(image: &str) -> &str {
     match image.rsplit_once(':') {
         // A colon before a slash is that of the registry's port.

@@ -34,6 +34,7 @@ use crate::sidecarset::compiled::VolumePiece;
 use crate::sidecarset::flat::{Flat, FlatValue};
 
 pub use self::allowed::{AllowedChanges, Glob};
+pub use self::container::is_image_of;
 pub use self::paths::clean as clean_path;
 pub use self::taken::{Lacking, Taken};
 

@@ -12,6 +12,10 @@ pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
             forbid(&revision.path.child(field), "injection of an older revision", errors);
         }
     }
+    let recreate = spec.child("updateStrategy").child("recreate");
+    if recreate.value.as_bool() == Some(true) {
+        forbid(&recreate.path, "eviction of pods that cannot be updated in place", errors);
+    }
 }
 
 fn forbid(path: &Path, what: &str, errors: &mut ErrorList) {

@@ -214,10 +214,17 @@ fn update_strategy_is_checked() {
 fn what_this_build_does_not_serve_is_refused_by_name() {
     let refused =
         |field: &str, what: &str| format!("spec.{field}: Forbidden: {what} is not served by this build; remove it");
-    let cases = [(
-        set(&json!({"injectionStrategy": {"revision": {"revisionName": "a-1"}}})),
-        refused("injectionStrategy.revision.revisionName", "injection of an older revision"),
-    )];
+    let cases = [
+        (
+            set(&json!({"injectionStrategy": {"revision": {"revisionName": "a-1"}}})),
+            refused("injectionStrategy.revision.revisionName", "injection of an older revision"),
+        ),
+        (
+            set(&json!({"updateStrategy": {"recreate": true}})),
+            refused("updateStrategy.recreate", "eviction of pods that cannot be updated in place"),
+        ),
+        (set(&json!({"updateStrategy": {"recreate": false}})), String::new()),
+    ];
     for (object, expected) in cases {
         assert_eq!(errors(&object), expected, "{}", object["spec"]);
     }
