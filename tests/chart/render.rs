@@ -97,7 +97,10 @@ fn the_chart_renders_what_the_code_says() {
             assert_eq!(found, comparable(&object), "{kind} {name}");
         }
         let of_kind = |kind| rendered.iter().filter(|object| object["kind"] == kind).count();
-        assert_eq!(of_kind("CustomResourceDefinition"), if kinds.is_empty() { PRODUCT } else { PRODUCT + workshop().count() });
+        assert_eq!(
+            of_kind("CustomResourceDefinition"),
+            if kinds.is_empty() { PRODUCT } else { PRODUCT + workshop().count() }
+        );
     }
 }
 

@@ -426,7 +426,8 @@ fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unava
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
     eventually("the caBundles are written", || has_ca_bundles(&cluster));
     let mut kubelet = Kubelet::new(&cluster);
-    kubelet.restart = Duration::ZERO;
+    // So long that there is a middle in which the leader can be killed.
+    kubelet.restart = Duration::from_millis(250);
     applied(&cluster, &set("web", "1", "6"));
     wait_ready(&cluster, "web");
     applied(&cluster, &deployment("web", PODS));

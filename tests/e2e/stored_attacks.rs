@@ -85,9 +85,9 @@ fn creates(namespace: &Namespace<'_>, outrider: &Outrider, what: &str, ended: im
 
 /// Upper bounds in seconds of the histogram of reviews of pods, with what is within each.
 fn buckets(outrider: &Outrider) -> Vec<(f64, u64)> {
-    let series = "outrider_review_duration_seconds_bucket{path=\"/mutate--v1-pod\",le=\"";
+    let (series, path) = ("outrider_review_duration_seconds_bucket{le=\"", "\",path=\"/mutate--v1-pod\"} ");
     let metrics = outrider.metrics();
-    let lines = metrics.lines().filter_map(|line| line.strip_prefix(series)?.split_once("\"} "));
+    let lines = metrics.lines().filter_map(|line| line.strip_prefix(series)?.split_once(path));
     lines.map(|(le, count)| (le.parse().unwrap_or(f64::INFINITY), count.parse().unwrap())).collect()
 }
 
