@@ -48,8 +48,8 @@ impl Backoff {
             (_, None) => SECOND_PAUSE,
             (_, Some(before)) => before.saturating_mul(2).clamp(SECOND_PAUSE, LONGEST_PAUSE),
         };
-        let (uid, generation) = (set.uid.to_string(), set.compiled_generation);
-        sets.insert(set.name.to_string(), Asked { uid, generation, pause, until: now + pause, found: found.clone() });
+        let (uid, generation) = (set.uid.clone(), set.compiled_generation);
+        sets.insert(set.name.clone(), Asked { uid, generation, pause, until: now + pause, found: found.clone() });
         Some(pause)
     }
 

@@ -150,7 +150,7 @@ impl Controller {
         let Some(compiled) = set.compiled.as_ref().filter(|_| !set.terminating) else { return Ok(None) };
         let snapshot = self.world.snapshot.load_full();
         // Planned and carried out by the same form: the snapshot follows the table by a moment.
-        if !snapshot.sets.get(name).is_some_and(|current| current.hash == compiled.hash) {
+        if snapshot.sets.get(name).is_none_or(|current| current.hash != compiled.hash) {
             return Ok(Some(SNAPSHOT_PAUSE));
         }
         let members = self.members(compiled, &snapshot);

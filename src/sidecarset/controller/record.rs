@@ -196,6 +196,7 @@ impl PodRecord {
 
     /// Without the hashes of mandatory sets whose images the pod does not have: its annotations may say what they like. Of other sets
     /// images may be another's to rewrite, and of sets with `podOverrides` the pod's own to choose.
+    #[must_use]
     pub fn verified(mut self, pod: &WatchedPod, sets: &SetIndex) -> Self {
         let is_forged = |(name, hash): (&str, &str)| {
             let set = sets.get(name).filter(|set| !set.may_opt_out && set.pod_overrides.is_none() && set.hash == hash);
@@ -287,6 +288,8 @@ impl WatchedPod {
     fn refused(&self, carried: &Packed) -> Option<Box<str>> {
         let mut conditions = self.status.as_ref()?.conditions.iter().flatten();
         let message = conditions.find(|it| it.kind == UPGRADABLE)?.message.as_deref()?;
+        // Keys of a JSON object, whatever the values are.
+        #[allow(clippy::zero_sized_map_values)]
         let named: BTreeMap<String, IgnoredAny> = serde_json::from_str(message).ok()?;
         let sets: Vec<&str> = carried.iter().map(|(set, _)| set).filter(|set| named.contains_key(*set)).collect();
         (!sets.is_empty()).then(|| sets.join(",").into())
