@@ -27,7 +27,7 @@ use engine::snapshot::sets::SetTable;
 
 /// The bytes of labels and of carried sets that are kept of one pod, at most. With the pod's name, its places in indexes and the
 /// list of sets to go without, a pod costs no more than 2 KiB, and a usual one less than half of that.
-const MAX_BYTES: usize = 1152;
+const MAX_BYTES: usize = 960;
 
 /// A pod as it is watched.
 pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;

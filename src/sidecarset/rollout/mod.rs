@@ -41,6 +41,7 @@ pub enum Form {
 }
 
 /// A pod that carries the set and counts for it.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone, Copy)]
 pub struct PodState<'p> {
     /// Namespace.

@@ -10,6 +10,7 @@ use super::{Disruption, Form, Phase, Plan, PodState, Waits, plan};
 use crate::sidecarset::controller::packed::Packed;
 
 /// A pod that a test can keep.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone)]
 struct TestPod {
     name: String,
