@@ -436,11 +436,10 @@ fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unava
 
     applied(&cluster, &set("web", "2", "6"));
     let ((), most) = most_unavailable(&cluster, "web", || {
-        kubelet.until("web", "some follow", || counts(&cluster, "web")[3] > 12);
+        // Until the new generation is counted, the status says that all have the current form.
+        kubelet.until("web", "some follow", || (13..all).contains(&counts(&cluster, "web")[3]));
         first.kill();
         endpoints.set(&[&second]);
-        let before = counts(&cluster, "web")[3];
-        assert!(before < all, "it was over before");
         kubelet.until("web", "the other one leads", || second.leads());
         kubelet.until("web", "all follow", || counts(&cluster, "web") == [all; 4] && all_run(&cluster, "web", "2"));
     });
