@@ -58,8 +58,10 @@ impl<'a> Release<'a> {
         let resources = kubectl(self.0, &["api-resources", "--verbs=list", "--output=name"]);
         let resources: Vec<&str> = resources.lines().filter(|name| !name.starts_with("events")).collect();
         let list = ["get", &resources.join(","), "--all-namespaces", LABEL, "--output=name", "--ignore-not-found"];
-        let definition = "customresourcedefinition.apiextensions.k8s.io/sidecarsets.apps.outrider.dev";
-        self.0.cluster().wait_for_kubectl("the release to be gone", &list, definition).unwrap();
+        // Helm keeps the definitions, and with them the objects.
+        let definitions = "customresourcedefinition.apiextensions.k8s.io/admissionplugins.policy.outrider.dev\n\
+             customresourcedefinition.apiextensions.k8s.io/sidecarsets.apps.outrider.dev";
+        self.0.cluster().wait_for_kubectl("the release to be gone", &list, definitions).unwrap();
         assert_eq!(kubectl(self.0, &["get", CONFIGURATIONS, "--output=name"]), "");
         step("its namespace deleted", || kubectl(self.0, &["delete", "namespace", NAMESPACE, "--timeout=90s"]));
     }
