@@ -26,7 +26,7 @@ use crate::names::APP;
 use crate::names::CA_SECRET;
 use crate::names::SERVICE_NAME_LABEL;
 use crate::watch::AdmissionPluginResource;
-use engine::plugins::api::PLURAL;
+use engine::plugins::api::{GROUP, PLURAL};
 use engine::plugins::compiled::CompiledPlugin;
 use engine::plugins::placement::Placement;
 use engine::snapshot::EXCLUDE_LABEL;
@@ -79,9 +79,8 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
 
 /// Admission plugins, and the namespaces whose annotations they cannot read.
 async fn plugins(client: &Client, facts: &mut Facts) -> Result<(), Error> {
-    let name =
-        kinds::product().filter_map(|kind| kind.definition().metadata.name).find(|name| name.starts_with(PLURAL));
-    if !facts.definitions.iter().any(|definition| definition.metadata.name == name) {
+    let name = format!("{PLURAL}.{GROUP}");
+    if !facts.definitions.iter().any(|definition| definition.metadata.name.as_ref() == Some(&name)) {
         return Ok(());
     }
     let (all, missing) = (ListParams::default(), &mut facts.not_checked);

@@ -31,10 +31,6 @@ const FIELD_MANAGER: &str = "outrider-on-demand";
 /// Objects are often applied many at a time.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// The entry for pods, which exists in every installation: further entries that leave the policy to the administrator follow
-/// it.
-const POD_ENTRY: &str = "pod.outrider.dev";
-
 /// What keeps the entries.
 pub struct OnDemandEntries {
     /// The API server.
@@ -112,7 +108,7 @@ impl OnDemandEntries {
 
     /// The entries as they should be: each keeps its caBundle, a new one begins with that of `outrider-validating`.
     fn entries(&self, wanted: &[&Demand], found: &Value, validating: Option<&Value>) -> Result<Vec<Value>, Error> {
-        let of_pods = validating.and_then(|validating| entry(validating, POD_ENTRY));
+        let of_pods = validating.and_then(|validating| entry(validating, engine::pod::ENTRY));
         let settings = Settings {
             target: self.target.clone(),
             ca_bundle: None,

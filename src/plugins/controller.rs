@@ -18,10 +18,10 @@ use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::watch::Receiver;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::entries::{Entries, EntryReader};
-use crate::answers::said;
+use crate::answers::{self, NoAnswer, said};
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
 use crate::field_managers::{ADMISSION_PLUGIN, patching};
@@ -34,16 +34,10 @@ use crate::watch::read_model::ReadModel;
 /// Name of the controller in logs, metrics and the flag `--controllers`.
 pub const NAME: &str = "admissionplugin";
 
-/// The entry for pods.
-const POD_ENTRY: &str = "pod.outrider.dev";
-
 /// When to check an object again that waits for its entries, and one that does not: another object, or a person who edits the webhook
 /// configurations, may have changed the result.
 const SOON: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(15);
-
-/// A request to the API server that takes longer is given up and tried again.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Contradictions that a condition names.
 const TOLD: usize = 4;
@@ -94,12 +88,12 @@ async fn run(context: Context) {
 enum Error {
     #[error("{}", said(.0))]
     Api(#[from] kube::Error),
-    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
+    #[error(transparent)]
+    Timeout(#[from] NoAnswer),
 }
 
 async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
-    Ok(timeout(REQUEST_TIMEOUT, request).await.map_err(|_| Error::Timeout)??)
+    answers::in_time(async { request.await.map_err(Error::from) }).await
 }
 
 struct Controller {
@@ -143,7 +137,7 @@ impl Controller {
         let (api, params) = (Api::<AdmissionPluginResource>::all(self.client.clone()), patching(ADMISSION_PLUGIN));
         match in_time(api.patch_status(&record.name, &params, &Patch::Merge(&patch))).await {
             // Deleted meanwhile, or deleted and made again.
-            Err(Error::Api(kube::Error::Api(refused))) if matches!(refused.code, 404 | 409) => Ok(()),
+            Err(Error::Api(error)) if matches!(answers::code(&error), Some(404 | 409)) => Ok(()),
             written => written.map(drop),
         }
     }
@@ -213,7 +207,7 @@ fn missing(
         if matches!(coverage, Coverage::Known(rule) if !rule.covers(&Rule::Wide)) {
             return Some("The match condition of the entries of pods does not cover all pods yet.".to_owned());
         }
-        needed.extend([Phase::Mutating, Phase::Validating].map(|phase| (phase, POD_ENTRY.to_owned())));
+        needed.extend([Phase::Mutating, Phase::Validating].map(|phase| (phase, engine::pod::ENTRY.to_owned())));
     }
     let missing = needed.into_iter().find(|entry| !entries.contains(entry));
     missing.map(|(phase, entry)| format!("The {phase:?} webhook entry {entry} is not there, or has no caBundle."))

@@ -17,6 +17,7 @@ pub const API_DOMAIN: &str = api_domain!();
 pub mod demand;
 pub mod hidden;
 pub mod offline;
+mod outcome;
 pub mod plugins;
 pub mod pod;
 pub mod reasons;

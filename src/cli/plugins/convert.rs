@@ -47,10 +47,7 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
     };
     let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
     for (name, configuration) in &configured {
-        match converted(name, configuration) {
-            Ok(spec) => add(name, &spec, &mut objects, &mut errors),
-            Err(error) => errors.push(format!("{name}: {error}")),
-        }
+        add(name, configuration, &mut objects, &mut errors);
     }
     let enabled = args.enable_admission_plugins.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
     for name in enabled.filter(|name| !configured.contains_key(*name)) {
@@ -64,10 +61,7 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
                     "note: {plugin} is on in every cluster; without a configuration there is nothing to do"
                 )?;
             }
-            (Some(_), _) => match converted(name, &Value::Null) {
-                Ok(spec) => add(name, &spec, &mut objects, &mut errors),
-                Err(error) => errors.push(format!("{name}: {error}")),
-            },
+            (Some(_), _) => add(name, &Value::Null, &mut objects, &mut errors),
             (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
                 writeln!(streams.stderr, "note: {name} is on in every cluster")?;
             }
@@ -89,13 +83,16 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
 }
 
 /// Makes the object, and checks it as an API server would.
-fn add(name: &str, spec: &Value, objects: &mut BTreeMap<String, Value>, errors: &mut Vec<String>) {
-    let object = json!({
-        "apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name.to_lowercase()}, "spec": spec,
+fn add(name: &str, configuration: &Value, objects: &mut BTreeMap<String, Value>, errors: &mut Vec<String>) {
+    let made = converted(name, configuration).and_then(|spec| {
+        let object = json!({
+            "apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name.to_lowercase()}, "spec": spec,
+        });
+        compile(&object).map(|_| object).map_err(|faults| faults.to_string())
     });
-    match compile(&object) {
-        Ok(_) => drop(objects.insert(name.to_owned(), object)),
-        Err(faults) => errors.push(format!("{name}: {faults}")),
+    match made {
+        Ok(object) => drop(objects.insert(name.to_owned(), object)),
+        Err(error) => errors.push(format!("{name}: {error}")),
     }
 }
 

@@ -384,7 +384,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_pod_that_carries_nothing_is_kept_only_while_it_could_carry_something() {
-        let mirror = json!({"metadata": {"annotations": {engine::pod::skip::MIRROR_ANNOTATION: "x"}}});
+        let mirror = json!({"metadata": {"annotations": {engine::pod::view::MIRROR_ANNOTATION: "x"}}});
         let cases = [
             ("running", json!({}), true),
             ("no status yet", json!({"status": null}), true),

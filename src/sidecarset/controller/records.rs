@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use engine::pod::select::SKIP_ANNOTATION;
-use engine::pod::skip::MIRROR_ANNOTATION;
+use engine::pod::view::MIRROR_ANNOTATION;
 use engine::sidecarset::injection::INJECTED_ANNOTATION;
 
 /// Sets in a pod injected by OpenKruise, comma-separated.

@@ -28,8 +28,6 @@ use crate::watch::read_model::ReadModel;
 use engine::sidecarset::api::PLURAL;
 use engine::snapshot::sets::SetRecord;
 
-/// The entry for pods in the webhook configuration.
-const POD_ENTRY: &str = "pod.outrider.dev";
 /// The path under which replicas answer.
 const KNOWN: &str = "/known/";
 /// A port of an `EndpointSlice` by this name is that of the probes; else it is our own.
@@ -189,7 +187,7 @@ impl Replicas {
 
 /// Whether the API server calls a webhook for new pods.
 fn has_entry(configuration: &MutatingWebhookConfiguration) -> bool {
-    configuration.webhooks.iter().flatten().any(|webhook| webhook.name == POD_ENTRY)
+    configuration.webhooks.iter().flatten().any(|webhook| webhook.name == engine::pod::ENTRY)
 }
 
 /// Whether an answer is about this set and its generation, or a later one.

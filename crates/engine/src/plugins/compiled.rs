@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use admission::field::{Error, ErrorList, Path};
 use admission::format::names::{dns1123_label, dns1123_subdomain};
-use admission::format::selector::Selector;
+use admission::format::selector::{LabelSelector, Selector};
 use admission::registry::FailurePolicy;
 use admission::review::UserInfo;
 
@@ -290,14 +290,15 @@ fn calling(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> (Option<Fa
 }
 
 fn selector(scope: &Scope, path: &Path, errors: &mut ErrorList) -> Option<Selector> {
-    let selector = scope.namespace_selector.as_ref()?;
-    let path = path.child("namespaceSelector");
+    let compiled = compiled(scope.namespace_selector.as_ref()?, &path.child("namespaceSelector"), errors);
+    compiled.filter(|selector| !selector.is_everything())
+}
+
+/// A selector without faults.
+fn compiled(selector: &LabelSelector, path: &Path, errors: &mut ErrorList) -> Option<Selector> {
     let before = errors.len();
-    selector.validate(&path, errors);
-    if errors.len() > before {
-        return None;
-    }
-    selector.compile().ok().filter(|selector| !selector.is_everything())
+    selector.validate(path, errors);
+    if errors.len() > before { None } else { selector.compile().ok() }
 }
 
 fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {

@@ -31,6 +31,12 @@ mod tests;
 
 use std::fmt;
 
+/// The name of an object in messages: that of the request, its own, or the beginning of one that the API server makes up. A request
+/// for many objects has none.
+fn said_name(names: [&str; 3]) -> &str {
+    names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
+}
+
 /// The plugins that are served: those of pods in the order of the API server, then the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Plugin {

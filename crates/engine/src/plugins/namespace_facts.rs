@@ -5,6 +5,7 @@ use admission::format::selector::Selector;
 use admission::review::null_as_default;
 use serde::Deserialize;
 
+use super::said_name;
 use crate::pod::borrowed_map::BorrowedMap;
 
 /// A namespace.
@@ -41,8 +42,7 @@ admission::only_objects!(NamespaceFacts<'a>, Metadata<'a>);
 impl NamespaceFacts<'_> {
     /// The name in messages, which a request for many objects does not have.
     pub fn said_name<'n>(&'n self, requested: &'n str) -> &'n str {
-        let names = [requested, &self.metadata.name, &self.metadata.generate_name];
-        names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
+        said_name([requested, &self.metadata.name, &self.metadata.generate_name])
     }
 
     /// The value of a label.

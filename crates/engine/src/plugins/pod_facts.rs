@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::change::{Change, List};
+use super::said_name;
 use super::toleration::{Tolerated, Toleration};
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most};
@@ -51,8 +52,7 @@ pub struct Metadata<'a> {
 impl Metadata<'_> {
     /// The name in messages (`extractResourceName` of k8s.io/apiserver/pkg/admission).
     pub fn said_name<'n>(&'n self, requested: &'n str) -> &'n str {
-        let names = [requested, &self.name, &self.generate_name];
-        names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
+        said_name([requested, &self.name, &self.generate_name])
     }
 }
 

@@ -14,12 +14,11 @@ use admission::{Findings, ObjectLimit, Operation, Reason, Request, Review, Text,
 use serde::Deserialize;
 
 use crate::demand::Demand;
+use crate::outcome::refuse;
 use crate::pod::limits::{self, at_most_or_none, too_large};
 use crate::pod::select::{Fitted, Selected, Selection, fitted, injection, selected};
-use crate::pod::skip::MIRROR_ANNOTATION;
-use crate::pod::stages::refuse;
 use crate::pod::validate::{must, refusal};
-use crate::pod::view::{Container, PodView};
+use crate::pod::view::{Container, MIRROR_ANNOTATION, PodView};
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::Injection;

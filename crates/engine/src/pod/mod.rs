@@ -30,13 +30,16 @@ use crate::snapshot::Snapshot;
 /// The resource of pods.
 pub const PODS: &[Resource] = &[Resource { group: "", version: "v1", resource: "pods", kind: "Pod" }];
 
+/// Name of the entries for new pods.
+pub const ENTRY: &str = concat!("pod.", api_domain!());
+
 /// They are what keeps a cluster alive, so namespaces are excluded, and the administrator chooses what happens to them when
 /// no replica answers.
 const RULE: Rule = Rule {
     failure_policy: FailurePolicy::Chosen,
     namespaces: Namespaces::NotExcluded,
     definitions: &[concat!("sidecarsets.apps.", api_domain!())],
-    ..Rule::new("pod.outrider.dev", PODS, &[Operation::Create])
+    ..Rule::new(ENTRY, PODS, &[Operation::Create])
 };
 
 /// Adds the endpoints `/mutate--v1-pod` and `/validate--v1-pod`: sets, and then these stages.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use admission::reply::Cause;
 use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
 
+use crate::outcome::REASON;
 use crate::plugins::endpoints::pods;
 use crate::pod::limits::too_large;
 use crate::pod::select::{Fitted, SKIP_ANNOTATION, Selection, Skip, fitted, injection, opts_out_of_nothing, selected};
@@ -34,7 +35,7 @@ impl Mutating<Snapshot> for PodMutation {
 /// What sets decide.
 fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
     if let Some(reason) = skip(request, snapshot) {
-        return Ok(Verdict::allow(reason).audit("reason", reason.as_str()));
+        return Ok(Verdict::allow(reason).audit(REASON, reason.as_str()));
     }
     let Some(pod) = &request.object else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
     let selected = match selected(pod, &request.namespace, snapshot)? {
@@ -145,7 +146,7 @@ impl Report<'_> {
         if self.clashes.is_empty() {
             verdict.warnings.extend(of_injection);
         }
-        verdict = verdict.audit("reason", verdict_reason(&self));
+        verdict = verdict.audit(REASON, verdict_reason(&self));
         if !self.injected.is_empty() && self.clashes.is_empty() {
             verdict = verdict.audit("sets", self.injected.join(","));
         }

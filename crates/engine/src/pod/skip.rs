@@ -2,12 +2,9 @@
 
 use admission::{Operation, Reason, Request};
 
-use crate::pod::view::PodView;
+use crate::pod::view::{MIRROR_ANNOTATION, PodView};
 use crate::reasons;
 use crate::snapshot::Snapshot;
-
-/// On a pod that the kubelet made for a static pod; changing its API object changes nothing on the node.
-pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// Why the request is answered without looking at the sets, if it is.
 ///

@@ -13,8 +13,8 @@ use admission::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
 use crate::pod::view::PodView;
-use crate::reasons;
 use crate::sidecarset::narrowing::Rule;
 use crate::snapshot::Snapshot;
 
@@ -132,7 +132,7 @@ pub(super) fn mutate(
             return Ok(refused(verdict, refusal));
         }
         if let Some(reason) = step.reason.filter(|_| says_little(verdict.reason)) {
-            speak(&mut verdict, reason);
+            set_reason(&mut verdict, reason);
         }
     }
     patch.append(&pod.finish());
@@ -163,8 +163,7 @@ pub(super) fn validate(
         findings.warnings.extend(step.warnings);
         findings.audit.extend(step.audit);
         if let Some((reason, denial)) = step.denial {
-            findings.audit.retain(|(key, _)| *key != REASON);
-            refuse(findings, reason, denial);
+            refuse_after_all(findings, reason, denial);
             return Ok(());
         }
         if let Some(reason) = step.reason.filter(|_| says_little(findings.reason)) {
@@ -172,32 +171,4 @@ pub(super) fn validate(
         }
     }
     Ok(())
-}
-
-/// Refuses, and gives the audit log the reason.
-pub(super) fn refuse(findings: &mut Findings, reason: Reason, denial: Denial) {
-    findings.audit.push((REASON, reason.as_str().to_owned()));
-    findings.denial = Some((reason, denial));
-}
-
-/// Key of the audit annotation with the reason.
-const REASON: &str = "reason";
-
-/// Whether a later stage's word says more.
-fn says_little(reason: Reason) -> bool {
-    matches!(reason, reasons::NO_MATCH | reasons::ALLOWED)
-}
-
-fn speak(verdict: &mut Verdict, reason: Reason) {
-    verdict.reason = reason;
-    verdict.audit.retain(|(key, _)| *key != REASON);
-    verdict.audit.push((REASON, reason.as_str().to_owned()));
-}
-
-fn refused(mut verdict: Verdict, (reason, denial): (Reason, Denial)) -> Verdict {
-    speak(&mut verdict, reason);
-    // Nothing is injected into a pod that is refused.
-    verdict.audit.retain(|(key, _)| *key != "sets");
-    verdict.outcome = Outcome::Denied(Box::new(denial));
-    verdict
 }

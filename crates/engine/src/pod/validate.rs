@@ -4,11 +4,12 @@
 use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
+use crate::outcome::{REASON, refuse};
 use crate::plugins::endpoints::pods;
 use crate::pod::limits::too_large;
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::skip::skip;
-use crate::pod::stages::{self, Stages, refuse};
+use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
@@ -43,7 +44,7 @@ impl Validating<Snapshot> for PodValidation {
 fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut Findings) -> Result<(), Unserved> {
     if let Some(reason) = skip(request, snapshot) {
         findings.reason = reason;
-        findings.audit.push(("reason", reason.as_str().to_owned()));
+        findings.audit.push((REASON, reason.as_str().to_owned()));
         return Ok(());
     }
     let Some(pod) = &request.object else {
@@ -149,7 +150,7 @@ impl Report {
         } else if let Some(reason) = self.reason {
             findings.reason = reason;
             if matches!(reason, reasons::UNINJECTED | reasons::OUTDATED) {
-                findings.audit.push(("reason", reason.as_str().to_owned()));
+                findings.audit.push((REASON, reason.as_str().to_owned()));
             }
         }
     }

@@ -12,6 +12,9 @@ use serde_json::value::RawValue;
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most, at_most_or_none};
 
+/// On a pod that the kubelet made for a static pod; changing its API object changes nothing on the node.
+pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]

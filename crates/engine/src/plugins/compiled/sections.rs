@@ -124,11 +124,9 @@ fn namespace_lifecycle(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -
     bounded(&section.protected_namespaces, &names, errors, |text| {
         text.is_empty().then(|| "must not be empty".to_owned())
     });
-    let selector = section.protected_label_selector.as_ref().and_then(|selector| {
-        let (path, before) = (path.child("protectedLabelSelector"), errors.len());
-        selector.validate(&path, errors);
-        if errors.len() > before { None } else { selector.compile().ok() }
-    });
+    let selector = section.protected_label_selector.as_ref();
+    let selector =
+        selector.and_then(|selector| super::compiled(selector, &path.child("protectedLabelSelector"), errors));
     if section.protected_namespaces.is_empty() && section.protected_label_selector.is_none() {
         errors.push(Error::required(&names, "or protectedLabelSelector: which namespaces may not be deleted"));
     }

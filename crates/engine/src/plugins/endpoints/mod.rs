@@ -11,7 +11,6 @@ use admission::Registry;
 use admission::registry::{FailurePolicy, Phase, Rule};
 
 use super::Plugin;
-use super::compiled::Settings;
 use crate::demand::Demand;
 use crate::snapshot::Snapshot;
 
@@ -45,12 +44,9 @@ fn entries(is_on: &dyn Fn(Plugin) -> bool, snapshot: &Snapshot) -> Vec<Demand> {
     let chosen = |(plugin, _): &(Plugin, Rule)| is_on(*plugin);
     let mutating = update::MUTATING.into_iter().filter(chosen).map(|(_, rule)| Demand::of(Phase::Mutating, rule));
     let validating = update::VALIDATING.into_iter().filter(chosen).map(|(_, rule)| Demand::of(Phase::Validating, rule));
-    let ephemeral =
-        snapshot.plugins.iter().any(|one| matches!(&one.settings, Settings::AlwaysPullImages(s) if s.ephemeral));
-    let ephemeral = [Phase::Mutating, Phase::Validating]
-        .into_iter()
-        .filter(|_| ephemeral && is_on(Plugin::AlwaysPullImages))
-        .map(|phase| Demand::of(phase, update::EPHEMERAL));
+    let ephemeral = is_on(Plugin::AlwaysPullImages) && snapshot.plugins.iter().any(|one| update::covers_ephemeral(one));
+    let phases = ephemeral.then_some([Phase::Mutating, Phase::Validating]).into_iter().flatten();
+    let ephemeral = phases.map(|phase| Demand::of(phase, update::EPHEMERAL));
     let others = OTHERS.into_iter().filter(|(plugin, ..)| is_on(*plugin));
     let others = others.map(|(plugin, phase, rule)| of_objects(plugin, phase, rule, snapshot));
     mutating.chain(validating).chain(ephemeral).chain(others).collect()

@@ -10,7 +10,6 @@ use admission::{
 };
 
 use super::report::Report;
-use super::update::finish;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::namespace_facts::NamespaceFacts;
 use crate::reasons;
@@ -98,17 +97,11 @@ impl Validating<Snapshot> for LifecycleValidation {
         let mut report = Report::default();
         for (plugin, is_exempt) in concerned(snapshot, old, name, &request.user_info) {
             let Settings::NamespaceLifecycle(settings) = &plugin.settings else { continue };
-            match settings.check(old, name) {
-                Err(_) if is_exempt => report.exempt(plugin),
-                Err(message) => {
-                    if report.refuses(plugin, message, request) {
-                        break;
-                    }
-                }
-                Ok(()) => {}
+            if report.checks((plugin, is_exempt), settings.check(old, name), request) {
+                break;
             }
         }
-        finish(report, findings);
+        report.finish(findings);
         Ok(())
     }
 }
@@ -143,11 +136,7 @@ impl Mutating<Snapshot> for LabellingMutation {
             added.iter().map(|(key, value)| (key.as_str(), patch::quoted(value))).collect();
         let mut writer = PatchWriter::default();
         writer.set_members("/metadata/labels", labels, members.iter().map(|(key, value)| (*key, value.as_str())));
-        let mut verdict = Verdict::patch(report.reason.unwrap_or(reasons::NO_MATCH), writer);
-        verdict.warnings = std::mem::take(&mut report.warnings);
-        verdict.audit.extend(report.audit());
-        verdict.counts = report.counts;
-        Ok(verdict)
+        Ok(report.into_verdict(reasons::NO_MATCH, writer))
     }
 }
 
@@ -194,17 +183,11 @@ impl Validating<Snapshot> for LabelValidation {
                 (Operation::Update, Some(old)) => settings.check_update(old, new, name),
                 _ => Ok(()),
             };
-            match judged {
-                Err(_) if is_exempt => report.exempt(plugin),
-                Err(message) => {
-                    if report.refuses(plugin, message, request) {
-                        break;
-                    }
-                }
-                Ok(()) => {}
+            if report.checks((plugin, is_exempt), judged, request) {
+                break;
             }
         }
-        finish(report, findings);
+        report.finish(findings);
         Ok(())
     }
 }

@@ -6,21 +6,18 @@ use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Revie
 
 use super::report::Report;
 use super::scope::concerned;
+use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{At, CompiledPlugin, Mode};
 use crate::plugins::placement::Placement;
 use crate::plugins::pod_facts::{PodFacts, Spec};
-use crate::pod::view::PodView;
+use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::view::{MIRROR_ANNOTATION, PodView};
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
-/// On a pod that the kubelet made for a static pod.
-const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// Group of the kubelets. Anybody can write the annotation.
 const NODES: &str = "system:nodes";
-
-/// Key of the audit annotation with the reason.
-const REASON: &str = "reason";
 
 /// Whether any plugin could have anything to decide about the request.
 fn concerns(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> bool {
@@ -94,8 +91,8 @@ pub fn mutate(
     if let Some(denial) = report.denial {
         return Ok(refused(verdict, (reasons::PLUGIN_DENIED, denial)));
     }
-    if let Some(reason) = report.reason.filter(|_| matches!(verdict.reason, reasons::NO_MATCH | reasons::ALLOWED)) {
-        speak(&mut verdict, reason);
+    if let Some(reason) = report.reason.filter(|_| says_little(verdict.reason)) {
+        set_reason(&mut verdict, reason);
     }
     verdict.outcome = Outcome::Patched(patch);
     Ok(verdict)
@@ -148,16 +145,10 @@ pub fn validate(
             break;
         }
     }
-    findings.warnings.append(&mut report.warnings);
-    findings.audit.extend(report.audit());
-    findings.counts.append(&mut report.counts);
+    report.add_to(findings);
     if let Some(denial) = report.denial {
-        findings.audit.retain(|(key, _)| *key != REASON);
-        findings.audit.push((REASON, reasons::PLUGIN_DENIED.as_str().to_owned()));
-        findings.denial = Some((reasons::PLUGIN_DENIED, denial));
-    } else if let Some(reason) =
-        report.reason.filter(|_| matches!(findings.reason, reasons::NO_MATCH | reasons::ALLOWED))
-    {
+        refuse_after_all(findings, reasons::PLUGIN_DENIED, denial);
+    } else if let Some(reason) = report.reason.filter(|_| says_little(findings.reason)) {
         findings.reason = reason;
     }
     Ok(())
@@ -177,7 +168,7 @@ pub fn at<'r, O>(request: &'r Request<'_, O>, name: &'r str, placement: Option<&
 }
 
 /// Whether a kubelet creates the object of a static pod.
-pub fn is_mirror(annotations: Option<&crate::pod::borrowed_map::BorrowedMap<'_>>, user: &UserInfo<'_>) -> bool {
+pub fn is_mirror(annotations: Option<&BorrowedMap<'_>>, user: &UserInfo<'_>) -> bool {
     annotations.is_some_and(|annotations| annotations.get(MIRROR_ANNOTATION).is_some()) && user.groups.contains(NODES)
 }
 
@@ -201,18 +192,4 @@ pub fn too_large(spec: &Spec<'_>, name: &str) -> Option<Denial> {
         name,
         format!("the pod is too large: {field} holds more than any API server stores; make it smaller"),
     ))
-}
-
-fn speak(verdict: &mut Verdict, reason: Reason) {
-    verdict.reason = reason;
-    verdict.audit.retain(|(key, _)| *key != REASON);
-    verdict.audit.push((REASON, reason.as_str().to_owned()));
-}
-
-fn refused(mut verdict: Verdict, (reason, denial): (Reason, Denial)) -> Verdict {
-    speak(&mut verdict, reason);
-    // Nothing is injected into a pod that is refused.
-    verdict.audit.retain(|(key, _)| *key != "sets");
-    verdict.outcome = Outcome::Denied(Box::new(denial));
-    verdict
 }

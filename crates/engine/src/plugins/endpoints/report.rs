@@ -1,9 +1,10 @@
 //! What the plugins decided on one request.
 
 use admission::reply::Count;
-use admission::{Denial, Reason, Request};
+use admission::{Denial, Findings, PatchWriter, Reason, Request, Verdict};
 
 use super::AUDIT;
+use crate::outcome::refuse;
 use crate::plugins::change::Change;
 use crate::plugins::compiled::{CompiledPlugin, Mode};
 use crate::reasons;
@@ -85,6 +86,48 @@ impl Report {
             self.warnings.push(format!("{code}: AdmissionPlugin {name:?} ({of}) would refuse it: {message}"));
         }
         false
+    }
+
+    /// What the check of a plugin found, which does not bind who is exempt. Returns whether the request is refused.
+    pub fn checks<O>(
+        &mut self,
+        (plugin, is_exempt): (&CompiledPlugin, bool),
+        found: Result<(), String>,
+        request: &Request<'_, O>,
+    ) -> bool {
+        match found {
+            Ok(()) => false,
+            Err(_) if is_exempt => {
+                self.exempt(plugin);
+                false
+            }
+            Err(message) => self.refuses(plugin, message, request),
+        }
+    }
+
+    /// The verdict with this patch; `otherwise` is the reason where no plugin decided anything.
+    pub fn into_verdict(self, otherwise: Reason, patch: PatchWriter) -> Verdict {
+        let mut verdict = Verdict::patch(self.reason.unwrap_or(otherwise), patch);
+        verdict.audit.extend(self.audit());
+        verdict.warnings = self.warnings;
+        verdict.counts = self.counts;
+        verdict
+    }
+
+    /// Adds everything but the reason and the refusal.
+    pub fn add_to(&mut self, findings: &mut Findings) {
+        findings.warnings.append(&mut self.warnings);
+        findings.audit.extend(self.audit());
+        findings.counts.append(&mut self.counts);
+    }
+
+    /// Puts what was decided into the findings.
+    pub fn finish(mut self, findings: &mut Findings) {
+        findings.reason = self.reason.unwrap_or(reasons::ALLOWED);
+        self.add_to(findings);
+        if let Some(denial) = self.denial {
+            refuse(findings, reasons::PLUGIN_DENIED, denial);
+        }
     }
 
     /// The entry for the audit log, if there is anything to say.

@@ -5,10 +5,9 @@ use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating}
 
 use super::report::Report;
 use super::scope::concerned;
-use super::update::finish;
-use crate::plugins::Plugin;
 use crate::plugins::compiled::Settings;
 use crate::plugins::deny_service_external_ips::ServiceFacts;
+use crate::plugins::{Plugin, said_name};
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -65,26 +64,19 @@ impl Validating<Snapshot> for ServiceValidation {
         }
         let is_it = Plugin::DenyServiceExternalIPs;
         let concerned = concerned(snapshot, &request.namespace, &request.user_info, |one| one.plugin == is_it)?;
+        if concerned.plugins.is_empty() {
+            return Ok(());
+        }
         let mut report = Report::default();
-        let names = [&request.name, &new.metadata.name, &new.metadata.generate_name];
-        let name = names.into_iter().find(|name| !name.is_empty()).map_or("Unknown", |name| name.as_str());
-        let (old, mut is_concerned) = (old.filter(|_| is_update), false);
+        let name = said_name([&request.name, &new.metadata.name, &new.metadata.generate_name]);
+        let old = old.filter(|_| is_update);
         for (plugin, is_exempt) in concerned.plugins {
-            is_concerned = true;
             let Settings::DenyServiceExternalIps(settings) = &plugin.settings else { continue };
-            match settings.check(new, old, name) {
-                Err(_) if is_exempt => report.exempt(plugin),
-                Err(message) => {
-                    if report.refuses(plugin, message, request) {
-                        break;
-                    }
-                }
-                Ok(()) => {}
+            if report.checks((plugin, is_exempt), settings.check(new, old, name), request) {
+                break;
             }
         }
-        if is_concerned {
-            finish(report, findings);
-        }
+        report.finish(findings);
         Ok(())
     }
 }

@@ -84,19 +84,16 @@ fn mutate<'a>(
     chosen: impl Fn(&CompiledPlugin) -> bool,
     change: impl Fn(&CompiledPlugin, &Spec<'a>, &PodFacts<'a>) -> Change<'a>,
 ) -> Result<Verdict, Unserved> {
-    let Some((_, _, old)) = pods(request) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
+    let Some((_, fresh, old)) = pods(request) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
     let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
     if concerned.plugins.is_empty() {
         return Ok(Verdict::allow(reasons::NO_MATCH));
     }
-    let fresh = request.object.as_ref().and_then(|pod| pod.spec.as_ref());
-    let Some(fresh) = fresh else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
     if let Some(denial) = too_large(fresh, &request.name) {
         return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
     }
     let mut report = Report::default();
     let mut changed: Option<Spec<'a>> = None;
-    let before = fresh.present_tolerations();
     for (plugin, is_exempt) in concerned.plugins {
         request.deadline.check()?;
         if is_exempt {
@@ -108,12 +105,8 @@ fn mutate<'a>(
             changed.get_or_insert_with(|| fresh.clone()).apply(change);
         }
     }
-    let patch = changed.map(|spec| spec.patch(before.as_deref())).unwrap_or_default();
-    let mut verdict = Verdict::patch(report.reason.unwrap_or(reasons::ALLOWED), patch);
-    verdict.warnings = std::mem::take(&mut report.warnings);
-    verdict.audit.extend(report.audit());
-    verdict.counts = report.counts;
-    Ok(verdict)
+    let patch = changed.map(|spec| spec.patch(fresh.present_tolerations().as_deref())).unwrap_or_default();
+    Ok(report.into_verdict(reasons::ALLOWED, patch))
 }
 
 /// Judges what is to be stored.
@@ -154,20 +147,8 @@ fn validate<'a>(
             break;
         }
     }
-    finish(report, findings);
+    report.finish(findings);
     Ok(())
-}
-
-/// Puts what was decided into the findings.
-pub(super) fn finish(mut report: Report, findings: &mut Findings) {
-    findings.reason = report.reason.unwrap_or(reasons::ALLOWED);
-    findings.warnings.append(&mut report.warnings);
-    findings.audit.extend(report.audit());
-    findings.counts.append(&mut report.counts);
-    if let Some(denial) = report.denial {
-        findings.audit.push(("reason", reasons::PLUGIN_DENIED.as_str().to_owned()));
-        findings.denial = Some((reasons::PLUGIN_DENIED, denial));
-    }
 }
 
 /// Changes pods that are changed.
@@ -219,7 +200,8 @@ impl Validating<Snapshot> for PodUpdateValidation {
     }
 }
 
-fn covers_ephemeral(one: &CompiledPlugin) -> bool {
+/// Whether the plugin decides on ephemeral containers.
+pub fn covers_ephemeral(one: &CompiledPlugin) -> bool {
     matches!(&one.settings, Settings::AlwaysPullImages(settings) if settings.ephemeral)
 }
 

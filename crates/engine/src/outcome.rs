@@ -1,0 +1,42 @@
+//! What several deciders on one request make of their reason codes and refusals.
+
+use admission::reply::Outcome;
+use admission::{Denial, Findings, Reason, Verdict};
+
+use crate::reasons;
+
+/// Key of the audit annotation with the reason.
+pub const REASON: &str = "reason";
+
+/// Whether the code of a later decider says more.
+pub fn says_little(reason: Reason) -> bool {
+    matches!(reason, reasons::NO_MATCH | reasons::ALLOWED)
+}
+
+/// Refuses, and gives the audit log the reason.
+pub fn refuse(findings: &mut Findings, reason: Reason, denial: Denial) {
+    findings.audit.push((REASON, reason.as_str().to_owned()));
+    findings.denial = Some((reason, denial));
+}
+
+/// The same where an earlier decider gave the audit log another reason.
+pub fn refuse_after_all(findings: &mut Findings, reason: Reason, denial: Denial) {
+    findings.audit.retain(|(key, _)| *key != REASON);
+    refuse(findings, reason, denial);
+}
+
+/// Puts the reason in place of the one that an earlier decider gave.
+pub fn set_reason(verdict: &mut Verdict, reason: Reason) {
+    verdict.reason = reason;
+    verdict.audit.retain(|(key, _)| *key != REASON);
+    verdict.audit.push((REASON, reason.as_str().to_owned()));
+}
+
+/// The refusal of a pod that earlier deciders would have changed.
+pub fn refused(mut verdict: Verdict, (reason, denial): (Reason, Denial)) -> Verdict {
+    set_reason(&mut verdict, reason);
+    // Nothing is injected into a pod that is refused.
+    verdict.audit.retain(|(key, _)| *key != "sets");
+    verdict.outcome = Outcome::Denied(Box::new(denial));
+    verdict
+}
