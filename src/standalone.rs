@@ -145,25 +145,20 @@ impl Standalone {
         if self.fingerprint.as_ref() == Some(&fingerprint) {
             return None;
         }
-        self.fingerprint = Some(fingerprint);
-        self.make_what_stays();
+        if self.fingerprint.replace(fingerprint).is_none() {
+            self.make_what_stays();
+        }
         let read = apart(|| load(&self.paths, &self.exclusion, &self.registry, self.validate, None));
-        let loaded = read.map(|original| {
-            let snapshot = original.snapshot.detached();
+        Some(read.map(|original| {
+            self.generation += 1;
+            let snapshot = Snapshot { generation: self.generation, ..original.snapshot.detached() };
             let (warnings, no_set) = (original.warnings.clone(), original.no_set.clone());
             // What this thread frees, it would keep for its own next allocations.
             apart(|| drop(original));
             Loaded { snapshot, warnings, no_set }
-        });
-        Some(loaded.map(|mut loaded| {
-            self.generation += 1;
-            loaded.snapshot.generation = self.generation;
-            loaded
         }))
     }
-}
 
-impl Standalone {
     /// Reads a set, so that what is made once for all sets, such as their schema, is not made [`apart`].
     fn make_what_stays(&self) {
         const SET: &str = "{apiVersion: apps.outrider.dev/v1alpha1, kind: SidecarSet, metadata: {name: a}, \

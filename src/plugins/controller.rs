@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use admission::registry::Phase;
 use engine::plugins::compiled::{CompiledPlugin, Mode};
 use engine::plugins::{conflict, endpoints};
+use engine::pod::ENTRY;
 use engine::sidecarset::narrowing::Rule;
 use engine::snapshot::Snapshot;
 use engine::snapshot::plugins::PluginRecord;
@@ -207,7 +208,7 @@ fn missing(
         if matches!(coverage, Coverage::Known(rule) if !rule.covers(&Rule::Wide)) {
             return Some("The match condition of the entries of pods does not cover all pods yet.".to_owned());
         }
-        needed.extend([Phase::Mutating, Phase::Validating].map(|phase| (phase, engine::pod::ENTRY.to_owned())));
+        needed.extend([Phase::Mutating, Phase::Validating].map(|phase| (phase, ENTRY.to_owned())));
     }
     let missing = needed.into_iter().find(|entry| !entries.contains(entry));
     missing.map(|(phase, entry)| format!("The {phase:?} webhook entry {entry} is not there, or has no caBundle."))
@@ -255,7 +256,7 @@ mod tests {
         let spec = json!({"plugin": "LimitPodHardAntiAffinityTopology"});
         let (compiled, known) = (of(spec.clone()), snapshot(&[("a", spec)]));
         let entry = |phase, name: &str| (phase, name.to_owned());
-        let mut entries: Entries = [entry(Phase::Mutating, POD_ENTRY), entry(Phase::Validating, POD_ENTRY)].into();
+        let mut entries: Entries = [entry(Phase::Mutating, ENTRY), entry(Phase::Validating, ENTRY)].into();
         let says = |snapshot: &Snapshot, entries: &Entries, coverage: &Coverage| {
             let said = programmed(&compiled, "a", snapshot, entries, coverage);
             (said.holds, said.message)
@@ -271,7 +272,7 @@ mod tests {
         assert!(says(&known, &entries, &Coverage::Off).0);
         assert!(says(&known, &entries, &Coverage::Known(Rule::Wide)).0);
         assert!(!says(&known, &entries, &Coverage::Known(Rule::of([]))).0);
-        entries.remove(&entry(Phase::Mutating, POD_ENTRY));
+        entries.remove(&entry(Phase::Mutating, ENTRY));
         assert!(!says(&known, &entries, &Coverage::Off).0);
     }
 

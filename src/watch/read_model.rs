@@ -117,8 +117,7 @@ impl ReadModel {
     /// Whether pods are decided on by this generation of the set of this uid, or a later one.
     pub fn knows(&self, name: &str, uid: &str, generation: i64) -> bool {
         let is_current = |set: &SetRecord| set.uid == uid && set.compiled_generation >= generation;
-        let in_snapshot =
-            || self.snapshot.load().sets.iter().any(|set| &*set.name == name && set.generation >= generation);
+        let in_snapshot = || self.snapshot.load().sets.get(name).is_some_and(|set| set.generation >= generation);
         self.sets.get(name).is_some_and(|set| is_current(&set)) && in_snapshot()
     }
 

@@ -46,6 +46,11 @@ pub fn eventually_counts(what: &str, goal: u64, count: impl Fn() -> u64) {
 /// The binary of this version.
 pub const OUTRIDER: &str = env!("CARGO_BIN_EXE_outrider");
 
+/// The binary that tests start. A benchmark measures it as it is released.
+fn binary() -> PathBuf {
+    std::env::var_os("OUTRIDER_BINARY").map_or_else(|| PathBuf::from(OUTRIDER), PathBuf::from)
+}
+
 /// What the command prints.
 pub fn outrider(args: &[&str]) -> String {
     printed_by(Path::new(OUTRIDER), args)
@@ -115,17 +120,20 @@ impl Outrider {
 
     /// With this kubeconfig, these flags, and the webhooks registered by URL.
     pub fn registered_as(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
+        Self::registered_binary(&binary(), cluster, kubeconfig, flags)
+    }
+
+    /// The same for another binary.
+    pub fn registered_binary(binary: &Path, cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
         let address = free_address();
         let (url, bind) = (format!("--webhook-url=https://{address}"), format!("--webhook-bind-address={address}"));
         let own = ["--certificates=self", "--register-webhooks", &url, &bind];
-        Self::start(cluster, kubeconfig, &[&own, flags].concat())
+        Self::start_binary(binary, cluster, kubeconfig, &[&own, flags].concat())
     }
 
     /// With this kubeconfig and these flags. Its log is with those of the cluster.
     pub fn start(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Self {
-        // A benchmark measures the binary as it is released.
-        let released = std::env::var_os("OUTRIDER_BINARY").map(PathBuf::from);
-        Self::start_binary(released.as_deref().unwrap_or_else(|| Path::new(OUTRIDER)), cluster, kubeconfig, flags)
+        Self::start_binary(&binary(), cluster, kubeconfig, flags)
     }
 
     /// The same for the binary of another version.
@@ -188,11 +196,22 @@ impl Outrider {
         self.metric("outrider_leader").as_deref() == Some("1")
     }
 
+    /// The sum of the counters whose lines are meant.
+    fn sum(&self, is_meant: impl Fn(&str) -> bool) -> u64 {
+        let reply = get(self.metrics, "/metrics").unwrap_or_default();
+        let counts = reply.lines().filter(|line| is_meant(line)).filter_map(|line| line.rsplit_once(' '));
+        counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+    }
+
     /// Whether its controllers have done anything.
     pub fn has_reconciled(&self) -> bool {
-        let metrics = self.metrics();
-        let counts = metrics.lines().filter(|line| line.starts_with("outrider_reconcile_total{"));
-        counts.filter_map(|line| line.rsplit_once(' ')).any(|(_, count)| count != "0")
+        self.sum(|line| line.starts_with("outrider_reconcile_total{")) > 0
+    }
+
+    /// How often the controller reconciled, with whatever result.
+    pub fn reconciles_tried(&self, controller: &str) -> u64 {
+        let series = format!("outrider_reconcile_total{{controller=\"{controller}\",");
+        self.sum(|line| line.starts_with(&series))
     }
 
     /// How often the controller reconciled with success.
@@ -211,17 +230,12 @@ impl Outrider {
     /// How often it was asked at the path.
     pub fn reviews(&self, path: &str) -> u64 {
         let series = format!("outrider_reviews_total{{path=\"{path}\",");
-        let reply = get(self.metrics, "/metrics").unwrap_or_default();
-        let counts = reply.lines().filter(|line| line.starts_with(&series)).filter_map(|line| line.rsplit_once(' '));
-        counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+        self.sum(|line| line.starts_with(&series))
     }
 
     /// How often it got a review of an object before it was stored, at whatever path.
     pub fn admissions(&self) -> u64 {
-        let reply = get(self.metrics, "/metrics").unwrap_or_default();
-        let counts =
-            reply.lines().filter(|line| line.starts_with("outrider_reviews_total{") && !line.contains("/convert"));
-        counts.filter_map(|line| line.rsplit_once(' ')).map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+        self.sum(|line| line.starts_with("outrider_reviews_total{") && !line.contains("/convert"))
     }
 
     /// Its metrics.

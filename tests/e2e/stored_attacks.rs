@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cronjob::{KINDS, cronjob, registered};
 use crate::memory_group::MemoryGroup;
-use crate::process::{Outrider, eventually, free_address, install_of};
+use crate::process::{Outrider, eventually, install_of};
 use crate::replicas::list;
 
 /// Bytes: the chart's memory limit of a replica.
@@ -91,21 +91,6 @@ fn buckets(outrider: &Outrider) -> Vec<(f64, u64)> {
     lines.map(|(le, count)| (le.parse().unwrap_or(f64::INFINITY), count.parse().unwrap())).collect()
 }
 
-/// How often the controller reconciled, with whatever result.
-fn tried(outrider: &Outrider, controller: &str) -> u64 {
-    let series = format!("outrider_reconcile_total{{controller=\"{controller}\",");
-    let metrics = outrider.metrics();
-    let counts = metrics.lines().filter(|line| line.starts_with(&series)).filter_map(|line| line.rsplit_once(' '));
-    counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
-}
-
-fn started(cluster: &Cluster, group: &MemoryGroup) -> Outrider {
-    let address = free_address();
-    let (url, bind) = (format!("--webhook-url=https://{address}"), format!("--webhook-bind-address={address}"));
-    let flags = ["--certificates=self", "--register-webhooks", &url, &bind, "--leader-elect", KINDS];
-    Outrider::start_binary(group.binary(), cluster, &cluster.kubeconfig(), &flags)
-}
-
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn what_users_may_store_ends_no_leader_and_delays_no_review() {
@@ -124,12 +109,13 @@ fn what_users_may_store_ends_no_leader_and_delays_no_review() {
     }
 
     let group = MemoryGroup::limited_to(MEMORY, &cluster);
-    let outrider = started(&cluster, &group);
+    let flags = ["--leader-elect", KINDS];
+    let outrider = Outrider::registered_binary(group.binary(), &cluster, &cluster.kubeconfig(), &flags);
     registered(&cluster, &outrider);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(SET)).unwrap();
     eventually("it leads", || outrider.leads());
     // Each write is refused for the number of values, or takes too long: what counts is that they are read and tried.
-    eventually("every CronJob has had its turn", || tried(&outrider, "cronjob") >= 5);
+    eventually("every CronJob has had its turn", || outrider.reconciles_tried("cronjob") >= 5);
     let megabytes = |bytes: u64| bytes >> 20;
     let (now, most) = group.resident();
     println!(
@@ -143,7 +129,7 @@ fn what_users_may_store_ends_no_leader_and_delays_no_review() {
     for pods in forged_pods().chunks(10) {
         attacked.kubectl_ok(&["create", "-f", "-"], Some(&list(pods))).unwrap();
     }
-    let reconciled = tried(&outrider, "sidecarset");
+    let reconciled = outrider.reconciles_tried("sidecarset");
     let ended = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -163,7 +149,7 @@ fn what_users_may_store_ends_no_leader_and_delays_no_review() {
     assert!(most <= MEMORY, "{} MB", megabytes(most));
     // One set exists. Sets that a pod only names are not reconciled: there would be 45,000 for each change.
     let changes = u64::try_from(FORGED * 7).unwrap();
-    let tries = tried(&outrider, "sidecarset") - reconciled;
+    let tries = outrider.reconciles_tried("sidecarset") - reconciled;
     assert!(tries <= changes, "{tries}");
     outrider.end();
 }

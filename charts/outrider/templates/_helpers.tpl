@@ -118,6 +118,11 @@ cert-manager.io/inject-ca-from: {{ printf "%s/outrider-webhook" .Release.Namespa
 {{- toJson $parts }}
 {{- end }}
 
+{{- /* Whether the kind AdmissionPlugin is installed; it is unless somebody says no. */}}
+{{- define "outrider.plugins" -}}
+{{- if ne (toString ((.Values.plugins).enabled)) "false" }}true{{ end }}
+{{- end }}
+
 {{- define "outrider.excludedNamespaces" -}}
 {{- concat (list "kube-system" "kube-public" "kube-node-lease" .Release.Namespace) (.Values.excludedNamespaces | default list) | sortAlpha | uniq | toJson }}
 {{- end }}

@@ -1,9 +1,10 @@
 //! How often replicas are asked for the generation of a set that they have.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::replicas::Knowledge;
 use engine::snapshot::sets::SetRecord;
 
@@ -32,14 +33,14 @@ struct Asked {
 impl Backoff {
     /// What was found when it is too early to ask again, and when that may be.
     pub fn last(&self, set: &SetRecord, now: Instant) -> Option<(Knowledge, Duration)> {
-        let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let sets = locked(&self.sets);
         let asked = sets.get(&*set.name).filter(|asked| asked.is_about(set) && asked.until > now)?;
         Some((asked.found.clone(), asked.until.saturating_duration_since(now)))
     }
 
     /// Takes in what was found. Returns when to ask again, if at all.
     pub fn note(&self, set: &SetRecord, found: &Knowledge, now: Instant) -> Option<Duration> {
-        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = locked(&self.sets);
         let before = sets.remove(&*set.name).filter(|asked| asked.is_about(set)).map(|asked| asked.pause);
         let pause = match (found, before) {
             (Knowledge::All(_) | Knowledge::AsTold, _) => return None,
@@ -55,7 +56,7 @@ impl Backoff {
 
     /// Forgets a set that is gone.
     pub fn forget(&self, set: &str) {
-        self.sets.lock().unwrap_or_else(PoisonError::into_inner).remove(set);
+        locked(&self.sets).remove(set);
     }
 }
 

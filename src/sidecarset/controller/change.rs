@@ -223,11 +223,11 @@ fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, now: Timestam
         (name.clone(), before.map(LastStatus::of).unwrap_or_default())
     };
     let state = InPlaceState {
-        revision: String::from(&*set.hash),
+        revision: set.hash.clone(),
         update_timestamp: whole_seconds(now).0.to_string(),
         last_container_statuses: change.images.iter().map(|image| last(&image.container)).collect(),
     };
-    of_sets.insert(String::from(&*set.name), json!(state));
+    of_sets.insert(set.name.clone(), json!(state));
     json!(of_sets).to_string()
 }
 
@@ -238,17 +238,18 @@ fn condition(pod: &Value, set: &str, why: Option<&str>, now: Timestamp) -> Optio
     let message = before.and_then(|condition| condition.get("message")?.as_str());
     let mut sets: BTreeMap<String, String> =
         message.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let said = match why {
+    match why {
         Some(why) => {
             let why: String = why.chars().take(WHY_MAX).collect();
             if sets.get(set) == Some(&why) || (sets.len() >= NAMED_MAX && !sets.contains_key(set)) {
                 return None;
             }
-            sets.insert(set.to_owned(), why)
+            sets.insert(set.to_owned(), why);
         }
-        None => Some(sets.remove(set)?),
-    };
-    drop(said);
+        None => {
+            sets.remove(set)?;
+        }
+    }
     let (status, reason) = if sets.is_empty() { ("True", "Updatable") } else { ("False", "NewPodOnly") };
     let same_status = before.filter(|condition| condition.get("status") == Some(&json!(status)));
     let since = same_status.and_then(|condition| condition.get("lastTransitionTime").cloned());

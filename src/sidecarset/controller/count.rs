@@ -65,8 +65,9 @@ mod tests {
 
     use super::*;
     use crate::sidecarset::controller::pods::{PodIndex, PodKey};
+    use crate::sidecarset::controller::record::PodRecord;
     use crate::sidecarset::controller::record::tests::{pod, wanted};
-    use crate::sidecarset::controller::record::{PodRecord, WatchedPod};
+    use crate::sidecarset::controller::watched_pod::WatchedPod;
     use engine::snapshot::namespace::Namespaces;
     use engine::snapshot::{Exclusion, Snapshot};
 

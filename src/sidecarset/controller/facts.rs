@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use kube::ResourceExt as _;
 
-use crate::sidecarset::controller::record::{PodStatus, WatchedPod};
+use crate::sidecarset::controller::watched_pod::{PodStatus, WatchedPod};
 use crate::sidecarset::rollout::Phase;
 
 /// The label by which a Deployment distinguishes its `ReplicaSet`s; its value ends their names.

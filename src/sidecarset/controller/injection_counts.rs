@@ -15,19 +15,20 @@ pub fn is_due(set: &CompiledSet, pod: &PodRecord, skip: &Skip<'_>) -> bool {
 
 /// The sets that a pod is to carry and does not.
 pub fn missing<'s>(namespace: &str, pod: &PodRecord, snapshot: &'s Snapshot) -> Vec<&'s str> {
+    let skip = Skip::read(pod.skip.as_deref());
+    let lacks = |set: &&Arc<CompiledSet>| pod.hash_of(&set.name).is_none() && is_due(set, pod, &skip);
+    selecting(namespace, pod, snapshot).into_iter().filter(lacks).map(|set| set.name.as_str()).collect()
+}
+
+/// The sets that select a pod: none where no pod is touched, and none for a pod that has finished.
+fn selecting<'s>(namespace: &str, pod: &PodRecord, snapshot: &'s Snapshot) -> Vec<&'s Arc<CompiledSet>> {
     let labels = snapshot.namespaces.labels(namespace);
     if !pod.active || snapshot.exclusion.covers(namespace, labels) {
         return Vec::new();
     }
-    let skip = Skip::read(pod.skip.as_deref());
-    let candidates = snapshot.sets.candidates(pod.labels.iter(), namespace, labels).into_iter();
-    let lacks = |set: &&Arc<CompiledSet>| {
-        set.selector.matches(&pod.labels)
-            && reaches(set, namespace, labels) == Reach::Yes
-            && pod.hash_of(&set.name).is_none()
-            && is_due(set, pod, &skip)
-    };
-    candidates.filter(lacks).map(|set| set.name.as_str()).collect()
+    let mut sets = snapshot.sets.candidates(pod.labels.iter(), namespace, labels);
+    sets.retain(|set| set.selector.matches(&pod.labels) && reaches(set, namespace, labels) == Reach::Yes);
+    sets
 }
 
 /// How often a pod, or many, stand one way or the other to a set that selects them.
@@ -47,16 +48,10 @@ impl InjectionCounts {
     /// That of a pod in this namespace to all sets. All zero where no pod is touched, and for one that has finished.
     pub fn of(namespace: &str, pod: &PodRecord, snapshot: &Snapshot) -> Self {
         let mut standing = Self::default();
-        let labels = snapshot.namespaces.labels(namespace);
-        if !pod.active || snapshot.exclusion.covers(namespace, labels) {
-            return standing;
-        }
         let skip = Skip::read(pod.skip.as_deref());
-        for set in snapshot.sets.candidates(pod.labels.iter(), namespace, labels) {
-            if set.selector.matches(&pod.labels) && reaches(set, namespace, labels) == Reach::Yes {
-                let state = standing.state(set, pod, &skip);
-                *state = state.saturating_add(1);
-            }
+        for set in selecting(namespace, pod, snapshot) {
+            let state = standing.state(set, pod, &skip);
+            *state = state.saturating_add(1);
         }
         standing
     }

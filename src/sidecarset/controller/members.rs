@@ -30,7 +30,7 @@ impl Members {
             if !pod.active {
                 continue;
             }
-            if pod.ready && pod.unsettled.is_some() && pod.is_settled(&set.name) {
+            if pod.ready && !pod.unsettled.is_empty() && pod.is_settled(&set.name) {
                 members.unsettled_elsewhere.push((key.clone(), pod.labels.clone()));
             }
             if !namespace.is_reached(&key.namespace, set, snapshot) || !set.selector.matches(&pod.labels) {

@@ -63,8 +63,8 @@ impl Memory {
     }
 
     /// Remembers that a pod was not what the watch had shown, which is no failure: it is planned again after a moment.
-    pub fn note_wait(&mut self, key: &PodKey, uid: u64, hash: &str, why: &str, now: Instant) {
-        self.note(key, uid, hash, What::Failed(now + FIRST_PAUSE, 0, why.to_owned()));
+    pub fn note_wait(&mut self, key: &PodKey, uid: u64, hash: &str, now: Instant) {
+        self.note(key, uid, hash, What::Failed(now + FIRST_PAUSE, 0, String::new()));
     }
 
     /// What is remembered of the pod, if it is the same one and was to get this form.
@@ -120,21 +120,23 @@ impl Memory {
 
     /// How many pods only a new pod could replace, and of the first of them its key and why.
     pub fn new_pods_only(&self) -> (usize, Option<(&PodKey, &str)>) {
-        let found = self.pods.iter().filter_map(|(key, remembered)| match &remembered.what {
-            What::NewPodOnly(why) => Some((key, why.as_str())),
+        self.counted(|what| match what {
+            What::NewPodOnly(why) => Some(why),
             _ => None,
-        });
-        let found: Vec<_> = found.collect();
-        (found.len(), found.into_iter().min())
+        })
     }
 
     /// The same of pods that could not be changed.
     pub fn failures(&self) -> (usize, Option<(&PodKey, &str)>) {
-        let found = self.pods.iter().filter_map(|(key, remembered)| match &remembered.what {
+        self.counted(|what| match what {
             // The first failure may be a conflict with another writer of the pod.
-            What::Failed(_, failures, why) if *failures > 1 => Some((key, why.as_str())),
+            What::Failed(_, failures, why) if *failures > 1 => Some(why),
             _ => None,
-        });
+        })
+    }
+
+    fn counted(&self, why: impl Fn(&What) -> Option<&str>) -> (usize, Option<(&PodKey, &str)>) {
+        let found = self.pods.iter().filter_map(|(key, remembered)| Some((key, why(&remembered.what)?)));
         let found: Vec<_> = found.collect();
         (found.len(), found.into_iter().min())
     }
@@ -217,7 +219,7 @@ mod tests {
     fn a_pod_that_is_not_what_the_watch_showed_is_planned_again_and_is_no_failure() {
         let (now, old) = (Instant::now(), member("p", "old"));
         let mut memory = Memory::default();
-        memory.note_wait(&old.0, old.1.facts.uid, "new", "it is gone", now);
+        memory.note_wait(&old.0, old.1.facts.uid, "new", now);
         let state = memory.state("a", "new", &old, now);
         assert!(state.form == Form::Failed && !state.is_in_flight(), "it takes no place meanwhile");
         assert_eq!(form(&memory, &old, now + FIRST_PAUSE), Form::Outdated);

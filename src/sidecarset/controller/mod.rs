@@ -8,6 +8,7 @@ pub mod count;
 pub mod facts;
 pub mod in_place_state;
 pub mod injection_counts;
+mod locks;
 pub mod members;
 pub mod memory;
 pub mod packed;
@@ -21,9 +22,10 @@ pub mod revisions;
 mod rollout;
 mod status;
 mod watch;
+pub mod watched_pod;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -36,6 +38,7 @@ use crate::controller::queue::{Queue, add_all};
 use crate::sidecarset::controller::backoff::Backoff;
 use crate::sidecarset::controller::conditions::Found;
 use crate::sidecarset::controller::count::Counts;
+use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::Members;
 use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::PodIndex;
@@ -143,7 +146,7 @@ impl Controller {
             self.revisions.forget(name);
             self.status.forget(name);
             self.backoff.forget(name);
-            self.conflicts.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            locked(&self.conflicts).remove(name);
             return Ok(None);
         };
         // The log has an error for a set that never compiled.
@@ -165,7 +168,7 @@ impl Controller {
             (Counts::of(compiled, set.compiled_generation, &members), self.coverage.borrow().clone());
         let memory = self.rollouts.memory(name);
         let status = {
-            let memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            let memory = locked(&memory);
             let found = Found {
                 counts,
                 waits: rolled.waits,
@@ -186,18 +189,18 @@ impl Controller {
 
     /// Other sets that bring something of what this one brings. Looked for once for each version of all sets.
     fn conflicts(&self, set: &CompiledSet, snapshot: &Snapshot) -> Arc<[(String, String)]> {
-        let mut conflicts = self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
         let current = Arc::downgrade(&snapshot.sets);
-        if let Some((_, found)) = conflicts.get(&*set.name).filter(|(sets, _)| sets.ptr_eq(&current)) {
+        if let Some((_, found)) = locked(&self.conflicts).get(&set.name).filter(|(sets, _)| sets.ptr_eq(&current)) {
             return Arc::clone(found);
         }
+        // Other workers do not wait for the search.
         let found: Arc<[(String, String)]> = conflicts::of_compiled(set, &snapshot.sets).into();
-        conflicts.insert(String::from(&*set.name), (current, Arc::clone(&found)));
+        locked(&self.conflicts).insert(set.name.clone(), (current, Arc::clone(&found)));
         found
     }
 
     fn members(&self, set: &CompiledSet, snapshot: &Snapshot) -> Members {
-        let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let pods = locked(&self.pods);
         Members::of(set, &pods, snapshot)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::pending;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::task::yield_now;
@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::metrics::Metrics;
 use crate::sidecarset::controller::injection_counts::InjectionCounts;
+use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
 use engine::snapshot::Snapshot;
@@ -64,7 +65,7 @@ impl PodStateMetric {
         loop {
             let mut looked_at = 0;
             {
-                let pods = pods.lock().unwrap_or_else(PoisonError::into_inner);
+                let pods = locked(pods);
                 let mut end = None;
                 for (key, pod) in pods.after(last.as_ref()).take(BATCH) {
                     self.file(key, InjectionCounts::of(&key.namespace, pod, snapshot));
@@ -128,8 +129,8 @@ mod tests {
     use super::*;
     use crate::metrics::Freshness;
     use crate::sidecarset::controller::injection_counts::tests::{set, snapshot};
-    use crate::sidecarset::controller::record::WatchedPod;
     use crate::sidecarset::controller::record::tests::{pod, wanted};
+    use crate::sidecarset::controller::watched_pod::WatchedPod;
 
     /// The lines of the metric, without its name.
     fn told(metrics: &Metrics) -> Vec<String> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 
-use crate::sidecarset::controller::record::{PodRecord, WatchedPod};
+use crate::sidecarset::controller::record::PodRecord;
+use crate::sidecarset::controller::watched_pod::WatchedPod;
 
 /// Namespace and name, in one pointer: a key is in several indexes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

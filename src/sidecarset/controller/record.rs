@@ -1,121 +1,24 @@
 //! What the controller keeps of a pod: only what is counted, and no more than fits.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use crate::sidecarset::controller::carried::{self, carried};
-use crate::sidecarset::controller::change::UPGRADABLE;
 use crate::sidecarset::controller::facts::PodFacts;
-use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unsettled};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
+use crate::sidecarset::controller::watched_pod::{SetNames, WatchedPod};
 use crate::sidecarset::rollout::strategy::Strategy;
-use crate::watch::partial::Partial;
-use engine::sidecarset::affinity::Affinity;
-use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::index::SetIndex;
-use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
-use engine::sidecarset::sameness::is_image_of;
+use engine::sidecarset::platform::Platform;
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
 /// The bytes of labels and of carried sets that are kept of one pod, at most. With the pod's name, its places in indexes and the
 /// list of sets to go without, a pod costs no more than 2 KiB, and a usual one less than half of that.
 const MAX_BYTES: usize = 960;
-
-/// A pod as it is watched.
-pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;
-
-/// The names and images of a pod's containers, what names its operating system, and where and how long it runs.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodSpec {
-    containers: Option<Vec<Container>>,
-    init_containers: Option<Vec<Container>>,
-    /// `Always`, `OnFailure` or `Never`.
-    pub restart_policy: Option<String>,
-    /// The node that it is assigned to.
-    pub node_name: Option<String>,
-    os: Option<Os>,
-    node_selector: Option<NodeSelector>,
-    affinity: Option<Affinity>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Os {
-    name: String,
-}
-
-/// Of a node selector, which may be as long as its author likes, what names an operating system.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct NodeSelector {
-    #[serde(rename = "kubernetes.io/os")]
-    os: Option<String>,
-    #[serde(rename = "beta.kubernetes.io/os")]
-    old_os: Option<String>,
-    #[serde(rename = "node.kubernetes.io/windows-build")]
-    windows_build: Option<String>,
-}
-
-impl NodeSelector {
-    fn get(&self, label: &str) -> Option<&str> {
-        match label {
-            "kubernetes.io/os" => self.os.as_deref(),
-            "beta.kubernetes.io/os" => self.old_os.as_deref(),
-            WINDOWS_BUILD => self.windows_build.as_deref(),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Container {
-    name: String,
-    image: String,
-}
-
-/// Phase and conditions of a pod, and what its containers run.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodStatus {
-    /// `Pending`, `Running` and so on.
-    pub phase: Option<String>,
-    conditions: Option<Vec<Condition>>,
-    container_statuses: Option<Vec<ContainerStatus>>,
-    init_container_statuses: Option<Vec<ContainerStatus>>,
-}
-
-impl PodStatus {
-    /// What containers and init containers run.
-    pub fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
-        [&self.container_statuses, &self.init_container_statuses].into_iter().flatten().flatten()
-    }
-
-    /// When the condition Ready became what it is.
-    pub fn ready_since(&self) -> Option<i64> {
-        let ready = self.conditions.iter().flatten().find(|it| it.kind == "Ready")?;
-        ready.last_transition_time.as_ref().map(|time| time.0.as_second())
-    }
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    message: Option<Box<str>>,
-    last_transition_time: Option<Time>,
-}
 
 /// What is asked of pods: the sets that exist, and the labels by which they select.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,12 +50,12 @@ pub struct PodRecord {
     pub ready: bool,
     /// The sets in the pod, each with the hash that was recorded.
     pub carried: Packed,
-    /// Of these, the ones with containers whose image a rollout changed and that do not run it yet, joined by commas.
-    pub unsettled: Option<Box<str>>,
-    /// Of these, the ones whose current form a rollout gave the pod, joined by commas.
-    pub touched: Option<Box<str>>,
-    /// Of these, the ones that the pod's condition says cannot be updated in it, joined by commas.
-    pub refused: Option<Box<str>>,
+    /// Of these, the ones with containers whose image a rollout changed and that do not run it yet.
+    pub unsettled: SetNames,
+    /// Of these, the ones whose current form a rollout gave the pod.
+    pub touched: SetNames,
+    /// Of these, the ones that the pod's condition says cannot be updated in it.
+    pub refused: SetNames,
     /// What rollouts read.
     pub facts: PodFacts,
     /// The operating system that it is bound to.
@@ -167,10 +70,7 @@ impl PodRecord {
     /// The record of a pod. Nothing for one that carries no set and never will, as it has finished or is on its way out, and for the
     /// kubelet's mirror of a static pod, whatever its annotations say. Where not everything fits, what is wanted comes first.
     pub fn of(pod: &WatchedPod, wanted: &Wanted) -> Option<Self> {
-        let spec = pod.spec.as_ref();
-        let containers =
-            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
-        let names: BTreeSet<&str> = containers.map(|container| container.name.as_str()).collect();
+        let names: BTreeSet<&str> = pod.containers().map(|container| container.name.as_str()).collect();
         let nothing = Records::default();
         let records = pod.annotations.as_ref().unwrap_or(&nothing);
         let carried = carried(records, &names, |set| wanted.sets.contains(set));
@@ -211,17 +111,17 @@ impl PodRecord {
 
     /// Whether every container of the set runs the image that the pod asks for.
     pub fn is_settled(&self, set: &str) -> bool {
-        self.unsettled.as_deref().is_none_or(|sets| sets.split(',').all(|unsettled| unsettled != set))
+        !self.unsettled.has(set)
     }
 
     /// Whether a rollout, and not its creation, gave the pod the form of the set that it has.
     pub fn is_touched(&self, set: &str) -> bool {
-        self.touched.as_deref().is_some_and(|sets| sets.split(',').any(|touched| touched == set))
+        self.touched.has(set)
     }
 
     /// Whether the pod's condition says that the set cannot be updated in it.
     pub fn is_refused(&self, set: &str) -> bool {
-        self.refused.as_deref().is_some_and(|sets| sets.split(',').any(|refused| refused == set))
+        self.refused.has(set)
     }
 
     /// The hash of what the pod carries of the set; empty where it was not recorded, nothing where it carries none.
@@ -237,69 +137,6 @@ impl PodRecord {
             carried::MAX_SETS,
             crate::sidecarset::controller::records::MAX_BYTES
         )
-    }
-}
-
-impl WatchedPod {
-    /// Whether each container of the set that is in the pod has the set's image.
-    fn has_images_of(&self, set: &CompiledSet) -> bool {
-        let spec = self.spec.as_ref();
-        let containers =
-            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
-        let images: BTreeMap<&str, &str> = containers.map(|it| (it.name.as_str(), it.image.as_str())).collect();
-        set.pieces().all(|piece| {
-            images.get(piece.name.as_str()).is_none_or(|image| is_image_of(&piece.image, image, &set.allowed))
-        })
-    }
-
-    fn is_in_phase(&self, phases: &[&str]) -> bool {
-        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
-        phase.is_some_and(|phase| phases.contains(&phase))
-    }
-
-    fn has_condition_ready(&self) -> bool {
-        let conditions = self.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
-        conditions.into_iter().any(|it| it.kind == "Ready" && it.status == "True")
-    }
-
-    /// The sets among these with containers that do not run yet what a rollout gave them.
-    fn unsettled(&self, carried: &Packed) -> Option<Box<str>> {
-        let state = self.annotations.as_ref()?.in_place_state.as_deref()?;
-        let spec = self.spec.as_ref();
-        let containers =
-            spec.into_iter().flat_map(|spec| [&spec.containers, &spec.init_containers]).flatten().flatten();
-        let images = containers.map(|container| (container.name.as_str(), container.image.as_str())).collect();
-        let statuses = self.status.iter().flat_map(PodStatus::containers);
-        let sets = unsettled(state, &images, statuses);
-        let sets: Vec<&str> = carried.iter().map(|(set, _)| set).filter(|set| sets.contains(*set)).collect();
-        (!sets.is_empty()).then(|| sets.join(",").into())
-    }
-
-    /// The sets among these whose recorded form a rollout gave the pod.
-    fn touched(&self, carried: &Packed) -> Option<Box<str>> {
-        let state = self.annotations.as_ref()?.in_place_state.as_deref()?;
-        let touched = touched(state);
-        let is_touched = |(set, hash): &(&str, &str)| touched.get(*set).is_some_and(|revision| revision == *hash);
-        let sets: Vec<&str> = carried.iter().filter(is_touched).map(|(set, _)| set).collect();
-        (!sets.is_empty()).then(|| sets.join(",").into())
-    }
-
-    /// The sets among these that our condition names.
-    fn refused(&self, carried: &Packed) -> Option<Box<str>> {
-        let mut conditions = self.status.as_ref()?.conditions.iter().flatten();
-        let message = conditions.find(|it| it.kind == UPGRADABLE)?.message.as_deref()?;
-        // Keys of a JSON object, whatever the values are.
-        #[allow(clippy::zero_sized_map_values)]
-        let named: BTreeMap<String, IgnoredAny> = serde_json::from_str(message).ok()?;
-        let sets: Vec<&str> = carried.iter().map(|(set, _)| set).filter(|set| named.contains_key(*set)).collect();
-        (!sets.is_empty()).then(|| sets.join(",").into())
-    }
-
-    fn platform(&self) -> Option<Platform> {
-        let os = self.spec.as_ref().and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
-        let nodes = self.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
-        let affinity = || self.spec.as_ref().and_then(|spec| spec.affinity);
-        Platform::of_pod(os, |label| nodes?.get(label), affinity)
     }
 }
 
@@ -321,9 +158,11 @@ fn labels(pod: &WatchedPod, wanted: &Wanted, mut room: usize) -> (Packed, bool) 
 
 #[cfg(test)]
 pub(super) mod tests {
+    use engine::sidecarset::compiled::CompiledSet;
     use serde_json::json;
 
     use super::*;
+    use crate::sidecarset::controller::change::UPGRADABLE;
 
     /// A pod that carries the sets named, ready or not.
     pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> WatchedPod {
@@ -524,18 +363,5 @@ pub(super) mod tests {
         let record = PodRecord::of(&pod_with(200, &json!({})), &wanted).unwrap();
         assert!(record.labels.iter().any(|label| label == (key, "value")));
         assert!(record.some_left_out);
-    }
-
-    #[test]
-    fn the_operating_system_is_read_from_either_label_of_the_node_selector() {
-        for (selector, platform) in [
-            (json!({"kubernetes.io/os": "windows"}), Some(Platform::Windows)),
-            (json!({"beta.kubernetes.io/os": "windows", "a": "b"}), Some(Platform::Windows)),
-            (json!({"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}), Some(Platform::Linux)),
-            (json!({}), None),
-        ] {
-            let pod = serde_json::from_value(json!({"spec": {"nodeSelector": selector}})).unwrap();
-            assert_eq!(PodRecord::of(&pod, &Wanted::default()).unwrap().platform, platform, "{selector}");
-        }
     }
 }

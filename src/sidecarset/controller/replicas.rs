@@ -5,7 +5,7 @@
 //! where their probes are: no right on the API server is needed, nothing is written, and what they say is no secret.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use crate::answers::said;
 use crate::controller::Own;
 use crate::names::{MUTATING, SERVICE, SERVICE_NAME_LABEL};
+use crate::sidecarset::controller::locks::locked;
 use crate::watch::read_model::ReadModel;
 use engine::sidecarset::api::PLURAL;
 use engine::snapshot::sets::SetRecord;
@@ -106,7 +107,7 @@ impl Replicas {
 
     /// Where the probes of the replicas are that answer the API server. `None` if it calls no replica.
     async fn replicas(&self) -> Result<Option<Vec<String>>, String> {
-        if let Some((at, listed)) = &*self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+        if let Some((at, listed)) = &*locked(&self.listed)
             && at.elapsed() < LIST_FRESH
         {
             return Ok(listed.clone());
@@ -136,7 +137,7 @@ impl Replicas {
 
     /// Keeps what was found for the sets that come next.
     fn listed(&self, replicas: Option<Vec<String>>) -> Option<Vec<String>> {
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), replicas.clone()));
+        *locked(&self.listed) = Some((Instant::now(), replicas.clone()));
         replicas
     }
 
@@ -165,20 +166,20 @@ impl Replicas {
 
     /// Whether the replica goes by the generation.
     async fn ask(&self, replica: &str, set: &SetRecord) -> Result<bool, String> {
-        let skipped = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner).get(replica).cloned();
+        let skipped = locked(&self.unreachable).get(replica).cloned();
         if let Some((_, why)) = skipped.filter(|(at, _)| at.elapsed() < SKIPPED_FOR) {
             return Err(why);
         }
         let answer = timeout(TIMEOUT, get(replica, &format!("{KNOWN}{PLURAL}/{}", set.name))).await;
         let why = match answer {
             Ok(Ok(text)) => {
-                self.unreachable.lock().unwrap_or_else(PoisonError::into_inner).remove(replica);
+                locked(&self.unreachable).remove(replica);
                 return Ok(text.is_some_and(|text| is_known(&text, set)));
             }
             Ok(Err(error)) => format!("The replica at {replica} cannot be asked: {error}"),
             Err(_) => format!("The replica at {replica} cannot be asked: no answer within {} s", TIMEOUT.as_secs()),
         };
-        let mut unreachable = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unreachable = locked(&self.unreachable);
         unreachable.retain(|_, (at, _)| at.elapsed() < SKIPPED_FOR);
         unreachable.insert(replica.to_owned(), (Instant::now(), why.clone()));
         Err(why)

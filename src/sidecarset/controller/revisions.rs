@@ -2,7 +2,7 @@
 //! record of a pod names the one that it carries.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::answers::{NoAnswer, in_time, said};
 use crate::field_managers::{SIDECARSET, patching, posting};
 use crate::names::APP;
+use crate::sidecarset::controller::locks::locked;
 use engine::sidecarset::api::{API_VERSION, KIND, SidecarSetSpec};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::sets::SetRecord;
@@ -116,7 +117,7 @@ impl Revisions {
     }
 
     fn done(&self) -> MutexGuard<'_, HashMap<String, Done>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.done)
     }
 
     /// Forgets a set that is gone. Its revisions go with it.

@@ -1,7 +1,7 @@
 //! Carries out rollouts: asks the planner which pods are next, and changes these.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
 use crate::sidecarset::controller::change::{Outcome, PodChanger};
+use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::Members;
 use crate::sidecarset::controller::memory::{Memory, What};
 use crate::sidecarset::controller::pods::PodKey;
@@ -43,13 +44,12 @@ pub struct Result {
     pub again: Option<Duration>,
 }
 
-/// Carries out rollouts. Clones share their content.
-#[derive(Clone)]
+/// Carries out rollouts.
 pub struct Rollouts {
     changer: PodChanger,
     budgets: Api<PodDisruptionBudget>,
-    listed: Arc<Mutex<Listed>>,
-    memories: Arc<Mutex<Memories>>,
+    listed: Mutex<Listed>,
+    memories: Mutex<Memories>,
 }
 
 /// Budgets, and when they were listed.
@@ -57,18 +57,14 @@ type Listed = Option<(Instant, Arc<Vec<Disruption>>)>;
 /// By set.
 type Memories = BTreeMap<Arc<str>, Arc<Mutex<Memory>>>;
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Rollouts {
     /// With this client.
     pub fn new(client: Client) -> Self {
         Self {
             changer: PodChanger::new(client.clone()),
             budgets: Api::all(client),
-            listed: Arc::default(),
-            memories: Arc::default(),
+            listed: Mutex::default(),
+            memories: Mutex::default(),
         }
     }
 
@@ -169,8 +165,7 @@ impl Rollouts {
                 Outcome::Changed => memory.note(key, uid, &set.hash, What::Touched(now)),
                 Outcome::HasIt => memory.note(key, uid, &set.hash, What::HasIt),
                 // The watch shows it soon: planned again then.
-                Outcome::Gone => memory.note_wait(key, uid, &set.hash, "it is gone", now),
-                Outcome::Stale => memory.note_wait(key, uid, &set.hash, "it has become ready meanwhile", now),
+                Outcome::Gone | Outcome::Stale => memory.note_wait(key, uid, &set.hash, now),
                 Outcome::OpenKruise => memory.note(key, uid, &set.hash, What::OpenKruise),
                 Outcome::NewPodOnly(why) => memory.note(key, uid, &set.hash, What::NewPodOnly(why)),
                 Outcome::Failed(why) => {
@@ -238,10 +233,7 @@ fn again(waits: &Waits, memory: &Memory, now: Instant) -> Option<Duration> {
         _ => None,
     };
     let paused = memory.next_try().map(|until| until.saturating_duration_since(now));
-    match (by_state, paused) {
-        (Some(state), Some(paused)) => Some(state.min(paused)),
-        (state, paused) => state.or(paused),
-    }
+    [by_state, paused].into_iter().flatten().min()
 }
 
 #[cfg(test)]

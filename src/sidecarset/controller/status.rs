@@ -1,7 +1,7 @@
 //! Writes the status of a set when it differs from the stored one, and Events for what has just begun.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use crate::events::Events;
 use crate::field_managers::{SIDECARSET, patching};
 use crate::sidecarset::controller::conditions::{Found, conditions, news};
 use crate::sidecarset::controller::count::Counts;
+use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::{NAME, programmed};
 use crate::watch::SidecarSetResource;
 use crate::watch::coverage::Coverage;
@@ -106,7 +107,7 @@ impl StatusWriter {
 
     /// Forgets a set that is gone.
     pub fn forget(&self, set: &str) {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(set);
+        locked(&self.told).remove(set);
     }
 
     /// Writes the status, by server-side apply of our own fields, unless it is what is stored.
@@ -157,7 +158,7 @@ impl StatusWriter {
     }
 
     fn is_news(&self, set: &str, reason: &str) -> bool {
-        let (mut told, now) = (self.told.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let (mut told, now) = (locked(&self.told), Instant::now());
         let of_set = told.entry(set.to_owned()).or_default();
         let is_news = of_set.get(reason).is_none_or(|last| now.duration_since(*last) >= TOLD_AGAIN_AFTER);
         if is_news {

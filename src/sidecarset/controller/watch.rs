@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -17,9 +17,11 @@ use crate::controller::queue::{Queue, add_all};
 use crate::logging::throttle::LogThrottle;
 use crate::sidecarset::controller::conditions::has_conflict;
 use crate::sidecarset::controller::injection_counts::missing;
+use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
-use crate::sidecarset::controller::record::{PodRecord, Wanted, WatchedPod};
+use crate::sidecarset::controller::record::{PodRecord, Wanted};
+use crate::sidecarset::controller::watched_pod::WatchedPod;
 use crate::watch::coverage::Coverage;
 use crate::watch::follow::events;
 use crate::watch::read_model::{Change, ReadModel, until, watch_config};
@@ -121,7 +123,7 @@ impl<'a> EventHandler<'a> {
 
 impl EventHandler<'_> {
     fn index(&self) -> MutexGuard<'_, PodIndex> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(self.pods)
     }
 
     /// The sets that a change of a namespace concerns. The snapshot, by which they are counted, has it.

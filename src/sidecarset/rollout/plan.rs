@@ -107,16 +107,13 @@ pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &[Disruptio
 
 /// Positions of the pods that could be touched.
 fn candidates(pods: &[PodState<'_>], strategy: &Strategy) -> Vec<usize> {
-    let is_candidate = |pod: &PodState<'_>| {
-        pod.form == Form::Outdated && strategy.selector.as_ref().is_none_or(|selector| selector.matches(pod.labels))
-    };
+    let is_candidate = |pod: &PodState<'_>| pod.form == Form::Outdated && strategy.selects(pod.labels);
     pods.iter().enumerate().filter(|(_, pod)| is_candidate(pod)).map(|(position, _)| position).collect()
 }
 
 /// Why none of the outdated pods could be touched.
 fn left(pods: &[PodState<'_>], strategy: &Strategy) -> Option<Waits> {
-    let selected = |pod: &&PodState<'_>| strategy.selector.as_ref().is_none_or(|selector| selector.matches(pod.labels));
-    let has = |form| pods.iter().filter(selected).any(|pod| pod.form == form);
+    let has = |form| pods.iter().any(|pod| pod.form == form && strategy.selects(pod.labels));
     if has(Form::Failed) {
         Some(Waits::Failed)
     } else if has(Form::NewPodOnly) {

@@ -4,6 +4,7 @@ use admission::format::int_or_percent::Rounding;
 use admission::format::{IntOrString, LabelSelector, Selector};
 use serde_json::Value;
 
+use crate::sidecarset::controller::packed::Packed;
 use engine::sidecarset::api::{ScatterTerm, UpdateStrategy};
 use engine::sidecarset::vocabulary::NOT_UPDATE;
 
@@ -41,6 +42,11 @@ pub enum Priority {
 }
 
 impl Strategy {
+    /// Whether a pod with these labels is updated at all.
+    pub fn selects(&self, labels: &Packed) -> bool {
+        self.selector.as_ref().is_none_or(|selector| selector.matches(labels))
+    }
+
     /// That of a set. What validation refuses counts as its default.
     pub fn of(strategy: UpdateStrategy) -> Self {
         Self {

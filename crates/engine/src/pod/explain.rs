@@ -1,6 +1,7 @@
 //! Why a new pod gets a set, or does not: what [`mutate`](super::mutate) decides, set by set, with those that do not select the pod.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use admission::format::Selector;
 use admission::format::selector::{Labels, Requirement};
@@ -13,7 +14,6 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
-use crate::sidecarset::index::SetIndex;
 use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
 
 /// What becomes of a new pod.
@@ -111,23 +111,16 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
             return Ok(Explanation { pod: Some(Why { reason: Reason::TOO_LARGE, text }), sets: Vec::new() });
         }
     };
-    let names: BTreeSet<&str> = selected.iter().map(|(set, _)| set.name.as_str()).collect();
-    let mut of_selecting = BTreeMap::new();
     let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, snapshot);
     let mut injection = injection(pod, request.body, &sets, &selections);
-    for (set, selection) in sets.iter().zip(selections) {
-        let explanation = explained(set, outcome(&mut injection, set, selection));
-        of_selecting.insert(set.name.clone(), explanation);
-    }
-    let of = |set: &CompiledSet| {
-        let selecting = if names.contains(set.name.as_str()) { of_selecting.remove(&set.name) } else { None };
-        selecting.unwrap_or_else(|| not_selecting(set, request, pod, snapshot))
+    let selecting = sets.iter().zip(selections);
+    let mut selecting: BTreeMap<&str, SetExplanation> = selecting
+        .map(|(set, selection)| (set.name.as_str(), explained(set, outcome(&mut injection, set, selection))))
+        .collect();
+    let of = |set: &Arc<CompiledSet>| {
+        selecting.remove(set.name.as_str()).unwrap_or_else(|| not_selecting(set, request, pod, snapshot))
     };
-    Ok(Explanation { pod: None, sets: each(&snapshot.sets, of) })
-}
-
-fn each(sets: &SetIndex, mut of: impl FnMut(&CompiledSet) -> SetExplanation) -> Vec<SetExplanation> {
-    sets.iter().map(|set| of(set)).collect()
+    Ok(Explanation { pod: None, sets: snapshot.sets.iter().map(of).collect() })
 }
 
 fn explained(set: &CompiledSet, outcome: Outcome) -> SetExplanation {

@@ -222,6 +222,11 @@ impl CompiledSet {
         serde_json::from_str::<Only>(&self.spec).unwrap_or_default().update_strategy.unwrap_or_default()
     }
 
+    /// The same as JSON.
+    pub fn spec_value(&self) -> Value {
+        serde_json::from_str(&self.spec).unwrap_or_default()
+    }
+
     /// A copy that shares no memory with the set.
     #[must_use]
     pub fn detached(&self) -> Self {

@@ -15,6 +15,7 @@ use self::configuration::ConfigurationMaps;
 use self::namespace::NamespaceList;
 use self::plugins::Plugins;
 use self::sets::Sets;
+use crate::plugins::index::PluginIndex;
 use crate::sidecarset::index::SetIndex;
 
 collections! {
@@ -33,15 +34,15 @@ impl Snapshot {
     pub fn excludes(&self, namespace: &str) -> bool {
         self.exclusion.covers(namespace, self.namespaces.labels(namespace))
     }
-}
 
-impl Snapshot {
     /// A copy that shares no memory with the snapshot, but for the exclusions.
     #[must_use]
     pub fn detached(&self) -> Self {
         let sets = self.sets.iter().map(|set| Arc::new(set.detached()));
+        let plugins = self.plugins.iter().map(|plugin| Arc::new((**plugin).clone()));
         Self {
             sets: Arc::new(SetIndex::build(sets)),
+            plugins: Arc::new(PluginIndex::build(plugins)),
             namespaces: Arc::new(self.namespaces.detached()),
             configuration: Arc::new((*self.configuration).clone()),
             ..self.clone()

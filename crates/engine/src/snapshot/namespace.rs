@@ -13,7 +13,7 @@ pub struct Namespaces {
 }
 
 /// A namespace that has been seen.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KnownNamespace {
     labels: BTreeMap<String, String>,
     /// As they were read, by which one sees whether they changed.
@@ -37,11 +37,8 @@ impl Namespaces {
     /// A copy that shares no memory with it.
     #[must_use]
     pub fn detached(&self) -> Self {
-        let mut copy = Self::default();
-        for (name, namespace) in &self.known {
-            copy.insert_annotated(name.clone(), namespace.labels.clone(), namespace.annotations.clone());
-        }
-        copy
+        let copy = |(name, namespace): (&String, &Arc<KnownNamespace>)| (name.clone(), Arc::new((**namespace).clone()));
+        Self { known: self.known.iter().map(copy).collect() }
     }
 
     /// Sets the labels of a namespace. Its name is to be among them, which the API server ensures.

@@ -26,7 +26,7 @@ use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::index::SetIndex;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, ConfigurationMap, ConfigurationMaps};
-use crate::snapshot::namespace::Namespaces;
+use crate::snapshot::namespace::{KnownNamespace, Namespaces};
 use crate::snapshot::{Exclusion, Snapshot};
 
 /// How unknown fields are treated, as by kubectl's flag of that name.
@@ -78,12 +78,12 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
-        let placement = Placement::of(&annotations);
-        let faults = placement.faults().map(|(key, fault)| {
+        known.insert_annotated(name.clone(), labels, annotations);
+        let placement = known.known(&name).and_then(KnownNamespace::placement);
+        let faults = placement.into_iter().flat_map(Placement::faults).map(|(key, fault)| {
             format!("{origin}: Namespace {name:?}: annotation {key} cannot be read by AdmissionPlugins: {fault}")
         });
         warnings.extend(faults);
-        known.insert_annotated(name, labels, annotations);
     }
     let empty = Snapshot {
         namespaces: Arc::new(known),

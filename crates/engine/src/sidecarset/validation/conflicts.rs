@@ -23,12 +23,12 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
 /// Names of the sets that bring something that an accepted set brings as well, each with what it is. Two such sets can be stored
 /// while the webhook is away, or at one moment.
 pub fn of_compiled(set: &CompiledSet, sets: &SetIndex) -> Vec<(String, String)> {
-    let object = json!({"metadata": {"name": set.name, "annotations": set.annotations}, "spec": set.spec()});
+    let object = json!({"metadata": {"name": set.name, "annotations": set.annotations}, "spec": set.spec_value()});
     let (metadata, spec) = (Node::root(&object, "metadata"), Node::root(&object, "spec"));
     let mut conflicts = Vec::new();
     for_each(&metadata, &spec, sets, |other, found| {
         if !found.is_empty() {
-            conflicts.push((String::from(&*other.name), found.to_string()));
+            conflicts.push((other.name.clone(), found.to_string()));
         }
     });
     conflicts

@@ -1,0 +1,215 @@
+//! A pod as it is watched: only what counts and rollouts read.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::sidecarset::controller::change::UPGRADABLE;
+use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unsettled};
+use crate::sidecarset::controller::packed::Packed;
+use crate::sidecarset::controller::records::Records;
+use crate::watch::partial::Partial;
+use engine::sidecarset::affinity::Affinity;
+use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
+use engine::sidecarset::sameness::is_image_of;
+
+/// A pod as it is watched.
+pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;
+
+/// The names and images of a pod's containers, what names its operating system, and where and how long it runs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    pub(super) containers: Option<Vec<Container>>,
+    init_containers: Option<Vec<Container>>,
+    /// `Always`, `OnFailure` or `Never`.
+    pub restart_policy: Option<String>,
+    /// The node that it is assigned to.
+    pub node_name: Option<String>,
+    os: Option<Os>,
+    node_selector: Option<NodeSelector>,
+    affinity: Option<Affinity>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Os {
+    name: String,
+}
+
+/// Of a node selector, which may be as long as its author likes, what names an operating system.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct NodeSelector {
+    #[serde(rename = "kubernetes.io/os")]
+    os: Option<String>,
+    #[serde(rename = "beta.kubernetes.io/os")]
+    old_os: Option<String>,
+    #[serde(rename = "node.kubernetes.io/windows-build")]
+    windows_build: Option<String>,
+}
+
+impl NodeSelector {
+    fn get(&self, label: &str) -> Option<&str> {
+        match label {
+            "kubernetes.io/os" => self.os.as_deref(),
+            "beta.kubernetes.io/os" => self.old_os.as_deref(),
+            WINDOWS_BUILD => self.windows_build.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Container {
+    /// Name.
+    pub name: String,
+    /// Image.
+    pub image: String,
+}
+
+/// Phase and conditions of a pod, and what its containers run.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    /// `Pending`, `Running` and so on.
+    pub phase: Option<String>,
+    conditions: Option<Vec<Condition>>,
+    container_statuses: Option<Vec<ContainerStatus>>,
+    init_container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+impl PodStatus {
+    /// What containers and init containers run.
+    pub fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
+        [&self.container_statuses, &self.init_container_statuses].into_iter().flatten().flatten()
+    }
+
+    /// When the condition Ready became what it is.
+    pub fn ready_since(&self) -> Option<i64> {
+        let ready = self.conditions.iter().flatten().find(|it| it.kind == "Ready")?;
+        ready.last_transition_time.as_ref().map(|time| time.0.as_second())
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    message: Option<Box<str>>,
+    last_transition_time: Option<Time>,
+}
+
+/// Names of sets that a pod carries, joined by commas: of most pods there are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetNames(Option<Box<str>>);
+
+impl SetNames {
+    /// Those of the carried sets that are meant by name and hash.
+    fn of(carried: &Packed, is_meant: impl Fn(&str, &str) -> bool) -> Self {
+        let sets: Vec<&str> = carried.iter().filter(|(set, hash)| is_meant(set, hash)).map(|(set, _)| set).collect();
+        Self((!sets.is_empty()).then(|| sets.join(",").into()))
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether the set is among them.
+    pub fn has(&self, set: &str) -> bool {
+        self.0.as_deref().is_some_and(|sets| sets.split(',').any(|name| name == set))
+    }
+}
+
+impl WatchedPod {
+    /// Containers and init containers.
+    pub(super) fn containers(&self) -> impl Iterator<Item = &Container> {
+        let lists = self.spec.iter().flat_map(|spec| [&spec.containers, &spec.init_containers]);
+        lists.flatten().flatten()
+    }
+
+    fn in_place_state(&self) -> Option<&str> {
+        self.annotations.as_ref()?.in_place_state.as_deref()
+    }
+
+    /// Whether each container of the set that is in the pod has the set's image.
+    pub(super) fn has_images_of(&self, set: &CompiledSet) -> bool {
+        let images: BTreeMap<&str, &str> = self.containers().map(|it| (it.name.as_str(), it.image.as_str())).collect();
+        set.pieces().all(|piece| {
+            images.get(piece.name.as_str()).is_none_or(|image| is_image_of(&piece.image, image, &set.allowed))
+        })
+    }
+
+    pub(super) fn is_in_phase(&self, phases: &[&str]) -> bool {
+        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
+        phase.is_some_and(|phase| phases.contains(&phase))
+    }
+
+    pub(super) fn has_condition_ready(&self) -> bool {
+        let conditions = self.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+        conditions.into_iter().any(|it| it.kind == "Ready" && it.status == "True")
+    }
+
+    /// The sets among these with containers that do not run yet what a rollout gave them.
+    pub(super) fn unsettled(&self, carried: &Packed) -> SetNames {
+        let Some(state) = self.in_place_state() else { return SetNames::default() };
+        let images = self.containers().map(|container| (container.name.as_str(), container.image.as_str())).collect();
+        let statuses = self.status.iter().flat_map(PodStatus::containers);
+        let sets = unsettled(state, &images, statuses);
+        SetNames::of(carried, |set, _| sets.contains(set))
+    }
+
+    /// The sets among these whose recorded form a rollout gave the pod.
+    pub(super) fn touched(&self, carried: &Packed) -> SetNames {
+        let Some(state) = self.in_place_state() else { return SetNames::default() };
+        let touched = touched(state);
+        SetNames::of(carried, |set, hash| touched.get(set).is_some_and(|revision| revision == hash))
+    }
+
+    /// The sets among these that our condition names.
+    pub(super) fn refused(&self, carried: &Packed) -> SetNames {
+        let mut conditions = self.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+        let message = conditions.find(|it| it.kind == UPGRADABLE).and_then(|it| it.message.as_deref());
+        // Keys of a JSON object, whatever the values are.
+        #[allow(clippy::zero_sized_map_values)]
+        let named: BTreeMap<String, IgnoredAny> =
+            message.and_then(|message| serde_json::from_str(message).ok()).unwrap_or_default();
+        SetNames::of(carried, |set, _| named.contains_key(set))
+    }
+
+    pub(super) fn platform(&self) -> Option<Platform> {
+        let os = self.spec.as_ref().and_then(|spec| spec.os.as_ref()).map(|os| os.name.as_str());
+        let nodes = self.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
+        let affinity = || self.spec.as_ref().and_then(|spec| spec.affinity);
+        Platform::of_pod(os, |label| nodes?.get(label), affinity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sidecarset::controller::record::{PodRecord, Wanted};
+
+    #[test]
+    fn the_operating_system_is_read_from_either_label_of_the_node_selector() {
+        for (selector, platform) in [
+            (json!({"kubernetes.io/os": "windows"}), Some(Platform::Windows)),
+            (json!({"beta.kubernetes.io/os": "windows", "a": "b"}), Some(Platform::Windows)),
+            (json!({"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}), Some(Platform::Linux)),
+            (json!({}), None),
+        ] {
+            let pod = serde_json::from_value(json!({"spec": {"nodeSelector": selector}})).unwrap();
+            assert_eq!(PodRecord::of(&pod, &Wanted::default()).unwrap().platform, platform, "{selector}");
+        }
+    }
+}
