@@ -190,6 +190,91 @@ fn of_definitions() -> Vec<Row> {
     ]
 }
 
+const POD: &str = "pod/web";
+const POD_METADATA: &str = "of a pod's metadata only annotations may change";
+const POD_SPEC: &str = "of a pod's spec only images may change";
+const POD_STATUS: &str = "of a pod's status only the condition outrider.dev/SidecarSetUpgradable may change";
+
+/// What the API server itself lets anybody change in a running pod.
+fn of_pods() -> Vec<Row> {
+    let toleration = json!([{"key": "a", "operator": "Exists"}]);
+    vec![
+        ("an image of a container changes", add("/spec/containers/1/image", "proxy:2"), Ok(())),
+        ("an image of an init container changes", add("/spec/initContainers/0/image", "native:2"), Ok(())),
+        ("the record is written", add("/metadata/annotations/outrider.dev~1injected", "{}"), Ok(())),
+        ("an annotation of a set changes", add("/metadata/annotations/example.com~1kept", "no"), Ok(())),
+        ("an annotation goes", remove("/metadata/annotations/example.com~1kept"), Err(POD_METADATA)),
+        ("a label is added", add("/metadata/labels/a", "b"), Err(POD_METADATA)),
+        ("the labels go", remove("/metadata/labels"), Err(POD_METADATA)),
+        ("a finalizer is added", add("/metadata/finalizers", json!(["example.com/held"])), Err(POD_METADATA)),
+        ("the deadline changes", add("/spec/activeDeadlineSeconds", json!(5)), Err(POD_SPEC)),
+        ("a toleration is added", add("/spec/tolerations", toleration), Err(POD_SPEC)),
+    ]
+}
+
+fn of_pod_status() -> Vec<Row> {
+    let condition = |kind: &str| json!([{"type": kind, "status": "False", "reason": "NewPodOnly", "message": "{}"}]);
+    vec![
+        ("our condition is written", add("/status/conditions", condition("outrider.dev/SidecarSetUpgradable")), Ok(())),
+        ("another condition is written", add("/status/conditions", condition("Ready")), Err(POD_STATUS)),
+        ("the phase changes", add("/status/phase", "Failed"), Err(POD_STATUS)),
+        ("an address is added", add("/status/podIP", "10.0.0.1"), Err(POD_STATUS)),
+        ("a label is added", add("/metadata/labels/a", "b"), Err(POD_METADATA)),
+    ]
+}
+
+fn web(namespace: &str) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "web", "namespace": namespace, "labels": {"app": "web"}, "annotations": {"example.com/kept": "yes"},
+        },
+        "spec": {
+            "initContainers": [{"name": "native", "image": "native:1", "restartPolicy": "Always"}],
+            "containers": [{"name": "app", "image": "app:1"}, {"name": "proxy", "image": "proxy:1"}],
+        },
+    })
+    .to_string()
+}
+
+/// Rollouts change a few fields of pods, in namespaces that are not left alone.
+fn pods_change_as_rollouts_change_them(cluster: &Cluster) {
+    let apply = |text: &str| cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(text)).unwrap();
+    for (name, labels) in [("excluded", json!({"outrider.dev/exclude": ""})), ("served", json!({}))] {
+        let metadata = json!({"name": name, "labels": labels});
+        apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
+    }
+    let everywhere = ["served", "excluded", "kube-system", "outrider-system"];
+    // Without a controller that makes them.
+    for namespace in everywhere {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}});
+        apply(&account.to_string());
+        apply(&web(namespace));
+    }
+    let mut found = wrong_in(cluster, &["-n", "served"], POD, of_pods());
+    found += &wrong_in(cluster, &["-n", "served", "--subresource=status"], POD, of_pod_status());
+    for namespace in &everywhere[1..] {
+        const LEFT_ALONE: &str = "pods of excluded namespaces and of its own stay as they are";
+        let rows = vec![("an image changes", add("/spec/containers/1/image", "proxy:2"), Err(LEFT_ALONE))];
+        found += &wrong_in(cluster, &["-n", namespace], POD, rows);
+    }
+    assert!(found.is_empty(), "{found}");
+    let made = web("served").replace("\"web\"", "\"mine\"");
+    let shell = json!({"spec": {"ephemeralContainers": [{"name": "a", "image": "a"}]}}).to_string();
+    for (what, refused) in [
+        ("delete", tried(cluster, &["delete", POD, "-n", "served"], None)),
+        ("create", tried(cluster, &["create", "-f", "-"], Some(&made))),
+        (
+            "an ephemeral container",
+            tried(cluster, &["patch", POD, "-n", "served", "--subresource=ephemeralcontainers", "-p", &shell], None),
+        ),
+    ] {
+        let said = refused.unwrap_err();
+        assert!(said.contains("may be updated, and pods neither created, evicted nor deleted"), "{what}: {said}");
+    }
+    cluster.kubectl_ok(&["label", POD, "-n", "served", "by=a-person"], None).unwrap();
+}
+
 /// The answer to the account; nothing is stored.
 fn tried(cluster: &Cluster, args: &[&str], input: Option<&str>) -> Result<(), String> {
     let account = format!("--as={USER}");
@@ -199,9 +284,15 @@ fn tried(cluster: &Cluster, args: &[&str], input: Option<&str>) -> Result<(), St
 
 /// Where the outcome is another than in the table.
 fn wrong(cluster: &Cluster, object: &str, rows: Vec<Row>) -> String {
+    wrong_in(cluster, &[], object, rows)
+}
+
+/// The same, with further arguments to kubectl.
+fn wrong_in(cluster: &Cluster, more: &[&str], object: &str, rows: Vec<Row>) -> String {
     let mut wrong = String::new();
     for (what, patch, expected) in rows {
-        let found = tried(cluster, &["patch", object, "--type=json", "-p", &patch.to_string()], None);
+        let args = [&["patch", object, "--type=json", "-p", &patch.to_string()], more].concat();
+        let found = tried(cluster, &args, None);
         let is_right = match (&found, expected) {
             (Ok(()), Ok(())) => true,
             (Err(found), Err(expected)) => found.contains("may not do this") && found.contains(expected),
@@ -264,6 +355,7 @@ fn the_account_changes_what_it_keeps_and_nothing_else() {
     found += &wrong(&cluster, "customresourcedefinition/sidecarsets.apps.outrider.dev", foreign);
     assert!(found.is_empty(), "{found}");
     only_updates(&cluster);
+    pods_change_as_rollouts_change_them(&cluster);
     everybody_else_is_free(&cluster);
     a_large_configuration_is_within_the_budget(&cluster);
     the_doctor_reads_them(&cluster);
