@@ -237,29 +237,37 @@ fn web(namespace: &str) -> String {
     .to_string()
 }
 
-/// Rollouts change a few fields of pods, in namespaces that are not left alone.
-fn pods_change_as_rollouts_change_them(cluster: &Cluster) {
+const EVERYWHERE: [&str; 4] = ["served", "excluded", "kube-system", "outrider-system"];
+
+/// Pods in namespaces of all sorts, without a controller that makes accounts.
+fn make_pods(cluster: &Cluster) {
     let apply = |text: &str| cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(text)).unwrap();
     for (name, labels) in [("excluded", json!({"outrider.dev/exclude": ""})), ("served", json!({}))] {
         let metadata = json!({"name": name, "labels": labels});
         apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string());
     }
-    let everywhere = ["served", "excluded", "kube-system", "outrider-system"];
-    // Without a controller that makes them.
-    for namespace in everywhere {
-        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}});
-        apply(&account.to_string());
+    for namespace in EVERYWHERE {
+        let metadata = json!({"name": "default", "namespace": namespace});
+        apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}).to_string());
         apply(&web(namespace));
     }
+}
+
+/// Rollouts change a few fields of pods, in namespaces that are not left alone.
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn the_account_changes_pods_as_rollouts_do_and_not_otherwise() {
+    let cluster = &guarded();
+    make_pods(cluster);
     let mut found = wrong_in(cluster, &["-n", "served"], POD, of_pods());
     found += &wrong_in(cluster, &["-n", "served", "--subresource=status"], POD, of_pod_status());
-    for namespace in &everywhere[1..] {
+    for namespace in &EVERYWHERE[1..] {
         const LEFT_ALONE: &str = "pods of excluded namespaces and of its own stay as they are";
         let rows = vec![("an image changes", add("/spec/containers/1/image", "proxy:2"), Err(LEFT_ALONE))];
         found += &wrong_in(cluster, &["-n", namespace], POD, rows);
     }
     assert!(found.is_empty(), "{found}");
-    let made = web("served").replace("\"web\"", "\"mine\"");
+    let made = web("served").replace("\"name\":\"web\"", "\"name\":\"mine\"");
     let shell = json!({"spec": {"ephemeralContainers": [{"name": "a", "image": "a"}]}}).to_string();
     for (what, refused) in [
         ("delete", tried(cluster, &["delete", POD, "-n", "served"], None)),
@@ -291,8 +299,8 @@ fn wrong(cluster: &Cluster, object: &str, rows: Vec<Row>) -> String {
 fn wrong_in(cluster: &Cluster, more: &[&str], object: &str, rows: Vec<Row>) -> String {
     let mut wrong = String::new();
     for (what, patch, expected) in rows {
-        let args = [&["patch", object, "--type=json", "-p", &patch.to_string()], more].concat();
-        let found = tried(cluster, &args, None);
+        let patch = patch.to_string();
+        let found = tried(cluster, &[&["patch", object, "--type=json", "-p", &patch], more].concat(), None);
         let is_right = match (&found, expected) {
             (Ok(()), Ok(())) => true,
             (Err(found), Err(expected)) => found.contains("may not do this") && found.contains(expected),
@@ -305,7 +313,8 @@ fn wrong_in(cluster: &Cluster, more: &[&str], object: &str, rows: Vec<Row>) -> S
     wrong
 }
 
-fn prepared() -> Cluster {
+/// A cluster in which nothing but the policies limits the account.
+fn guarded() -> Cluster {
     let options = Options { kwok: false, controller_manager: false, ..Options::default() };
     let cluster = Cluster::start_with(&options).unwrap();
     install_of(&cluster, &[KINDS]);
@@ -313,6 +322,12 @@ fn prepared() -> Cluster {
     let admin = ["create", "clusterrolebinding", "too-much", "--clusterrole=cluster-admin"];
     let account = "--serviceaccount=outrider-system:outrider";
     cluster.kubectl_ok(&[&admin[..], &[account]].concat(), None).unwrap();
+    eventually("the policies are in force", || tried(&cluster, &["delete", DEFINITION], None).is_err());
+    cluster
+}
+
+fn prepared() -> Cluster {
+    let cluster = guarded();
     let apply = |text: &str| cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(text)).unwrap();
     apply(&outrider(&["manifests", "webhooks", KINDS]));
     let by_person = json!([
@@ -355,7 +370,6 @@ fn the_account_changes_what_it_keeps_and_nothing_else() {
     found += &wrong(&cluster, "customresourcedefinition/sidecarsets.apps.outrider.dev", foreign);
     assert!(found.is_empty(), "{found}");
     only_updates(&cluster);
-    pods_change_as_rollouts_change_them(&cluster);
     everybody_else_is_free(&cluster);
     a_large_configuration_is_within_the_budget(&cluster);
     the_doctor_reads_them(&cluster);

@@ -1,5 +1,6 @@
 //! Changes one pod: reads it, decides what is to change, and writes the smallest patch for it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::Request;
@@ -132,16 +133,30 @@ impl PodChanger {
         }
     }
 
-    /// Writes into the pod's condition why the set cannot be updated in it, or that it can, where that is not said already.
+    /// Writes into the pod's condition why the set cannot be updated in it, or that it can, where that is not said already. What the
+    /// condition says of other sets stays: a pod that is another by now is read once more.
     async fn note(&self, key: &PodKey, pod: &Value, set: &str, why: Option<&str>) {
-        let Some(condition) = condition(pod, set, why, Timestamp::now()) else { return };
-        let uid = pod.get("metadata").and_then(|metadata| metadata.get("uid"));
-        let patch = json!({"metadata": {"uid": uid}, "status": {"conditions": [condition]}});
-        let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
-        if let Err(failure) = in_time(self.pods(&key.namespace).patch_status(&key.name, &params, &patch)).await
-            && let Outcome::Failed(why) = failure.outcome()
-        {
-            tracing::warn!(namespace = &*key.namespace, name = &*key.name, why, "A pod's condition cannot be written");
+        let mut pod = Cow::Borrowed(pod);
+        for _ in 0..2 {
+            let Some(condition) = condition(&pod, set, why, Timestamp::now()) else { return };
+            let metadata = pod.get("metadata").unwrap_or(&Value::Null);
+            let uid = metadata.get("uid").and_then(Value::as_str).map(hashed).unwrap_or_default();
+            let version = json!({"uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")});
+            let patch = json!({"metadata": version, "status": {"conditions": [condition]}});
+            let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
+            let written = in_time(self.pods(&key.namespace).patch_status(&key.name, &params, &patch)).await;
+            match written.map_err(|failure| failure.outcome()) {
+                Err(Outcome::Stale) => match self.read(key, uid).await {
+                    Ok(Some(newer)) => pod = Cow::Owned(newer),
+                    _ => return,
+                },
+                Err(Outcome::Failed(why)) => {
+                    let (namespace, name) = (&*key.namespace, &*key.name);
+                    tracing::warn!(namespace, name, why, "A pod's condition cannot be written");
+                    return;
+                }
+                _ => return,
+            }
         }
     }
 }

@@ -154,6 +154,16 @@ async fn a_pod_that_somebody_else_writes_is_read_once_more_at_once_and_then_plan
     }
 }
 
+/// Two sets say at one time that they cannot be updated in a pod.
+#[tokio::test]
+async fn a_condition_that_another_set_writes_meanwhile_is_read_again() {
+    for (conflicts, requests) in [(0, 1), (1, 3)] {
+        let (changer, asked) = answering(pod(json!({}), json!([])), conflicts);
+        changer.note(&key(), &pod(json!({}), json!([])), "a", Some("env")).await;
+        assert_eq!(asked.load(Ordering::SeqCst), requests, "{conflicts} conflicts");
+    }
+}
+
 /// The kubelet has not seen the first change when the second one takes it back.
 #[test]
 fn going_back_to_the_image_that_runs_is_settled_at_once() {
