@@ -18,6 +18,7 @@ mod cronjob_hostile;
 mod cronjob_process;
 mod evasions;
 mod explain;
+mod forged_pods;
 mod gitops;
 mod guard;
 mod injection;
