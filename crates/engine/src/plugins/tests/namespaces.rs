@@ -133,3 +133,16 @@ fn each_needs_its_entries() {
     let names: Vec<&str> = found.iter().map(|demand| demand.name.as_str()).collect();
     assert_eq!(names, ["podsecurity.policy.outrider.dev"; 2]);
 }
+
+#[test]
+fn a_namespace_is_excluded_from_a_call_by_its_name_and_never_by_a_label() {
+    let spec = json!({
+        "plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}},
+        "match": {"excludeNamespaces": ["free"], "namespaceSelector": {"matchLabels": {"a": "b"}}},
+    });
+    for demand in demands(&World::from_objects(&[plugin("s", spec)]).snapshot) {
+        assert!(demand.namespaces.is_none() && demand.excluded_namespaces.is_empty());
+        let (name, expression) = &demand.match_conditions[0];
+        assert!(name == "outrider.dev/excluded-namespaces" && expression.ends_with("in [\"free\"])"), "{expression}");
+    }
+}

@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{namespace, plugin, pod, update};
-use crate::plugins::endpoints::{demands, needs};
+use crate::plugins::endpoints::demands;
 use crate::testing::World;
 
 const PULLED: &str = "/validate--v1-pod-alwayspullimages";
@@ -109,7 +109,7 @@ fn extended_resources_and_topology_of_changed_pods_are_seen_to() {
 fn each_plugin_needs_its_own_entries_and_one_that_is_off_needs_none() {
     let names = |name: &str, spec: Value| -> Vec<String> {
         let world = World::from_objects(&[plugin(name, spec)]);
-        needs(name, &world.snapshot).into_iter().map(|demand| demand.name).collect()
+        demands(&world.snapshot).into_iter().map(|demand| demand.name).collect()
     };
     assert_eq!(names("p", json!({"plugin": "PodNodeSelector"})), [""; 0]);
     let both = ["podtolerationrestriction.policy.outrider.dev"; 2];
