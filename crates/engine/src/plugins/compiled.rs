@@ -167,6 +167,12 @@ impl CompiledPlugin {
         self.failure_policy == Some(FailurePolicy::Ignore)
     }
 
+    /// Whether it leaves any request alone.
+    pub fn has_scope(&self) -> bool {
+        self.namespaces.is_some()
+            || [&self.excluded_namespaces, &self.users, &self.groups].iter().any(|list| !list.is_empty())
+    }
+
     /// Names of namespaces that are left alone.
     pub const fn excluded_namespaces(&self) -> &BTreeSet<String> {
         &self.excluded_namespaces
