@@ -143,7 +143,7 @@ impl Manager {
             client: connection.client()?,
             background,
             background_client,
-            watching: connection.watching(&world, &options.namespace)?,
+            watching: connection.watching(&world, &options.namespace, options.plugins)?,
             bundle: watch::Sender::new(None),
             options,
             feed,

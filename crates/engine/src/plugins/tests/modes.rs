@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use admission::Decision;
+use admission::{Decision, Unserved};
 use serde_json::{Value, json};
 
 use super::{namespace, plugin, pod};
@@ -154,6 +154,34 @@ fn of_several_codes_the_one_that_says_most_is_the_reason_and_a_refused_pod_count
         let verdicts: Vec<&str> = answer.counts.iter().map(|count| count.verdict).collect();
         assert_eq!(verdicts, counted);
         assert_eq!(world.mutate(&conflicting()).audit["plugins"], audit);
+    }
+}
+
+#[test]
+fn very_many_labels_of_a_namespace_evade_no_selector() {
+    let selecting = |mode: &str, key: &str| {
+        let scope = json!({"namespaceSelector": {"matchLabels": {key: "x", "team": "a"}}});
+        plugin("a", json!({"plugin": "AlwaysPullImages", "mode": mode, "match": scope}))
+    };
+    let set = crate::testing::set(
+        "log",
+        json!({"namespaceSelector": {"matchLabels": {"tenancy": "x"}}, "containers": [{"name": "log", "image": "log:1"}]}),
+    );
+    let team = |team: &str| json!({"kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": team}}});
+    let mut web = pod(json!({}));
+    web["metadata"]["labels"] = json!({"app": "web"});
+    for (object, team_of, is_refused) in [
+        (selecting("Enforce", "tenancy"), "a", true),
+        (selecting("Enforce", "tenancy"), "b", false),
+        (selecting("Warn", "tenancy"), "a", false),
+        (selecting("Enforce", "kubernetes.io/metadata.name"), "a", false),
+        (set, "a", true),
+    ] {
+        let mut world = World::from_objects(&[object.clone(), team(team_of)]);
+        assert!(world.mutate_in("shop", &web).is_ok(), "{object}");
+        std::sync::Arc::make_mut(&mut world.snapshot.namespaces).mark_lacking_labels("shop");
+        let refused = matches!(world.mutate_in("shop", &web), Err(Unserved::NamespaceLabels(name)) if name == "shop");
+        assert_eq!(refused, is_refused, "{object} {team_of}");
     }
 }
 
