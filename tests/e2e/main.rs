@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod additions;
+mod alerts;
 mod all_kinds;
 mod bench;
 mod certificates;
@@ -29,6 +30,8 @@ mod other_webhooks;
 mod plugins;
 mod process;
 mod project_config;
+#[path = "../chart/promtool.rs"]
+mod promtool;
 mod refusals;
 mod replicas;
 mod rollout;
