@@ -106,7 +106,10 @@ fn every_admission_plugin_has_a_page_with_its_sample() {
         // The first line is for editors.
         let sample: Vec<&str> = example(plugin).lines().filter(|line| !line.contains("yaml-language-server")).collect();
         let sample = format!("```yaml\n{}\n```", sample.join("\n"));
-        hold(&format!("docs/plugins/{plugin}.md"), &template.replace("{catalog}", &catalog).replace("{sample}", &sample));
+        hold(
+            &format!("docs/plugins/{plugin}.md"),
+            &template.replace("{catalog}", &catalog).replace("{sample}", &sample),
+        );
     }
 }
 

@@ -259,7 +259,8 @@ fn pods_and_services_come_out_as_from_the_plugins_of_the_api_server() {
 
     let change = |cluster: &Cluster| sent(cluster, "replace", &changed(cluster, Random(seed as u64 + 1)));
     let (mut theirs, mut ours) = (change(&original), change(&replaced));
-    let (differing, refusals): (Vec<String>, Vec<String>) = theirs.1.into_iter().partition(|text| text.contains(MERGED));
+    let (differing, refusals): (Vec<String>, Vec<String>) =
+        theirs.1.into_iter().partition(|text| text.contains(MERGED));
     theirs.1 = refusals;
     for name in differing.iter().filter_map(|text| text.split('"').nth(1)) {
         for stored in [&mut theirs.0, &mut ours.0] {

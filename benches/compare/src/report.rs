@@ -172,11 +172,13 @@ impl Report {
     fn plugins(&self) -> Vec<PluginCost> {
         let of = |row: &'static str| self.measurements.iter().filter(move |measurement| measurement.row == row);
         let beside = |row: &'static str| {
-            of(ONE_OF_ONE).flat_map(move |one| of(row).filter(|with| with.body == one.body).map(move |with| PluginCost {
-                row,
-                body: one.body,
-                times: with.ratio() / one.ratio(),
-            }))
+            of(ONE_OF_ONE).flat_map(move |one| {
+                of(row).filter(|with| with.body == one.body).map(move |with| PluginCost {
+                    row,
+                    body: one.body,
+                    times: with.ratio() / one.ratio(),
+                })
+            })
         };
         beside(PLUGINS).chain(beside(PLUGINS_ELSEWHERE)).collect()
     }
@@ -246,7 +248,8 @@ impl Report {
     /// None that is known; serialising may fail in principle.
     pub fn json(&self) -> serde_json::Result<String> {
         let rows: Vec<Summary> = self.measurements.iter().map(Summary::new).collect();
-        let report = serde_json::json!({"aim": AIM, "rows": rows, "flatness": self.flatness(), "plugins": self.plugins()});
+        let report =
+            serde_json::json!({"aim": AIM, "rows": rows, "flatness": self.flatness(), "plugins": self.plugins()});
         serde_json::to_string_pretty(&report).map(|text| text + "\n")
     }
 }

@@ -106,9 +106,13 @@ fn note(name: &str, enabled: &BTreeSet<&str>) -> Option<String> {
         return None;
     }
     Some(if enabled.is_empty() {
-        format!("{name}: an API server runs it only if --enable-admission-plugins names it; give that list to leave out what is off")
+        format!(
+            "{name}: an API server runs it only if --enable-admission-plugins names it; give that list to leave out what is off"
+        )
     } else {
-        format!("{name}: it is left out, because --enable-admission-plugins does not name it: that API server does not run it")
+        format!(
+            "{name}: it is left out, because --enable-admission-plugins does not name it: that API server does not run it"
+        )
     })
 }
 
@@ -158,7 +162,10 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
         return Err(format!("{}: expected an AdmissionConfiguration of apiserver.config.k8s.io", file.display()));
     }
     let unknown = |fields: &Value, known: &[&str]| {
-        fields.as_object().and_then(|fields| only(fields, known).err()).map(|error| format!("{}: {error}", file.display()))
+        fields
+            .as_object()
+            .and_then(|fields| only(fields, known).err())
+            .map(|error| format!("{}: {error}", file.display()))
     };
     if let Some(error) = unknown(&document, &["apiVersion", "kind", "metadata", "plugins"]) {
         return Err(error);
