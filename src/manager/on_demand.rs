@@ -241,14 +241,15 @@ mod tests {
             change(&mut stored);
             json!({"webhooks": [stored]})
         };
-        let changes: [(&dyn Fn(&mut Value), bool); 6] = [
+        type Change<'c> = &'c dyn Fn(&mut Value);
+        let changes: [(Change<'_>, bool); 6] = [
             (&|_| {}, true),
             (&|stored| stored["failurePolicy"] = "Fail".into(), true),
             (&|stored| stored["namespaceSelector"] = json!({"matchLabels": {"never": "here"}}), false),
             (&|stored| stored["objectSelector"] = json!({"matchLabels": {"never": "here"}}), false),
             (
                 &|stored| {
-                    stored["matchConditions"].as_array_mut().unwrap().push(json!({"name": "y", "expression": "false"}))
+                    stored["matchConditions"].as_array_mut().unwrap().push(json!({"name": "y", "expression": "false"}));
                 },
                 false,
             ),
@@ -256,7 +257,11 @@ mod tests {
         ];
         for (change, expected) in changes {
             let found = with(change);
-            assert_eq!((is_in_order(&found, &[made.clone()]), has(&found, &made)), (expected, expected), "{found}");
+            assert_eq!(
+                (is_in_order(&found, std::slice::from_ref(&made)), has(&found, &made)),
+                (expected, expected),
+                "{found}"
+            );
         }
         assert!(!is_in_order(&json!({"webhooks": [made.clone(), made]}), &[]));
     }

@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn an_entry_that_is_not_called_for_new_pods_is_a_fault() {
         assert_eq!(of(|_| {}).fault, None);
-        let faults: [(fn(&mut Value), &str); 4] = [
+        type Change = fn(&mut Value);
+        let faults: [(Change, &str); 4] = [
             (|entry| entry["name"] = "other".into(), "is not there"),
             (|entry| entry["clientConfig"] = json!({}), "has no caBundle"),
             (|entry| entry["rules"] = json!([]), "has no rule for the creation of pods"),
