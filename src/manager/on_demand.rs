@@ -231,6 +231,8 @@ fn says_exactly(stored: &Value, made: &Value) -> bool {
 mod tests {
     use super::*;
 
+    type Change<'c> = &'c dyn Fn(&mut Value);
+
     #[test]
     fn an_entry_that_somebody_made_narrower_is_not_in_order() {
         let made = json!({"name": "a", "rules": [{"resources": ["services"]}], "matchConditions": [{"name": "x", "expression": "true"}]});
@@ -241,7 +243,6 @@ mod tests {
             change(&mut stored);
             json!({"webhooks": [stored]})
         };
-        type Change<'c> = &'c dyn Fn(&mut Value);
         let changes: [(Change<'_>, bool); 6] = [
             (&|_| {}, true),
             (&|stored| stored["failurePolicy"] = "Fail".into(), true),

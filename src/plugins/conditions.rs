@@ -169,6 +169,8 @@ mod tests {
         (Snapshot::clone(&target.load()), feed.collections.plugins.collection().table().all())
     }
 
+    type Change = fn(&mut Case);
+
     /// The statements about the first object.
     struct Case {
         snapshot: Snapshot,
@@ -204,7 +206,6 @@ mod tests {
     fn programmed_is_true_once_every_entry_is_as_it_should_be_and_the_condition_covers_all_pods() {
         let case = || Case::of(&[("a", json!({"plugin": "LimitPodHardAntiAffinityTopology"}))]);
         assert!(case().programmed().holds);
-        type Change = fn(&mut Case);
         let cases: [(Change, &str); 4] = [
             (|case| case.snapshot = Snapshot::default(), "has not seen"),
             (|case| case.in_order = InOrder::default(), "limitpodhardantiaffinitytopology.policy.outrider.dev"),
