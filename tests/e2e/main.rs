@@ -16,6 +16,7 @@ mod counts;
 mod cronjob;
 mod cronjob_hostile;
 mod cronjob_process;
+mod differential;
 mod evasions;
 mod explain;
 mod forged_pods;
