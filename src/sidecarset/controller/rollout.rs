@@ -181,7 +181,9 @@ impl Rollouts {
         let pods: Vec<&Member> = update.iter().filter_map(|at| rollout.members.carrying.get(*at)).collect();
         for batch in pods.chunks(AT_ONCE) {
             if started.elapsed() > WORK_FOR || !is_current() {
-                batch.iter().for_each(|(key, _)| self.give_back(key, &rollout.set.name));
+                for (key, _) in batch {
+                    self.give_back(key, &rollout.set.name);
+                }
                 are_changed = false;
                 continue;
             }

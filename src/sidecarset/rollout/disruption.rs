@@ -48,7 +48,9 @@ impl Disruptions {
     /// What is left of each beyond pods that are on their way down: of these the budgets may not know yet.
     pub fn beyond<'p>(&self, in_flight: impl Iterator<Item = Disrupted<'p>>) -> Left<'_> {
         let mut left = Left { all: self, taken: HashMap::new() };
-        in_flight.for_each(|pod| left.take(pod));
+        for pod in in_flight {
+            left.take(pod);
+        }
         left
     }
 }
