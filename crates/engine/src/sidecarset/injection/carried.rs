@@ -42,10 +42,33 @@ struct Listed<'p> {
     init_containers: BTreeSet<Text<'p>>,
 }
 
-/// Who the records say brought a container, any two: one of them is not the set that is decided about. The pod's author may
-/// have written them.
+/// Sets whose records list a container, two at most: one of them is not the set that is decided about. The pod's author may have
+/// written them.
 #[derive(Debug, Default)]
 struct Owners<'p>(Vec<Text<'p>>);
+
+/// The owners of an init container and of a container of one name.
+#[derive(Debug, Default)]
+struct OwnersByList<'p> {
+    init_containers: Owners<'p>,
+    containers: Owners<'p>,
+}
+
+impl<'p> OwnersByList<'p> {
+    const fn of(&self, list: List) -> &Owners<'p> {
+        match list {
+            List::InitContainers => &self.init_containers,
+            List::Containers => &self.containers,
+        }
+    }
+
+    const fn of_mut(&mut self, list: List) -> &mut Owners<'p> {
+        match list {
+            List::InitContainers => &mut self.init_containers,
+            List::Containers => &mut self.containers,
+        }
+    }
+}
 
 /// What the pod says it carries, read once for all sets that select the pod. Names that none of them brings are passed over.
 #[derive(Debug, Default)]
@@ -53,7 +76,7 @@ pub struct Carried<'p, 's> {
     // Raw, so that entries of other sets are written back as they were.
     raw: BTreeMap<Text<'p>, &'p RawValue>,
     listed: BTreeMap<&'s str, Listed<'p>>,
-    owners: BTreeMap<&'s str, Owners<'p>>,
+    owners: BTreeMap<&'s str, OwnersByList<'p>>,
     openkruise: BTreeSet<&'p str>,
 }
 
@@ -78,20 +101,23 @@ impl<'p, 's> Carried<'p, 's> {
 
     fn read_entries(&mut self, sets: &BTreeMap<&'s str, &'s CompiledSet>) {
         let pieces = sets.values().flat_map(|set| set.pieces());
-        self.owners = pieces.map(|piece| (piece.name.as_str(), Owners::default())).collect();
+        self.owners = pieces.map(|piece| (piece.name.as_str(), OwnersByList::default())).collect();
         for (name, raw) in &self.raw {
             let Ok(entry) = serde_json::from_str::<Entry<'p>>(raw.get()) else { continue };
             let selecting = sets.get_key_value(name.as_str());
-            // Such a record is written anew, of what the set brings: what else it claims is forged, and gone in a second pass.
+            // Such a record is written anew, of what the set brings: what else it claims is forged, and gone in a second pass. One of an
+            // older form stays where the pod has a container of it.
             let current =
                 selecting.filter(|(_, set)| entry.hash.as_ref().is_some_and(|hash| hash.as_str() == set.hash));
             let brought =
                 current.map(|(_, set)| set.pieces().map(|piece| piece.name.as_str()).collect::<BTreeSet<_>>());
-            for container in entry.containers.iter().chain(&entry.init_containers).flatten() {
-                let owners = self.owners.get_mut(container.as_str());
+            let listed = [(List::Containers, &entry.containers), (List::InitContainers, &entry.init_containers)];
+            let listed =
+                listed.into_iter().flat_map(|(list, names)| names.iter().flatten().map(move |name| (list, name)));
+            for (list, container) in listed {
                 let is_forged = brought.as_ref().is_some_and(|brought| !brought.contains(container.as_str()));
-                if let Some(owners) = owners.filter(|_| !is_forged) {
-                    owners.add(name);
+                if let Some(owners) = self.owners.get_mut(container.as_str()).filter(|_| !is_forged) {
+                    owners.of_mut(list).add(name);
                 }
             }
             if let Some((name, _)) = selecting {
@@ -172,12 +198,12 @@ impl<'p, 's> Carried<'p, 's> {
         }
         let named = self.openkruise.contains(set);
         // Our own record knows better who brought the container.
-        (named && self.other_owner(set, container).is_none()).then_some(reasons::INJECTED_BY_OPENKRUISE)
+        (named && self.other_owner(set, container, list).is_none()).then_some(reasons::INJECTED_BY_OPENKRUISE)
     }
 
-    /// Another set whose record lists the container.
-    pub(super) fn other_owner(&self, set: &str, container: &str) -> Option<&str> {
-        let owners = self.owners.get(container)?;
+    /// Another set whose record lists the container in this list.
+    pub(super) fn other_owner(&self, set: &str, container: &str, list: List) -> Option<&str> {
+        let owners = self.owners.get(container)?.of(list);
         owners.0.iter().map(Text::as_str).find(|other| *other != set)
     }
 }

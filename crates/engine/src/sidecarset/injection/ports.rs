@@ -146,7 +146,7 @@ impl<'p, 's> Injection<'p, 's> {
             let what = format!("host port {}", port.described(self.host_network()));
             // Of an older revision it may have other ports than the set has now.
             let carrying = self.ours.running.get(container.name.as_str()).map(|owner| owner.name.as_str());
-            return Err(match carrying.or_else(|| self.owner_in_pod(set, container)) {
+            return Err(match carrying.or_else(|| self.owner_in_pod(set, list, container)) {
                 Some(owner) => Clash::between_sets(set, owner, &what),
                 None => Clash::port(set, piece, &what, container, list, index),
             });

@@ -193,15 +193,20 @@ impl<'p, 's> Injection<'p, 's> {
 
     /// A container that is not the set's has the name of one of the set's.
     fn foreign(&self, set: &CompiledSet, piece: &Piece, found: &Found<'_, 'p>, field: Option<&str>) -> Clash {
-        match self.owner_in_pod(set, found.container) {
+        match self.owner_in_pod(set, found.list, found.container) {
             Some(owner) => Clash::between_sets(set, owner, &format!("container {:?}", piece.name)),
             None => Clash::container(set, piece, found.container, found.list, found.index, field),
         }
     }
 
     /// Another set that brought the container, as far as the pod's word for it goes. For a must it does not go at all.
-    pub(super) fn owner_in_pod<'a>(&'a self, set: &'a CompiledSet, container: &'a Container<'_>) -> Option<&'a str> {
-        if set.is_must() { None } else { self.carried.other_owner(&set.name, &container.name) }
+    pub(super) fn owner_in_pod<'a>(
+        &'a self,
+        set: &'a CompiledSet,
+        list: List,
+        container: &'a Container<'_>,
+    ) -> Option<&'a str> {
+        if set.is_must() { None } else { self.carried.other_owner(&set.name, &container.name, list) }
     }
 
     /// Whether any container that the record of the set lists is in the pod.
