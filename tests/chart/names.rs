@@ -143,13 +143,14 @@ fn the_policies_are_about_the_account_and_the_namespace_of_the_release() {
         objects(&succeeded(&helm(Path::new(""), &args.concat())))
     };
     let found = rendered(&[]);
-    for name in ["mine-outrider-guard-webhooks", "mine-outrider-guard-definitions"] {
-        let spec = &find(&found, "ValidatingAdmissionPolicy", name)["spec"];
+    let suffixes = ["webhooks", "definitions", "pods"];
+    for name in suffixes.map(|suffix| format!("mine-outrider-guard-{suffix}")) {
+        let spec = &find(&found, "ValidatingAdmissionPolicy", &name)["spec"];
         let only = "request.userInfo.username == 'system:serviceaccount:hooks:injector'";
         assert_eq!(spec["matchConditions"], json!([{"name": "only-the-account", "expression": only}]));
         assert_eq!(spec["variables"][0], json!({"name": "ownNamespace", "expression": "'hooks'"}));
         assert!(!spec.to_string().contains("outrider-system"), "{spec}");
-        let binding = &find(&found, "ValidatingAdmissionPolicyBinding", name)["spec"];
+        let binding = &find(&found, "ValidatingAdmissionPolicyBinding", &name)["spec"];
         assert_eq!(*binding, json!({"policyName": name, "validationActions": ["Deny"]}));
     }
     let closed = |rendered: &[Value]| {
@@ -159,6 +160,13 @@ fn the_policies_are_about_the_account_and_the_namespace_of_the_release() {
     };
     assert_eq!(closed(&found), 0);
     assert_eq!(closed(&rendered(&["--set=guard.allResources=true"])), 2);
+    let excluded = |rendered: &[Value]| {
+        let policy = find(rendered, "ValidatingAdmissionPolicy", "mine-outrider-guard-pods");
+        let variables = policy["spec"]["variables"].as_array().unwrap().clone();
+        variables.into_iter().find(|it| it["name"] == "excludedNamespaces").unwrap()["expression"].clone()
+    };
+    let chosen = rendered(&["--set=excludedNamespaces={shop,kube-system}"]);
+    assert_eq!(excluded(&chosen), "['hooks', 'kube-node-lease', 'kube-public', 'kube-system', 'shop']");
     let without = rendered(&["--set=guard.enabled=false"]);
     assert!(without.iter().all(|object| !object["kind"].as_str().unwrap().contains("AdmissionPolicy")));
     let refused = rendered_for(&["--api-versions=v1/Pod", "--api-versions=cert-manager.io/v1/Certificate"]);

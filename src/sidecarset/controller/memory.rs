@@ -154,6 +154,7 @@ impl Memory {
             namespace: &key.namespace,
             name: &key.name,
             labels: &pod.labels,
+            some_left_out: pod.some_left_out,
             form,
             is_settled,
             is_ready: pod.ready,

@@ -16,7 +16,7 @@ use crate::sidecarset::controller::memory::{Memory, What};
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::rollout::strategy::Strategy;
-use crate::sidecarset::rollout::{Disruptions, Plan, PodState, Waits, plan};
+use crate::sidecarset::rollout::{Disrupted, Disruptions, Plan, PodState, Waits, plan};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
@@ -156,7 +156,11 @@ impl Rollouts {
         let (pods, memory) = (locked(&self.pods), locked(memory));
         let mut ledger = locked(&self.ledger);
         ledger.prune(&pods, now);
-        let in_flight = ledger.in_flight(&pods).map(|(key, pod)| (&*key.namespace, &pod.labels));
+        let in_flight = ledger.in_flight(&pods).map(|(key, pod)| Disrupted {
+            namespace: &key.namespace,
+            labels: &pod.labels,
+            some_left_out: pod.some_left_out,
+        });
         let left = disruptions.beyond(in_flight);
         let planned = plan(&states(rollout, &memory, &ledger), strategy, left);
         for (key, pod) in planned.update.iter().take(MOST).filter_map(|at| rollout.members.carrying.get(*at)) {
@@ -177,7 +181,9 @@ impl Rollouts {
         let pods: Vec<&Member> = update.iter().filter_map(|at| rollout.members.carrying.get(*at)).collect();
         for batch in pods.chunks(AT_ONCE) {
             if started.elapsed() > WORK_FOR || !is_current() {
-                batch.iter().for_each(|(key, _)| self.give_back(key, &rollout.set.name));
+                for (key, _) in batch {
+                    self.give_back(key, &rollout.set.name);
+                }
                 are_changed = false;
                 continue;
             }

@@ -32,7 +32,7 @@ struct Stage {
 
 impl Stage {
     /// With so many pods, a budget that allows so many disruptions, and this answer to the patch of a pod.
-    fn new(count: usize, allowed: i32, patched: StatusCode) -> Self {
+    fn new(count: usize, allowed: i32, answer: StatusCode) -> Self {
         let new_form = |name: &str| {
             let spec = json!({
                 "updateStrategy": {"maxUnavailable": 100},
@@ -61,7 +61,7 @@ impl Stage {
                 tokio::task::yield_now().await;
                 let name = path.rsplit('/').next().unwrap_or_default();
                 let body = if path.contains("poddisruptionbudgets") { budgets(allowed) } else { stored(name) };
-                let code = if method == Method::PATCH { patched } else { StatusCode::OK };
+                let code = if method == Method::PATCH { answer } else { StatusCode::OK };
                 let body = if code == StatusCode::OK { body } else { refusal(code) };
                 let mut response = Response::new(http_body_util::Full::new(bytes::Bytes::from(body.to_string())));
                 *response.status_mut() = code;

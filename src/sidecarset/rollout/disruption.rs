@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use admission::format::Selector;
 
-use super::{PodState, Waits};
+use super::Waits;
 use crate::sidecarset::controller::packed::Packed;
 
 /// A `PodDisruptionBudget`.
@@ -18,6 +18,17 @@ pub struct Disruption {
     pub selector: Selector,
     /// How many more of these may be disrupted now.
     pub allowed: i32,
+}
+
+/// What a budget reads of a pod.
+#[derive(Debug, Clone, Copy)]
+pub struct Disrupted<'p> {
+    /// Namespace.
+    pub namespace: &'p str,
+    /// Labels.
+    pub labels: &'p Packed,
+    /// Whether these may not be all of them: then every budget of the namespace is about the pod.
+    pub some_left_out: bool,
 }
 
 /// All of them, by namespace.
@@ -34,11 +45,11 @@ impl Disruptions {
         Self(by_namespace)
     }
 
-    /// What is left of each beyond pods that are on their way down: of these, by namespace and labels, the budgets may not know yet.
-    pub fn beyond<'p>(&self, in_flight: impl Iterator<Item = (&'p str, &'p Packed)>) -> Left<'_> {
+    /// What is left of each beyond pods that are on their way down: of these the budgets may not know yet.
+    pub fn beyond<'p>(&self, in_flight: impl Iterator<Item = Disrupted<'p>>) -> Left<'_> {
         let mut left = Left { all: self, taken: HashMap::new() };
-        for (namespace, labels) in in_flight {
-            left.note(namespace, labels);
+        for pod in in_flight {
+            left.take(pod);
         }
         left
     }
@@ -53,32 +64,29 @@ pub struct Left<'d> {
 }
 
 impl<'d> Left<'d> {
-    fn about(&self, namespace: &str, labels: &Packed) -> Vec<((&'d str, usize), &'d Disruption)> {
-        let Some((namespace, all)) = self.all.0.get_key_value(namespace) else { return Vec::new() };
-        let about = all.iter().enumerate().filter(|(_, disruption)| disruption.selector.matches(labels));
+    fn about(&self, pod: Disrupted<'_>) -> Vec<((&'d str, usize), &'d Disruption)> {
+        let Some((namespace, all)) = self.all.0.get_key_value(pod.namespace) else { return Vec::new() };
+        let is_about = |disruption: &Disruption| pod.some_left_out || disruption.selector.matches(pod.labels);
+        let about = all.iter().enumerate().filter(|(_, disruption)| is_about(disruption));
         about.map(|(position, disruption)| ((namespace.as_str(), position), disruption)).collect()
     }
 
-    fn note(&mut self, namespace: &str, labels: &Packed) {
-        for (place, _) in self.about(namespace, labels) {
-            let taken = self.taken.entry(place).or_default();
-            *taken = taken.saturating_add(1);
-        }
-    }
-
     /// Whether each budget about the pod allows one more.
-    pub(super) fn check(&self, pod: &PodState<'_>) -> Result<(), Waits> {
+    pub(super) fn check(&self, pod: Disrupted<'_>) -> Result<(), Waits> {
         let is_spent = |(place, disruption): &((&str, usize), &Disruption)| {
             disruption.allowed <= self.taken.get(place).copied().unwrap_or_default()
         };
-        match self.about(pod.namespace, pod.labels).into_iter().find(is_spent) {
+        match self.about(pod).into_iter().find(is_spent) {
             Some((_, spent)) => Err(Waits::Disruption(spent.namespace.clone(), spent.name.clone())),
             None => Ok(()),
         }
     }
 
     /// Takes a place in each budget about the pod.
-    pub(super) fn take(&mut self, pod: &PodState<'_>) {
-        self.note(pod.namespace, pod.labels);
+    pub(super) fn take(&mut self, pod: Disrupted<'_>) {
+        for (place, _) in self.about(pod) {
+            let taken = self.taken.entry(place).or_default();
+            *taken = taken.saturating_add(1);
+        }
     }
 }

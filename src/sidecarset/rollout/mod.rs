@@ -10,7 +10,7 @@ pub mod strategy;
 #[allow(clippy::needless_pass_by_value)]
 mod tests;
 
-pub use disruption::{Disruption, Disruptions, Left};
+pub use disruption::{Disrupted, Disruption, Disruptions, Left};
 pub use plan::{Plan, Waits, plan};
 
 use crate::sidecarset::controller::packed::Packed;
@@ -52,6 +52,8 @@ pub struct PodState<'p> {
     pub name: &'p str,
     /// Labels.
     pub labels: &'p Packed,
+    /// Whether these may not be all of them.
+    pub some_left_out: bool,
     /// The form that it carries.
     pub form: Form,
     /// Whether its containers run what the pod asks for, as far as rollouts changed that.
@@ -74,7 +76,12 @@ pub struct PodState<'p> {
     pub is_assigned: bool,
 }
 
-impl PodState<'_> {
+impl<'p> PodState<'p> {
+    /// As `PodDisruptionBudget`s read it.
+    pub(super) const fn disrupted(&self) -> Disrupted<'p> {
+        Disrupted { namespace: self.namespace, labels: self.labels, some_left_out: self.some_left_out }
+    }
+
     /// Whether it serves, with the containers that it asks for.
     pub const fn is_available(&self) -> bool {
         self.is_ready && self.is_settled

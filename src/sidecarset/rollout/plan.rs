@@ -137,12 +137,12 @@ impl<'b> Budgets<'b> {
         if of_owner == Some(&0) {
             return Err(Waits::MaxUnavailablePerOwner);
         }
-        self.disruptions.check(pod)?;
+        self.disruptions.check(pod.disrupted())?;
         self.left = self.left.saturating_sub(1);
         if let Some(left) = self.by_owner.as_mut().and_then(|by_owner| by_owner.get_mut(&pod.owner)) {
             *left = left.saturating_sub(1);
         }
-        self.disruptions.take(pod);
+        self.disruptions.take(pod.disrupted());
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::scatter::expanded;
 use super::strategy::Strategy;
-use super::{Disruption, Disruptions, Form, Phase, Plan, PodState, Waits, plan};
+use super::{Disrupted, Disruption, Disruptions, Form, Phase, Plan, PodState, Waits, plan};
 use crate::sidecarset::controller::packed::Packed;
 
 /// A pod that a test can keep.
@@ -15,6 +15,7 @@ use crate::sidecarset::controller::packed::Packed;
 struct TestPod {
     name: String,
     labels: Packed,
+    some_left_out: bool,
     form: Form,
     is_settled: bool,
     is_ready: bool,
@@ -33,6 +34,7 @@ impl TestPod {
             namespace: "default",
             name: &self.name,
             labels: &self.labels,
+            some_left_out: self.some_left_out,
             form: self.form,
             is_settled: self.is_settled,
             is_ready: self.is_ready,
@@ -57,6 +59,7 @@ fn outdated(n: usize) -> TestPod {
     TestPod {
         name: format!("pod-{n}"),
         labels: Packed::default(),
+        some_left_out: false,
         form: Form::Outdated,
         is_settled: true,
         is_ready: true,
@@ -360,7 +363,8 @@ fn within(pods: &[TestPod], disruptions: &[Disruption], in_flight: &[(&str, &str
     let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
     let labels: Vec<Packed> = in_flight.iter().map(|label| Packed::of([*label])).collect();
     let all = Disruptions::of(disruptions.iter().cloned());
-    let left = all.beyond(labels.iter().map(|labels| ("default", labels)));
+    let in_flight = |labels| Disrupted { namespace: "default", labels, some_left_out: false };
+    let left = all.beyond(labels.iter().map(in_flight));
     let plan = plan(&states, &strategy(json!({"maxUnavailable": 6})), left);
     (plan.update.iter().map(|position| pods[*position].name.clone()).collect(), plan.waits)
 }
@@ -381,6 +385,14 @@ fn a_ready_pod_is_touched_only_while_every_disruption_budget_about_it_allows() {
     let mut elsewhere = disruption(json!({}), 0);
     elsewhere.namespace = "other".to_owned();
     assert_eq!(within(&pods, &[elsewhere], &[]).0.len(), 6);
+}
+
+#[test]
+fn a_pod_of_which_labels_were_left_out_counts_for_every_disruption_budget_of_its_namespace() {
+    let pods = [TestPod { some_left_out: true, ..outdated(0) }];
+    for (allowed, expected) in [(0, 0), (1, 1)] {
+        assert_eq!(within(&pods, &[disruption(json!({"app": "a"}), allowed)], &[]).0.len(), expected);
+    }
 }
 
 #[test]

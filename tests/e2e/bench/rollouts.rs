@@ -123,27 +123,31 @@ impl Stage {
         });
     }
 
-    fn counts(&self, set: &str) -> [i64; 3] {
-        let object: Value =
-            serde_json::from_str(&self.cluster.kubectl_ok(&["get", "sidecarset", set, "-o", "json"], None).unwrap())
-                .unwrap();
-        let status = &object["status"];
-        ["matchedPods", "updatedPods", "updatedReadyPods"].map(|field| status[field].as_i64().unwrap_or(-1))
+    /// Names of the sets that all of so many pods follow, as the status of their current generation says.
+    fn followed(&self, sets: &[(String, usize)]) -> Vec<String> {
+        let listed = self.cluster.kubectl_ok(&["get", "sidecarsets", "-o", "json"], None).unwrap();
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        let is_followed = |set: &&Value| {
+            let (name, status) = (&set["metadata"]["name"], &set["status"]);
+            let count = sets.iter().find(|(set, _)| name == set).map_or(0, |(_, count)| *count);
+            let counted = ["matchedPods", "updatedPods", "updatedReadyPods"].iter().all(|field| status[field] == count);
+            counted && status["observedGeneration"] == set["metadata"]["generation"]
+        };
+        let all = listed["items"].as_array().unwrap().iter().filter(is_followed);
+        all.map(|set| set["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// How long it takes until all pods of these sets are updated and ready, as the status of each set says.
+    /// How long it takes until all pods of these sets are updated and ready.
     fn until_followed(&self, sets: &[(String, usize)]) -> Duration {
         let start = Instant::now();
-        let mut left: Vec<&(String, usize)> = sets.iter().collect();
-        while let Some((set, count)) = left.last() {
-            if self.counts(set) == [i64::try_from(*count).unwrap(); 3] {
-                left.pop();
-            } else {
-                assert!(start.elapsed() < LIMIT, "{set}: {:?}", self.counts(set));
-                thread::sleep(Duration::from_millis(100));
+        loop {
+            let followed = self.followed(sets);
+            if followed.len() == sets.len() {
+                return start.elapsed();
             }
+            assert!(start.elapsed() < LIMIT, "{} of {} sets are followed", followed.len(), sets.len());
+            thread::sleep(Duration::from_millis(500));
         }
-        start.elapsed()
     }
 
     /// Requests of Outrider so far, by verb and resource.
