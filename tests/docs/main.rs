@@ -84,8 +84,8 @@ fn table_of_admission_plugins_is_up_to_date() {
         cells[0] = format!("`{}`", cells[0]);
         table.push_str(&line(cells));
     }
-    let link = |plugin: Plugin| format!("- [{plugin}](plugins/{plugin}.md)\n");
-    let pages: String = Plugin::ALL.into_iter().map(link).collect();
+    let listed = |plugin: Plugin| format!("- [{plugin}](plugins/{plugin}.md)\n");
+    let pages: String = Plugin::ALL.into_iter().map(listed).collect();
     let page = include_str!("admission-plugins.md").replace("{table}\n", &table).replace("{pages}\n", &pages);
     hold("docs/admission-plugins.md", &page);
 }
