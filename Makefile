@@ -46,7 +46,7 @@ run: ## Serve the cluster of KUBECONFIG from this machine, webhooks registered b
 	$(NOT_INSTALLED)
 	@$(MAKE) --no-print-directory install
 	@$(KUBECTL) get namespace outrider-system >/dev/null 2>&1 || $(KUBECTL) create namespace outrider-system
-	$(CARGO) run --quiet -- serve --certificates self --enable-webhooks=$(ENABLE_WEBHOOKS) --enable-kinds='$(ENABLE_KINDS)' \
+	$(CARGO) run --quiet -- serve --certificates self --metrics-bind-address 127.0.0.1:8082 --enable-webhooks=$(ENABLE_WEBHOOKS) --enable-kinds='$(ENABLE_KINDS)' \
 	  $(if $(filter true,$(ENABLE_WEBHOOKS)),--register-webhooks --webhook-url $(WEBHOOK_URL))
 
 # The API server refuses a URL beside a Service, and an apply leaves the URL of a process that registered itself. What is replaced
@@ -66,6 +66,7 @@ uninstall: ## Remove the CRDs, and with them every object of ours.
 .PHONY: deploy
 deploy: ## Deploy config/default with IMG into the cluster of KUBECONFIG; cert-manager must be there.
 	$(REACH_CLUSTER)
+	$(CERT_MANAGER)
 	$(INSTALLER) | $(KUBECTL) apply --server-side -f -
 
 # What asks goes before what answers, and objects go while a controller is there to take its finalizers off them.
@@ -91,6 +92,10 @@ REACH_CLUSTER = @$(KUBECTL) get --raw=/version --request-timeout=10s >/dev/null 
 NOT_INSTALLED = @service=$$($(KUBECTL) get mutatingwebhookconfiguration outrider-mutating --ignore-not-found \
   -o jsonpath='{.webhooks[0].clientConfig.service.name}') || exit 1; [ -z "$$service" ] || \
   { echo "Outrider is installed in this cluster: outrider-mutating calls Service $$service. Use another cluster, or remove the installation first." >&2; exit 1; }
+
+# Without it the webhooks would be there, and no certificate: every new pod would be refused.
+CERT_MANAGER = @$(KUBECTL) get crd certificates.cert-manager.io >/dev/null 2>&1 || \
+  { echo 'cert-manager is not in this cluster: install it first, or use the chart with --set certManager.enabled=false' >&2; exit 1; }
 
 INSTALLER = $(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|'
 

@@ -262,8 +262,10 @@ pub fn pod_of_cluster(args: &ClusterArgs, namespace: &str, name: &str) -> Result
     asking(args, async |client, place| {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         let pod = get(client, &path).await;
-        let pod =
-            pod.map_err(|error| format!("the API server at {place} does not return the pod: {}", said(&error)))?;
+        let pod = pod.map_err(|error| {
+            let why = said(&error);
+            format!("the API server at {place} does not return pod {name:?} of namespace {namespace:?}: {why}")
+        })?;
         Ok(of_cluster(pod, "v1", "Pod"))
     })
 }

@@ -14,9 +14,11 @@ use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
 use super::render::inject::{pod, title};
 use super::render::templates::Found;
+use super::render::typing;
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
+use crate::validate::Validate;
 use engine::offline::admit::review;
 use engine::pod::PODS;
 use engine::pod::explain::{Explanation, explain};
@@ -193,7 +195,11 @@ fn explain_object(
         let pod = pod(value, template, identity, namespace)?;
         let [resource] = PODS else { return Err("there is more than one resource of pods".to_owned()) };
         let body = review(*resource, namespace, &pod);
-        let explanation = explain(&body, &model.snapshot).map_err(|error| error.to_string())?;
+        let explanation = explain(&body, &model.snapshot).map_err(|error| {
+            // What cannot be read is better named with its field.
+            let wrong = typing::check(identity, value, value, &found, Validate::Warn).wrong_types;
+            if wrong.is_empty() { error.to_string() } else { wrong.join(", ") }
+        })?;
         let mut title = title(identity, Some(namespace), value);
         if let Some(path) = template.path.as_ref().filter(|_| found.templates.len() > 1) {
             let _ = write!(title, ", {path}");

@@ -47,7 +47,7 @@ const EXAMPLES: &str = "\
 Examples:
   outrider plugins
   outrider plugins PodNodeSelector | kubectl apply -f -
-  outrider plugins convert admission.yaml --enable-admission-plugins AlwaysPullImages,PodNodeSelector
+  outrider plugins convert admission.yaml --enable-admission-plugins PodNodeSelector
   outrider plugins -o json | jq -r '.[] | select(.served) | .name'
 
 Exit codes: 0 fine; 1 Outrider does not serve the plugin; 2 there is no such plugin.";

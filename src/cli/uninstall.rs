@@ -70,7 +70,8 @@ on them:
     --resource-name=outrider-on-demand-mutating --resource-name=outrider-on-demand-validating
   kubectl create clusterrole uninstall-definitions --verb=get,patch \\
     --resource=customresourcedefinitions --resource-name=cronjobs.batch.outrider.dev
-  kubectl create clusterrole uninstall-cronjobs --verb=list,patch --resource=cronjobs.batch.outrider.dev
+  kubectl create clusterrole uninstall-cronjobs --verb=list,patch \\
+    --resource=cronjobs.batch.outrider.dev
 
 Examples:
   outrider uninstall --dry-run

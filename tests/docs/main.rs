@@ -41,6 +41,11 @@ fn command_line_reference_is_up_to_date() {
         let (name, help) = (command.get_name().to_owned(), command.render_long_help().to_string());
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
         write!(page, "\n## outrider {name}\n\n```text\n{}\n```\n", lines.join("\n")).unwrap();
+        for nested in command.get_subcommands_mut().filter(|nested| nested.get_name() != "help") {
+            let (nested_name, help) = (nested.get_name().to_owned(), nested.render_long_help().to_string());
+            let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+            write!(page, "\n### outrider {name} {nested_name}\n\n```text\n{}\n```\n", lines.join("\n")).unwrap();
+        }
     }
     hold("docs/cli.md", &page);
 }

@@ -5,7 +5,7 @@ pub(super) mod inject;
 mod namespaces;
 mod output;
 pub(super) mod templates;
-mod typing;
+pub(super) mod typing;
 mod unchanged;
 
 use std::io::{self, Read};
