@@ -231,6 +231,7 @@ impl Connection {
             plugins: self.listening(&world.plugins.contact)?,
             namespaces: self.listening(&world.namespaces.contact)?,
             configuration: self.listening(&world.configuration.contact)?,
+            quotas: self.listening(&LastSeen::default())?,
             namespace: namespace.to_owned(),
             version: self.client()?,
         })

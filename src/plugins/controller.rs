@@ -202,6 +202,13 @@ fn missing(
     if snapshot.plugins.get(name).is_none_or(|known| **known != *plugin) {
         return Some("The leader has not seen this form of the object yet.".to_owned());
     }
+    if !endpoints::is_permitted(plugin.plugin, snapshot) {
+        return Some(
+            "The webhook entry would be for all resources, which the installation does not allow: set the chart value \
+             guard.allResources, or the flag --on-demand-all-resources and the lists of the guard policy."
+                .to_owned(),
+        );
+    }
     let mut needed: Vec<(Phase, String)> =
         endpoints::needs(name, snapshot).into_iter().map(|demand| (demand.phase, demand.name)).collect();
     if plugin.plugin.is_of_pods() {
@@ -274,6 +281,18 @@ mod tests {
         assert!(!says(&known, &entries, &Coverage::Known(Rule::of([]))).0);
         entries.remove(&entry(Phase::Mutating, ENTRY));
         assert!(!says(&known, &entries, &Coverage::Off).0);
+    }
+
+    #[test]
+    fn an_entry_for_all_resources_that_is_not_allowed_is_said_and_not_waited_for_in_silence() {
+        let spec = json!({"plugin": "OwnerReferencesPermissionEnforcement"});
+        let (compiled, mut known) = (of(spec.clone()), snapshot(&[("a", spec)]));
+        let entry = (Phase::Validating, "ownerreferencespermissionenforcement.policy.outrider.dev".to_owned());
+        let entries: Entries = [entry].into();
+        let refused = programmed(&compiled, "a", &known, &entries, &Coverage::Off);
+        assert!(!refused.holds && refused.message.contains("guard.allResources"), "{refused:?}");
+        known.may_name_all_resources = true;
+        assert!(programmed(&compiled, "a", &known, &entries, &Coverage::Off).holds);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Questions of decisions, asked within the deadline of their review.
 //!
 //! What is asked is bounded, in one review and of all reviews together, and what the API server said of a right counts for a while.
+//! Tokens of rate limits are taken in the process itself: decisions have neither the clock nor the lock that it needs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,6 +14,7 @@ use futures::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 
+use super::rate_limits::RateLimits;
 use crate::metrics::{Metrics, QuestionResult};
 
 /// Questions that are asked at one time, of all reviews together.
@@ -21,7 +23,7 @@ const IN_FLIGHT: usize = 32;
 pub const OF_ONE_REVIEW: usize = 16;
 /// Rounds of one review: a question may depend on the answer to an earlier one.
 pub const ROUNDS: usize = 4;
-/// How long an answer about rights or images counts. Rights that are taken back are good for so long. Objects are asked for anew.
+/// How long an answer about rights, images or served resources counts. Rights that are taken back are good for so long. Objects are asked for anew.
 pub const ANSWER_LIFE: Duration = Duration::from_secs(10);
 /// Answers that are remembered. While so many count, no further one is.
 const REMEMBERED: usize = 4096;
@@ -41,6 +43,8 @@ impl Asker for AllowAll {
         let known = match question {
             Question::Access(_) | Question::Images(_) => Ok(Known::Allowed(true, String::new())),
             Question::Object(_) => Err("there is no cluster to get objects from".to_owned()),
+            Question::Resources(_) => Err("there is no cluster that serves resources".to_owned()),
+            Question::Tokens(tokens) => Ok(Known::Tokens(vec![true; tokens.len()])),
         };
         std::future::ready(known).boxed()
     }
@@ -53,13 +57,22 @@ pub struct Questions {
     asker: Option<Arc<dyn Asker>>,
     in_flight: Semaphore,
     remembered: Mutex<HashMap<Question, (Known, Instant)>>,
+    rate_limits: RateLimits,
+    began: Instant,
     metrics: Metrics,
 }
 
 impl Questions {
     /// Asks this one.
     pub fn new(asker: Option<Arc<dyn Asker>>, metrics: Metrics) -> Self {
-        Self { asker, in_flight: Semaphore::new(IN_FLIGHT), remembered: Mutex::default(), metrics }
+        Self {
+            asker,
+            in_flight: Semaphore::new(IN_FLIGHT),
+            remembered: Mutex::default(),
+            rate_limits: RateLimits::default(),
+            began: Instant::now(),
+            metrics,
+        }
     }
 
     /// Adds the answers to these questions.
@@ -93,6 +106,10 @@ impl Questions {
     }
 
     async fn one(&self, question: &Question) -> Option<Known> {
+        if let Question::Tokens(tokens) = question {
+            self.metrics.question(question.kind(), QuestionResult::answered);
+            return Some(Known::Tokens(self.rate_limits.take(tokens, self.began.elapsed())));
+        }
         if let Some(known) = self.remembers(question) {
             self.metrics.question(question.kind(), QuestionResult::cached);
             return Some(known);
@@ -137,7 +154,7 @@ impl Questions {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use admission::question::{Access, Object};
+    use admission::question::{Access, Object, RateLimit, Token};
 
     use super::*;
     use crate::metrics::Freshness;
@@ -186,6 +203,18 @@ mod tests {
             "outrider_questions_total{kind=\"object\",result=\"answered\"} 2",
         ] {
             assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn tokens_are_taken_in_the_process_once_for_each_question() {
+        let questions = Questions::new(None, Metrics::new(Freshness::default()));
+        let limit = RateLimit { name: "a/0".to_owned(), qps: 1, burst: 2, buckets: 1 };
+        let question = Question::Tokens(vec![Token { limit, key: String::new() }]);
+        for is_there in [true, true, false] {
+            let mut answers = Answers::default();
+            questions.answer(vec![question.clone()], &mut answers, soon()).await.unwrap();
+            assert_eq!(answers.get(&question), Some(&Known::Tokens(vec![is_there])));
         }
     }
 

@@ -158,7 +158,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             Err(refusal) => {
                 counted.unserved(&refusal.unserved);
                 record::unserved(path, refusal.uid.as_deref(), &refusal.unserved, took);
-                reply::unserved(&refusal.unserved)
+                reply::unserved_within(&refusal.unserved, budget)
             }
         }
     }

@@ -26,6 +26,7 @@ mod narrowing;
 mod on_demand;
 mod other_webhooks;
 mod plugins;
+mod plugins_asking;
 mod process;
 mod project_config;
 mod refusals;

@@ -10,29 +10,34 @@ use crate::process::{Outrider, eventually, install, service_account};
 use crate::room::may_register;
 
 /// An API server without service accounts, so that pods can be created at once.
-fn small(more: &[String]) -> Cluster {
+pub fn small(more: &[String]) -> Cluster {
     let mut extra = vec!["--disable-admission-plugins=ServiceAccount".to_owned()];
     extra.extend_from_slice(more);
     let options = Options { kwok: false, controller_manager: false, extra_apiserver_args: extra, ..Options::default() };
     Cluster::start_with(&options).unwrap()
 }
 
-fn apply(cluster: &Cluster, objects: &[Value]) {
+pub fn apply(cluster: &Cluster, objects: &[Value]) {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&list)).unwrap();
 }
 
-fn plugin(name: &str, spec: &Value) -> Value {
+pub fn plugin(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin", "metadata": {"name": name}, "spec": spec})
 }
 
 /// A cluster that Outrider serves.
 fn served(more: &[String]) -> (Cluster, Outrider) {
+    served_with(more, &[])
+}
+
+/// The same, by a process with these flags.
+pub fn served_with(more: &[String], flags: &[&str]) -> (Cluster, Outrider) {
     let cluster = small(more);
     install(&cluster);
     let account = service_account(&cluster);
     may_register(&cluster);
-    let outrider = Outrider::registered_as(&cluster, &account, &[]);
+    let outrider = Outrider::registered_as(&cluster, &account, flags);
     outrider.ready();
     eventually("the API server calls the process", || {
         let object = plugin("probe", &json!({"plugin": "AlwaysAdmit"})).to_string();
@@ -42,12 +47,12 @@ fn served(more: &[String]) -> (Cluster, Outrider) {
     (cluster, outrider)
 }
 
-fn condition(cluster: &Cluster, name: &str, type_: &str) -> String {
+pub fn condition(cluster: &Cluster, name: &str, type_: &str) -> String {
     let path = format!("jsonpath={{.status.conditions[?(@.type==\"{type_}\")].status}}");
     cluster.kubectl_ok(&["get", "admissionplugin", name, "-o", &path], None).unwrap()
 }
 
-fn webhooks(cluster: &Cluster) -> Vec<String> {
+pub fn webhooks(cluster: &Cluster) -> Vec<String> {
     let names = [
         "mutatingwebhookconfiguration/outrider-on-demand-mutating",
         "validatingwebhookconfiguration/outrider-on-demand-validating",
@@ -118,12 +123,16 @@ fn a_plugin_comes_and_goes_while_pods_are_created() {
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn the_definition_and_the_webhook_say_what_is_wrong() {
-    let (cluster, _outrider) = served(&[]);
+    let (cluster, _outrider) = served_with(&[], &["--on-demand-all-resources"]);
     let refused = |object: Value, part: &str| {
         let output = cluster.kubectl(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
         assert!(!output.success() && output.stderr.contains(part), "{part}: {}", output.stderr);
     };
-    refused(plugin("a", &json!({"plugin": "EventRateLimit"})), "not served yet");
+    refused(plugin("a", &json!({"plugin": "ImagePolicyWebhook"})), "not served yet");
+    refused(
+        plugin("a", &json!({"plugin": "EventRateLimit", "failurePolicy": "Fail"})),
+        "failurePolicy must be Ignore for plugin: EventRateLimit",
+    );
     refused(plugin("a", &json!({"plugin": "AlwaysPullImages", "backend": "Policy"})), "spec.backend: Forbidden");
     refused(
         plugin("a", &json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}})),
@@ -142,7 +151,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
     );
     assert!(change.unwrap().stderr.contains("immutable"));
     let table = cluster.kubectl_ok(&["get", "admissionplugins"], None).unwrap();
-    assert_eq!(table.lines().count(), 10, "{table}");
+    assert_eq!(table.lines().count(), 13, "{table}");
     eventually("all are programmed", || {
         cluster
             .kubectl_ok(&["get", "admissionplugins", "--no-headers"], None)
@@ -217,15 +226,15 @@ fn namespaces() -> Vec<Value> {
 }
 
 /// A sequence with a fixed seed.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, below: usize) -> usize {
+    pub fn below(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % below
     }
 
-    fn pick(&mut self, list: &[Value]) -> Value {
+    pub fn pick(&mut self, list: &[Value]) -> Value {
         list[self.below(list.len())].clone()
     }
 

@@ -1,7 +1,10 @@
 //! The endpoints of plugins: new pods within the one call for pods, everything else at paths of its own.
 
+mod events;
 mod namespaces;
+mod owner_references;
 pub mod pods;
+mod quotas;
 mod report;
 mod scope;
 mod services;
@@ -32,11 +35,26 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .mutating(namespaces::LABELLING, namespaces::LabellingMutation)
         .validating(namespaces::LABELLED, namespaces::LabelValidation)
         .validating(namespaces::LIFECYCLE, namespaces::LifecycleValidation)
+        .validating(owner_references::RULE, owner_references::OwnerValidation)
+        .validating(events::RULE, events::EventValidation)
+        .validating(quotas::RULE, quotas::QuotaValidation)
 }
 
 /// The entries that accepted objects need beside that of new pods.
 pub fn demands(snapshot: &Snapshot) -> Vec<Demand> {
-    entries(&|plugin| snapshot.plugins.iter().any(|one| one.plugin == plugin), snapshot)
+    let is_on = |plugin| snapshot.plugins.iter().any(|one| one.plugin == plugin) && is_permitted(plugin, snapshot);
+    entries(&is_on, snapshot)
+}
+
+/// Whether the installation allows the entry of the plugin. An entry for all resources that it does not allow would be refused by the
+/// policies about our service account, and all other entries with it.
+pub fn is_permitted(plugin: Plugin, snapshot: &Snapshot) -> bool {
+    plugin != Plugin::OwnerReferencesPermissionEnforcement || snapshot.may_name_all_resources
+}
+
+/// Whether the on-demand entry of this name is for the plugin alone, and about more than pods.
+pub fn is_entry_of(plugin: Plugin, name: &str) -> bool {
+    OTHERS.iter().any(|(known, _, rule)| *known == plugin && rule.name == name)
 }
 
 /// The entries of one plugin.
@@ -53,15 +71,19 @@ fn entries(is_on: &dyn Fn(Plugin) -> bool, snapshot: &Snapshot) -> Vec<Demand> {
 }
 
 /// The entries whose objects say how the API server calls.
-const OTHERS: [(Plugin, Phase, Rule); 4] = [
+const OTHERS: [(Plugin, Phase, Rule); 7] = [
     (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE),
     (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE),
     (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING),
     (Plugin::PodSecurity, Phase::Validating, namespaces::LABELLED),
+    (Plugin::OwnerReferencesPermissionEnforcement, Phase::Validating, owner_references::RULE),
+    (Plugin::EventRateLimit, Phase::Validating, events::RULE),
+    (Plugin::ResourceQuota, Phase::Validating, quotas::RULE),
 ];
 
 /// An entry fails if one of its objects wants it to, and waits as long as the most patient of them.
 fn of_objects(plugin: Plugin, phase: Phase, rule: Rule, snapshot: &Snapshot) -> Demand {
+    let rule = if plugin == Plugin::EventRateLimit { events::rule(snapshot) } else { rule };
     let objects = || snapshot.plugins.iter().filter(|one| one.plugin == plugin);
     let ignores = objects().all(|one| one.failure_policy == Some(FailurePolicy::Ignore));
     let seconds = objects().map(|one| one.timeout_seconds.unwrap_or(Rule::TIMEOUT_SECONDS)).max();

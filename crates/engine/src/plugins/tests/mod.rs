@@ -1,11 +1,14 @@
 //! The tables of Kubernetes' own tests, as data: each row is a configuration, objects of the cluster and a request, with what
 //! becomes of it. Rows have the numbers of the tables that they are from.
 
+mod events;
 mod modes;
 mod namespaces;
+mod owner_references;
 mod placement;
 mod pods;
 mod properties;
+mod quotas;
 mod services;
 mod tolerations;
 mod updates;
