@@ -13,7 +13,7 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-use crate::answers::said;
+use crate::answers::{code, said};
 use crate::go_duration::unsigned_duration;
 use crate::input::Manifest;
 use crate::manager::client::{Connection, Error, Selection};
@@ -190,11 +190,12 @@ struct Failed<E: std::error::Error> {
     error: E,
 }
 
-/// The sets, plugins and namespaces of a cluster, which decide there.
+/// The sets, plugins and namespaces of a cluster, which decide there. A user who may not list namespaces may still read
+/// `namespace`, if there is one: a role that is bound in a namespace can allow no more.
 ///
 /// # Errors
-/// Why they cannot be listed, with the address that was tried.
-pub fn deciding(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
+/// Why they cannot be read, with the address that was tried.
+pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manifest>, String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
@@ -207,20 +208,39 @@ pub fn deciding(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
             (of_plugins.as_str(), plugins::API_VERSION, plugins::KIND),
             ("/api/v1/namespaces", "v1", "Namespace"),
         ] {
-            let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-            let mut list = match client.request::<Value>(request).await {
+            let objects = match (get(&client, path).await, namespace) {
                 // The cluster does not know the kind: it has no such objects.
-                Err(kube::Error::Api(status)) if status.code == 404 && kind == plugins::KIND => continue,
-                Err(error) => {
-                    return Err(format!("the API server at {place} does not list {kind} objects: {}", said(&error)));
+                (Err(error), _) if code(&error) == Some(404) && kind == plugins::KIND => continue,
+                (Err(error), Some(name)) if code(&error) == Some(403) && kind == "Namespace" => {
+                    get(&client, &format!("{path}/{name}")).await.map(|namespace| vec![namespace])
                 }
-                Ok(list) => list,
+                (answer, _) => answer.map(|mut list| match list.get_mut("items").map(Value::take) {
+                    Some(Value::Array(items)) => items,
+                    _ => Vec::new(),
+                }),
             };
-            let items = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
-            found.extend(items.into_iter().map(|item| of_cluster(item, api_version, kind)));
+            let objects = objects.map_err(|error| {
+                let why = said(&error);
+                let role = if code(&error) == Some(403) { viewer(kind) } else { "" };
+                format!("the API server at {place} does not list {kind} objects: {why}{role}")
+            })?;
+            found.extend(objects.into_iter().map(|item| of_cluster(item, api_version, kind)));
         }
         Ok(found)
     })
+}
+
+async fn get(client: &Client, path: &str) -> Result<Value, kube::Error> {
+    client.request(Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?).await
+}
+
+/// Names the role that lets a user list the kind, which no role that is bound in a namespace can.
+fn viewer(kind: &str) -> &'static str {
+    match kind {
+        KIND => "; a ClusterRoleBinding to outrider-sidecarset-viewer allows it",
+        plugins::KIND => "; a ClusterRoleBinding to outrider-admissionplugin-viewer allows it",
+        _ => "",
+    }
 }
 
 /// A pod of a cluster.
@@ -237,8 +257,7 @@ pub fn pod_of_cluster(args: &ClusterArgs, namespace: &str, name: &str) -> Result
     runtime.block_on(async {
         let (client, place) = connect(args).await.map_err(|error| error.to_string())?;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-        let pod = client.request::<Value>(request).await;
+        let pod = get(&client, &path).await;
         let pod =
             pod.map_err(|error| format!("the API server at {place} does not return the pod: {}", said(&error)))?;
         Ok(of_cluster(pod, "v1", "Pod"))

@@ -79,7 +79,9 @@ Examples:
   outrider explain --from-cluster -f deployment.yaml -n shop
   outrider explain pod web-0 -n shop
 
-Against a cluster it needs get on pods, and list on SidecarSets and namespaces.
+Against a cluster it needs get on pods and on their namespace, as the role view gives it in a namespace, and list on SidecarSets and \
+AdmissionPlugins, as the ClusterRoles outrider-sidecarset-viewer and outrider-admissionplugin-viewer give it. They are cluster-scoped: bind \
+these roles with a ClusterRoleBinding, or set rbac.viewers in the chart.
 
 Exit codes: 0 explained; 1 a pod would be refused; 2 a file, the pod or the cluster cannot be read, a set is not as an API server would \
 take it, or there is no set or no pod.";
@@ -134,6 +136,7 @@ impl ExplainArgs {
             kube_version: self.kube_version,
             warnings_as_errors: false,
             cluster: self.cluster.clone(),
+            namespace: Some(self.namespace.clone()),
         }
     }
 

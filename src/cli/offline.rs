@@ -49,6 +49,9 @@ pub struct OfflineModelArgs {
     /// The live cluster
     #[command(flatten, next_help_heading = "Live cluster, with --from-cluster")]
     pub cluster: ClusterArgs,
+    /// The one namespace that is read where namespaces may not be listed.
+    #[arg(skip)]
+    pub namespace: Option<String>,
 }
 
 /// The minor version of `1.34`, `v1.34.2` or `1.34.2+k3s1`.
@@ -123,7 +126,7 @@ impl OfflineModel {
             return None;
         }
         if args.from_cluster {
-            match deciding(&args.cluster) {
+            match deciding(&args.cluster, args.namespace.as_deref()) {
                 Ok(found) => live = found,
                 Err(error) => {
                     report.add(Finding::bare(Severity::Error, error));

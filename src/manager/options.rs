@@ -45,6 +45,8 @@ pub struct Options {
     pub narrow_webhooks: bool,
     /// Whether an on-demand entry may be for all resources.
     pub on_demand_all_resources: bool,
+    /// Whether objects of `AdmissionPlugin` are read.
+    pub plugins: bool,
 }
 
 impl Options {

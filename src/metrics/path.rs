@@ -17,6 +17,8 @@ pub(super) const DECISIONS: [Decision; 3] = [Decision::Allowed, Decision::Patche
 pub(super) const UNKNOWN: &str = "";
 /// The path on which pods get their sets.
 pub(super) const PODS: &str = "/mutate--v1-pod";
+/// The path on which pods are judged as they are to be stored.
+const STORED_PODS: &str = "/validate--v1-pod";
 
 /// Whether a pod was refused or went without a set because the two do not fit together: an alert is about each increase.
 pub(super) fn is_misfit(reason: Reason) -> bool {
@@ -49,11 +51,13 @@ impl PathMetrics {
 
     /// Creates the series that alerts are about: `increase()` does not count the first refusal of a series that begins with it.
     fn start_at_zero(&self) {
-        if *self.path != *PODS {
-            return;
-        }
+        let alerts_on: fn(Reason) -> bool = match &*self.path {
+            PODS => is_misfit,
+            STORED_PODS => |reason| reason == reasons::UNINJECTED,
+            _ => return,
+        };
         for decision in DECISIONS {
-            for (reason, _) in reasons::ALL.iter().filter(|(reason, _)| is_misfit(*reason)) {
+            for (reason, _) in reasons::ALL.iter().filter(|(reason, _)| alerts_on(*reason)) {
                 self.counter(decision.as_str(), reason.as_str(), "false");
             }
         }

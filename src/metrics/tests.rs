@@ -26,6 +26,15 @@ fn refusals_of_pods_are_there_at_zero_before_the_first() {
 }
 
 #[test]
+fn pods_that_are_stored_without_a_set_are_there_at_zero_before_the_first() {
+    let metrics = Metrics::new(Freshness::default());
+    metrics.path("/validate--v1-pod");
+    let text = metrics.encode().unwrap();
+    let series = r#"path="/validate--v1-pod",verdict="allowed",reason="Uninjected",dry_run="false"} 0"#;
+    assert!(text.contains(series), "{text}");
+}
+
+#[test]
 fn a_dry_run_is_counted_apart() {
     let metrics = Metrics::new(Freshness::default());
     let pods = metrics.path(PODS);

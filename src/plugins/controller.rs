@@ -1,13 +1,14 @@
 //! Writes into the status of every `AdmissionPlugin` whether it can be used, whether the API server calls for it, and whether another
 //! contradicts it. Only the leader does.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use admission::registry::Phase;
 use engine::plugins::compiled::{CompiledPlugin, Mode};
-use engine::plugins::{conflict, endpoints};
-use engine::pod::ENTRY;
+use engine::plugins::conflict;
+use engine::plugins::endpoints::entries::{self, PluginEntry};
+use engine::plugins::index::PluginIndex;
 use engine::sidecarset::narrowing::Rule;
 use engine::snapshot::Snapshot;
 use engine::snapshot::plugins::PluginRecord;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
-use super::entries::{Entries, EntryReader};
+use super::entries::{EntryReader, PodEntries};
 use crate::answers::{self, NoAnswer, said};
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
@@ -30,6 +31,7 @@ use crate::logging::throttle::LogThrottle;
 use crate::metrics::ReconcileResult;
 use crate::watch::AdmissionPluginResource;
 use crate::watch::coverage::Coverage;
+use crate::watch::in_order::InOrder;
 use crate::watch::read_model::ReadModel;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
@@ -39,6 +41,9 @@ pub const NAME: &str = "admissionplugin";
 /// configurations, may have changed the result.
 const SOON: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(15);
+
+/// Objects are often applied many at a time, and namespaces change all the time.
+const GATHER: Duration = Duration::from_millis(200);
 
 /// Contradictions that a condition names.
 const TOLD: usize = 4;
@@ -51,8 +56,15 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 async fn run(context: Context) {
-    let Context { client, metrics, term, world, coverage, .. } = context;
-    let controller = Controller { entries: EntryReader::new(client.clone()), client, world, coverage };
+    let Context { client, metrics, term, world, coverage, mut in_order, .. } = context;
+    let mut controller = Controller {
+        entries: EntryReader::new(client.clone()),
+        client,
+        world,
+        coverage,
+        in_order: in_order.clone(),
+        contradictions: Contradictions::default(),
+    };
     let work = async {
         controller.world.published().await;
         let (mut publications, counted) = (controller.world.publications(), metrics.controller(NAME));
@@ -77,7 +89,13 @@ async fn run(context: Context) {
             };
             tokio::select! {
                 () = sleep(pause) => {}
-                changed = publications.changed() => if changed.is_err() { return std::future::pending().await },
+                changed = publications.changed() => {
+                    if changed.is_err() {
+                        return std::future::pending().await;
+                    }
+                    sleep(GATHER).await;
+                }
+                Ok(()) = in_order.changed() => {}
             }
         }
     };
@@ -102,24 +120,57 @@ struct Controller {
     entries: EntryReader,
     world: ReadModel,
     coverage: Receiver<Coverage>,
+    in_order: Receiver<InOrder>,
+    contradictions: Contradictions,
+}
+
+/// What contradicts each object. It is found anew only if an object changed.
+#[derive(Default)]
+struct Contradictions {
+    of: Arc<PluginIndex>,
+    found: HashMap<String, Vec<String>>,
+}
+
+impl Contradictions {
+    fn update(&mut self, plugins: &Arc<PluginIndex>) {
+        if !Arc::ptr_eq(&self.of, plugins) {
+            self.found = conflict::all(plugins, TOLD);
+            self.of = Arc::clone(plugins);
+        }
+    }
+}
+
+/// What the statements about an object follow from.
+struct Facts<'f> {
+    snapshot: &'f Snapshot,
+    /// Every on-demand entry that is needed.
+    needed: &'f [PluginEntry],
+    /// Those that the API server has.
+    in_order: &'f InOrder,
+    of_pods: &'f PodEntries,
+    coverage: &'f Coverage,
 }
 
 impl Controller {
     /// Reconciles every object, and returns when to do so again.
-    async fn pass(&self) -> Result<Duration, Error> {
+    async fn pass(&mut self) -> Result<Duration, Error> {
         let records = self.world.plugin_table.all();
         if records.is_empty() {
             return Ok(LATER);
         }
-        let entries = in_time(self.entries.read()).await?;
+        let of_pods = in_time(self.entries.read()).await?;
         let (snapshot, coverage) = (self.world.snapshot.load_full(), self.coverage.borrow().clone());
+        let in_order = self.in_order.borrow().clone();
+        let needed = entries::all(&snapshot);
+        self.contradictions.update(&snapshot.plugins);
+        let facts =
+            Facts { snapshot: &snapshot, needed: &needed, in_order: &in_order, of_pods: &of_pods, coverage: &coverage };
         let mut pause = LATER;
         for record in records.iter().filter(|record| !record.terminating) {
-            let compiled = compiled(record);
             let statements = [
-                accepted(&compiled),
-                programmed(&compiled, &record.name, &snapshot, &entries, &coverage),
-                contradicted(&compiled, &snapshot),
+                accepted(record),
+                programmed(record, &facts),
+                contradicted(self.contradictions.found.get(&record.name)),
             ];
             if statements.iter().any(|statement| statement.reason == PENDING) {
                 pause = SOON;
@@ -144,13 +195,6 @@ impl Controller {
     }
 }
 
-fn compiled(record: &PluginRecord) -> Compiled {
-    match (&record.fault, &record.compiled) {
-        (None, Some(compiled)) => Ok(Arc::clone(compiled)),
-        (fault, _) => Err(fault.clone().unwrap_or_default()),
-    }
-}
-
 const PENDING: &str = "Pending";
 
 fn status_of(record: &PluginRecord, statements: [Statement; 3], now: Timestamp) -> Value {
@@ -161,74 +205,88 @@ fn status_of(record: &PluginRecord, statements: [Statement; 3], now: Timestamp) 
     json!({"observedGeneration": generation, "conditions": conditions})
 }
 
-type Compiled = Result<Arc<CompiledPlugin>, String>;
-
-fn accepted(compiled: &Compiled) -> Statement {
-    let (holds, reason, message) = match compiled {
-        Ok(_) => (true, "Accepted", "The object can be used.".to_owned()),
-        Err(fault) => {
-            (false, "Invalid", format!("{fault}. The last form that could be used, if there was one, stays in force."))
+fn accepted(record: &PluginRecord) -> Statement {
+    let (holds, reason, message) = match (&record.fault, &record.compiled) {
+        (None, _) => (true, "Accepted", "The object can be used.".to_owned()),
+        (Some(fault), Some(_)) => {
+            (false, "Invalid", format!("{fault}. The last form that could be used stays in force."))
         }
+        (Some(fault), None) => (false, "Invalid", format!("{fault}. The object does nothing.")),
     };
     Statement { type_: "Accepted", holds, reason, message }
 }
 
-fn programmed(
-    compiled: &Compiled,
-    name: &str,
-    snapshot: &Snapshot,
-    entries: &Entries,
-    coverage: &Coverage,
-) -> Statement {
-    let (holds, reason, message) = match compiled {
-        Err(_) => (false, "Invalid", "The object cannot be used.".to_owned()),
-        Ok(plugin) if plugin.mode == Mode::Off => (false, "Off", "spec.mode is Off.".to_owned()),
-        Ok(plugin) => match missing(plugin, name, snapshot, entries, coverage) {
+fn programmed(record: &PluginRecord, facts: &Facts<'_>) -> Statement {
+    let (holds, reason, message) = match (&record.fault, &record.compiled) {
+        (Some(_), Some(_)) => {
+            let message = "The last form that could be used stays in force, in replicas that have seen it: one that starts now does \
+                           nothing for this object.";
+            (false, "Invalid", message.to_owned())
+        }
+        (_, None) => (false, "Invalid", "The object cannot be used, and does nothing.".to_owned()),
+        (None, Some(plugin)) if plugin.mode == Mode::Off => (false, "Off", "spec.mode is Off.".to_owned()),
+        (None, Some(plugin)) => match missing(plugin, facts) {
             Some(what) => (false, PENDING, what),
-            None => (true, "Programmed", "The API server calls Outrider for what the plugin decides.".to_owned()),
+            None => (true, "Programmed", called(plugin, facts)),
         },
     };
     Statement { type_: "Programmed", holds, reason, message }
 }
 
 /// What is missing for the API server to call.
-fn missing(
-    plugin: &CompiledPlugin,
-    name: &str,
-    snapshot: &Snapshot,
-    entries: &Entries,
-    coverage: &Coverage,
-) -> Option<String> {
-    if snapshot.plugins.get(name).is_none_or(|known| **known != *plugin) {
+fn missing(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<String> {
+    if facts.snapshot.plugins.get(&plugin.name).is_none_or(|known| **known != *plugin) {
         return Some("The leader has not seen this form of the object yet.".to_owned());
     }
-    if !endpoints::is_permitted(plugin.plugin, snapshot) {
+    if !entries::is_permitted(plugin.plugin, facts.snapshot) {
         return Some(
             "The webhook entry would be for all resources, which the installation does not allow: set the chart value \
              guard.allResources, or the flag --on-demand-all-resources and the lists of the guard policy."
                 .to_owned(),
         );
     }
-    let mut needed: Vec<(Phase, String)> =
-        endpoints::needs(name, snapshot).into_iter().map(|demand| (demand.phase, demand.name)).collect();
     if plugin.plugin.is_of_pods() {
-        if matches!(coverage, Coverage::Known(rule) if !rule.covers(&Rule::Wide)) {
+        if matches!(facts.coverage, Coverage::Known(rule) if !rule.covers(&Rule::Wide)) {
             return Some("The match condition of the entries of pods does not cover all pods yet.".to_owned());
         }
-        needed.extend([Phase::Mutating, Phase::Validating].map(|phase| (phase, ENTRY.to_owned())));
+        if facts.of_pods.fault.is_some() {
+            return facts.of_pods.fault.clone();
+        }
     }
-    let missing = needed.into_iter().find(|entry| !entries.contains(entry));
-    missing.map(|(phase, entry)| format!("The {phase:?} webhook entry {entry} is not there, or has no caBundle."))
+    let mut needed = facts.needed.iter().filter(|entry| entry.serves(plugin)).map(|entry| &entry.demand);
+    let missing = needed.find(|demand| !facts.in_order.contains(demand))?;
+    Some(format!("The {:?} webhook entry {} is not there, or is not as it should be.", missing.phase, missing.name))
 }
 
-fn contradicted(compiled: &Compiled, snapshot: &Snapshot) -> Statement {
-    let others =
-        compiled.iter().flat_map(|one| snapshot.plugins.iter().filter_map(|other| conflict::between(one, other)));
-    let found: Vec<String> = others.take(TOLD).collect();
-    let (holds, reason, message) = if found.is_empty() {
-        (false, "NoConflict", "No other AdmissionPlugin contradicts this one.".to_owned())
-    } else {
-        (true, "Contradicted", found.join("; "))
+/// That the API server calls, and what of the object does not hold while Outrider does not answer.
+fn called(plugin: &CompiledPlugin, facts: &Facts<'_>) -> String {
+    let mut message = "The API server calls Outrider for what the plugin decides.".to_owned();
+    let of_pods = plugin.plugin.is_of_pods();
+    if let Some(restricted) = facts.of_pods.restricted.as_ref().filter(|_| of_pods) {
+        message += &format!(" Pods that {restricted} leaves out are not among them.");
+    }
+    let entries = facts.needed.iter().filter(|entry| entry.serves(plugin));
+    let mut fields: Vec<&str> = entries.flat_map(|entry| entry.not_evaluated(plugin)).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    if of_pods && plugin.has_scope() {
+        message += " While Outrider does not answer, the failure policy of the entries of pods applies to all new pods, whatever \
+                    spec.match says.";
+    }
+    if !fields.is_empty() {
+        let fields = fields.join(", ");
+        message += &format!(
+            " While Outrider does not answer, {fields} do not hold: the webhook entry is shared with objects that differ, or cannot \
+             express them."
+        );
+    }
+    message
+}
+
+fn contradicted(found: Option<&Vec<String>>) -> Statement {
+    let (holds, reason, message) = match found {
+        None => (false, "NoConflict", "No other AdmissionPlugin contradicts this one.".to_owned()),
+        Some(found) => (true, "Contradicted", found.join("; ")),
     };
     Statement { type_: "Conflict", holds, reason, message }
 }
@@ -250,82 +308,120 @@ mod tests {
         (Snapshot::clone(&target.load()), feed.collections.plugins.collection().table().all())
     }
 
-    fn snapshot(objects: &[(&str, Value)]) -> Snapshot {
-        table(objects).0
+    /// The statements about the first object.
+    struct Case {
+        snapshot: Snapshot,
+        record: PluginRecord,
+        in_order: InOrder,
+        of_pods: PodEntries,
+        coverage: Coverage,
     }
 
-    fn of(spec: Value) -> Compiled {
-        compiled(&table(&[("a", spec)]).1[0])
+    impl Case {
+        fn of(objects: &[(&str, Value)]) -> Self {
+            let (snapshot, records) = table(objects);
+            let needed = entries::all(&snapshot).into_iter().map(|entry| entry.demand).collect();
+            let record = PluginRecord::clone(&records[0]);
+            let of_pods = PodEntries::default();
+            Self { snapshot, record, in_order: Arc::new(needed), of_pods, coverage: Coverage::Off }
+        }
+
+        fn programmed(&self) -> Statement {
+            let needed = entries::all(&self.snapshot);
+            let facts = Facts {
+                snapshot: &self.snapshot,
+                needed: &needed,
+                in_order: &self.in_order,
+                of_pods: &self.of_pods,
+                coverage: &self.coverage,
+            };
+            programmed(&self.record, &facts)
+        }
     }
 
     #[test]
-    fn programmed_is_true_once_every_entry_is_there_and_the_condition_covers_all_pods() {
-        let spec = json!({"plugin": "LimitPodHardAntiAffinityTopology"});
-        let (compiled, known) = (of(spec.clone()), snapshot(&[("a", spec)]));
-        let entry = |phase, name: &str| (phase, name.to_owned());
-        let mut entries: Entries = [entry(Phase::Mutating, ENTRY), entry(Phase::Validating, ENTRY)].into();
-        let says = |snapshot: &Snapshot, entries: &Entries, coverage: &Coverage| {
-            let said = programmed(&compiled, "a", snapshot, entries, coverage);
-            (said.holds, said.message)
-        };
-        let unseen = says(&snapshot(&[]), &entries, &Coverage::Off);
-        assert!(!unseen.0 && unseen.1.contains("has not seen"), "{unseen:?}");
-        let pending = says(&known, &entries, &Coverage::Off);
-        assert!(
-            !pending.0 && pending.1.contains("limitpodhardantiaffinitytopology.policy.outrider.dev"),
-            "{pending:?}"
-        );
-        entries.insert(entry(Phase::Validating, "limitpodhardantiaffinitytopology.policy.outrider.dev"));
-        assert!(says(&known, &entries, &Coverage::Off).0);
-        assert!(says(&known, &entries, &Coverage::Known(Rule::Wide)).0);
-        assert!(!says(&known, &entries, &Coverage::Known(Rule::of([]))).0);
-        entries.remove(&entry(Phase::Mutating, ENTRY));
-        assert!(!says(&known, &entries, &Coverage::Off).0);
+    fn programmed_is_true_once_every_entry_is_as_it_should_be_and_the_condition_covers_all_pods() {
+        let case = || Case::of(&[("a", json!({"plugin": "LimitPodHardAntiAffinityTopology"}))]);
+        assert!(case().programmed().holds);
+        let cases: [(fn(&mut Case), &str); 4] = [
+            (|case| case.snapshot = Snapshot::default(), "has not seen"),
+            (|case| case.in_order = InOrder::default(), "limitpodhardantiaffinitytopology.policy.outrider.dev"),
+            (|case| case.coverage = Coverage::Known(Rule::of([])), "does not cover all pods"),
+            (|case| case.of_pods.fault = Some("It is not there.".to_owned()), "It is not there."),
+        ];
+        for (change, part) in cases {
+            let mut case = case();
+            change(&mut case);
+            let said = case.programmed();
+            assert!(!said.holds && said.reason == PENDING && said.message.contains(part), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_with_another_policy_or_time_out_than_the_object_needs_is_not_in_order() {
+        let spec = |policy: &str| json!({"plugin": "DenyServiceExternalIPs", "failurePolicy": policy});
+        let (before, mut now) = (Case::of(&[("a", spec("Ignore"))]), Case::of(&[("a", spec("Fail"))]));
+        assert!(now.programmed().holds);
+        now.in_order = before.in_order;
+        assert_eq!(now.programmed().reason, PENDING);
+    }
+
+    #[test]
+    fn what_does_not_hold_while_nobody_answers_is_said() {
+        let object = |scope: Value| json!({"plugin": "DenyServiceExternalIPs", "match": scope});
+        let alone = Case::of(&[("a", object(json!({"excludeUsers": ["root"]})))]);
+        assert!(!alone.programmed().message.contains("do not hold"), "{:?}", alone.programmed());
+        let both = Case::of(&[("a", object(json!({"excludeUsers": ["root"]}))), ("b", object(json!({})))]);
+        let said = both.programmed();
+        assert!(said.holds && said.message.contains("excludeUsers"), "{said:?}");
+        let of_pods = Case::of(&[("a", json!({"plugin": "AlwaysPullImages", "match": {"excludeUsers": ["root"]}}))]);
+        assert!(of_pods.programmed().message.contains("applies to all new pods"));
     }
 
     #[test]
     fn an_entry_for_all_resources_that_is_not_allowed_is_said_and_not_waited_for_in_silence() {
-        let spec = json!({"plugin": "OwnerReferencesPermissionEnforcement"});
-        let (compiled, mut known) = (of(spec.clone()), snapshot(&[("a", spec)]));
-        let entry = (Phase::Validating, "ownerreferencespermissionenforcement.policy.outrider.dev".to_owned());
-        let entries: Entries = [entry].into();
-        let refused = programmed(&compiled, "a", &known, &entries, &Coverage::Off);
+        let mut case = Case::of(&[("a", json!({"plugin": "OwnerReferencesPermissionEnforcement"}))]);
+        let refused = case.programmed();
         assert!(!refused.holds && refused.message.contains("guard.allResources"), "{refused:?}");
-        known.may_name_all_resources = true;
-        assert!(programmed(&compiled, "a", &known, &entries, &Coverage::Off).holds);
+        case.snapshot.may_name_all_resources = true;
+        assert!(case.programmed().holds, "{:?}", case.programmed());
     }
 
     #[test]
     fn an_object_that_cannot_be_used_and_one_that_is_off_say_so() {
-        let nothing = Entries::new();
-        let invalid = of(json!({"plugin": "AlwaysAdmit"}));
-        assert_eq!(accepted(&invalid).reason, "Invalid");
-        assert!(accepted(&invalid).message.contains("spec.plugin"));
-        let off = of(json!({"plugin": "AlwaysPullImages", "mode": "Off"}));
-        assert!(accepted(&off).holds);
-        assert_eq!(programmed(&off, "a", &snapshot(&[]), &nothing, &Coverage::Off).reason, "Off");
+        let mut invalid = Case::of(&[("a", json!({"plugin": "AlwaysAdmit"}))]);
+        let said = accepted(&invalid.record);
+        assert!(
+            said.reason == "Invalid" && said.message.contains("spec.plugin") && said.message.ends_with("does nothing.")
+        );
+        assert!(invalid.programmed().message.ends_with("does nothing."));
+        invalid.record.compiled = Case::of(&[("a", json!({"plugin": "AlwaysPullImages"}))]).record.compiled;
+        assert!(accepted(&invalid.record).message.ends_with("The last form that could be used stays in force."));
+        assert!(invalid.programmed().message.starts_with("The last form that could be used stays in force"));
+        let off = Case::of(&[("a", json!({"plugin": "AlwaysPullImages", "mode": "Off"}))]);
+        assert!(accepted(&off.record).holds);
+        assert_eq!(off.programmed().reason, "Off");
     }
 
     #[test]
-    fn a_contradiction_names_the_other_object() {
+    fn a_contradiction_names_the_other_object_and_is_found_anew_when_objects_change() {
         let with = |seconds| json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": seconds}});
-        let said = contradicted(&of(with(30)), &snapshot(&[("a", with(30)), ("b", with(60))]));
+        let mut known = Contradictions::default();
+        known.update(&table(&[("a", with(30)), ("b", with(60))]).0.plugins);
+        let said = contradicted(known.found.get("a"));
         assert!(said.holds && said.message.contains("AdmissionPlugin \"b\""), "{said:?}");
-        assert!(!contradicted(&of(with(30)), &snapshot(&[("a", with(30))])).holds);
+        known.update(&table(&[("a", with(30))]).0.plugins);
+        assert!(!contradicted(known.found.get("a")).holds);
     }
 
     #[test]
     fn a_status_that_says_the_same_keeps_its_times() {
-        let (known, records) = table(&[("a", json!({"plugin": "AlwaysPullImages"}))]);
-        let mut record = PluginRecord::clone(&records[0]);
-        let statements = |record: &PluginRecord| {
-            let one = compiled(record);
-            [accepted(&one), programmed(&one, "a", &known, &Entries::new(), &Coverage::Off), contradicted(&one, &known)]
-        };
+        let mut case = Case::of(&[("a", json!({"plugin": "AlwaysPullImages"}))]);
+        let statements = |case: &Case| [accepted(&case.record), case.programmed(), contradicted(None)];
         let at = |second| Timestamp::from_second(second).unwrap();
-        let first = status_of(&record, statements(&record), at(1));
-        record.status = serde_json::from_value(first.clone()).unwrap();
-        assert_eq!(status_of(&record, statements(&record), at(9)), first);
-        assert_eq!(json!(record.status), first, "what is stored is what was written");
+        let first = status_of(&case.record, statements(&case), at(1));
+        case.record.status = serde_json::from_value(first.clone()).unwrap();
+        assert_eq!(status_of(&case.record, statements(&case), at(9)), first);
+        assert_eq!(json!(case.record.status), first, "what is stored is what was written");
     }
 }

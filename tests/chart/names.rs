@@ -230,3 +230,16 @@ fn the_notes_name_every_ca_bundle_of_a_certificate_of_ones_own() {
     assert!(notes(true).contains("caBundle of every webhook") && notes(true).contains(definition));
     assert!(notes(false).contains("caBundle of every webhook") && !notes(false).contains(definition));
 }
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn groups_that_may_read_sets_are_bound_to_the_viewers_alone() {
+    let bindings = |values: &[&str]| {
+        let objects = objects(&succeeded(&template(values)));
+        let to_groups = objects.into_iter().filter(|object| object["subjects"][0]["kind"] == "Group");
+        to_groups.map(|object| object["roleRef"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(bindings(&[]).is_empty());
+    let found = bindings(&["--set=rbac.viewers={system:authenticated,1234}"]);
+    assert_eq!(found, ["outrider-sidecarset-viewer", "outrider-admissionplugin-viewer"]);
+}

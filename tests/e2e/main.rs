@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod additions;
+mod alerts;
 mod all_kinds;
 mod bench;
 mod certificates;
@@ -15,6 +16,7 @@ mod counts;
 mod cronjob;
 mod cronjob_hostile;
 mod cronjob_process;
+mod differential;
 mod evasions;
 mod explain;
 mod gitops;
@@ -29,6 +31,8 @@ mod plugins;
 mod plugins_asking;
 mod process;
 mod project_config;
+#[path = "../chart/promtool.rs"]
+mod promtool;
 mod refusals;
 mod replicas;
 mod rollout;

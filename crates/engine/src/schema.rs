@@ -59,15 +59,22 @@ pub struct UnknownField<'s> {
 
 impl fmt::Display for UnknownField<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "unknown field {}", quote(&self.path.to_string()))?;
-        match suggest(&self.key, self.known.keys().map(String::as_str)) {
-            Some(meant) => write!(out, " (did you mean {}?)", quote(meant)),
-            None => Ok(()),
-        }
+        write!(out, "unknown field {}{}", quote(&self.path.to_string()), self.suggestion())
     }
 }
 
 impl UnknownField<'_> {
+    /// Where it is.
+    pub const fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The field of its object that may have been meant, as ` (did you mean "image"?)`; empty where no name is near.
+    pub fn suggestion(&self) -> String {
+        let meant = suggest(&self.key, self.known.keys().map(String::as_str));
+        meant.map_or_else(String::new, |meant| format!(" (did you mean {}?)", quote(meant)))
+    }
+
     /// The same, and what becomes of the field.
     pub fn warning(&self) -> String {
         let fate = if self.is_kept {

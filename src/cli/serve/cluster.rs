@@ -135,6 +135,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         asked_name: asked_name(args, given),
         narrow_webhooks: args.registration.narrow_webhooks,
         on_demand_all_resources: args.registration.on_demand_all_resources,
+        plugins: args.registration.enable_plugins,
     })
 }
 

@@ -174,6 +174,32 @@ impl CompiledPlugin {
         }
     }
 
+    /// Whether requests are let through while the webhook does not answer.
+    pub fn ignores(&self) -> bool {
+        self.failure_policy == Some(FailurePolicy::Ignore)
+    }
+
+    /// Whether it leaves any request alone.
+    pub fn has_scope(&self) -> bool {
+        self.namespaces.is_some()
+            || [&self.excluded_namespaces, &self.users, &self.groups].iter().any(|list| !list.is_empty())
+    }
+
+    /// Names of namespaces that are left alone.
+    pub const fn excluded_namespaces(&self) -> &BTreeSet<String> {
+        &self.excluded_namespaces
+    }
+
+    /// Names of users who are exempt, those of service accounts among them.
+    pub const fn users(&self) -> &BTreeSet<String> {
+        &self.users
+    }
+
+    /// Groups whose members are exempt.
+    pub const fn groups(&self) -> &BTreeSet<String> {
+        &self.groups
+    }
+
     /// Whether a namespace is named as one that is left alone.
     pub fn excludes(&self, namespace: &str) -> bool {
         self.excluded_namespaces.contains(namespace)

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::shortened;
-use super::toleration::{Toleration, TolerationSpec};
+use super::toleration::{AllowList, Toleration, TolerationSpec};
 
 /// The node selector of a namespace.
 pub const NODE_SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
@@ -36,7 +36,7 @@ pub struct Placement {
     /// [`DEFAULT_TOLERATIONS`].
     pub default_tolerations: Read<Vec<Toleration<'static>>>,
     /// [`TOLERATIONS_WHITELIST`].
-    pub allowed_tolerations: Read<Vec<Toleration<'static>>>,
+    pub allowed_tolerations: Read<AllowList>,
 }
 
 impl Placement {
@@ -51,7 +51,7 @@ impl Placement {
         Self {
             node_selector: read(NODE_SELECTOR).map(|text| bounded(text).map_or_else(|| labels(text), Err)),
             default_tolerations: read(DEFAULT_TOLERATIONS).map(list),
-            allowed_tolerations: read(TOLERATIONS_WHITELIST).map(list),
+            allowed_tolerations: read(TOLERATIONS_WHITELIST).map(|text| list(text).map(AllowList::of)),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The fields of a pod that decisions read, borrowed from the body. Everything else is skipped in the same pass.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use admission::Text;
@@ -173,8 +172,8 @@ pub struct Container<'a> {
     pub resources: Option<&'a RawValue>,
     /// `Always` makes an init container a native sidecar.
     pub restart_policy: Text<'a>,
-    // The first key as it is in the body, by which the whole container is found there.
-    first_key: Option<&'a str>,
+    // The first key as it is in the body, quotes and escapes included, by which the whole container is found there.
+    first_key: Option<&'a RawValue>,
 }
 
 impl<'a> Container<'a> {
@@ -198,13 +197,13 @@ impl<'a> Container<'a> {
     ///
     /// Few containers are needed whole, so that to keep the text of each would cost every pod more than to find these.
     pub fn raw(&self, body: &'a str) -> Option<&'a RawValue> {
-        let key = self.first_key?;
+        let key = self.first_key?.get();
         let at = key.as_ptr().addr().checked_sub(body.as_ptr().addr())?;
         let (before, rest) = body.split_at_checked(at)?;
         if !rest.starts_with(key) {
             return None;
         }
-        let open = before.strip_suffix('"')?.trim_ascii_end().strip_suffix('{')?.len();
+        let open = before.trim_ascii_end().strip_suffix('{')?.len();
         <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(body.get(open..)?)).ok()
     }
 }
@@ -226,10 +225,9 @@ impl<'de> Visitor<'de> for ContainerVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut container = Container::default();
-        let mut key = map.next_key::<Text<'de>>()?;
-        if let Some(Text(Cow::Borrowed(first))) = key {
-            container.first_key = Some(first);
-        }
+        container.first_key = map.next_key()?;
+        let first_key = container.first_key.map(|key| serde_json::from_str::<Text<'de>>(key.get()));
+        let mut key = first_key.transpose().map_err(A::Error::custom)?;
         while let Some(field) = key {
             match field.as_str() {
                 "name" => container.name = map.next_value()?,

@@ -13,7 +13,7 @@ use admission::{Answer, Answers, Deadline, Endpoint, Known, Operation, Question,
 use serde_json::{Value, json};
 
 use crate::offline::manifest::group;
-use crate::plugins::endpoints::{AUDIT, is_entry_of};
+use crate::plugins::endpoints::{AUDIT, entries};
 use crate::snapshot::Snapshot;
 
 /// What is to be created.
@@ -188,8 +188,9 @@ fn calls<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &'r Value, 
     let own = own.map(|(entry, served)| Call { entry, place: served.into(), is_own: true });
     let of_any =
         |entry: &&Entry<Snapshot>| entry.phase == phase && entry.rule.resources.iter().any(|it| it.kind == "*");
-    let is_needed =
-        |entry: &&Entry<Snapshot>| snapshot.plugins.iter().any(|one| is_entry_of(one.plugin, entry.rule.name));
+    let is_needed = |entry: &&Entry<Snapshot>| {
+        snapshot.plugins.iter().any(|one| entries::is_of(one.plugin, entry.rule.name, snapshot))
+    };
     let others = registry.entries().iter().filter(of_any).filter(is_needed);
     let (group, version, kind) = identity(object);
     let others = others.map(|entry| {

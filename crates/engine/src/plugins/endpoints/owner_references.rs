@@ -5,6 +5,7 @@ use std::sync::Arc;
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule, Scope};
 use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
 
+use super::entries::Group;
 use super::report::Report;
 use super::scope::concerned;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
@@ -52,7 +53,6 @@ const CONDITIONS: &[MatchCondition] = &[
 pub const RULE: Rule = Rule {
     suffix: "ownerreferences",
     scope: Scope::Any,
-    failure_policy: FailurePolicy::Ignore,
     namespaces: Namespaces::NotExcluded,
     on_demand: true,
     match_conditions: CONDITIONS,
@@ -63,8 +63,19 @@ pub const RULE: Rule = Rule {
     )
 };
 
+/// The rule of objects with `failurePolicy: Ignore`, beside which there are others.
+pub const IGNORING: Rule = Rule {
+    suffix: "ownerreferences-ignore",
+    failure_policy: FailurePolicy::Ignore,
+    name: concat!("ownerreferencespermissionenforcement-ignore.policy.", api_domain!()),
+    ..RULE
+};
+
 /// The endpoint.
-pub struct OwnerValidation;
+pub struct OwnerValidation {
+    /// The objects that decide.
+    pub group: Group,
+}
 
 impl Validating<Snapshot> for OwnerValidation {
     type Object<'a> = OwnedFacts<'a>;
@@ -95,7 +106,7 @@ impl Validating<Snapshot> for OwnerValidation {
             findings.lacks("oldObject", request);
             return Ok(());
         }
-        let plugins = plugins(request, snapshot, findings)?;
+        let plugins = plugins(self.group, request, snapshot, findings)?;
         if plugins.is_empty() {
             return Ok(());
         }
@@ -125,12 +136,15 @@ impl Validating<Snapshot> for OwnerValidation {
 /// The plugins that the request concerns. An object without a namespace concerns all, whatever namespaces they select: so the API
 /// server does with the selector of an entry.
 fn plugins<'s>(
+    group: Group,
     request: &Request<'_, OwnedFacts<'_>>,
     snapshot: &'s Snapshot,
     findings: &mut Findings,
 ) -> Result<Vec<(&'s Arc<CompiledPlugin>, bool)>, Unserved> {
     let chosen = |one: &CompiledPlugin| match &one.settings {
-        Settings::OwnerReferences(settings) => settings.covers(&request.resource),
+        Settings::OwnerReferences(settings) => {
+            group.has(one, one.plugin, snapshot) && settings.covers(&request.resource)
+        }
         _ => false,
     };
     let user = &request.user_info;

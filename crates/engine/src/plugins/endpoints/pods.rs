@@ -65,18 +65,14 @@ pub fn mutate(
         let before = spec.present_tolerations();
         for (plugin, is_exempt) in concerned.plugins {
             request.deadline.check()?;
-            if is_exempt {
-                report.exempt(plugin);
-                continue;
-            }
             match plugin.change(spec, &at) {
                 Ok(change) => {
-                    if report.changes(plugin, &change) {
+                    if report.changes((plugin, is_exempt), &change) {
                         spec.apply(change);
                     }
                 }
                 Err(message) => {
-                    if report.refuses(plugin, message, request) {
+                    if report.checks((plugin, is_exempt), Err(message), request) {
                         break;
                     }
                 }
@@ -87,11 +83,12 @@ pub fn mutate(
     patch.append(&added);
     verdict.warnings.append(&mut report.warnings);
     verdict.audit.extend(report.audit());
-    verdict.counts.append(&mut report.counts);
+    verdict.counts.extend(report.counts());
+    let reason = report.reason();
     if let Some(denial) = report.denial {
         return Ok(refused(verdict, (reasons::PLUGIN_DENIED, denial)));
     }
-    if let Some(reason) = report.reason.filter(|_| says_little(verdict.reason)) {
+    if let Some(reason) = reason.filter(|_| says_little(verdict.reason)) {
         set_reason(&mut verdict, reason);
     }
     verdict.outcome = Outcome::Patched(patch);
@@ -133,22 +130,19 @@ pub fn validate(
     };
     for (plugin, is_exempt) in concerned.plugins {
         request.deadline.check()?;
-        if is_exempt {
-            if !plugin.mutates() {
-                report.exempt(plugin);
-            }
+        // Of a mutator that was said when it changed nothing.
+        if is_exempt && plugin.mutates() {
             continue;
         }
-        if let Err(message) = plugin.check(spec, &at)
-            && report.refuses(plugin, message, request)
-        {
+        if report.checks((plugin, is_exempt), plugin.check(spec, &at), request) {
             break;
         }
     }
     report.add_to(findings);
+    let reason = report.reason();
     if let Some(denial) = report.denial {
         refuse_after_all(findings, reasons::PLUGIN_DENIED, denial);
-    } else if let Some(reason) = report.reason.filter(|_| says_little(findings.reason)) {
+    } else if let Some(reason) = reason.filter(|_| says_little(findings.reason)) {
         findings.reason = reason;
     }
     Ok(())

@@ -1,12 +1,13 @@
 //! Pods, claims and services under `ResourceQuota`.
 
-use admission::registry::{MatchCondition, Namespaces, Resource, Rule};
+use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
 use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
 
+use super::entries::Group;
 use super::report::Report;
 use super::scope::concerned;
 use crate::plugins::Plugin;
-use crate::plugins::compiled::Settings;
+use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::resource_quota::{Consumed, QuotaFacts};
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -33,8 +34,19 @@ pub const RULE: Rule = Rule {
     ..Rule::new(concat!("resourcequota.policy.", api_domain!()), CONSUMERS, &[Operation::Create, Operation::Update])
 };
 
+/// The rule of objects with `failurePolicy: Ignore`, beside which there are others.
+pub const IGNORING: Rule = Rule {
+    suffix: "resourcequota-ignore",
+    failure_policy: FailurePolicy::Ignore,
+    name: concat!("resourcequota-ignore.policy.", api_domain!()),
+    ..RULE
+};
+
 /// The endpoint.
-pub struct QuotaValidation;
+pub struct QuotaValidation {
+    /// The objects that decide.
+    pub group: Group,
+}
 
 impl Validating<Snapshot> for QuotaValidation {
     type Object<'a> = QuotaFacts<'a>;
@@ -69,8 +81,8 @@ impl Validating<Snapshot> for QuotaValidation {
         if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
-        let is_it = Plugin::ResourceQuota;
-        let concerned = concerned(snapshot, &request.namespace, &request.user_info, |one| one.plugin == is_it)?;
+        let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::ResourceQuota, snapshot);
+        let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
         findings.warnings.extend(concerned.warnings);
         if concerned.plugins.is_empty() {
             return Ok(());

@@ -111,3 +111,24 @@ fn the_same_bytes_come_out_whatever_the_order_of_the_sets() {
         assert_eq!(world.mutate(&pod).body, expected);
     }
 }
+
+#[test]
+fn a_container_whose_first_field_is_written_with_escapes_is_found_again() {
+    let world =
+        World::from_objects(&[set("log", json!({"containers": [{"name": "log", "image": "log:1", "-\"field": 1}]}))]);
+    let first = world.mutate(&pod(json!({})));
+    let second = world.mutate(&first.pod);
+    assert_eq!((second.reason, second.patch), (reasons::ALREADY_INJECTED, None));
+}
+
+#[test]
+fn a_current_record_that_claims_a_container_of_the_pod_gives_it_no_other_owner() {
+    let refusing = set("mesh", json!({"containers": [{"name": "proxy", "image": "proxy:1"}], "clashPolicy": "Refuse"}));
+    let world = World::from_objects(&[set("log", json!({})), refusing]);
+    let hash = world.mutate(&pod(json!({}))).record()["log"]["hash"].clone();
+    let record = json!({"log": {"hash": hash, "containers": ["log", "proxy"]}}).to_string();
+    let mut forged = pod(json!({"containers": [{"name": "proxy", "image": "other"}]}));
+    forged["metadata"]["annotations"] = json!({"outrider.dev/injected": record});
+    let first = world.mutate(&forged);
+    assert_eq!((first.decision, first.reason), (Decision::Denied, reasons::CONTAINER_CLASH));
+}

@@ -81,12 +81,20 @@ impl<'p, 's> Carried<'p, 's> {
         self.owners = pieces.map(|piece| (piece.name.as_str(), Owners::default())).collect();
         for (name, raw) in &self.raw {
             let Ok(entry) = serde_json::from_str::<Entry<'p>>(raw.get()) else { continue };
+            let selecting = sets.get_key_value(name.as_str());
+            // Such a record is written anew, of what the set brings: what else it claims is forged, and gone in a second pass.
+            let current =
+                selecting.filter(|(_, set)| entry.hash.as_ref().is_some_and(|hash| hash.as_str() == set.hash));
+            let brought =
+                current.map(|(_, set)| set.pieces().map(|piece| piece.name.as_str()).collect::<BTreeSet<_>>());
             for container in entry.containers.iter().chain(&entry.init_containers).flatten() {
-                if let Some(owners) = self.owners.get_mut(container.as_str()) {
+                let owners = self.owners.get_mut(container.as_str());
+                let is_forged = brought.as_ref().is_some_and(|brought| !brought.contains(container.as_str()));
+                if let Some(owners) = owners.filter(|_| !is_forged) {
                     owners.add(name);
                 }
             }
-            if let Some((name, _)) = sets.get_key_value(name.as_str()) {
+            if let Some((name, _)) = selecting {
                 let sorted = |names: Option<Vec<Text<'p>>>| names.into_iter().flatten().collect();
                 let listed = Listed {
                     hash: entry.hash.unwrap_or_default().to_string(),

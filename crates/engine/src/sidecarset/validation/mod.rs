@@ -32,7 +32,7 @@ use admission::{Denial, Findings, Reason, Request, Validating};
 use serde_json::Value;
 
 use self::node::Node;
-pub use self::shape::{told, unknown_fields};
+pub use self::shape::{FieldValidation, told, unknown_fields};
 use super::api::{API_VERSION, KIND};
 use super::size::{MAX_VALUES, count_values};
 use crate::snapshot::Snapshot;
@@ -49,13 +49,20 @@ impl Validating<Snapshot> for SidecarSetValidation {
         if request.is_of_leaving(object) {
             findings.reason = Reason::TERMINATING;
         } else if is_served(object, findings) {
-            create(object, world, findings);
+            create(object, FieldValidation::of(request), world, findings);
         }
     }
 
-    fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+    fn update(
+        &self,
+        object: &Value,
+        old: &Value,
+        request: &Request<'_, Value>,
+        world: &Snapshot,
+        findings: &mut Findings,
+    ) {
         if is_served(object, findings) {
-            update(object, old, world, findings);
+            update(object, old, FieldValidation::of(request), world, findings);
         }
     }
 }
@@ -76,24 +83,24 @@ fn is_served(object: &Value, findings: &mut Findings) -> bool {
 const FAULTS_TOLD: usize = 100;
 
 /// Validates a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
-pub fn create(object: &Value, world: &Snapshot, findings: &mut Findings) {
-    let faults = faults(object, world, &mut findings.warnings);
+pub fn create(object: &Value, validation: FieldValidation, world: &Snapshot, findings: &mut Findings) {
+    let faults = faults(object, validation, world, &mut findings.warnings);
     tell(faults.into_iter().collect(), findings);
     warn(object, world, &mut findings.warnings);
 }
 
 /// Validates a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
 /// be relabelled. It becomes a warning.
-pub fn update(object: &Value, old: &Value, world: &Snapshot, findings: &mut Findings) {
+pub fn update(object: &Value, old: &Value, validation: FieldValidation, world: &Snapshot, findings: &mut Findings) {
     if is_terminating(old) {
         findings.reason = Reason::TERMINATING;
         return;
     }
-    let faults = faults(object, world, &mut findings.warnings);
+    let faults = faults(object, validation, world, &mut findings.warnings);
     if !faults.is_empty() {
         let mut new = Vec::new();
         let mut known = HashMap::<Fault, usize>::new();
-        for error in self::faults(old, world, &mut Vec::new()) {
+        for error in self::faults(old, validation, world, &mut Vec::new()) {
             *known.entry(fault(&error)).or_default() += 1;
         }
         for error in faults {
@@ -140,9 +147,9 @@ fn is_terminating(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
-/// Everything that is wrong. Unknown fields, which only this walk sees, become warnings.
-fn faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
-    let mut errors = named_faults(object, world, warnings);
+/// Everything that is wrong. Unknown fields, which only this walk sees, become warnings, or errors where they are to be refused.
+fn faults(object: &Value, validation: FieldValidation, world: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
+    let mut errors = named_faults(object, validation, world, warnings);
     if errors.is_empty() {
         compiles::check(object, &mut errors);
     }
@@ -150,7 +157,12 @@ fn faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) -> Error
 }
 
 /// What the checks say that name each fault by its field.
-fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
+fn named_faults(
+    object: &Value,
+    validation: FieldValidation,
+    world: &Snapshot,
+    warnings: &mut Vec<String>,
+) -> ErrorList {
     let (metadata, spec) = (Node::root(object, "metadata"), Node::root(object, "spec"));
     let mut errors = ErrorList::new();
     let values = count_values(spec.value);
@@ -160,7 +172,7 @@ fn named_faults(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) ->
     }
     names::check_set_name(&metadata, &mut errors);
     names::check_not_canary(&metadata, &mut errors);
-    shape::check(spec.value, &spec.path, &mut errors, warnings);
+    shape::check(spec.value, &spec.path, validation, &mut errors, warnings);
     selectors::check(&spec, &mut errors);
     check_not_empty(&spec, &mut errors);
     names::check_unique(&spec, &mut errors);

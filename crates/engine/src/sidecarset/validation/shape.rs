@@ -1,11 +1,14 @@
 //! Unknown fields, and values of the wrong type.
 //!
 //! The API server checks the schema of a `SidecarSet` but not what is inside a container or a volume, which it keeps as written.
-//! Here they are compared with the pod API's own schema. An unknown field is a warning, not a fault: it may be of a newer API.
+//! Here they are compared with the pod API's own schema. An unknown field may be of a newer API, so it is a fault only where the request
+//! asks for strict field validation, as it is in a pod.
 
 use std::sync::LazyLock;
 
-use admission::field::{ErrorList, Path};
+use admission::field::{Error, ErrorList, Path};
+use admission::{Request, Text};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::schema::{SchemaType, UnknownField};
@@ -17,13 +20,55 @@ static SET: LazyLock<SchemaType> = LazyLock::new(set_shape);
 /// Unknown fields that are listed one by one. A suggestion takes time, and an object may have very many.
 const UNKNOWN_FIELDS_TOLD: usize = 20;
 
+/// How a request wants unknown fields to be treated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// They are errors: the default of kubectl.
+    Strict,
+    /// They are warnings: the default of the API server.
+    #[default]
+    Warn,
+}
+
+impl FieldValidation {
+    /// What the options of the request ask for.
+    pub fn of<O>(request: &Request<'_, O>) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Options<'a> {
+            #[serde(borrow)]
+            field_validation: Text<'a>,
+        }
+        let options = request.options.and_then(|raw| serde_json::from_str::<Options<'_>>(raw.get()).ok());
+        if options.is_some_and(|options| options.field_validation.as_str() == "Strict") {
+            Self::Strict
+        } else {
+            Self::Warn
+        }
+    }
+}
+
 /// Compares `spec` with what is known about it.
-pub fn check(spec: &Value, path: &Path, errors: &mut ErrorList, warnings: &mut Vec<String>) {
+pub fn check(
+    spec: &Value,
+    path: &Path,
+    validation: FieldValidation,
+    errors: &mut ErrorList,
+    warnings: &mut Vec<String>,
+) {
     let mut unknown = Vec::new();
     if let Some(shape) = SET.field("spec") {
         shape.check(spec, path, errors, &mut unknown);
     }
-    warnings.extend(told(&unknown, UnknownField::warning));
+    match validation {
+        FieldValidation::Strict => errors.extend(unknown.iter().take(UNKNOWN_FIELDS_TOLD).map(refused)),
+        FieldValidation::Warn => warnings.extend(told(&unknown, UnknownField::warning)),
+    }
+}
+
+fn refused(field: &UnknownField<'_>) -> Error {
+    let detail = format!("unknown field{}; --validate=warn keeps a field of a newer Kubernetes", field.suggestion());
+    Error::forbidden(field.path(), detail)
 }
 
 /// Every field of a whole set that is known neither to the API nor to the pod's, in words.
@@ -79,11 +124,11 @@ mod tests {
     use admission::field::{ErrorList, Path};
     use serde_json::{Value, json};
 
-    use super::check;
+    use super::{FieldValidation, check};
 
     fn checked(spec: &Value) -> (String, Vec<String>) {
         let (mut errors, mut warnings) = (ErrorList::new(), Vec::new());
-        check(spec, &Path::new("spec"), &mut errors, &mut warnings);
+        check(spec, &Path::new("spec"), FieldValidation::Warn, &mut errors, &mut warnings);
         (errors.to_string(), warnings)
     }
 

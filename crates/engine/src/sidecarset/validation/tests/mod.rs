@@ -83,7 +83,7 @@ fn world(sets: &[Value]) -> Snapshot {
 /// What is said about a new set once it has its defaults: errors in one text, and warnings.
 fn judged(object: &Value, world: &Snapshot) -> (String, Vec<String>) {
     let mut findings = Findings::default();
-    super::create(&defaulted(object), world, &mut findings);
+    super::create(&defaulted(object), super::FieldValidation::Warn, world, &mut findings);
     (findings.errors.to_string(), findings.warnings)
 }
 

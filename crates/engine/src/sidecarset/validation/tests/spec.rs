@@ -3,7 +3,7 @@
 use admission::Findings;
 use serde_json::{Value, json};
 
-use super::super::create;
+use super::super::{FieldValidation, create};
 use super::{assert_errors, container, defaulted, errors, judged, named_set, set, with_container, world};
 
 #[test]
@@ -296,7 +296,7 @@ fn set_of_absurd_size_is_refused_whole_and_gets_no_defaults() {
 fn very_many_faults_and_unknown_fields_are_told_in_part() {
     let ports: Vec<Value> = (0..1000).map(|_| json!({"containerPort": 0, "prot": 1})).collect();
     let mut findings = Findings::default();
-    create(&defaulted(&with_container(&json!({"ports": ports}))), &world(&[]), &mut findings);
+    create(&defaulted(&with_container(&json!({"ports": ports}))), FieldValidation::Warn, &world(&[]), &mut findings);
     assert_eq!(findings.errors.len(), 100);
     let ends: Vec<&str> = findings.warnings.iter().skip(20).map(String::as_str).collect();
     assert_eq!(ends, ["980 more unknown fields", "900 more errors are not listed"]);

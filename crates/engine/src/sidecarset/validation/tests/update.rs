@@ -3,12 +3,12 @@
 use admission::{Findings, Reason};
 use serde_json::{Value, json};
 
-use super::super::{create, update};
+use super::super::{FieldValidation, create, update};
 use super::{container, defaulted, set, world};
 
 fn changed(old: &Value, new: &Value) -> (String, Vec<String>) {
     let mut findings = Findings::default();
-    update(&defaulted(new), &defaulted(old), &world(&[]), &mut findings);
+    update(&defaulted(new), &defaulted(old), FieldValidation::Warn, &world(&[]), &mut findings);
     (findings.errors.to_string(), findings.warnings)
 }
 
@@ -63,17 +63,33 @@ fn set_that_is_being_deleted_is_never_refused() {
     // Who replaces an object may leave the time out; the API server keeps it.
     for object in [&leaving, &staying] {
         let mut findings = Findings::default();
-        update(object, &leaving, &world(&[]), &mut findings);
+        update(object, &leaving, FieldValidation::Warn, &world(&[]), &mut findings);
         assert!(findings.errors.is_empty() && findings.warnings.is_empty());
         assert_eq!(findings.reason, Reason::TERMINATING);
     }
     // What the author writes into the field is not what the API server has written.
     let mut findings = Findings::default();
-    update(&leaving, &json!({}), &world(&[]), &mut findings);
+    update(&leaving, &json!({}), FieldValidation::Warn, &world(&[]), &mut findings);
     assert!(!findings.errors.is_empty());
     for object in [&leaving, &staying] {
         let mut findings = Findings::default();
-        create(object, &world(&[]), &mut findings);
+        create(object, FieldValidation::Warn, &world(&[]), &mut findings);
         assert!(!findings.errors.is_empty());
     }
+}
+
+#[test]
+fn an_unknown_field_is_an_error_where_field_validation_is_strict_unless_it_was_there() {
+    let misspelt = set(&json!({"containers": [container(&json!({"comand": ["sh"]}))]}));
+    let strictly = |old: &Value| {
+        let mut findings = Findings::default();
+        update(&defaulted(&misspelt), &defaulted(old), FieldValidation::Strict, &world(&[]), &mut findings);
+        (findings.errors.to_string(), findings.warnings)
+    };
+    let detail = r#"unknown field (did you mean "command"?); --validate=warn keeps a field of a newer Kubernetes"#;
+    let error = format!("spec.containers[0].comand: Forbidden: {detail}");
+    assert_eq!(strictly(&set(&json!({}))), (error.clone(), vec![]));
+    assert_eq!(strictly(&misspelt), (String::new(), vec![format!("{error} (allowed, as it was so before)")]));
+    let (errors, warnings) = changed(&set(&json!({})), &misspelt);
+    assert!(errors.is_empty() && warnings[0].contains("spec.containers[0].comand"), "{errors} {warnings:?}");
 }
