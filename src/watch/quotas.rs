@@ -47,7 +47,7 @@ impl QuotaWatch {
         }
     }
 
-    /// The next event; none, for ever, while nobody watches.
+    /// The next event; none, for ever, while there is no watch.
     pub async fn next(&mut self) -> QuotaEvent {
         if let Some(events) = &mut self.events
             && let Some(event) = events.next().await

@@ -1,5 +1,5 @@
-//! `OwnerReferencesPermissionEnforcement`: nobody has an object deleted, or kept from being deleted, by an owner reference, who may
-//! not do so directly.
+//! `OwnerReferencesPermissionEnforcement`: an owner reference has an object deleted, or kept from being deleted, only for a user who
+//! may do so directly.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -80,7 +80,7 @@ impl Scope {
 pub struct Quota {
     /// Its scopes, and those of its selector.
     pub scopes: Vec<Scope>,
-    /// What `status.hard` names: a quota that nobody has counted yet covers nothing.
+    /// What `status.hard` names: a quota that has not been counted yet covers nothing.
     pub hard: BTreeSet<String>,
 }
 

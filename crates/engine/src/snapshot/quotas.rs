@@ -105,7 +105,7 @@ pub enum QuotaChange {
     Gone(QuotaKey),
     /// All that there are have been named.
     Listed,
-    /// Nobody reads them any more.
+    /// No plugin reads them any more.
     Unwatched,
 }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn quotas_change_decisions_once_and_are_forgotten_when_nobody_reads_them() {
+    fn quotas_change_decisions_once_and_are_forgotten_when_no_plugin_reads_them() {
         let key = QuotaKey { namespace: "shop".to_owned(), name: "q".to_owned() };
         let quota = Quota { hard: ["pods".to_owned()].into(), ..Quota::default() };
         let mut list = QuotaList::default();

@@ -264,8 +264,7 @@ fn review_of(place: &Place<'_>, namespace: &str, object: &Value) -> Vec<u8> {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string().into_bytes()
 }
 
-/// The plural of a kind, guessed as `UnsafeGuessKindToResource` of k8s.io/apimachinery/pkg/api/meta does: without a cluster nobody
-/// says it.
+/// The plural of a kind, guessed as `UnsafeGuessKindToResource` of k8s.io/apimachinery/pkg/api/meta does: there is no discovery.
 fn plural(kind: &str) -> String {
     let singular = kind.to_lowercase();
     match singular.strip_suffix('y') {

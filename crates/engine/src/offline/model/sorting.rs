@@ -195,7 +195,7 @@ impl<'m> Sorted<'m> {
         self.plugins.insert(identity.name, manifest);
     }
 
-    /// A quota covers what its manifest says: offline nobody writes its status.
+    /// A quota covers what its manifest says: offline its status is not written.
     fn quota(&mut self, manifest: &Manifest, identity: Identity) {
         let namespace = manifest.value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("default");
         let part = |field: &str| manifest.value.get(field).cloned().unwrap_or_default();

@@ -88,7 +88,7 @@ fn what_is_consumed_and_limited_needs_a_quota_that_names_it() {
             &pod(json!({"example.com/gpu": "1"})),
             "",
         ),
-        // A quota that nobody has counted yet covers nothing, nor does one of another scope.
+        // A quota that has not been counted yet covers nothing, nor does one of another scope.
         (
             11,
             of("pods", &["requests.cpu"]),
