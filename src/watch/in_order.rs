@@ -4,5 +4,5 @@ use std::sync::Arc;
 
 use engine::demand::Demand;
 
-/// The entries that are needed, and that the API server was last seen to have exactly so. Empty before the leader has read them.
+/// The entries that are needed, and that the API server had exactly so when it was last read. Empty before the leader has read them.
 pub type InOrder = Arc<Vec<Demand>>;

@@ -16,7 +16,7 @@ use super::toleration::Toleration;
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
 /// In what two objects contradict each other, if there can be a namespace that both select. One that is tried out in another mode
-/// contradicts nobody.
+/// contradicts none.
 pub fn between(one: &CompiledPlugin, other: &CompiledPlugin) -> Option<String> {
     let both_decide = one.plugin == other.plugin && [one, other].iter().all(|object| object.mode == Mode::Enforce);
     if !both_decide || one.name == other.name || one.settings == other.settings || !overlap(one, other) {

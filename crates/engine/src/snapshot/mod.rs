@@ -7,6 +7,7 @@ pub mod namespace;
 pub mod plugins;
 pub mod quotas;
 pub mod sets;
+pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

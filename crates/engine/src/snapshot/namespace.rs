@@ -33,7 +33,7 @@ impl KnownNamespace {
     }
 
     /// Whether the selector selects it; none where that depends on labels that were not kept, as it has more than there is room for.
-    /// Whoever may label a namespace evades no selector by very many labels.
+    /// So very many labels do not hide a namespace from a selector.
     pub fn is_selected(&self, selector: &Selector) -> Option<bool> {
         let mut depends = false;
         for requirement in selector.requirements() {

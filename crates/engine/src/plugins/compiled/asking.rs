@@ -4,8 +4,8 @@ use admission::field::{Error, ErrorList, Path};
 use admission::format::names::{dns1123_label, dns1123_subdomain};
 use admission::registry::FailurePolicy;
 
+use super::Settings;
 use super::sections::bounded;
-use super::{MAX_ENTRIES, Settings};
 use crate::plugins::api::{EVENT_LIMITS, PluginSpec};
 use crate::plugins::event_rate_limit::{EventRateLimit, Limit, LimitType};
 use crate::plugins::owner_references::OwnerReferences;
@@ -65,7 +65,7 @@ pub(super) fn event_rate_limit(spec: &PluginSpec, path: &Path, errors: &mut Erro
     if section.limits.is_empty() {
         errors.push(Error::required(&path, "at least one limit, such as {type: Namespace, qps: 50, burst: 100}"));
     }
-    if section.limits.len() > MAX_LIMITS.min(MAX_ENTRIES) {
+    if section.limits.len() > MAX_LIMITS {
         errors.push(Error::too_many(&path, section.limits.len(), MAX_LIMITS));
     }
     let mut limits = Vec::new();

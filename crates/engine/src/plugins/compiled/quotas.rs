@@ -2,8 +2,8 @@
 
 use admission::field::{Error, ErrorList, Path};
 
+use super::Settings;
 use super::sections::bounded;
-use super::{MAX_ENTRIES, Settings};
 use crate::plugins::api::{LimitedResourceSpec, PluginSpec, ScopeSpec};
 use crate::plugins::resource_quota::{Limited, OPERATORS, RESOURCES, ResourceQuota, SCOPES, Scope};
 use crate::plugins::shortened;
@@ -19,7 +19,7 @@ pub(super) fn resource_quota(spec: &PluginSpec, path: &Path, errors: &mut ErrorL
         let detail = "what a quota must cover, such as {resource: pods, matchContains: [requests.nvidia.com/gpu]}";
         errors.push(Error::required(&path, detail));
     }
-    if all.len() > MAX_LIMITED.min(MAX_ENTRIES) {
+    if all.len() > MAX_LIMITED {
         errors.push(Error::too_many(&path, all.len(), MAX_LIMITED));
         return Settings::ResourceQuota(ResourceQuota::default());
     }

@@ -182,8 +182,8 @@ fn pod_security(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Setti
 
 /// Checks the length of a list, and its entries.
 pub(super) fn bounded(list: &[String], path: &Path, errors: &mut ErrorList, fault: impl Fn(&str) -> Option<String>) {
-    if list.len() > MAX_ENTRIES {
-        return errors.push(Error::too_many(path, list.len(), MAX_ENTRIES));
+    if list.len() > usize::from(MAX_ENTRIES) {
+        return errors.push(Error::too_many(path, list.len(), usize::from(MAX_ENTRIES)));
     }
     for (index, text) in list.iter().enumerate() {
         if let Some(fault) = fault(text) {
@@ -225,8 +225,8 @@ fn node_selector(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Sett
 
 /// What the API server's own validation of tolerations says (`ValidateTolerations` of k8s.io/kubernetes/pkg/apis/core/validation).
 fn tolerations(list: Vec<TolerationSpec>, path: &Path, errors: &mut ErrorList) -> Vec<Toleration<'static>> {
-    if list.len() > MAX_TOLERATIONS {
-        errors.push(Error::too_many(path, list.len(), MAX_TOLERATIONS));
+    if list.len() > usize::from(MAX_TOLERATIONS) {
+        errors.push(Error::too_many(path, list.len(), usize::from(MAX_TOLERATIONS)));
         return Vec::new();
     }
     for (index, one) in list.iter().enumerate() {

@@ -16,8 +16,8 @@ use crate::snapshot::Snapshot;
 /// The objects of a plugin that one entry is for. A review does not name the entry, so each group has a path of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// Those with `failurePolicy: Fail`. Where there is none, whoever calls this path gets the decisions of the others: a person who
-    /// posts a review, or an API server whose entries have not been written anew yet.
+    /// Those with `failurePolicy: Fail`. Where there is none, this path decides by the others: for a person who posts a review, or an API
+    /// server whose entries have not been written anew yet.
     Failing,
     /// Those with `failurePolicy: Ignore`.
     Ignoring,
@@ -187,7 +187,7 @@ fn shared(objects: &[&Arc<CompiledPlugin>], rule: &Rule) -> Option<Shared> {
         of(first).iter().filter(|text| others.iter().all(|other| of(other).contains(*text))).cloned().collect()
     };
     let groups = common(CompiledPlugin::groups);
-    // A namespace has the labels that whoever creates it writes, so they are no condition for the call.
+    // A user who creates a namespace writes its labels, so they are no condition for the call.
     let has_selector =
         rule.namespaces == Namespaces::NotExcluded && others.iter().all(|other| other.namespaces == first.namespaces);
     Some(Shared {

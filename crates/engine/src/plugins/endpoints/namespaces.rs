@@ -214,9 +214,7 @@ impl Validating<Snapshot> for LabelValidation {
             let Settings::PodSecurity(settings) = &plugin.settings else { continue };
             let judged = match (request.operation, old) {
                 // What a mode that changes nothing would add is missing, and that was said.
-                (Operation::Create, _) if plugin.mode == crate::plugins::compiled::Mode::Enforce => {
-                    settings.check(new, name)
-                }
+                (Operation::Create, _) if plugin.judges_changes() => settings.check(new, name),
                 (Operation::Update, Some(old)) => settings.check_update(old, new, name),
                 _ => Ok(()),
             };

@@ -8,7 +8,7 @@ use super::report::Report;
 use super::scope::concerned;
 use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
 use crate::plugins::Plugin;
-use crate::plugins::compiled::{At, CompiledPlugin, Mode};
+use crate::plugins::compiled::{At, CompiledPlugin};
 use crate::plugins::placement::Placement;
 use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::pod::borrowed_map::BorrowedMap;
@@ -107,8 +107,8 @@ pub fn validate(
     if !concerns(request, snapshot) || findings.denial.is_some() {
         return Ok(());
     }
-    // What a mutator would change was said when it did not.
-    let judges = |one: &CompiledPlugin| one.plugin.is_of_pods() && (!one.mutates() || one.mode == Mode::Enforce);
+    // What a mutator would change was said when it did not; and while replicas get to know it, not each of them does.
+    let judges = |one: &CompiledPlugin| one.plugin.is_of_pods() && (!one.mutates() || one.judges_changes());
     let mut concerned = concerned(snapshot, &request.namespace, &request.user_info, judges)?;
     findings.warnings.append(&mut concerned.warnings);
     concerned.plugins.sort_by_key(|(one, _)| judging_order(one.plugin));

@@ -10,7 +10,7 @@ use super::report::Report;
 use super::scope::concerned;
 use crate::plugins::Plugin;
 use crate::plugins::change::Change;
-use crate::plugins::compiled::{At, CompiledPlugin, Mode, Settings};
+use crate::plugins::compiled::{At, CompiledPlugin, Settings};
 use crate::plugins::extended_resource_toleration;
 use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
@@ -225,7 +225,7 @@ impl Validating<Snapshot> for EphemeralValidation {
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
-        let enforced = |one: &CompiledPlugin| covers_ephemeral(one) && one.mode == Mode::Enforce;
+        let enforced = |one: &CompiledPlugin| covers_ephemeral(one) && one.judges_changes();
         let check = |one: &CompiledPlugin, (_, new, old): Pods<'_, 'a>, at: &At<'_>| match &one.settings {
             Settings::AlwaysPullImages(settings) => settings.check_ephemeral(old, new, at.name),
             _ => Ok(()),

@@ -6,8 +6,8 @@ use super::plugin;
 use crate::plugins::{conflict, work};
 use crate::testing::World;
 
-/// What the first of two objects is told of the second.
-fn told(one: Value, other: Value) -> Option<String> {
+/// What the first of two objects says of the second.
+fn said(one: Value, other: Value) -> Option<String> {
     let world = World::from_objects(&[plugin("a", one), plugin("b", other)]);
     let mut found = conflict::all(&world.snapshot.plugins, 4);
     found.remove("a").map(|said| said.join("; "))
@@ -91,7 +91,7 @@ fn every_plugin_says_which_configurations_contradict_each_other() {
         (security("baseline"), security("restricted"), Some("has another value of pod-security.kubernetes.io/enforce")),
         (security("baseline"), json!({"plugin": "ExtendedResourceToleration"}), None),
     ] {
-        let found = told(one.clone(), other.clone());
+        let found = said(one.clone(), other.clone());
         match part {
             Some(part) => assert!(found.as_ref().is_some_and(|text| text.contains(part)), "{one} {other}: {found:?}"),
             None => assert_eq!(found, None, "{one} {other}"),
@@ -103,14 +103,14 @@ fn every_plugin_says_which_configurations_contradict_each_other() {
 fn objects_contradict_each_other_only_where_both_are_enforced_in_one_namespace() {
     let object = |level: &str, mode: &str, scope: Value| json!({"plugin": "PodSecurity", "mode": mode, "match": scope, "podSecurity": {"defaults": {"enforce": level}}});
     let enforced = || object("baseline", "Enforce", json!({}));
-    assert!(told(enforced(), object("restricted", "Enforce", json!({}))).is_some());
-    assert_eq!(told(enforced(), object("restricted", "Warn", json!({}))), None);
+    assert!(said(enforced(), object("restricted", "Enforce", json!({}))).is_some());
+    assert_eq!(said(enforced(), object("restricted", "Warn", json!({}))), None);
     let named = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "x"}}});
     let without = json!({"excludeNamespaces": ["x"]});
-    assert_eq!(told(object("baseline", "Enforce", named), object("restricted", "Enforce", without)), None);
+    assert_eq!(said(object("baseline", "Enforce", named), object("restricted", "Enforce", without)), None);
 }
 
-/// Steps to find that so many objects of tenants contradict nobody.
+/// Steps to find that so many objects of tenants do not contradict each other.
 fn steps(count: usize) -> usize {
     let objects: Vec<Value> = (0..count)
         .map(|at| {
