@@ -223,7 +223,6 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
         Plugin::OwnerReferencesPermissionEnforcement => vec![(
             "resources",
             texts(
-                256,
                 "A resource such as pods, or with its group such as deployments.apps.",
                 "Resources whose objects are covered. Default: all, except those that every request needs.",
             ),
@@ -283,7 +282,7 @@ fn limited_resources() -> JSONSchemaProps {
         [
             ("scopeName", text("Name of the scope, such as PriorityClass.")),
             ("operator", text("In, NotIn, Exists or DoesNotExist.")),
-            ("values", texts(256, "A value.", "Values for In and NotIn.")),
+            ("values", texts("A value.", "Values for In and NotIn.")),
         ],
     );
     let scopes = JSONSchemaProps {
@@ -301,7 +300,6 @@ fn limited_resources() -> JSONSchemaProps {
             (
                 "matchContains",
                 texts(
-                    256,
                     "Part of a name, such as requests.nvidia.com/gpu.",
                     "What is consumed under a name that contains one of these texts needs a quota that limits that name.",
                 ),
