@@ -271,6 +271,11 @@ bench-cronjob: ## Time until the Jobs of 300 CronJobs of one minute exist, ours 
 	OUTRIDER_BINARY=$(TARGET_DIR)/release/outrider $(CARGO) test --locked -p outrider --test e2e -- --ignored --exact --nocapture \
 	  bench::three_hundred_cronjobs_of_one_minute_have_their_jobs_as_soon_as_with_the_built_in_controller
 
+.PHONY: bench-rollouts
+bench-rollouts: ## Memory of the leader, time and requests of rollouts over 5,000 pods of 201 sets; starts its own cluster.
+	$(CARGO) test --locked -p outrider --test e2e -- --ignored --exact --nocapture \
+	  bench::rollouts::five_thousand_pods_of_two_hundred_sets_follow
+
 .PHONY: bench-memory
 bench-memory: ## What one stored object of each watched kind costs in memory, into docs/operations.md.
 	UPDATE_GOLDEN=1 $(CARGO) test --test memory

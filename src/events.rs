@@ -1,8 +1,11 @@
 //! Events about objects, for `kubectl describe` and `kubectl events`.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
+use tokio::sync::Semaphore;
 
 use crate::answers::{NoAnswer, in_time};
 use crate::names::APP;
@@ -39,15 +42,7 @@ impl Events {
         message: &str,
         related: Option<ObjectReference>,
     ) {
-        let type_ = if warning { EventType::Warning } else { EventType::Normal };
-        let event = Event {
-            type_,
-            reason: reason.to_owned(),
-            note: Some(message.to_owned()),
-            action: "Reconcile".to_owned(),
-            secondary: related,
-        };
-        self.write(&event, &object.object_ref(&())).await;
+        self.write(&of_reconcile(warning, reason, message, related), &object.object_ref(&())).await;
     }
 
     /// Writes an event about the object that `about` refers to.
@@ -55,6 +50,70 @@ impl Events {
         let publish = async { Ok::<(), Error>(self.0.publish(event, about).await?) };
         if let Err(error) = in_time(publish).await {
             tracing::warn!(%error, reason = event.reason, "An event cannot be written");
+        }
+    }
+}
+
+fn of_reconcile(warning: bool, reason: &str, message: &str, related: Option<ObjectReference>) -> Event {
+    Event {
+        type_: if warning { EventType::Warning } else { EventType::Normal },
+        reason: reason.to_owned(),
+        note: Some(message.to_owned()),
+        action: "Reconcile".to_owned(),
+        secondary: related,
+    }
+}
+
+/// Events that wait to be written. Of more, those that come are left out.
+const WAITING: usize = 500;
+/// Events that are written at one time.
+const WRITING: usize = 1;
+
+/// Writes events beside the work that they are about, which does not wait for them.
+#[derive(Clone)]
+pub struct BackgroundEvents {
+    events: Events,
+    waiting: Arc<Semaphore>,
+    writing: Arc<Semaphore>,
+}
+
+impl BackgroundEvents {
+    /// Writes by `events`.
+    pub fn new(events: Events) -> Self {
+        Self { events, waiting: Arc::new(Semaphore::new(WAITING)), writing: Arc::new(Semaphore::new(WRITING)) }
+    }
+
+    /// Has an event written about an object that a controller reconciles. `related` is another object that it concerns.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn reconciled(
+        &self,
+        object: &impl Resource<DynamicType = ()>,
+        warning: bool,
+        reason: &str,
+        message: &str,
+        related: Option<ObjectReference>,
+    ) {
+        let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
+            tracing::debug!(reason, "An event is left out: too many wait to be written");
+            return;
+        };
+        let (event, about) = (of_reconcile(warning, reason, message, related), object.object_ref(&()));
+        let Self { events, writing, .. } = self.clone();
+        tokio::spawn(async move {
+            // The semaphore is never closed.
+            let _turn = writing.acquire_owned().await;
+            events.write(&event, &about).await;
+            drop(place);
+        });
+    }
+
+    /// Waits until all are written.
+    #[cfg(test)]
+    pub async fn written(&self) {
+        while self.waiting.available_permits() < WAITING {
+            tokio::task::yield_now().await;
         }
     }
 }

@@ -36,3 +36,6 @@ pub const FAIL_OPEN: &str = concat!(api_domain!(), "/fail-open");
 
 /// Name of the match condition of the entry for pods.
 pub const NARROW: &str = concat!(api_domain!(), "/narrow");
+
+/// Type of the condition of a pod that says which sets cannot be updated in it.
+pub const UPGRADABLE: &str = concat!(api_domain!(), "/SidecarSetUpgradable");

@@ -186,7 +186,7 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
     }
     if wanted(What::Policies) {
         let mut policies = Vec::new();
-        for guard in Guard::all(APP, &args.namespace, APP) {
+        for guard in Guard::all(APP, &args.namespace, APP, &args.excluded_namespaces) {
             policies.extend([object(&guard.policy())?, object(&guard.binding())?]);
         }
         files.push(("guard/policies.yaml".to_owned(), policies));
@@ -246,11 +246,11 @@ mod tests {
         let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].repeat(2);
         assert_eq!(kinds(&printed(Some(What::Crds))), ["CustomResourceDefinition"; 2]);
         assert_eq!(kinds(&printed(Some(What::Rbac))), rbac);
-        let policies = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].repeat(2);
+        let policies = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].repeat(3);
         assert_eq!(kinds(&printed(Some(What::Policies))), policies);
         assert_eq!(kinds(&printed(Some(What::Webhooks))), webhooks);
         let all = printed(None);
-        assert_eq!(all.len(), 19);
+        assert_eq!(all.len(), 21);
         assert!(all.iter().all(|object| object["apiVersion"].is_string() && object["metadata"]["name"].is_string()));
     }
 

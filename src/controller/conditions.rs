@@ -21,18 +21,23 @@ pub fn whole_seconds(now: Timestamp) -> Time {
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }
 
+/// When a condition became what it is: as `before`, which is its status and that time, unless its status is another.
+pub fn since<T>(before: Option<(&str, T)>, status: &str, now: T) -> T {
+    before.filter(|(old, _)| *old == status).map_or(now, |(_, time)| time)
+}
+
 impl Statement {
     /// The condition. The time stays as it was in `old` unless the status of this type changed.
     pub fn condition(self, old: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
         let status = if self.holds { "True" } else { "False" };
-        let before = old.iter().find(|condition| condition.type_ == self.type_ && condition.status == status);
+        let before = old.iter().find(|condition| condition.type_ == self.type_);
+        let before = before.map(|before| (before.status.as_str(), before.last_transition_time.clone()));
         Condition {
             type_: self.type_.to_owned(),
             status: status.to_owned(),
             reason: self.reason.to_owned(),
             message: self.message,
-            last_transition_time: before
-                .map_or_else(|| whole_seconds(now), |before| before.last_transition_time.clone()),
+            last_transition_time: since(before, status, whole_seconds(now)),
             observed_generation: generation,
         }
     }

@@ -25,7 +25,7 @@ pub struct GuardFacts {
 /// What is wrong, one finding for each policy that should be there.
 pub fn examine(facts: &GuardFacts, namespace: &str) -> Vec<Finding> {
     let account = &facts.account;
-    Guard::all(APP, namespace, account)
+    Guard::all(APP, namespace, account, &[])
         .iter()
         .filter_map(|guard| {
             let found = facts.wrong(guard)?;
@@ -133,7 +133,7 @@ mod tests {
     type Change<'a> = &'a dyn Fn(&mut GuardFacts);
 
     fn shipped() -> GuardFacts {
-        let guards = Guard::all("mine", "sidecars", "injector");
+        let guards = Guard::all("mine", "sidecars", "injector", &[]);
         GuardFacts {
             account: "injector".to_owned(),
             policies: guards.iter().map(Guard::policy).collect(),
@@ -197,7 +197,7 @@ mod tests {
             let found = found(change);
             assert!(found.len() == 1 && found[0].starts_with(expected), "{expected}: {found:?}");
         }
-        assert_eq!(found(|facts| facts.policies.clear()).len(), 2);
-        assert_eq!(found(|facts| facts.account = "other".to_owned()).len(), 2);
+        assert_eq!(found(|facts| facts.policies.clear()).len(), 3);
+        assert_eq!(found(|facts| facts.account = "other".to_owned()).len(), 3);
     }
 }

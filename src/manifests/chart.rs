@@ -36,7 +36,7 @@ pub fn files() -> Vec<(String, Value)> {
     });
     let definitions: Vec<Value> = product().map(definition).collect();
     let mut always = none.file(&definitions, &settings);
-    always["policies"] = Guard::all(APP, NAMESPACE, APP).iter().map(policy).collect();
+    always["policies"] = Guard::all(APP, NAMESPACE, APP, &[]).iter().map(policy).collect();
     iter::once(("files/always.yaml".to_owned(), always)).chain(kinds).collect()
 }
 

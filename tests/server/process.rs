@@ -37,8 +37,10 @@ impl Process {
     }
 
     /// Serves without a cluster; of the ports, only that of the webhooks is of the system's choice.
+    /// `OUTRIDER_BINARY` names another binary, such as that of a release, whose memory is to be measured.
     pub fn standalone_on(ca_file: &std::path::Path, more: &[&str]) -> Self {
-        Self::spawn(Command::new(OUTRIDER), ca_file, more)
+        let binary = std::env::var_os("OUTRIDER_BINARY").unwrap_or_else(|| OUTRIDER.into());
+        Self::spawn(Command::new(binary), ca_file, more)
     }
 
     /// The same, started by a program that becomes it.

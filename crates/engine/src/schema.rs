@@ -90,8 +90,11 @@ impl UnknownField<'_> {
 const INT_OR_STRING: [&str; 6] = ["maxSurge", "maxUnavailable", "minAvailable", "partition", "port", "targetPort"];
 
 impl SchemaType {
-    /// What a structural schema of the API server's says.
+    /// What a structural schema of the API server's says, and where it refers to one of [`SCHEMAS`], what that says.
     pub fn of(schema: &Value) -> Self {
+        if let Some(name) = schema["$ref"].as_str() {
+            return Self::of_kind(name);
+        }
         if schema["x-kubernetes-int-or-string"] == true {
             return Self::NumberOrText;
         }

@@ -52,8 +52,14 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
         if let Some(note) = note(name, &enabled) {
             writeln!(streams.stderr, "note: {note}")?;
         }
-        if enabled.is_empty() || enabled.contains(name.as_str()) || is_default(name) {
-            add(name, configuration, &mut objects, &mut errors);
+        add(name, configuration, &mut objects, &mut errors);
+        // Nothing is dropped, and nothing is switched on.
+        if !enabled.is_empty()
+            && !enabled.contains(name.as_str())
+            && !is_default(name)
+            && let Some(object) = objects.get_mut(name)
+        {
+            object["spec"]["mode"] = "Off".into();
         }
     }
     for name in enabled.into_iter().filter(|name| !configured.contains_key(*name)) {
@@ -112,11 +118,11 @@ fn note(name: &str, enabled: &BTreeSet<&str>) -> Option<String> {
     }
     Some(if enabled.is_empty() {
         format!(
-            "{name}: an API server runs it only if --enable-admission-plugins names it; give that list to leave out what is off"
+            "{name}: an API server runs it only if --enable-admission-plugins names it; give that list to have what is off converted with mode: Off"
         )
     } else {
         format!(
-            "{name}: it is left out, because --enable-admission-plugins does not name it: that API server does not run it"
+            "{name}: it gets mode: Off, because --enable-admission-plugins does not name it: that API server does not run it"
         )
     })
 }
@@ -345,7 +351,7 @@ mod tests {
                     {"type": "Namespace", "qps": 50, "burst": 100, "cacheSize": 2000}]}},
                 {"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b", "namespaceAllowLists": {"ns": "a=b,c=d"}}},
                 {"plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}}, "match": {"excludeNamespaces": ["free"]}},
-                {"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
+                {"plugin": "PodTolerationRestriction", "mode": "Off", "podTolerationRestriction": {
                     "default": [{"key": "a", "operator": "Exists"}], "whitelist": [], "alwaysAllowBuiltin": false}},
                 {"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": [{"apiGroup": "", "resource": "pods",
                     "matchScopes": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}]}},
@@ -355,18 +361,18 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_the_api_server_does_not_run_is_left_out_and_said() {
+    fn a_plugin_that_the_api_server_does_not_run_is_not_switched_on() {
         let text = configuration(&json!([
             {"name": "PodNodeSelector", "configuration": {"podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "a=b"}}},
             {"name": "PodSecurity", "configuration": {"defaults": {"enforce": "baseline"}}},
         ]));
         let (outcome, stdout, stderr) = ran(&text, &["AlwaysPullImages"]);
         assert_eq!(outcome, Outcome::Fine);
-        assert!(stdout.contains("podsecurity") && !stdout.contains("podnodeselector"), "{stdout}");
-        assert!(stderr.contains("note: PodNodeSelector: it is left out"), "{stderr}");
+        assert!(stdout.contains("podsecurity") && stdout.matches("Off").count() == 1, "{stdout}");
+        assert!(stderr.contains("note: PodNodeSelector: it gets mode: Off"), "{stderr}");
         assert!(stderr.contains("note: PodSecurity: only namespaces that are created from now on"), "{stderr}");
         let (_, stdout, stderr) = ran(&text, &[]);
-        assert!(stdout.contains("podnodeselector") && stderr.contains("runs it only if"), "{stderr}");
+        assert!(!stdout.contains("mode") && stderr.contains("runs it only if"), "{stderr}");
     }
 
     #[test]

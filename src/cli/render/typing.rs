@@ -4,12 +4,6 @@
 use std::sync::LazyLock;
 
 use admission::field::{Path, quote};
-use k8s_openapi::Resource;
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Container, Pod, PodTemplate, ReplicationController};
-use k8s_openapi::schemars::JsonSchema;
-use k8s_openapi::schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::templates::{Found, Template};
@@ -36,29 +30,21 @@ pub struct Typing {
 
 /// The kinds whose every field is known.
 static KINDS: LazyLock<Vec<(&str, &str, SchemaType)>> = LazyLock::new(|| {
-    fn kind<K: Resource + JsonSchema>() -> (&'static str, &'static str, SchemaType) {
-        (K::API_VERSION, K::KIND, of_type::<K>())
-    }
-    vec![
-        kind::<Pod>(),
-        kind::<PodTemplate>(),
-        kind::<ReplicationController>(),
-        kind::<Deployment>(),
-        kind::<ReplicaSet>(),
-        kind::<StatefulSet>(),
-        kind::<DaemonSet>(),
-        kind::<Job>(),
-        kind::<CronJob>(),
-    ]
+    let kinds = [
+        ("v1", "Pod"),
+        ("v1", "PodTemplate"),
+        ("v1", "ReplicationController"),
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "ReplicaSet"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("batch/v1", "Job"),
+        ("batch/v1", "CronJob"),
+    ];
+    kinds.into_iter().map(|(api_version, kind)| (api_version, kind, SchemaType::of_kind(kind))).collect()
 });
 
-static CONTAINER: LazyLock<SchemaType> = LazyLock::new(of_type::<Container>);
-
-/// A type as the API of this build's k8s-openapi has it.
-fn of_type<T: JsonSchema>() -> SchemaType {
-    let settings = SchemaSettings::openapi3().with(|settings| settings.inline_subschemas = true);
-    SchemaType::of(settings.into_generator().into_root_schema_for::<T>().as_value())
-}
+static CONTAINER: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind("Container"));
 
 /// Looks for typing errors in an object. `after` is the object with what was added to it.
 pub fn check(identity: &Identity, object: &Value, after: &Value, found: &Found, validate: Validate) -> Typing {

@@ -1,7 +1,8 @@
 //! `ValidatingAdmissionPolicies` about our own service account.
 //!
 //! Who may patch a webhook configuration can have the API server send every object to an address of their choice, Secrets included.
-//! RBAC cannot limit a patch to fields; policies can, and the API server carries them out without us.
+//! RBAC cannot limit a patch to fields; policies can, and the API server carries them out without us. So it is with pods, of which rollouts
+//! change a few fields.
 
 mod cel;
 mod validations;
@@ -20,6 +21,8 @@ use crate::permissions::texts;
 pub const WEBHOOKS: &str = "guard-webhooks";
 /// End of the name of the policy on custom resource definitions.
 pub const DEFINITIONS: &str = "guard-definitions";
+/// End of the name of the policy on pods.
+pub const PODS: &str = "guard-pods";
 
 /// Configurations whose entries the leader writes, as objects need them.
 pub const ON_DEMAND: [&str; 2] = [ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING];
@@ -31,7 +34,13 @@ const NAMESPACE_VARIABLE: &str = "ownNamespace";
 pub const ACTIONS: [&str; 1] = ["Deny"];
 
 /// Variables that the chart may widen: groups and resources of on-demand entries.
-pub const CHOSEN: [&str; 2] = ["groups", "resources"];
+pub const WIDENED: [&str; 2] = ["groups", "resources"];
+
+/// The variable with the names of namespaces that are left alone; the chart knows more of them.
+pub const EXCLUDED_VARIABLE: &str = "excludedNamespaces";
+
+/// Variables that the chart writes: their values do not make a policy another one.
+pub const CHOSEN: [&str; 3] = [WIDENED[0], WIDENED[1], EXCLUDED_VARIABLE];
 
 /// A policy.
 #[derive(Debug, Clone)]
@@ -43,8 +52,9 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The policies about a service account. Their names begin with `prefix`.
-    pub fn all(prefix: &str, namespace: &str, account: &str) -> [Self; 2] {
+    /// The policies about a service account. Their names begin with `prefix`. Pods of `excluded` namespaces are left alone, as are those of
+    /// the namespaces that always are.
+    pub fn all(prefix: &str, namespace: &str, account: &str, excluded: &[String]) -> [Self; 3] {
         let webhooks = spec(
             namespace,
             account,
@@ -58,9 +68,11 @@ impl Guard {
             ("apiextensions.k8s.io", &["customresourcedefinitions", "customresourcedefinitions/status"]),
             validations::of_definitions(),
         );
+        let pods = spec(namespace, account, ("", &["pods", "pods/*"]), validations::of_pods(excluded));
         [
             Self { name: format!("{prefix}-{WEBHOOKS}"), spec: webhooks },
             Self { name: format!("{prefix}-{DEFINITIONS}"), spec: definitions },
+            Self { name: format!("{prefix}-{PODS}"), spec: pods },
         ]
     }
 
@@ -129,7 +141,7 @@ mod tests {
 
     #[test]
     fn namespace_and_account_are_named_where_the_chart_puts_its_own_and_nowhere_else() {
-        for Guard { mut spec, .. } in Guard::all("mine", "NAMESPACE", "ACCOUNT") {
+        for Guard { mut spec, .. } in Guard::all("mine", "NAMESPACE", "ACCOUNT", &[]) {
             let conditions = spec.match_conditions.as_mut().unwrap();
             assert_eq!(
                 conditions[0].expression,
@@ -159,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_variable_is_used_and_every_used_one_is_there() {
-        for Guard { spec, .. } in Guard::all("mine", "n", "a") {
+        for Guard { spec, .. } in Guard::all("mine", "n", "a", &[]) {
             let text = serde_json::to_string(&spec).unwrap();
             let known: Vec<&str> = spec.variables.iter().flatten().map(|it| it.name.as_str()).collect();
             for name in &known {

@@ -3,11 +3,12 @@
 use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 
 use super::cel::{field, list, same_but, text};
-use super::{CHOSEN, ON_DEMAND};
+use super::{EXCLUDED_VARIABLE, NAMESPACE_VARIABLE, ON_DEMAND, WIDENED};
 use crate::certs::ca_bundle::object::RETIRING;
 use crate::kinds::Kinds;
-use crate::names::{BREAK_GLASS, FAIL_OPEN, NARROW, SERVICE};
+use crate::names::{BREAK_GLASS, FAIL_OPEN, NARROW, SERVICE, UPGRADABLE};
 use crate::server::webhooks::CONVERT_PATH;
+use engine::snapshot::{EXCLUDE_LABEL, Exclusion};
 
 /// Fields of metadata that the API server keeps, and annotations, which have a rule of their own.
 const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
@@ -45,7 +46,7 @@ pub fn of_webhooks() -> Rules {
         variable("onDemand", format!("request.name in {}", list(&ON_DEMAND))),
     ]);
     variables
-        .extend(CHOSEN.into_iter().zip([list(&GROUPS), list(&RESOURCES)]).map(|(name, list)| variable(name, list)));
+        .extend(WIDENED.into_iter().zip([list(&GROUPS), list(&RESOURCES)]).map(|(name, list)| variable(name, list)));
     let mut validations = common(&annotations, "webhooks");
     validations.extend([
         on_update(
@@ -111,6 +112,87 @@ pub fn of_definitions() -> Rules {
         ),
     ]);
     Rules { variables, validations }
+}
+
+/// Of pods, which rollouts change while they run: images, annotations, and one condition.
+pub fn of_pods(excluded: &[String]) -> Rules {
+    let excluded: Vec<&str> = Exclusion::ALWAYS.into_iter().chain(excluded.iter().map(String::as_str)).collect();
+    let list_of = |object: &str, path: &str| field(object, path, "[]");
+    let variables = vec![
+        variable("freeOfMetadata", list(&FREE_METADATA)),
+        variable(EXCLUDED_VARIABLE, list(&excluded)),
+        variable("namespaceLabels", field("namespaceObject", "metadata.labels", "{}")),
+        variable("oldAnnotations", field("oldObject", "metadata.annotations", "{}")),
+        variable("newAnnotations", field("object", "metadata.annotations", "{}")),
+        variable("oldContainers", list_of("oldObject", "spec.containers")),
+        variable("newContainers", list_of("object", "spec.containers")),
+        variable("oldInitContainers", list_of("oldObject", "spec.initContainers")),
+        variable("newInitContainers", list_of("object", "spec.initContainers")),
+        variable("oldStatus", field("oldObject", "status", "{}")),
+        variable("newStatus", field("object", "status", "{}")),
+    ];
+    let others = |status: &str| {
+        let conditions = field(&format!("variables.{status}"), "conditions", "[]");
+        format!("{conditions}.filter(c, c.type != {})", text(UPGRADABLE))
+    };
+    let validations = vec![
+        Validation {
+            expression:
+                "request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource in ['', 'status'])"
+                    .to_owned(),
+            message: Some(refusal(
+                "a pod and its status may be updated, and pods neither created, evicted nor deleted",
+            )),
+            ..Validation::default()
+        },
+        Validation {
+            expression: format!(
+                "!(request.namespace in variables.{EXCLUDED_VARIABLE}) && request.namespace != variables.{NAMESPACE_VARIABLE} && \
+                 !({} in variables.namespaceLabels)",
+                text(EXCLUDE_LABEL)
+            ),
+            message: Some(refusal("pods of excluded namespaces and of its own stay as they are")),
+            ..Validation::default()
+        },
+        on_update(
+            &same_but("object", "oldObject", &list(&["metadata", "spec", "status"])),
+            "no other field may change",
+        ),
+        on_update(
+            &format!(
+                "{} && variables.oldAnnotations.all(k, k in variables.newAnnotations)",
+                same_but("object.metadata", "oldObject.metadata", "variables.freeOfMetadata")
+            ),
+            "of a pod's metadata only annotations may change, and none may go",
+        ),
+        on_update(
+            &format!(
+                "{} && {} && {}",
+                same_but("object.spec", "oldObject.spec", &list(&["containers", "initContainers"])),
+                images_alone("variables.newContainers", "variables.oldContainers"),
+                images_alone("variables.newInitContainers", "variables.oldInitContainers")
+            ),
+            "of a pod's spec only images may change",
+        ),
+        on_update(
+            &format!(
+                "{} && {} == {}",
+                same_but("variables.newStatus", "variables.oldStatus", &list(&["conditions"])),
+                others("newStatus"),
+                others("oldStatus")
+            ),
+            &format!("of a pod's status only the condition {UPGRADABLE} may change"),
+        ),
+    ];
+    Rules { variables, validations }
+}
+
+/// Every container is as it was, but for its image.
+fn images_alone(new: &str, old: &str) -> String {
+    let container = same_but("n", "o", "['image']");
+    format!(
+        "{new}.map(n, n.name) == {old}.map(o, o.name) && {new}.all(n, {old}.exists(o, o.name == n.name && {container}))"
+    )
 }
 
 /// A process outside the cluster may have left its address there, which is turned back to the Service.

@@ -1,5 +1,6 @@
 //! Changes one pod: reads it, decides what is to change, and writes the smallest patch for it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::Request;
@@ -7,6 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Patch;
 use kube::{Api, Client};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::answers::{self, NoAnswer, said};
@@ -16,17 +18,10 @@ use crate::sidecarset::controller::facts::hashed;
 use crate::sidecarset::controller::in_place_state::{ContainerStatus, InPlaceState, LastStatus};
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::records::IN_PLACE_STATE;
-use engine::pod::in_place::{Change, InPlace, in_place};
+use crate::sidecarset::controller::upgradable::condition;
+use engine::pod::in_place::{Change, InPlace, NewImage, in_place};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
-
-/// Type of the pod's condition that says which sets cannot be updated in it, and why.
-pub const UPGRADABLE: &str = "outrider.dev/SidecarSetUpgradable";
-
-/// Sets that the condition of one pod names.
-const NAMED_MAX: usize = 16;
-/// Why one set cannot be updated, in characters.
-const WHY_MAX: usize = 256;
 
 /// What became of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +32,7 @@ pub enum Outcome {
     HasIt,
     /// It is gone, or on its way out.
     Gone,
-    /// It was to be changed as it was not ready, and is ready by now.
+    /// It is not what the plan was made for: it was not ready and is so by now, or is written by others all the time.
     Stale,
     /// `OpenKruise` put the set there: it is left alone.
     OpenKruise,
@@ -64,8 +59,21 @@ impl PodChanger {
     }
 
     /// Gives the pod of this uid the current form of the set, which is the one in the snapshot. One that is to be changed because it
-    /// `is_free`, as it was not ready, has to be so still.
+    /// `is_free`, as it was not ready, has to be so still. A pod that another client writes meanwhile is read once more.
     pub async fn update(
+        &self,
+        set: &CompiledSet,
+        key: &PodKey,
+        (uid, is_free): (u64, bool),
+        snapshot: &Snapshot,
+    ) -> Outcome {
+        match self.try_to_update(set, key, (uid, is_free), snapshot).await {
+            Outcome::Stale if !is_free => self.try_to_update(set, key, (uid, is_free), snapshot).await,
+            outcome => outcome,
+        }
+    }
+
+    async fn try_to_update(
         &self,
         set: &CompiledSet,
         key: &PodKey,
@@ -125,16 +133,30 @@ impl PodChanger {
         }
     }
 
-    /// Writes into the pod's condition why the set cannot be updated in it, or that it can, where that is not said already.
+    /// Writes into the pod's condition why the set cannot be updated in it, or that it can, where that is not said already. What the
+    /// condition says of other sets stays: a pod that is another by now is read once more.
     async fn note(&self, key: &PodKey, pod: &Value, set: &str, why: Option<&str>) {
-        let Some(condition) = condition(pod, set, why, Timestamp::now()) else { return };
-        let uid = pod.get("metadata").and_then(|metadata| metadata.get("uid"));
-        let patch = json!({"metadata": {"uid": uid}, "status": {"conditions": [condition]}});
-        let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
-        if let Err(failure) = in_time(self.pods(&key.namespace).patch_status(&key.name, &params, &patch)).await
-            && let Outcome::Failed(why) = failure.outcome()
-        {
-            tracing::warn!(namespace = &*key.namespace, name = &*key.name, why, "A pod's condition cannot be written");
+        let mut pod = Cow::Borrowed(pod);
+        for _ in 0..2 {
+            let Some(condition) = condition(&pod, set, why, Timestamp::now()) else { return };
+            let metadata = pod.get("metadata").unwrap_or(&Value::Null);
+            let uid = metadata.get("uid").and_then(Value::as_str).map(hashed).unwrap_or_default();
+            let version = json!({"uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")});
+            let patch = json!({"metadata": version, "status": {"conditions": [condition]}});
+            let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
+            let written = in_time(self.pods(&key.namespace).patch_status(&key.name, &params, &patch)).await;
+            match written.map_err(|failure| failure.outcome()) {
+                Err(Outcome::Stale) => match self.read(key, uid).await {
+                    Ok(Some(newer)) => pod = Cow::Owned(newer),
+                    _ => return,
+                },
+                Err(Outcome::Failed(why)) => {
+                    let (namespace, name) = (&*key.namespace, &*key.name);
+                    tracing::warn!(namespace, name, why, "A pod's condition cannot be written");
+                    return;
+                }
+                _ => return,
+            }
         }
     }
 }
@@ -153,6 +175,7 @@ impl Failure {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Answer(kube::Error::Api(status)) if status.code == 404 => Outcome::Gone,
+            Self::Answer(kube::Error::Api(status)) if status.code == 409 => Outcome::Stale,
             Self::Answer(error) => Outcome::Failed(said(error)),
             Self::NoAnswer(why) => Outcome::Failed(why.clone()),
         }
@@ -167,11 +190,17 @@ impl From<NoAnswer> for Failure {
 
 impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(_) => Self::Answer(error),
-            error => Self::NoAnswer(said(&error)),
+        match &error {
+            kube::Error::Api(status) if status.code < 500 || is_of_webhook(&status.message) => Self::Answer(error),
+            _ => Self::NoAnswer(said(&error)),
         }
     }
+}
+
+/// Whether the API server could not call a webhook, which it reports with code 500 before it writes anything
+/// (`ErrCallingWebhook` in `k8s.io/apiserver`). Other errors of its own may come after the write.
+fn is_of_webhook(message: &str) -> bool {
+    message.contains("failed calling webhook")
 }
 
 async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
@@ -209,6 +238,14 @@ fn patch(pod: &Value, set: &CompiledSet, change: &Change, now: Timestamp) -> Val
     patch
 }
 
+/// The image that the pod asks for, of a container that gets another.
+fn image_of<'v>(pod: &'v Value, new: &NewImage) -> &'v str {
+    let containers = pod.get("spec").and_then(|spec| spec.get(new.list)?.as_array()).into_iter().flatten();
+    let is_it = |container: &&Value| container.get("name").and_then(Value::as_str) == Some(&new.container);
+    let image = containers.into_iter().find(is_it).and_then(|container| container.get("image")?.as_str());
+    image.unwrap_or_default()
+}
+
 /// The annotation with what the containers were that change now. What it says of other sets stays.
 fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, now: Timestamp) -> String {
     let text = pod.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(IN_PLACE_STATE)?.as_str());
@@ -218,178 +255,23 @@ fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, now: Timestam
     let lists = ["containerStatuses", "initContainerStatuses"].into_iter().filter_map(|list| of_pod.get(list));
     let containers: Vec<ContainerStatus> =
         lists.filter_map(|list| serde_json::from_value::<Vec<ContainerStatus>>(list.clone()).ok()).flatten().collect();
-    let last = |name: &String| {
-        let before = containers.iter().find(|container| container.name == *name);
-        (name.clone(), before.map(LastStatus::of).unwrap_or_default())
+    let earlier = of_sets.get(&set.name).and_then(|state| InPlaceState::deserialize(state).ok()).unwrap_or_default();
+    let last = |new: &NewImage| {
+        let before = containers.iter().find(|container| container.name == new.container);
+        let earlier = earlier.last_container_statuses.get(&new.container);
+        let last = before.map(|status| LastStatus::of(status, image_of(pod, new), earlier));
+        (new.container.clone(), last.unwrap_or_default())
     };
     let state = InPlaceState {
         revision: set.hash.clone(),
         update_timestamp: whole_seconds(now).0.to_string(),
-        last_container_statuses: change.images.iter().map(|image| last(&image.container)).collect(),
+        last_container_statuses: change.images.iter().map(last).collect(),
     };
     of_sets.insert(set.name.clone(), json!(state));
     json!(of_sets).to_string()
 }
 
-/// The pod's condition where it has to change. Its message is JSON: why, by set.
-fn condition(pod: &Value, set: &str, why: Option<&str>, now: Timestamp) -> Option<Value> {
-    let conditions = pod.get("status").and_then(|status| status.get("conditions")?.as_array());
-    let before = conditions.into_iter().flatten().find(|condition| condition.get("type") == Some(&json!(UPGRADABLE)));
-    let message = before.and_then(|condition| condition.get("message")?.as_str());
-    let mut sets: BTreeMap<String, String> =
-        message.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    match why {
-        Some(why) => {
-            let why: String = why.chars().take(WHY_MAX).collect();
-            if sets.get(set) == Some(&why) || (sets.len() >= NAMED_MAX && !sets.contains_key(set)) {
-                return None;
-            }
-            sets.insert(set.to_owned(), why);
-        }
-        None => {
-            sets.remove(set)?;
-        }
-    }
-    let (status, reason) = if sets.is_empty() { ("True", "Updatable") } else { ("False", "NewPodOnly") };
-    let same_status = before.filter(|condition| condition.get("status") == Some(&json!(status)));
-    let since = same_status.and_then(|condition| condition.get("lastTransitionTime").cloned());
-    Some(json!({
-        "type": UPGRADABLE, "status": status, "reason": reason,
-        "message": if sets.is_empty() { String::new() } else { json!(sets).to_string() },
-        "lastTransitionTime": since.unwrap_or_else(|| json!(whole_seconds(now))),
-    }))
-}
-
 #[cfg(test)]
+#[path = "change_tests.rs"]
 #[allow(clippy::needless_pass_by_value)]
-mod tests {
-    use super::*;
-    use engine::pod::in_place::NewImage;
-
-    fn set() -> CompiledSet {
-        let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:2"}]});
-        let set = json!({"metadata": {"name": "a"}, "spec": spec});
-        CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap()
-    }
-
-    fn pod(annotations: Value, conditions: Value) -> Value {
-        json!({
-            "metadata": {"name": "p", "uid": "u", "resourceVersion": "7", "annotations": annotations},
-            "spec": {"containers": [{"name": "c", "image": "c:1"}]},
-            "status": {
-                "conditions": conditions,
-                "containerStatuses": [{"name": "c", "image": "c:1", "imageID": "i1", "containerID": "c1", "state": {}}],
-            },
-        })
-    }
-
-    fn at() -> Timestamp {
-        "2026-01-01T00:00:00Z".parse().unwrap()
-    }
-
-    #[test]
-    fn the_patch_holds_what_changes_and_the_version_that_was_read_and_nothing_else() {
-        let change = Change {
-            images: vec![NewImage { list: "containers", container: "c".to_owned(), image: "c:2".to_owned() }],
-            annotations: vec![("outrider.dev/injected".to_owned(), "{}".to_owned())],
-        };
-        let other = json!({"b": {"revision": "v1:b"}}).to_string();
-        let (set, annotations) = (set(), json!({IN_PLACE_STATE: other, "of-the-app": "x"}));
-        let patch = patch(&pod(annotations, json!([])), &set, &change, at());
-        let state: Value =
-            serde_json::from_str(patch["metadata"]["annotations"][IN_PLACE_STATE].as_str().unwrap()).unwrap();
-        assert_eq!(
-            state,
-            json!({
-                "a": {
-                    "revision": &*set.hash, "updateTimestamp": "2026-01-01T00:00:00Z",
-                    "lastContainerStatuses": {"c": {"imageID": "i1", "containerID": "c1"}},
-                },
-                "b": {"revision": "v1:b"},
-            })
-        );
-        assert_eq!(patch["spec"], json!({"containers": [{"name": "c", "image": "c:2"}]}));
-        assert_eq!((&patch["metadata"]["uid"], &patch["metadata"]["resourceVersion"]), (&json!("u"), &json!("7")));
-        assert_eq!(patch["metadata"]["annotations"].as_object().unwrap().len(), 2);
-    }
-
-    #[test]
-    fn annotations_alone_restart_nothing_and_leave_the_state() {
-        let change = Change { images: vec![], annotations: vec![("a".to_owned(), "b".to_owned())] };
-        let patch = patch(&pod(json!({}), json!([])), &set(), &change, at());
-        assert_eq!(patch["metadata"]["annotations"], json!({"a": "b"}));
-        assert_eq!(patch.get("spec"), None);
-    }
-
-    /// Cases 93 and 94: two sets, of which one cannot be updated.
-    #[test]
-    fn case_94_the_condition_names_each_set_that_cannot_be_updated_and_is_written_on_change_only() {
-        let with = |condition: &Value| pod(json!({}), json!([{"type": "Ready"}, condition]));
-        assert_eq!(condition(&pod(json!({}), json!([])), "a", None, at()), None);
-        let first = condition(&pod(json!({}), json!([])), "a", Some("env"), at()).unwrap();
-        assert_eq!((first["status"].as_str(), first["message"].as_str()), (Some("False"), Some(r#"{"a":"env"}"#)));
-        assert_eq!(condition(&with(&first), "a", Some("env"), at()), None);
-        let later = "2026-02-01T00:00:00Z".parse().unwrap();
-        let both = condition(&with(&first), "b", Some("a volume"), later).unwrap();
-        assert_eq!(both["message"], r#"{"a":"env","b":"a volume"}"#);
-        assert_eq!(both["lastTransitionTime"], first["lastTransitionTime"]);
-        let one = condition(&with(&both), "a", None, later).unwrap();
-        assert_eq!(one["message"], r#"{"b":"a volume"}"#);
-        let none = condition(&with(&one), "b", None, later).unwrap();
-        assert_eq!((none["status"].as_str(), none["message"].as_str()), (Some("True"), Some("")));
-    }
-
-    #[test]
-    fn a_condition_of_somebody_elses_making_is_replaced_and_bounded() {
-        let mut forged = json!({"type": UPGRADABLE, "status": "False", "message": "{"});
-        assert!(condition(&pod(json!({}), json!([forged])), "a", Some("env"), at()).is_some());
-        let many: BTreeMap<String, String> = (0..20).map(|n| (format!("s{n}"), "x".to_owned())).collect();
-        forged["message"] = json!(many).to_string().into();
-        assert_eq!(condition(&pod(json!({}), json!([forged])), "a", Some("env"), at()), None);
-    }
-
-    /// Between the plan and the patch a pod that was starting may have become ready.
-    #[tokio::test]
-    async fn a_pod_that_was_free_and_is_ready_by_now_is_not_changed() {
-        for (status, is_free, expected) in [("True", true, Outcome::Stale), ("False", true, Outcome::HasIt)] {
-            let (set, mut stored) = (set(), pod(json!({}), json!([{"type": "Ready", "status": status}])));
-            let entry: Value = serde_json::from_str(&set.entry).unwrap();
-            stored["metadata"]["annotations"] = json!({"outrider.dev/injected": json!({"a": entry}).to_string()});
-            stored["metadata"]["labels"] = json!({"app": "web"});
-            let injected: Value = serde_json::from_str(&set.containers.iter().next().unwrap().json).unwrap();
-            stored["spec"]["containers"] = json!([{"name": "app", "image": "app:1"}, injected]);
-            let body = stored.to_string();
-            let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-                assert_eq!(request.method(), "GET", "nothing is written");
-                let body = http_body_util::Full::new(bytes::Bytes::from(body.clone()));
-                async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
-            });
-            let changer = PodChanger::new(Client::new(service, "default"));
-            let mut builder =
-                engine::snapshot::builder::SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-            let spec =
-                json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:2"}]});
-            builder
-                .collections
-                .sets
-                .apply(&serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap());
-            let world = crate::watch::read_model::ReadModel::of(&builder);
-            builder.publish(&world.snapshot);
-            let watched = serde_json::from_value(json!({"metadata": {"namespace": "default", "name": "p"}})).unwrap();
-            let found =
-                changer.update(&set, &PodKey::of(&watched), (hashed("u"), is_free), &world.snapshot.load_full()).await;
-            assert_eq!(found, expected, "{status}");
-        }
-    }
-
-    /// Case 100: a pod that is deleted between the decision and the write.
-    #[test]
-    fn case_100_a_pod_that_is_gone_is_no_failure() {
-        let answer = |code| {
-            let status = kube::core::Status::failure("no", "Reason").with_code(code);
-            Failure::Answer(kube::Error::Api(Box::new(status))).outcome()
-        };
-        assert_eq!(answer(404), Outcome::Gone);
-        assert_eq!(answer(403), Outcome::Failed("no".to_owned()));
-    }
-}
+mod tests;

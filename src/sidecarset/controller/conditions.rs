@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::controller::conditions::whole_seconds;
+use crate::controller::conditions::{since, whole_seconds};
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::memory::Memory;
 use crate::sidecarset::controller::pods::PodKey;
@@ -59,13 +59,13 @@ pub fn conditions(found: &Found<'_>, stored: Option<&SidecarSetStatus>, now: Tim
     let all = [ready(found, stored), available(found), progressing(found), degraded(found), conflict(found)];
     let generation = Some(found.counts.observed_generation);
     let condition = |Statement { type_, status, reason, message }: Statement| {
-        let before = stored.iter().find(|before| before.type_ == type_ && before.status == status);
+        let before = stored.iter().find(|before| before.type_ == type_);
+        let before = before.map(|before| (before.status.as_str(), before.last_transition_time.clone()));
         Condition {
             type_: type_.to_owned(),
             status: status.to_owned(),
             observed_generation: generation,
-            last_transition_time: before
-                .map_or_else(|| whole_seconds(now).0.to_string(), |before| before.last_transition_time.clone()),
+            last_transition_time: since(before, status, whole_seconds(now).0.to_string()),
             reason: reason.to_owned(),
             message,
         }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::sidecarset::controller::members::Members;
+use crate::sidecarset::rollout::Waits;
 use engine::sidecarset::api::SidecarSetStatus;
 use engine::sidecarset::compiled::CompiledSet;
 
@@ -40,6 +41,11 @@ impl Counts {
         counts
     }
 
+    /// What a rollout waits for that may not go on.
+    pub const fn waits_without_rollout(&self) -> Waits {
+        if self.updated_pods == self.matched_pods { Waits::Done } else { Waits::Failed }
+    }
+
     /// Whether a stored status says something else.
     pub fn differ_from(&self, stored: Option<&SidecarSetStatus>) -> bool {
         stored.is_none_or(|stored| {
@@ -71,11 +77,11 @@ mod tests {
     use engine::snapshot::namespace::Namespaces;
     use engine::snapshot::{Exclusion, Snapshot};
 
-    fn set(spec: &Value) -> CompiledSet {
+    fn set(spec: &Value) -> Arc<CompiledSet> {
         let mut spec = spec.clone();
         spec["containers"] = json!([{"name": "a-c", "image": "proxy:1"}]);
         let set = json!({"metadata": {"name": "a", "generation": 3}, "spec": spec});
-        CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap()
+        Arc::new(CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap())
     }
 
     fn index(pods: &[WatchedPod]) -> PodIndex {
@@ -97,8 +103,8 @@ mod tests {
         }
     }
 
-    fn counted(set: &CompiledSet, pods: &[WatchedPod], labels: Value) -> Counts {
-        Counts::of(set, 3, &Members::of(set, &index(pods), &snapshot(labels)))
+    fn counted(set: &Arc<CompiledSet>, pods: &[WatchedPod], labels: Value) -> Counts {
+        Counts::of(set, 3, &Members::of(set, &mut index(pods), &snapshot(labels)))
     }
 
     #[test]
@@ -132,6 +138,23 @@ mod tests {
             uninjected_pods: 2,
         };
         assert_eq!(counted(&set, &pods, json!({})), expected);
+    }
+
+    /// Revisions in use are not deleted, whether or not their pods count.
+    #[test]
+    fn every_form_that_a_pod_carries_is_in_use() {
+        let set = set(&json!({"selector": {"matchLabels": {"app": "web"}}}));
+        let mut ends = pod("ends", "web", &[("a", "v1:2")], true);
+        ends.status = serde_json::from_value(json!({"phase": "Succeeded"})).unwrap();
+        let pods = [
+            pod("counts", "web", &[("a", "v1:1")], true),
+            ends,
+            pod("relabelled", "other", &[("a", "v1:3")], true),
+            pod("of-another-set", "web", &[("b", "v1:4")], true),
+        ];
+        let members = Members::of(&set, &mut index(&pods), &snapshot(json!({"outrider.dev/exclude": ""})));
+        assert_eq!(members.hashes.iter().collect::<Vec<_>>(), ["v1:1", "v1:2", "v1:3"]);
+        assert_eq!(members.carrying.len(), 0);
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct InPlaceState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LastStatus {
+    /// The image that the pod asked for when the container was started.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub image: String,
     /// The image's ID.
     #[serde(rename = "imageID")]
     pub image_id: String,
@@ -50,9 +53,13 @@ pub struct LastStatus {
 }
 
 impl LastStatus {
-    /// Of a container.
-    pub fn of(status: &ContainerStatus) -> Self {
-        Self { image_id: status.image_id.clone(), container_id: status.container_id.clone().unwrap_or_default() }
+    /// Of a container whose pod asks for this image. It may be the same container still as at an `earlier` change: then it was started
+    /// with what the pod asked for before that.
+    pub fn of(status: &ContainerStatus, image: &str, earlier: Option<&Self>) -> Self {
+        let container_id = status.container_id.clone().unwrap_or_default();
+        let is_same = |earlier: &&Self| !container_id.is_empty() && earlier.container_id == container_id;
+        let image = earlier.filter(is_same).map_or(image, |earlier| &earlier.image).to_owned();
+        Self { image, image_id: status.image_id.clone(), container_id }
     }
 
     /// Whether the container still is what it was, though the pod asks for another image.
@@ -63,7 +70,7 @@ impl LastStatus {
         } else {
             self.container_id == now
         };
-        is_same && in_full(&status.image) != in_full(image)
+        is_same && (self.image.is_empty() || self.image != image) && in_full(&status.image) != in_full(image)
     }
 }
 

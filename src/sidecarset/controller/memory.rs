@@ -2,15 +2,19 @@
 //! next one finds out again.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use engine::sidecarset::index::SetIndex;
+use engine::snapshot::Snapshot;
+
 use crate::sidecarset::controller::carried::BY_OPENKRUISE;
+use crate::sidecarset::controller::facts::hashed;
+use crate::sidecarset::controller::ledger::Ledger;
+use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::rollout::{Form, PodState};
-
-/// After so long what was written would have been seen: whatever happened to it, it holds up nothing any more.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The pause after the first failure; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -28,13 +32,42 @@ struct Remembered {
     uid: u64,
     hash: Box<str>,
     what: What,
+    judged: Option<Judged>,
+}
+
+/// What a judgement on a pod was made from.
+#[derive(Debug)]
+struct Judged {
+    // Of everything that it may depend on.
+    digest: u64,
+    // While both are the same, so is that.
+    sets: Weak<SetIndex>,
+    pod: Weak<PodRecord>,
+}
+
+impl Judged {
+    fn of((key, pod): &Member, snapshot: &Snapshot) -> Self {
+        let labels = snapshot.namespaces.labels(&key.namespace);
+        let sets = snapshot.sets.candidates(pod.labels.iter(), &key.namespace, labels);
+        let sets: Vec<_> = sets.into_iter().map(|set| (&set.name, &set.hash, set.generation)).collect();
+        let digest = hashed((sets, &pod.labels, &pod.carried, &pod.skip));
+        Self { digest, sets: Arc::downgrade(&snapshot.sets), pod: Arc::downgrade(pod) }
+    }
+
+    /// Whether it would be the same now, as far as is known here.
+    fn holds(&mut self, member: &Member, snapshot: &Snapshot) -> bool {
+        if self.sets.as_ptr() == Arc::as_ptr(&snapshot.sets) && self.pod.as_ptr() == Arc::as_ptr(&member.1) {
+            return true;
+        }
+        let digest = self.digest;
+        *self = Self::of(member, snapshot);
+        self.digest == digest
+    }
 }
 
 /// What became of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// It was given the form, at that time.
-    Touched(Instant),
     /// Only a new pod can have the form; why.
     NewPodOnly(String),
     /// It has the form, as it is stored.
@@ -48,7 +81,13 @@ pub enum What {
 impl Memory {
     /// Remembers what became of a pod of this uid that was to get the form of this hash.
     pub fn note(&mut self, key: &PodKey, uid: u64, hash: &str, what: What) {
-        self.pods.insert(key.clone(), Remembered { uid, hash: hash.into(), what });
+        self.pods.insert(key.clone(), Remembered { uid, hash: hash.into(), what, judged: None });
+    }
+
+    /// Remembers what was found of a pod, until the pod or the sets that may select it are others than in this snapshot.
+    pub fn note_judgement(&mut self, member: &Member, hash: &str, what: What, snapshot: &Snapshot) {
+        let (uid, judged) = (member.1.facts.uid, Some(Judged::of(member, snapshot)));
+        self.pods.insert(member.0.clone(), Remembered { uid, hash: hash.into(), what, judged });
     }
 
     /// Remembers a failure, which makes the next pause longer.
@@ -73,24 +112,35 @@ impl Memory {
         Some(&found.what)
     }
 
-    /// Forgets pods that are gone, or are others, or have the form by now: a pod that vanished at the wrong moment blocks nothing.
-    pub fn prune(&mut self, set: &str, hash: &str, carrying: &[(PodKey, PodRecord)], now: Instant) {
-        let known: HashMap<&PodKey, &PodRecord> = carrying.iter().map(|(key, pod)| (key, pod)).collect();
+    /// Forgets pods that are gone, or are others, or have the form by now, and judgements that may be another by now.
+    pub fn prune(&mut self, (set, hash): (&str, &str), carrying: &[Member], snapshot: &Snapshot) {
+        if self.pods.is_empty() {
+            return;
+        }
+        let known: HashMap<&PodKey, &Member> = carrying.iter().map(|member| (&member.0, member)).collect();
         self.pods.retain(|key, remembered| {
-            let is_same = |pod: &&PodRecord| pod.facts.uid == remembered.uid && pod.hash_of(set) != Some(hash);
-            let is_fresh = !matches!(remembered.what, What::Touched(at) if now.duration_since(at) > FORGOTTEN_AFTER);
-            &*remembered.hash == hash && is_fresh && known.get(key).copied().is_some_and(|pod| is_same(&pod))
+            let Some(member) = known.get(key) else { return false };
+            let is_same = member.1.facts.uid == remembered.uid && member.1.hash_of(set) != Some(hash);
+            is_same
+                && &*remembered.hash == hash
+                && remembered.judged.as_mut().is_none_or(|judged| judged.holds(member, snapshot))
         });
     }
 
     /// The state of a pod that carries the set.
-    pub fn state<'p>(&self, set: &str, hash: &str, (key, pod): &'p (PodKey, PodRecord), now: Instant) -> PodState<'p> {
+    pub fn state<'p>(
+        &self,
+        (set, hash): (&str, &str),
+        (key, pod): &'p Member,
+        ledger: &Ledger,
+        now: Instant,
+    ) -> PodState<'p> {
         let facts = &pod.facts;
         let (mut is_settled, mut is_touched) = (pod.is_settled(set), pod.is_touched(set));
         let form = match self.of(key, facts.uid, hash) {
             _ if pod.hash_of(set) == Some(hash) => Form::Updated,
             _ if pod.hash_of(set) == Some(BY_OPENKRUISE) => Form::OpenKruise,
-            Some(What::Touched(_)) => {
+            _ if ledger.has(key, facts.uid, (set, hash), now) => {
                 (is_settled, is_touched) = (false, true);
                 Form::Updated
             }
@@ -107,7 +157,6 @@ impl Memory {
             form,
             is_settled,
             is_ready: pod.ready,
-            is_known_down: !pod.ready && facts.is_long_unready(),
             is_touched,
             owner: facts.owner,
             created: facts.created,
@@ -153,47 +202,90 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::sidecarset::controller::record::tests::{pod, wanted};
+    use engine::sidecarset::compiled::CompiledSet;
+    use serde_json::{Value, json};
 
-    fn member(name: &str, hash: &str) -> (PodKey, PodRecord) {
-        let pod = pod(name, "web", &[("a", hash)], true);
-        (PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a"])).unwrap())
+    use super::*;
+    use crate::sidecarset::controller::injection_counts::tests::{set, snapshot};
+    use crate::sidecarset::controller::record::tests::{pod, wanted};
+    use crate::sidecarset::controller::watched_pod::WatchedPod;
+
+    fn member_of(pod: &WatchedPod) -> Member {
+        (PodKey::of(pod), Arc::new(PodRecord::of(pod, &wanted(&["a"])).unwrap()))
     }
 
-    fn form(memory: &Memory, member: &(PodKey, PodRecord), now: Instant) -> Form {
-        memory.state("a", "new", member, now).form
+    fn member(name: &str, hash: &str) -> Member {
+        member_of(&pod(name, "web", &[("a", hash)], true))
+    }
+
+    fn state<'p>(memory: &Memory, member: &'p Member, now: Instant) -> PodState<'p> {
+        memory.state(("a", "new"), member, &Ledger::default(), now)
+    }
+
+    fn form(memory: &Memory, member: &Member, now: Instant) -> Form {
+        state(memory, member, now).form
     }
 
     #[test]
     fn a_touched_pod_counts_as_updated_and_unavailable_until_the_watch_shows_it() {
-        let (now, old) = (Instant::now(), member("p", "old"));
-        let mut memory = Memory::default();
+        let (now, old, memory) = (Instant::now(), member("p", "old"), Memory::default());
         assert_eq!(form(&memory, &old, now), Form::Outdated);
-        memory.note(&old.0, old.1.facts.uid, "new", What::Touched(now));
-        let state = memory.state("a", "new", &old, now);
+        let mut ledger = Ledger::default();
+        ledger.enter(&old.0, old.1.facts.uid, ("a", "new"), now);
+        let state = memory.state(("a", "new"), &old, &ledger, now);
         assert!(state.form == Form::Updated && state.is_in_flight());
-        memory.prune("a", "new", &[member("p", "new")], now);
-        assert!(memory.pods.is_empty());
+        let shown = member("p", "new");
+        assert!(!memory.state(("a", "new"), &shown, &ledger, now).is_in_flight());
     }
 
-    /// Case 103: there, a pod that is deleted before the expectation is recorded blocks the set for ever.
     #[test]
-    fn case_103_a_pod_that_is_gone_or_another_blocks_nothing() {
-        let (now, old) = (Instant::now(), member("p", "old"));
-        let later = now + FORGOTTEN_AFTER * 2;
+    fn a_pod_that_is_gone_or_another_or_has_the_form_is_forgotten() {
+        let (old, empty) = (member("p", "old"), Snapshot::default());
         let mut another = old.clone();
-        another.1.facts.uid += 1;
-        for (case, carrying, at) in [
-            ("gone", vec![], now),
-            ("another of the name", vec![another.clone()], now),
-            ("never seen", vec![old.clone()], later),
+        Arc::make_mut(&mut another.1).facts.uid += 1;
+        for (case, carrying, left) in [
+            ("the same", vec![old.clone()], 1),
+            ("gone", vec![], 0),
+            ("another of the name", vec![another], 0),
+            ("changed by somebody else", vec![member("p", "new")], 0),
         ] {
             let mut memory = Memory::default();
-            memory.note(&old.0, old.1.facts.uid, "new", What::Touched(now));
-            assert_eq!(form(&memory, &another, now), Form::Outdated, "{case}");
-            memory.prune("a", "new", &carrying, at);
-            assert!(memory.pods.is_empty(), "{case}");
+            memory.note(&old.0, old.1.facts.uid, "new", What::HasIt);
+            memory.prune(("a", "new"), &carrying, &empty);
+            assert_eq!(memory.pods.len(), left, "{case}");
+        }
+    }
+
+    /// Set `b` brings a container that is in the way of `a`, and goes.
+    #[test]
+    fn that_only_a_new_pod_can_have_the_form_is_judged_again_when_pod_or_sets_are_others() {
+        let named = |name: &str, spec: Value| {
+            let mut set = set(&spec);
+            name.clone_into(&mut set.name);
+            set
+        };
+        let b = |image: &str| named("b", json!({"containers": [{"name": "b-c", "image": image}]}));
+        let of_others = named("c", json!({"selector": {"matchLabels": {"app": "api"}}}));
+        let a = || set(&json!({}));
+        let sets = |sets: Vec<CompiledSet>| snapshot(sets, &json!({}));
+        let before = sets(vec![a(), b("b:1")]);
+        let old = member("p", "old");
+        let mut skipping = pod("p", "web", &[("a", "old")], true);
+        skipping.annotations.get_or_insert_default().skip = Some("b".into());
+        let unready = member_of(&pod("p", "web", &[("a", "old")], false));
+        for (case, member, snapshot, stays) in [
+            ("the same", old.clone(), sets(vec![a(), b("b:1")]), true),
+            ("a set that concerns other pods", old.clone(), sets(vec![a(), b("b:1"), of_others]), true),
+            ("the pod restarts", unready, sets(vec![a(), b("b:1")]), true),
+            ("the other set is gone", old.clone(), sets(vec![a()]), false),
+            ("the other set has another form", old.clone(), sets(vec![a(), b("b:2")]), false),
+            ("the pod opts out of it", member_of(&skipping), sets(vec![a(), b("b:1")]), false),
+        ] {
+            let mut memory = Memory::default();
+            memory.note_judgement(&old, "new", What::NewPodOnly("b".to_owned()), &before);
+            memory.prune(("a", "new"), std::slice::from_ref(&member), &snapshot);
+            let expected = if stays { Form::NewPodOnly } else { Form::Outdated };
+            assert_eq!(form(&memory, &member, Instant::now()), expected, "{case}");
         }
     }
 
@@ -211,7 +303,7 @@ mod tests {
         }
         assert_eq!(last, LONGEST_PAUSE);
         assert_eq!(form(&memory, &old, now + LONGEST_PAUSE), Form::Outdated);
-        assert_eq!(memory.state("a", "newer", &old, now).form, Form::Outdated);
+        assert_eq!(memory.state(("a", "newer"), &old, &Ledger::default(), now).form, Form::Outdated);
         assert_eq!(memory.failures().0, 1);
     }
 
@@ -220,7 +312,7 @@ mod tests {
         let (now, old) = (Instant::now(), member("p", "old"));
         let mut memory = Memory::default();
         memory.note_wait(&old.0, old.1.facts.uid, "new", now);
-        let state = memory.state("a", "new", &old, now);
+        let state = state(&memory, &old, now);
         assert!(state.form == Form::Failed && !state.is_in_flight(), "it takes no place meanwhile");
         assert_eq!(form(&memory, &old, now + FIRST_PAUSE), Form::Outdated);
         assert_eq!(memory.failures().0, 0);
@@ -231,7 +323,7 @@ mod tests {
         let now = Instant::now();
         let mut kruise = pod("p", "web", &[], true);
         kruise.annotations.get_or_insert_default().openkruise_list = Some("a".into());
-        let kruise = (PodKey::of(&kruise), PodRecord::of(&kruise, &wanted(&["a"])).unwrap());
+        let kruise = member_of(&kruise);
         let mut memory = Memory::default();
         assert_eq!(form(&memory, &kruise, now), Form::OpenKruise);
         let old = member("p", "old");
@@ -246,7 +338,7 @@ mod tests {
         let mut memory = Memory::default();
         memory.note(&old.0, old.1.facts.uid, "new", What::NewPodOnly("env".to_owned()));
         assert_eq!(form(&memory, &old, now), Form::NewPodOnly);
-        assert_eq!(memory.state("a", "newer", &old, now).form, Form::Outdated);
+        assert_eq!(memory.state(("a", "newer"), &old, &Ledger::default(), now).form, Form::Outdated);
         assert_eq!(memory.new_pods_only(), (1, Some((&old.0, "env"))));
     }
 }

@@ -1,13 +1,17 @@
 //! Follows the pods of each SidecarSet: the status, the revisions, rollouts, and a metric over all. Only the leader does.
 
 pub mod backoff;
+pub mod budgets;
 pub mod carried;
 mod change;
 pub mod conditions;
 pub mod count;
 pub mod facts;
+pub mod history;
 pub mod in_place_state;
 pub mod injection_counts;
+pub mod lacking;
+pub mod ledger;
 mod locks;
 pub mod members;
 pub mod memory;
@@ -21,10 +25,12 @@ pub mod replicas;
 pub mod revisions;
 mod rollout;
 mod status;
+pub mod texts;
+pub mod upgradable;
 mod watch;
 pub mod watched_pod;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,7 +50,7 @@ use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::PodIndex;
 use crate::sidecarset::controller::replicas::{Knowledge, Replicas};
 use crate::sidecarset::controller::revisions::Revisions;
-use crate::sidecarset::controller::rollout::Rollouts;
+use crate::sidecarset::controller::rollout::{Rollout, Rollouts};
 use crate::sidecarset::controller::status::StatusWriter;
 use crate::watch::coverage::Coverage;
 use crate::watch::read_model::ReadModel;
@@ -103,7 +109,7 @@ async fn run(context: Context) {
             pods: Arc::clone(&pods),
             coverage,
             queue: queue.clone(),
-            rollouts: Rollouts::new(client.clone()),
+            rollouts: Rollouts::new(client.clone(), Arc::clone(&pods)),
             revisions: Revisions::new(client.clone(), &own.namespace),
             replicas: Replicas::new(client.clone(), own),
             backoff: Backoff::default(),
@@ -152,20 +158,25 @@ impl Controller {
         // The log has an error for a set that never compiled.
         let Some(compiled) = set.compiled.as_ref().filter(|_| !set.terminating) else { return Ok(None) };
         let snapshot = self.world.snapshot.load_full();
-        // Planned and carried out by the same form: the snapshot follows the table by a moment.
-        if snapshot.sets.get(name).is_none_or(|current| current.hash != compiled.hash) {
+        // Planned and carried out by the same form: the snapshot follows the table by a moment, and the index of pods both.
+        let is_in_snapshot = snapshot.sets.get(name).is_some_and(|current| Arc::ptr_eq(current, compiled));
+        let Some(members) = self.members(compiled, &snapshot).filter(|_| is_in_snapshot) else {
             return Ok(Some(SNAPSHOT_PAUSE));
-        }
-        let members = self.members(compiled, &snapshot);
-        // Before the rollout: what pods carry from then on is among the revisions.
-        let hashes: BTreeSet<&str> = members.carrying.iter().filter_map(|(_, pod)| pod.hash_of(name)).collect();
-        let revision = self.revisions.keep(&set, compiled, &hashes).await;
-        let rolled = self.rollouts.run(compiled, &members, &snapshot).await;
+        };
+        let counts = Counts::of(compiled, set.compiled_generation, &members);
+        let revision = self.revisions.keep(&set, compiled, &members.hashes).await;
+        let rolled = match &revision {
+            Ok(_) => {
+                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot };
+                self.rollouts.run(rollout, || self.is_current(compiled)).await
+            }
+            // No pod gets a form that is not among the revisions.
+            Err(_) => rollout::Result { waits: counts.waits_without_rollout(), again: None },
+        };
         let (knowledge, ask_again) = self.knowledge(&set).await;
         let conflicts = self.conflicts(compiled, &snapshot);
         self.tell_rivals(&conflicts);
-        let (counts, coverage) =
-            (Counts::of(compiled, set.compiled_generation, &members), self.coverage.borrow().clone());
+        let coverage = self.coverage.borrow().clone();
         let memory = self.rollouts.memory(name);
         let status = {
             let memory = locked(&memory);
@@ -179,12 +190,13 @@ impl Controller {
                 covered: programmed::covered(compiled, &coverage),
                 conflicts: &conflicts,
             };
-            status::of(&set, compiled, &found, revision.as_deref().ok(), &coverage)
+            let newest = revision.as_ref().ok().map(|(newest, _)| newest.as_str());
+            status::of(&set, compiled, &found, newest, &coverage)
         };
         self.status.write(&set, &status).await?;
         // Pods and numbers do not wait for revisions.
-        revision?;
-        Ok([rolled.again, ask_again].into_iter().flatten().min())
+        let (_, verify_again) = revision?;
+        Ok([rolled.again, ask_again, Some(verify_again)].into_iter().flatten().min())
     }
 
     /// Other sets that bring something of what this one brings. Looked for once for each version of all sets.
@@ -199,9 +211,16 @@ impl Controller {
         found
     }
 
-    fn members(&self, set: &CompiledSet, snapshot: &Snapshot) -> Members {
-        let pods = locked(&self.pods);
-        Members::of(set, &pods, snapshot)
+    /// The pods of the set; nothing while it is not known which these are.
+    fn members(&self, set: &Arc<CompiledSet>, snapshot: &Snapshot) -> Option<Members> {
+        let mut pods = locked(&self.pods);
+        pods.knows(&set.name).then(|| Members::of(set, &mut pods, snapshot))
+    }
+
+    /// Whether the set is still of this form.
+    fn is_current(&self, compiled: &Arc<CompiledSet>) -> bool {
+        let is_same = |set: &SetRecord| set.compiled.as_ref().is_some_and(|now| Arc::ptr_eq(now, compiled));
+        self.world.sets.get(&compiled.name).is_some_and(|set| !set.terminating && is_same(&set))
     }
 
     /// What replicas know of the set, and when to ask again. What was true of this generation once stays so: who becomes ready later has read it.

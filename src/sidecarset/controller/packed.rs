@@ -1,11 +1,15 @@
 //! Pairs of short strings in one allocation.
 
+use std::sync::Arc;
+
 use admission::format::selector::Labels;
+
+use crate::sidecarset::controller::texts::Texts;
 
 /// Pairs in one piece of text. A map or a list of owned strings takes three times the memory for the labels of a pod, and
 /// there is one for each pod that carries a set.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Packed(Box<str>);
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Packed(Arc<str>);
 
 /// Ends each string. The API server lets it into neither names nor labels; pairs with it inside are left out.
 const END: char = '\0';
@@ -25,13 +29,18 @@ impl Packed {
         Self(text.into())
     }
 
+    /// Takes the same text of another pod in place of its own.
+    pub fn share(&mut self, texts: &mut Texts) {
+        self.0 = texts.shared(&self.0);
+    }
+
     /// The bytes that a pair takes.
     pub const fn cost(key: &str, value: &str) -> usize {
         key.len().saturating_add(value.len()).saturating_add(2)
     }
 
     /// The bytes that all pairs take.
-    pub const fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.0.len()
     }
 

@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
+use engine::sidecarset::compiled::{CompiledSet, NamespaceScope};
+use engine::snapshot::Snapshot;
 use kube::ResourceExt as _;
 
+use crate::sidecarset::controller::lacking::LackingIndex;
 use crate::sidecarset::controller::record::PodRecord;
+use crate::sidecarset::controller::texts::Texts;
 use crate::sidecarset::controller::watched_pod::WatchedPod;
 
 /// Namespace and name, in one pointer: a key is in several indexes.
@@ -48,16 +52,29 @@ impl PodKey {
 /// annotations may name any number of sets in them; those that do not exist take no place in the index and concern no set.
 #[derive(Debug, Default)]
 pub struct PodIndex {
-    pods: BTreeMap<PodKey, PodRecord>,
+    pods: Pods,
     // Every set that exists has an entry, and no other.
     by_set: HashMap<Arc<str>, BTreeSet<PodKey>>,
+    lacking: LackingIndex,
+    in_flight: BTreeSet<PodKey>,
+    texts: Texts,
     clipped: usize,
+}
+
+/// Pods with their keys, in the order of these.
+type Pods = BTreeMap<PodKey, Arc<PodRecord>>;
+
+fn in_namespace<'p>(pods: &'p Pods, namespace: &str) -> impl Iterator<Item = (&'p PodKey, &'p Arc<PodRecord>)> {
+    let first = PodKey::new(namespace.into(), "");
+    let namespace = Arc::clone(&first.namespace);
+    pods.range(first..).take_while(move |(key, _)| key.namespace == namespace)
 }
 
 impl PodIndex {
     /// Takes in which sets exist. A set that is new finds the pods that have named it before.
     pub fn sets_are(&mut self, sets: &BTreeSet<Arc<str>>) {
         self.by_set.retain(|set, _| sets.contains(set));
+        self.lacking.retain(|set| sets.contains(set));
         let new: Vec<&Arc<str>> = sets.iter().filter(|set| !self.by_set.contains_key(*set)).collect();
         if new.is_empty() {
             return;
@@ -74,9 +91,26 @@ impl PodIndex {
         self.by_set.extend(found);
     }
 
-    /// Takes in what a pod is now, nothing if it is gone. Returns the sets whose numbers may have changed.
+    /// Whether the pods of this set are known.
+    pub fn knows(&self, set: &str) -> bool {
+        self.by_set.contains_key(set)
+    }
+
+    /// As [`Self::update`], and returns the sets too that the pod lacks since, or no longer, by this snapshot. It is the current one: loaded
+    /// while the index is locked.
+    pub fn update_by(&mut self, key: &PodKey, record: Option<PodRecord>, snapshot: &Snapshot) -> BTreeSet<Arc<str>> {
+        let before = self.pods.get(key).map(|record| &**record);
+        if before == record.as_ref() {
+            return BTreeSet::new();
+        }
+        let mut touched = self.lacking.update(key, before, record.as_ref(), snapshot);
+        touched.extend(self.update(key, record));
+        touched
+    }
+
+    /// Takes in what a pod is now, nothing if it is gone. Returns the sets whose numbers of pods that carry them may have changed.
     pub fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> BTreeSet<Arc<str>> {
-        let before = self.pods.get(key);
+        let before = self.pods.get(key).map(|record| &**record);
         if before == record.as_ref() {
             return BTreeSet::new();
         }
@@ -84,15 +118,20 @@ impl PodIndex {
         self.clipped -= usize::from(before.is_some_and(|record| record.some_left_out));
         let mut touched = BTreeSet::new();
         if let Some(old) = self.pods.remove(key) {
+            self.in_flight.remove(key);
             for (set, _) in old.carried.iter() {
                 touched.extend(self.filed(set, |keys| keys.remove(key)));
             }
         }
-        if let Some(new) = record {
+        if let Some(mut new) = record {
             for (set, _) in new.carried.iter() {
                 touched.extend(self.filed(set, |keys| keys.insert(key.clone())));
             }
-            self.pods.insert(key.clone(), new);
+            if new.is_in_flight() {
+                self.in_flight.insert(key.clone());
+            }
+            new.share(&mut self.texts);
+            self.pods.insert(key.clone(), Arc::new(new));
         }
         touched
     }
@@ -108,7 +147,7 @@ impl PodIndex {
         if let Some((kept, _)) = self.pods.get_key_value(key) {
             return kept.clone();
         }
-        let neighbour = self.in_namespace(&key.namespace).next();
+        let neighbour = in_namespace(&self.pods, &key.namespace).next();
         neighbour.map_or_else(|| key.clone(), |(other, _)| PodKey::new(Arc::clone(&other.namespace), &key.name))
     }
 
@@ -117,36 +156,44 @@ impl PodIndex {
         self.clipped
     }
 
-    fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = (&PodKey, &PodRecord)> {
-        let first = PodKey::new(namespace.into(), "");
-        self.pods.range(first..).take_while(move |(key, _)| &*key.namespace == namespace)
-    }
-
-    /// The pods that carry a set.
-    pub fn carrying(&self, set: &str) -> impl Iterator<Item = (&PodKey, &PodRecord)> {
+    /// The pods that carry a set, active or not, whether or not it selects them.
+    pub fn carrying(&self, set: &str) -> impl Iterator<Item = (&PodKey, &Arc<PodRecord>)> {
         let keys = self.by_set.get(set).into_iter().flatten();
         keys.filter_map(|key| self.pods.get_key_value(key))
     }
 
+    /// How many pods lack a set of the snapshot that they would carry if they were created now, and the first of them.
+    pub fn lacking(&mut self, set: &Arc<CompiledSet>, snapshot: &Snapshot) -> (usize, Option<PodKey>) {
+        match &set.scope {
+            NamespaceScope::Named(name) => self.lacking.of(set, snapshot, in_namespace(&self.pods, name)),
+            _ => self.lacking.of(set, snapshot, self.pods.iter()),
+        }
+    }
+
+    /// Pods that rollouts have touched and that are not back.
+    pub fn in_flight(&self) -> impl Iterator<Item = (&PodKey, &Arc<PodRecord>)> {
+        self.in_flight.iter().filter_map(|key| self.pods.get_key_value(key))
+    }
+
     /// What is kept of a pod.
-    pub fn get(&self, key: &PodKey) -> Option<&PodRecord> {
+    pub fn get(&self, key: &PodKey) -> Option<&Arc<PodRecord>> {
         self.pods.get(key)
     }
 
     /// The pods of a namespace.
     pub fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &PodRecord> {
-        self.in_namespace(namespace).map(|(_, record)| record)
+        in_namespace(&self.pods, namespace).map(|(_, record)| &**record)
     }
 
     /// Pods in the order of their keys, those after `last`.
-    pub fn after(&self, last: Option<&PodKey>) -> impl Iterator<Item = (&PodKey, &PodRecord)> {
+    pub fn after(&self, last: Option<&PodKey>) -> impl Iterator<Item = (&PodKey, &Arc<PodRecord>)> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         self.pods.range((from, Bound::Unbounded))
     }
 
     /// The sets that exist and that pods of a namespace carry.
     pub fn sets_in(&self, namespace: &str) -> BTreeSet<Arc<str>> {
-        let carried = self.in_namespace(namespace).flat_map(|(_, record)| record.carried.iter());
+        let carried = self.of_namespace(namespace).flat_map(|record| record.carried.iter());
         carried.filter_map(|(set, _)| self.by_set.get_key_value(set)).map(|(set, _)| Arc::clone(set)).collect()
     }
 }
@@ -251,5 +298,53 @@ mod tests {
         let keys: Vec<&PodKey> = index.pods.keys().collect();
         assert!(Arc::ptr_eq(&keys[0].namespace, &keys[1].namespace));
         assert!(Arc::ptr_eq(&index.shared(keys[0]).0, &keys[0].0));
+    }
+
+    #[test]
+    fn a_pod_is_in_flight_from_a_rollout_until_it_is_back() {
+        let mut index = index_of(&["a"]);
+        let touched_pod = |container: &str, ready: bool| {
+            let mut pod = pod("p", "web", &[("a", "1")], ready);
+            let state =
+                serde_json::json!({"a": {"revision": "1", "lastContainerStatuses": {"a-c": {"containerID": "c1"}}}});
+            pod.annotations.get_or_insert_default().in_place_state = Some(state.to_string().into());
+            let status = serde_json::json!({
+                "phase": "Running", "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
+                "containerStatuses": [{"name": "a-c", "image": "old", "containerID": container}],
+            });
+            pod.status = serde_json::from_value(status).unwrap();
+            pod
+        };
+        for (case, pod, expected) in [
+            ("as created", pod("p", "web", &[("a", "1")], false), 0),
+            ("the old container", touched_pod("c1", true), 1),
+            ("down", touched_pod("c1", false), 1),
+            ("another one, starting", touched_pod("c2", false), 1),
+            ("back", touched_pod("c2", true), 0),
+        ] {
+            touched(&mut index, &pod);
+            assert_eq!(index.in_flight().count(), expected, "{case}");
+        }
+        touched(&mut index, &touched_pod("c1", true));
+        index.update(&PodKey::of(&touched_pod("c1", true)), None);
+        assert_eq!(index.in_flight().count(), 0, "gone");
+    }
+
+    #[test]
+    fn pods_of_one_workload_share_their_labels_and_records() {
+        let mut index = index_of(&["a"]);
+        for name in ["p", "q"] {
+            touched(&mut index, &pod(name, "web", &[("a", "1")], true));
+        }
+        let texts: Vec<[*const u8; 2]> = index
+            .carrying("a")
+            .map(|(_, pod)| [pod.labels.iter(), pod.carried.iter()])
+            .map(|all| all.map(first))
+            .collect();
+        assert_eq!(texts[0], texts[1]);
+    }
+
+    fn first<'s>(mut pairs: impl Iterator<Item = (&'s str, &'s str)>) -> *const u8 {
+        pairs.next().unwrap().0.as_ptr()
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::controller::conditions::whole_seconds;
+use crate::controller::conditions::{since, whole_seconds};
 use crate::watch::coverage::Coverage;
 use engine::sidecarset::api::{Condition, SidecarSetStatus};
 use engine::sidecarset::compiled::CompiledSet;
@@ -33,10 +33,8 @@ pub fn condition(
         return before.cloned();
     }
     let mut wanted = statement(covered(set, coverage)?, generation);
-    wanted.last_transition_time = match before {
-        Some(before) if before.status == wanted.status => before.last_transition_time.clone(),
-        _ => whole_seconds(now).0.to_string(),
-    };
+    let before = before.map(|before| (before.status.as_str(), before.last_transition_time.clone()));
+    wanted.last_transition_time = since(before, &wanted.status, whole_seconds(now).0.to_string());
     Some(wanted)
 }
 

@@ -9,7 +9,8 @@ use crate::sidecarset::controller::carried::{self, carried};
 use crate::sidecarset::controller::facts::PodFacts;
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
-use crate::sidecarset::controller::watched_pod::{SetNames, WatchedPod};
+use crate::sidecarset::controller::texts::Texts;
+use crate::sidecarset::controller::watched_pod::{SomeSets, WatchedPod};
 use crate::sidecarset::rollout::strategy::Strategy;
 use engine::sidecarset::index::SetIndex;
 use engine::sidecarset::platform::Platform;
@@ -51,11 +52,11 @@ pub struct PodRecord {
     /// The sets in the pod, each with the hash that was recorded.
     pub carried: Packed,
     /// Of these, the ones with containers whose image a rollout changed and that do not run it yet.
-    pub unsettled: SetNames,
+    pub unsettled: SomeSets,
     /// Of these, the ones whose current form a rollout gave the pod.
-    pub touched: SetNames,
+    pub touched: SomeSets,
     /// Of these, the ones that the pod's condition says cannot be updated in it.
-    pub refused: SetNames,
+    pub refused: SomeSets,
     /// What rollouts read.
     pub facts: PodFacts,
     /// The operating system that it is bound to.
@@ -111,17 +112,33 @@ impl PodRecord {
 
     /// Whether every container of the set runs the image that the pod asks for.
     pub fn is_settled(&self, set: &str) -> bool {
-        !self.unsettled.has(set)
+        !self.unsettled.has(&self.carried, set)
     }
 
     /// Whether a rollout, and not its creation, gave the pod the form of the set that it has.
     pub fn is_touched(&self, set: &str) -> bool {
-        self.touched.has(set)
+        self.touched.has(&self.carried, set)
     }
 
     /// Whether the pod's condition says that the set cannot be updated in it.
     pub fn is_refused(&self, set: &str) -> bool {
-        self.refused.has(set)
+        self.refused.has(&self.carried, set)
+    }
+
+    /// Whether a rollout has touched it, of whatever set, and it is not back.
+    pub const fn is_in_flight(&self) -> bool {
+        self.active && (!self.unsettled.is_empty() || (!self.touched.is_empty() && !self.ready))
+    }
+
+    /// Whether it has not been ready for so long that every controller knows it.
+    pub fn is_known_down(&self) -> bool {
+        !self.ready && self.facts.is_long_unready()
+    }
+
+    /// Takes the texts of other pods in place of the same ones.
+    pub fn share(&mut self, texts: &mut Texts) {
+        self.labels.share(texts);
+        self.carried.share(texts);
     }
 
     /// The hash of what the pod carries of the set; empty where it was not recorded, nothing where it carries none.
@@ -162,7 +179,7 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sidecarset::controller::change::UPGRADABLE;
+    use crate::names::UPGRADABLE;
 
     /// A pod that carries the sets named, ready or not.
     pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> WatchedPod {

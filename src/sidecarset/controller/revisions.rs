@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -14,9 +15,11 @@ use serde_json::{Value, json};
 use crate::answers::{NoAnswer, in_time, said};
 use crate::field_managers::{SIDECARSET, patching, posting};
 use crate::names::APP;
+use crate::sidecarset::controller::history::{Kept, Step, step, too_many};
 use crate::sidecarset::controller::locks::locked;
 use engine::sidecarset::api::{API_VERSION, KIND, SidecarSetSpec};
-use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::canonical::injected_fields;
+use engine::sidecarset::compiled::{CompiledSet, revision_name};
 use engine::snapshot::sets::SetRecord;
 
 /// Label with the uid of the set. Its name may be longer than a label's value.
@@ -24,8 +27,8 @@ pub const SET_LABEL: &str = "apps.outrider.dev/sidecarset-uid";
 /// Label with the user's name for the form, `spec.customVersion`.
 pub const CUSTOM_VERSION_LABEL: &str = "apps.outrider.dev/sidecarset-custom-version";
 
-/// Revisions that are kept where the set does not say.
-const DEFAULT_LIMIT: usize = 10;
+/// Nothing watches revisions: after so long they are listed again. One that was deleted by hand is back then.
+const VERIFIED_AFTER: Duration = Duration::from_secs(300);
 
 /// A revision that could not be kept.
 #[derive(Debug, thiserror::Error)]
@@ -41,116 +44,81 @@ pub enum Error {
     Foreign(String),
 }
 
-/// A revision, as far as keeping goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Name.
-    pub name: String,
-    /// The greater, the newer.
-    pub number: i64,
-    /// The user's name for it.
-    pub custom_version: Option<String>,
-}
-
-/// What is to be done so that the newest revision is the one of this name.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing.
-    Nothing,
-    /// It is made, with this number.
-    Create(i64),
-    /// An older one becomes the newest, with this number: the set went back to it.
-    Renumber(i64),
-}
-
-/// What makes the revision of this name the newest.
-pub fn step(kept: &[Kept], name: &str) -> Step {
-    let newest = kept.iter().max_by_key(|revision| revision.number);
-    let next = newest.map_or(1, |revision| revision.number.saturating_add(1));
-    if newest.is_some_and(|newest| newest.name == name) {
-        Step::Nothing
-    } else if kept.iter().any(|revision| revision.name == name) {
-        Step::Renumber(next)
-    } else {
-        Step::Create(next)
-    }
-}
-
-/// Names of the revisions that go, so that `limit` are left: the oldest, but never the newest nor one that a pod uses.
-pub fn too_many(kept: &[Kept], limit: usize, used: &BTreeSet<String>) -> Vec<String> {
-    let mut oldest: Vec<&Kept> = kept.iter().collect();
-    oldest.sort_by_key(|revision| revision.number);
-    let newest = oldest.pop();
-    let kept = limit.max(1).saturating_sub(usize::from(newest.is_some()));
-    let mut surplus = oldest.len().saturating_sub(kept);
-    let mut go = Vec::new();
-    for revision in oldest {
-        if surplus > 0 && !used.contains(&revision.name) {
-            surplus = surplus.saturating_sub(1);
-            go.push(revision.name.clone());
-        }
-    }
-    go
-}
-
 /// Keeps revisions.
 pub struct Revisions {
     api: Api<ControllerRevision>,
-    // What was last made sure of, by set.
-    done: Mutex<HashMap<String, Done>>,
+    // By set.
+    made_sure: Mutex<HashMap<String, MadeSure>>,
 }
 
+/// What the revisions of a set are to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Done {
     uid: String,
     newest: String,
     custom_version: Option<String>,
     limit: usize,
+}
+
+/// What they were made to be, and when.
+struct MadeSure {
+    done: Done,
     // Used revisions that are beyond the limit: when pods go on to others, these go.
     surplus_in_use: BTreeSet<String>,
+    at: Instant,
+}
+
+impl MadeSure {
+    /// For how long there is nothing to do, if there is not.
+    fn holds_for(&self, done: &Done, used: &BTreeSet<String>) -> Option<Duration> {
+        let left = VERIFIED_AFTER.checked_sub(self.at.elapsed())?;
+        (self.done == *done && self.surplus_in_use.is_subset(used)).then_some(left)
+    }
 }
 
 impl Revisions {
     /// In this namespace.
     pub fn new(client: Client, namespace: &str) -> Self {
-        Self { api: Api::namespaced(client, namespace), done: Mutex::default() }
+        Self { api: Api::namespaced(client, namespace), made_sure: Mutex::default() }
     }
 
-    fn done(&self) -> MutexGuard<'_, HashMap<String, Done>> {
-        locked(&self.done)
+    fn made_sure(&self) -> MutexGuard<'_, HashMap<String, MadeSure>> {
+        locked(&self.made_sure)
     }
 
     /// Forgets a set that is gone. Its revisions go with it.
     pub fn forget(&self, set: &str) {
-        self.done().remove(set);
+        self.made_sure().remove(set);
     }
 
-    /// Makes the current form of the set its newest revision, deletes revisions beyond the limit, and returns the name of the newest.
-    /// `hashes` are the forms that pods carry. Sends no request while nothing has changed.
+    /// Makes the current form of the set its newest revision, deletes revisions beyond the limit, and returns the name of the newest, and
+    /// when to make sure of it again: somebody may delete it. `hashes` are the forms that pods carry. Sends no request until then
+    /// while nothing has changed.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn keep(&self, record: &SetRecord, set: &CompiledSet, hashes: &BTreeSet<&str>) -> Result<String, Error> {
-        let (newest, spec) = (name_of(&set.name, &set.hash), set.spec());
-        let used: BTreeSet<String> = hashes.iter().map(|hash| name_of(&set.name, hash)).collect();
+    pub async fn keep(
+        &self,
+        record: &SetRecord,
+        set: &CompiledSet,
+        hashes: &BTreeSet<String>,
+    ) -> Result<(String, Duration), Error> {
+        let newest = revision_name(&set.name, &set.hash);
+        let used: BTreeSet<String> = hashes.iter().map(|hash| revision_name(&set.name, hash)).collect();
         let done = Done {
             uid: record.uid.clone(),
             newest: newest.clone(),
-            custom_version: spec.custom_version.filter(|version| !version.is_empty()),
-            limit: spec.revision_history_limit.map_or(DEFAULT_LIMIT, |limit| usize::try_from(limit).unwrap_or(1)),
-            surplus_in_use: BTreeSet::new(),
+            custom_version: set.custom_version.as_deref().map(str::to_owned),
+            limit: set.revision_history_limit,
         };
-        let before = self.done().get(&String::from(&*set.name)).cloned();
-        let is_done = before.is_some_and(|before| {
-            let surplus = before.surplus_in_use.clone();
-            Done { surplus_in_use: BTreeSet::new(), ..before } == done && surplus.is_subset(&used)
-        });
-        if is_done {
-            return Ok(newest);
+        let left = self.made_sure().get(&set.name).and_then(|before| before.holds_for(&done, &used));
+        if let Some(left) = left {
+            return Ok((newest, left));
         }
         let surplus_in_use = in_time(self.bring(record, set, &done, &used)).await?;
-        self.done().insert(String::from(&*set.name), Done { surplus_in_use, ..done });
-        Ok(newest)
+        let sure = MadeSure { done, surplus_in_use, at: Instant::now() };
+        self.made_sure().insert(set.name.clone(), sure);
+        Ok((newest, VERIFIED_AFTER))
     }
 
     /// Gives the revisions beyond the limit that stay as pods use them.
@@ -220,12 +188,6 @@ impl Revisions {
     }
 }
 
-/// The name of the revision of a form, as records in pods have it.
-pub fn name_of(set: &str, hash: &str) -> String {
-    let digits = hash.rsplit(':').next().unwrap_or_default();
-    format!("{set}-{digits}")
-}
-
 /// The revision of the set's form.
 fn revision(
     record: &SetRecord,
@@ -262,21 +224,8 @@ fn revision(
 
 /// What the hash is of, as a patch of the set, in OpenKruise's form.
 fn data(spec: &SidecarSetSpec) -> Value {
-    let fields = [
-        ("containers", json!(spec.containers)),
-        ("initContainers", json!(spec.init_containers)),
-        ("volumes", json!(spec.volumes)),
-        ("imagePullSecrets", json!(spec.image_pull_secrets)),
-        ("patchPodMetadata", json!(spec.patch_pod_metadata)),
-        ("appContainers", json!(spec.app_containers)),
-        ("resourceDefaults", json!(spec.resource_defaults)),
-        ("podSecurity", json!(spec.pod_security)),
-    ];
-    let mut injected = json!({"$patch": "replace"});
-    if let Some(injected) = injected.as_object_mut() {
-        let there = fields.into_iter().filter(|(_, value)| !value.is_null());
-        injected.extend(there.map(|(field, value)| (field.to_owned(), value)));
-    }
+    let mut injected = injected_fields(spec);
+    injected.insert("$patch".to_owned(), "replace".into());
     json!({"spec": injected})
 }
 
@@ -284,82 +233,6 @@ fn data(spec: &SidecarSetSpec) -> Value {
 #[allow(clippy::needless_pass_by_value)]
 mod tests {
     use super::*;
-
-    fn kept(revisions: &[(usize, i64)]) -> Vec<Kept> {
-        let revision =
-            |(name, number): &(usize, i64)| Kept { name: format!("a-{name}"), number: *number, custom_version: None };
-        revisions.iter().map(revision).collect()
-    }
-
-    fn apply(kept: &mut Vec<Kept>, name: &str, limit: usize, used: &BTreeSet<String>) {
-        match step(kept, name) {
-            Step::Nothing => {}
-            Step::Create(number) => kept.push(Kept { name: name.to_owned(), number, custom_version: None }),
-            Step::Renumber(number) => {
-                kept.iter_mut().filter(|it| it.name == name).for_each(|it| it.number = number);
-            }
-        }
-        let go = too_many(kept, limit, used);
-        kept.retain(|revision| !go.contains(&revision.name));
-    }
-
-    fn numbers(kept: &[Kept]) -> Vec<i64> {
-        let mut numbers: Vec<i64> = kept.iter().map(|revision| revision.number).collect();
-        numbers.sort_unstable();
-        numbers
-    }
-
-    #[test]
-    fn case_104_each_form_is_a_revision_and_an_older_one_becomes_the_newest_again() {
-        let (mut kept, none) = (Vec::new(), BTreeSet::new());
-        for (form, expected) in [("a-1", vec![1]), ("a-2", vec![1, 2]), ("a-2", vec![1, 2]), ("a-1", vec![2, 3])] {
-            apply(&mut kept, form, 10, &none);
-            assert_eq!(numbers(&kept), expected, "{form}");
-        }
-        for form in 0..100 {
-            apply(&mut kept, &format!("a-of-many-{form}"), 10, &none);
-        }
-        assert_eq!(kept.len(), 10);
-    }
-
-    #[test]
-    fn case_105_revisions_in_use_and_the_newest_stay() {
-        let fifteen = kept(&(1..=15).map(|n| (n, i64::try_from(n).unwrap())).collect::<Vec<_>>());
-        let used = |n: usize| -> BTreeSet<String> { (1..=n).map(|n| format!("a-{n}")).collect() };
-        let left = |used: &BTreeSet<String>| {
-            let mut left = fifteen.clone();
-            apply(&mut left, "a-15", 10, used);
-            numbers(&left)
-        };
-        for (in_use, expected) in [(0, 10), (9, 10), (10, 11), (11, 12), (14, 15), (15, 15)] {
-            assert_eq!(left(&used(in_use)).len(), expected, "{in_use}");
-        }
-        assert_eq!(left(&used(8)), [1, 2, 3, 4, 5, 6, 7, 8, 14, 15]);
-        assert_eq!(too_many(&fifteen, 0, &BTreeSet::new()).len(), 14, "the newest always stays");
-    }
-
-    #[test]
-    fn case_106_fifteen_updates_and_back_to_one_of_them() {
-        let (mut kept, none) = (Vec::new(), BTreeSet::new());
-        for form in 1..=15 {
-            apply(&mut kept, &format!("a-{form}"), 10, &none);
-        }
-        assert_eq!(numbers(&kept), (6..=15).collect::<Vec<_>>());
-        apply(&mut kept, "a-12", 10, &none);
-        assert_eq!(numbers(&kept), [6, 7, 8, 9, 10, 11, 13, 14, 15, 16]);
-    }
-
-    #[test]
-    fn case_107_going_back_keeps_the_order_of_the_others() {
-        for back in 1..=10 {
-            let mut ten = kept(&(1..=10).map(|n| (n, i64::try_from(n).unwrap())).collect::<Vec<_>>());
-            apply(&mut ten, &format!("a-{back}"), 10, &BTreeSet::new());
-            ten.sort_by_key(|revision| revision.number);
-            let mut expected: Vec<String> = (1..=10).filter(|n| *n != back).map(|n| format!("a-{n}")).collect();
-            expected.push(format!("a-{back}"));
-            assert_eq!(ten.into_iter().map(|revision| revision.name).collect::<Vec<_>>(), expected, "{back}");
-        }
-    }
 
     fn set(spec: Value) -> CompiledSet {
         let mut whole =
@@ -369,11 +242,22 @@ mod tests {
             .unwrap()
     }
 
+    fn record() -> SetRecord {
+        SetRecord {
+            name: "a".to_owned(),
+            uid: "u".to_owned(),
+            terminating: false,
+            status: None,
+            compiled: None,
+            compiled_generation: 1,
+        }
+    }
+
     #[test]
     fn case_108_a_change_of_annotations_is_another_revision_and_one_of_the_strategy_is_none() {
         let annotations = json!({"patchPodMetadata": [{"annotations": {"a.example/b": "c"}}]});
         let names = [json!({}), annotations, json!({"updateStrategy": {"paused": true}, "customVersion": "2"})]
-            .map(|spec| name_of("a", &set(spec).hash));
+            .map(|spec| revision_name("a", &set(spec).hash));
         assert_ne!(names[0], names[1]);
         assert_eq!(names[0], names[2]);
     }
@@ -381,20 +265,12 @@ mod tests {
     #[test]
     fn a_revision_belongs_to_the_set_and_holds_what_is_injected() {
         let set = set(json!({"customVersion": "blue", "order": 3}));
-        let record = SetRecord {
-            name: "a".to_owned(),
-            uid: "u".to_owned(),
-            terminating: false,
-            status: None,
-            compiled: None,
-            compiled_generation: 1,
-        };
+        let record = record();
         let done = Done {
             uid: "u".to_owned(),
-            newest: name_of("a", &set.hash),
+            newest: revision_name("a", &set.hash),
             custom_version: Some("blue".to_owned()),
             limit: 10,
-            surplus_in_use: BTreeSet::new(),
         };
         let revision = json!(revision(&record, &set, &done, 4, None));
         assert_eq!(revision["metadata"]["labels"][CUSTOM_VERSION_LABEL], "blue");
@@ -402,5 +278,44 @@ mod tests {
         assert_eq!(revision["metadata"]["ownerReferences"][0]["uid"], "u");
         let data = json!({"spec": {"$patch": "replace", "containers": [{"name": "c", "image": "c:1"}]}});
         assert_eq!((&revision["data"], &revision["revision"]), (&data, &json!(4)));
+    }
+
+    #[test]
+    fn revisions_are_listed_again_when_something_differs_or_after_a_while() {
+        let done =
+            |newest: &str| Done { uid: "u".to_owned(), newest: newest.to_owned(), custom_version: None, limit: 10 };
+        let used = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        let sure = |at| MadeSure { done: done("a-1"), surplus_in_use: used(&["a-0"]), at };
+        let (now, both) = (Instant::now(), used(&["a-0", "a-1"]));
+        assert!(sure(now).holds_for(&done("a-1"), &both).is_some_and(|left| left <= VERIFIED_AFTER));
+        assert_eq!(sure(now).holds_for(&done("a-2"), &both), None, "the set has another form");
+        assert_eq!(sure(now).holds_for(&done("a-1"), &used(&["a-1"])), None, "an old one has become free");
+        let long_ago = now.checked_sub(VERIFIED_AFTER * 2).unwrap();
+        assert_eq!(sure(long_ago).holds_for(&done("a-1"), &both), None, "somebody may have deleted one");
+    }
+
+    /// An API server that has no revision and takes note of what is created.
+    #[tokio::test]
+    async fn a_revision_that_was_deleted_by_hand_returns() {
+        let created = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = std::sync::Arc::clone(&created);
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let list = json!({"kind": "ControllerRevisionList", "apiVersion": "apps/v1", "metadata": {}, "items": []});
+            let one = json!({"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": {"name": "x"}, "revision": 1});
+            let is_post = request.method() == "POST";
+            counted.fetch_add(usize::from(is_post), std::sync::atomic::Ordering::SeqCst);
+            let body = if is_post { one } else { list };
+            let body = http_body_util::Full::new(bytes::Bytes::from(body.to_string()));
+            async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+        });
+        let revisions = Revisions::new(Client::new(service, "default"), "default");
+        let (record, set, none) = (record(), set(json!({})), BTreeSet::new());
+        for (after, expected) in [(Duration::ZERO, 1), (Duration::ZERO, 1), (VERIFIED_AFTER * 2, 2)] {
+            if let Some(sure) = revisions.made_sure().get_mut("a") {
+                sure.at = sure.at.checked_sub(after).unwrap();
+            }
+            revisions.keep(&record, &set, &none).await.unwrap();
+            assert_eq!(created.load(std::sync::atomic::Ordering::SeqCst), expected, "{after:?}");
+        }
     }
 }

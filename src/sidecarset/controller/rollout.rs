@@ -1,25 +1,22 @@
 //! Carries out rollouts: asks the planner which pods are next, and changes these.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::ListParams;
-use kube::{Api, Client};
-use tokio::time::timeout;
+use kube::Client;
 
-use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
+use crate::sidecarset::controller::budgets::DisruptionBudgets;
 use crate::sidecarset::controller::change::{Outcome, PodChanger};
+use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::locks::locked;
-use crate::sidecarset::controller::members::Members;
+use crate::sidecarset::controller::members::{Member, Members};
 use crate::sidecarset::controller::memory::{Memory, What};
-use crate::sidecarset::controller::pods::PodKey;
+use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::rollout::strategy::Strategy;
-use crate::sidecarset::rollout::{Disruption, Plan, PodState, Waits, plan};
-use admission::format::selector::LabelSelector;
+use crate::sidecarset::rollout::{Disruptions, Plan, PodState, Waits, plan};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
@@ -27,9 +24,8 @@ use engine::snapshot::Snapshot;
 const AT_ONCE: usize = 8;
 /// Pods that one reconcile of a set changes, or tries to change, at most: other sets wait for their turn.
 const MOST: usize = 64;
-/// How long a list of budgets is good for: several sets that change at one time share it. It is short, as a new budget is to be kept
-/// from the moment that it exists; and budgets are listed only when a pod could be changed.
-const LIST_FRESH: Duration = Duration::from_millis(100);
+/// After so long no more pods are begun in one reconcile.
+const WORK_FOR: Duration = Duration::from_secs(5);
 /// When a set that waits for a `PodDisruptionBudget` is reconciled again: budgets are not watched.
 const DISRUPTION_PAUSE: Duration = Duration::from_secs(2);
 /// When a set with pods in flight is reconciled again, in case the watch never reports them.
@@ -44,184 +40,196 @@ pub struct Result {
     pub again: Option<Duration>,
 }
 
+/// A set, the pods that it has, and what decides on these.
+#[derive(Clone, Copy)]
+pub struct Rollout<'r> {
+    /// The set, of this snapshot.
+    pub set: &'r Arc<CompiledSet>,
+    /// Its pods.
+    pub members: &'r Members,
+    /// What decisions read.
+    pub snapshot: &'r Snapshot,
+}
+
+impl<'r> Rollout<'r> {
+    fn form(&self) -> (&'r str, &'r str) {
+        (&self.set.name, &self.set.hash)
+    }
+}
+
 /// Carries out rollouts.
 pub struct Rollouts {
     changer: PodChanger,
-    budgets: Api<PodDisruptionBudget>,
-    listed: Mutex<Listed>,
-    memories: Mutex<Memories>,
+    pods: Arc<Mutex<PodIndex>>,
+    // Held from reading what budgets allow until it is taken.
+    budgets: tokio::sync::Mutex<DisruptionBudgets>,
+    ledger: Mutex<Ledger>,
+    sets: Mutex<BTreeMap<Arc<str>, OfSet>>,
 }
 
-/// Budgets, and when they were listed.
-type Listed = Option<(Instant, Arc<Vec<Disruption>>)>;
-/// By set.
-type Memories = BTreeMap<Arc<str>, Arc<Mutex<Memory>>>;
+/// What is kept of a set.
+#[derive(Default)]
+struct OfSet {
+    memory: Arc<Mutex<Memory>>,
+    // Compiled from this form.
+    strategy: Option<(Weak<CompiledSet>, Arc<Strategy>)>,
+}
+
+impl OfSet {
+    fn strategy(&mut self, set: &Arc<CompiledSet>) -> Arc<Strategy> {
+        if let Some((of, strategy)) = &self.strategy
+            && of.as_ptr() == Arc::as_ptr(set)
+        {
+            return Arc::clone(strategy);
+        }
+        let strategy = Arc::new(Strategy::of(set.update_strategy()));
+        self.strategy = Some((Arc::downgrade(set), Arc::clone(&strategy)));
+        strategy
+    }
+}
 
 impl Rollouts {
-    /// With this client.
-    pub fn new(client: Client) -> Self {
+    /// With this client, for pods of this index.
+    pub fn new(client: Client, pods: Arc<Mutex<PodIndex>>) -> Self {
         Self {
             changer: PodChanger::new(client.clone()),
-            budgets: Api::all(client),
-            listed: Mutex::default(),
-            memories: Mutex::default(),
+            pods,
+            budgets: tokio::sync::Mutex::new(DisruptionBudgets::new(client)),
+            ledger: Mutex::default(),
+            sets: Mutex::default(),
         }
     }
 
     /// What is remembered of the pods of a set.
     pub fn memory(&self, set: &str) -> Arc<Mutex<Memory>> {
-        Arc::clone(locked(&self.memories).entry(set.into()).or_default())
+        Arc::clone(&locked(&self.sets).entry(set.into()).or_default().memory)
     }
 
     /// Forgets a set that is gone.
     pub fn forget(&self, set: &str) {
-        locked(&self.memories).remove(set);
+        locked(&self.sets).remove(set);
     }
 
-    /// Touches the pods of a set that are next.
-    pub async fn run(&self, set: &CompiledSet, members: &Members, snapshot: &Snapshot) -> Result {
-        let (strategy, memory) = (Strategy::of(set.update_strategy()), self.memory(&set.name));
-        let mut tried = 0;
-        let waits = loop {
-            let Some(planned) = self.plan(set, members, &strategy, &memory).await else {
-                // Without the budgets nothing is touched.
-                return Result { waits: Waits::Failed, again: Some(DISRUPTION_PAUSE) };
-            };
-            let Plan { update, waits } = planned;
-            if update.is_empty() {
-                break waits;
-            } else if tried >= MOST {
-                break Waits::Nothing;
-            }
-            let update: Vec<usize> = update.into_iter().take(MOST.saturating_sub(tried)).collect();
-            tried = tried.saturating_add(update.len());
-            self.carry_out(set, members, &update, snapshot, &memory).await;
+    /// Touches the pods of a set that are next, while `is_current` says that it is still the same.
+    pub async fn run(&self, rollout: Rollout<'_>, is_current: impl Fn() -> bool) -> Result {
+        let set = rollout.set;
+        let memory = self.memory(&set.name);
+        let strategy = locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set);
+        let Some(Plan { mut update, waits }) = self.plan(rollout, &strategy, &memory).await else {
+            // Without the budgets nothing is touched.
+            return Result { waits: Waits::Failed, again: Some(DISRUPTION_PAUSE) };
         };
-        self.clear(set, members).await;
+        let is_all = update.len() <= MOST;
+        update.truncate(MOST);
+        let are_changed = self.carry_out(rollout, &update, &memory, is_current).await;
+        // Others may take the places of those that were not changed.
+        let waits = if is_all && are_changed { waits } else { Waits::Nothing };
+        self.clear(rollout).await;
         let again = again(&waits, &locked(&memory), Instant::now());
         Result { waits, again }
     }
 
     /// Clears the condition of pods that have the current form: the set may have got back the one that they have.
-    async fn clear(&self, set: &CompiledSet, members: &Members) {
+    async fn clear(&self, Rollout { set, members, .. }: Rollout<'_>) {
         let has_it = |pod: &PodRecord| pod.is_refused(&set.name) && pod.hash_of(&set.name) == Some(&*set.hash);
         let pods = members.carrying.iter().filter(|(_, pod)| has_it(pod)).take(MOST);
         let cleared: Vec<_> = pods.map(|(key, pod)| self.changer.clear(&set.name, key, pod.facts.uid)).collect();
         futures::stream::iter(cleared).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     }
 
-    /// The next pods; nothing where the disruption budgets are not known.
-    async fn plan(
-        &self,
-        set: &CompiledSet,
-        members: &Members,
-        strategy: &Strategy,
-        memory: &Mutex<Memory>,
-    ) -> Option<Plan> {
-        let now = Instant::now();
-        let states = |memory: &Memory| -> Vec<PodState<'_>> {
-            members.carrying.iter().map(|member| memory.state(&set.name, &set.hash, member, now)).collect()
-        };
+    /// The next pods, entered in the ledger; nothing where the disruption budgets are not known.
+    async fn plan(&self, rollout: Rollout<'_>, strategy: &Strategy, memory: &Mutex<Memory>) -> Option<Plan> {
         {
             let mut memory = locked(memory);
-            memory.prune(&set.name, &set.hash, &members.carrying, now);
+            memory.prune(rollout.form(), &rollout.members.carrying, rollout.snapshot);
             // Most sets have nothing to do, and need no budgets.
-            let pods = states(&memory);
-            let planned = plan(&pods, strategy, &[]);
+            let none = Disruptions::default();
+            let planned =
+                plan(&states(rollout, &memory, &locked(&self.ledger)), strategy, none.beyond(std::iter::empty()));
             if planned.update.is_empty() {
                 return Some(planned);
             }
         }
-        let disruptions = self.disruptions().await?;
-        let mut disruptions = (*disruptions).clone();
-        for disruption in &mut disruptions {
-            let elsewhere = members.unsettled_elsewhere.iter();
-            let about = elsewhere
-                .filter(|(key, labels)| *key.namespace == disruption.namespace && disruption.selector.matches(labels));
-            let about = i32::try_from(about.count()).unwrap_or(i32::MAX);
-            disruption.allowed = disruption.allowed.saturating_sub(about);
+        let mut budgets = self.budgets.lock().await;
+        let disruptions = budgets.fresh().await?;
+        let now = Instant::now();
+        let (pods, memory) = (locked(&self.pods), locked(memory));
+        let mut ledger = locked(&self.ledger);
+        ledger.prune(&pods, now);
+        let in_flight = ledger.in_flight(&pods).map(|(key, pod)| (&*key.namespace, &pod.labels));
+        let left = disruptions.beyond(in_flight);
+        let planned = plan(&states(rollout, &memory, &ledger), strategy, left);
+        for (key, pod) in planned.update.iter().take(MOST).filter_map(|at| rollout.members.carrying.get(*at)) {
+            ledger.enter(key, pod.facts.uid, rollout.form(), now);
         }
-        let pods = states(&locked(memory));
-        Some(plan(&pods, strategy, &disruptions))
+        Some(planned)
     }
 
+    /// Changes the pods at these positions. Returns whether all of them are changed.
     async fn carry_out(
         &self,
-        set: &CompiledSet,
-        members: &Members,
+        rollout: Rollout<'_>,
         update: &[usize],
-        snapshot: &Snapshot,
         memory: &Mutex<Memory>,
-    ) {
-        let pods = update.iter().filter_map(|position| members.carrying.get(*position));
-        let changes: Vec<_> = pods.map(|pod| self.change(set, pod, snapshot)).collect();
-        let mut changes = futures::stream::iter(changes).buffer_unordered(AT_ONCE);
-        while let Some((key, uid, outcome)) = changes.next().await {
-            let (namespace, name, now) = (&*key.namespace, &*key.name, Instant::now());
-            tracing::debug!(namespace, name, ?outcome, "Pod of a rollout");
-            let mut memory = locked(memory);
-            match outcome {
-                // The watch has not shown yet what it has.
-                Outcome::Changed => memory.note(key, uid, &set.hash, What::Touched(now)),
-                Outcome::HasIt => memory.note(key, uid, &set.hash, What::HasIt),
-                // The watch shows it soon: planned again then.
-                Outcome::Gone | Outcome::Stale => memory.note_wait(key, uid, &set.hash, now),
-                Outcome::OpenKruise => memory.note(key, uid, &set.hash, What::OpenKruise),
-                Outcome::NewPodOnly(why) => memory.note(key, uid, &set.hash, What::NewPodOnly(why)),
-                Outcome::Failed(why) => {
-                    tracing::warn!(namespace, name, why, "A pod cannot be changed, trying again");
-                    memory.note_failure(key, uid, &set.hash, why, now);
-                }
+        is_current: impl Fn() -> bool,
+    ) -> bool {
+        let (started, mut are_changed) = (Instant::now(), true);
+        let pods: Vec<&Member> = update.iter().filter_map(|at| rollout.members.carrying.get(*at)).collect();
+        for batch in pods.chunks(AT_ONCE) {
+            if started.elapsed() > WORK_FOR || !is_current() {
+                batch.iter().for_each(|(key, _)| self.give_back(key, &rollout.set.name));
+                are_changed = false;
+                continue;
+            }
+            let changes: Vec<_> = batch.iter().map(|member| self.change(rollout, member)).collect();
+            let mut changes = futures::stream::iter(changes).buffer_unordered(AT_ONCE);
+            while let Some((member, outcome)) = changes.next().await {
+                are_changed &= outcome == Outcome::Changed;
+                self.note(rollout, member, outcome, memory);
+            }
+        }
+        are_changed
+    }
+
+    async fn change<'m>(&self, rollout: Rollout<'_>, member: &'m Member) -> (&'m Member, Outcome) {
+        let (key, pod) = member;
+        let outcome = self.changer.update(rollout.set, key, (pod.facts.uid, !pod.ready), rollout.snapshot).await;
+        (member, outcome)
+    }
+
+    fn give_back(&self, key: &PodKey, set: &str) {
+        locked(&self.ledger).strike(key, set);
+    }
+
+    /// Takes in what became of a pod.
+    fn note(&self, rollout: Rollout<'_>, member: &Member, outcome: Outcome, memory: &Mutex<Memory>) {
+        let (Rollout { set, snapshot, .. }, (key, pod), now) = (rollout, member, Instant::now());
+        let (namespace, name, uid) = (&*key.namespace, &*key.name, pod.facts.uid);
+        tracing::debug!(namespace, name, ?outcome, "Pod of a rollout");
+        if outcome == Outcome::Changed {
+            // The watch has not shown yet what it has.
+            locked(&self.ledger).enter(key, uid, rollout.form(), now);
+            return;
+        }
+        self.give_back(key, &set.name);
+        let mut memory = locked(memory);
+        match outcome {
+            Outcome::HasIt => memory.note_judgement(member, &set.hash, What::HasIt, snapshot),
+            Outcome::OpenKruise => memory.note_judgement(member, &set.hash, What::OpenKruise, snapshot),
+            Outcome::NewPodOnly(why) => memory.note_judgement(member, &set.hash, What::NewPodOnly(why), snapshot),
+            // The watch shows it soon: planned again then.
+            Outcome::Changed | Outcome::Gone | Outcome::Stale => memory.note_wait(key, uid, &set.hash, now),
+            Outcome::Failed(why) => {
+                tracing::warn!(namespace, name, why, "A pod cannot be changed, trying again");
+                memory.note_failure(key, uid, &set.hash, why, now);
             }
         }
     }
-
-    /// What becomes of a pod, with its key and its uid.
-    async fn change<'m>(
-        &self,
-        set: &CompiledSet,
-        (key, pod): &'m (PodKey, PodRecord),
-        snapshot: &Snapshot,
-    ) -> (&'m PodKey, u64, Outcome) {
-        let uid = pod.facts.uid;
-        let outcome = self.changer.update(set, key, (uid, !pod.ready), snapshot).await;
-        (key, uid, outcome)
-    }
-
-    /// All `PodDisruptionBudget`s.
-    async fn disruptions(&self) -> Option<Arc<Vec<Disruption>>> {
-        let listed = locked(&self.listed).clone();
-        if let Some((_, disruptions)) = listed.filter(|(at, _)| at.elapsed() < LIST_FRESH) {
-            return Some(disruptions);
-        }
-        let list = async { self.budgets.list(&ListParams::default()).await.map_err(|error| said(&error)) };
-        let found =
-            match timeout(REQUEST_TIMEOUT, list).await.unwrap_or_else(|_| Err(NoAnswer(REQUEST_TIMEOUT).to_string())) {
-                Ok(found) => found,
-                Err(error) => {
-                    tracing::warn!(error, "PodDisruptionBudgets cannot be listed; no pod is changed");
-                    return None;
-                }
-            };
-        let disruptions: Arc<Vec<Disruption>> = Arc::new(found.items.iter().filter_map(disruption).collect());
-        *locked(&self.listed) = Some((Instant::now(), Arc::clone(&disruptions)));
-        Some(disruptions)
-    }
 }
 
-/// A budget as the planner has it. One without a selector is about no pod; one whose controller has not observed its current
-/// generation allows nothing, as the API server itself has it.
-fn disruption(budget: &PodDisruptionBudget) -> Option<Disruption> {
-    let selector = serde_json::to_value(budget.spec.as_ref()?.selector.as_ref()?).ok()?;
-    let selector = serde_json::from_value::<LabelSelector>(selector).ok()?.compile().ok()?;
-    let status = budget.status.as_ref();
-    let is_current = status.is_some_and(|status| status.observed_generation >= budget.metadata.generation);
-    Some(Disruption {
-        namespace: budget.metadata.namespace.clone().unwrap_or_default(),
-        name: budget.metadata.name.clone().unwrap_or_default(),
-        selector,
-        allowed: status.filter(|_| is_current).and_then(|status| status.disruptions_allowed).unwrap_or_default(),
-    })
+fn states<'r>(rollout: Rollout<'r>, memory: &Memory, ledger: &Ledger) -> Vec<PodState<'r>> {
+    let now = Instant::now();
+    rollout.members.carrying.iter().map(|member| memory.state(rollout.form(), member, ledger, now)).collect()
 }
 
 /// When to look again.
@@ -237,38 +245,5 @@ fn again(waits: &Waits, memory: &Memory, now: Instant) -> Option<Duration> {
 }
 
 #[cfg(test)]
-#[allow(clippy::needless_pass_by_value)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn budget(spec: Value, status: Value) -> Option<Disruption> {
-        let metadata = json!({"namespace": "n", "name": "b", "generation": 2});
-        disruption(&serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap())
-    }
-
-    #[test]
-    fn a_disruption_budget_allows_what_its_status_says_once_its_controller_has_seen_it() {
-        let selected = json!({"selector": {"matchLabels": {"app": "web"}}});
-        let status = |observed: i64| json!({"observedGeneration": observed, "disruptionsAllowed": 3, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1});
-        assert_eq!(budget(selected.clone(), status(2)).unwrap().allowed, 3);
-        assert_eq!(budget(selected.clone(), status(1)).unwrap().allowed, 0);
-        assert_eq!(budget(selected, Value::Null).unwrap().allowed, 0);
-        assert!(budget(json!({}), status(2)).is_none(), "without a selector it is about no pod");
-        let all = budget(json!({"selector": {}}), status(2)).unwrap();
-        assert!(all.selector.requirements().is_empty());
-    }
-
-    #[test]
-    fn what_no_event_tells_of_is_looked_at_again() {
-        let (memory, now) = (Memory::default(), Instant::now());
-        let again = |waits: Waits| again(&waits, &memory, now);
-        assert_eq!(again(Waits::Nothing), Some(Duration::ZERO));
-        assert_eq!(again(Waits::Disruption(String::new(), String::new())), Some(DISRUPTION_PAUSE));
-        assert_eq!(again(Waits::MaxUnavailable(1)), Some(IN_FLIGHT_PAUSE));
-        for waits in [Waits::Done, Waits::Paused, Waits::NotUpdate, Waits::Kept, Waits::NewPodOnly] {
-            assert_eq!(again(waits), None);
-        }
-    }
-}
+#[path = "rollout_tests.rs"]
+mod tests;

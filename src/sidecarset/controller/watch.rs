@@ -27,6 +27,7 @@ use crate::watch::follow::events;
 use crate::watch::read_model::{Change, ReadModel, until, watch_config};
 use crate::watch::relist::Relist;
 use crate::watch::report::report;
+use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::index::SetIndex;
 use engine::snapshot::sets::SetRecord;
 
@@ -56,10 +57,7 @@ pub async fn run(
         let touched = tokio::select! {
             Some(event) = pod_events.next() => intake.pod(event),
             Ok(()) = coverage.changed() => all_sets(world),
-            Ok(()) = publications.changed() => {
-                intake.published();
-                Sets::new()
-            }
+            Ok(()) = publications.changed() => intake.published(),
             () = intake.census.due(), if is_countable => {
                 intake.census.take(pods, &world.snapshot.load_full()).await;
                 Sets::new()
@@ -142,12 +140,21 @@ impl EventHandler<'_> {
         touched
     }
 
-    /// There is a new snapshot. Changes say which sets it concerns.
-    fn published(&mut self) {
+    /// There is a new snapshot. Returns the sets that are in conflict with another while sets are others than before: that one may be
+    /// gone. Which sets it concerns else, changes say.
+    fn published(&mut self) -> Sets {
         self.census.sets_changed();
-        if !Arc::ptr_eq(&self.sets, &self.world.snapshot.load().sets) {
-            self.sets_are();
+        let before = Arc::clone(&self.sets);
+        if Arc::ptr_eq(&before, &self.world.snapshot.load().sets) {
+            return Sets::new();
         }
+        self.sets_are();
+        let is_same = |set: &&Arc<CompiledSet>| before.get(&set.name).is_some_and(|old| Arc::ptr_eq(old, set));
+        if before.len() == self.sets.len() && self.sets.iter().filter(is_same).count() == before.len() {
+            return Sets::new();
+        }
+        let in_conflict = |set: &Arc<SetRecord>| has_conflict(set.status.as_ref());
+        self.world.sets.all().into_iter().filter(in_conflict).map(|set| Arc::from(set.name.as_str())).collect()
     }
 
     /// A set appeared, changed or went; returns the sets that this concerns.
@@ -155,9 +162,7 @@ impl EventHandler<'_> {
         if self.wanted.sets.contains(&name) != self.world.sets.get(&name).is_some() {
             self.sets_are();
         }
-        let in_conflict = |set: &Arc<SetRecord>| has_conflict(set.status.as_ref());
-        let rivals = self.world.sets.all().into_iter().filter(in_conflict).map(|set| Arc::from(set.name.as_str()));
-        rivals.chain([name]).collect()
+        Sets::from([name])
     }
 
     /// Takes in which sets there are, and returns them all.
@@ -219,17 +224,10 @@ impl EventHandler<'_> {
     }
 
     fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> Sets {
+        let mut index = locked(self.pods);
         let snapshot = self.world.snapshot.load();
         self.census.pod(key, record.as_ref(), &snapshot);
-        let lacks = |record: Option<&PodRecord>| -> Sets {
-            record.into_iter().flat_map(|pod| missing(&key.namespace, pod, &snapshot)).map(Arc::from).collect()
-        };
-        let mut index = self.index();
-        let before = index.get(key);
-        let (lacked, lacking) =
-            if before == record.as_ref() { Default::default() } else { (lacks(before), lacks(record.as_ref())) };
-        let mut touched = index.update(key, record);
-        touched.extend(lacked.symmetric_difference(&lacking).cloned());
+        let touched = index.update_by(key, record, &snapshot);
         self.census.clipped(index.clipped());
         touched
     }
@@ -253,12 +251,15 @@ mod tests {
         (feed, world)
     }
 
-    fn apply(feed: &mut SnapshotBuilder, set: &str) {
-        let set = serde_json::json!({
-            "metadata": {"name": set, "uid": set, "generation": 1},
+    fn object(set: &str, generation: i64) -> serde_json::Value {
+        serde_json::json!({
+            "metadata": {"name": set, "uid": set, "generation": generation},
             "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "i"}]},
-        });
-        feed.collections.sets.apply(&serde_json::from_value(set).unwrap());
+        })
+    }
+
+    fn apply(feed: &mut SnapshotBuilder, set: &str) {
+        feed.collections.sets.apply(&serde_json::from_value(object(set, 1)).unwrap());
     }
 
     fn intake<'a>(pods: &'a Mutex<PodIndex>, world: &'a ReadModel) -> EventHandler<'a> {
@@ -298,6 +299,35 @@ mod tests {
         intake.pod(Ok(Event::Apply(pod("p", "web", &[("a", "1")], true))));
         assert_eq!(sets(&intake.namespace("default")), ["a"]);
         assert!(intake.namespace("another").is_empty());
+    }
+
+    fn write_conflict(feed: &mut SnapshotBuilder, set: &str) {
+        let mut object = object(set, 1);
+        object["status"] = serde_json::json!({"conditions": [{"type": "Conflict", "status": "True"}]});
+        feed.collections.sets.apply(&serde_json::from_value(object).unwrap());
+    }
+
+    #[test]
+    fn sets_in_conflict_are_reconciled_once_the_snapshot_has_other_sets_and_not_for_a_status() {
+        let (pods, (mut feed, world)) = (Mutex::default(), world(&["a", "b"]));
+        let mut intake = intake(&pods, &world);
+        feed.publish(&world.snapshot);
+        assert!(intake.published().is_empty(), "none is in conflict");
+        write_conflict(&mut feed, "a");
+        assert_eq!(sets(&intake.set("a".into())), ["a"]);
+        feed.publish(&world.snapshot);
+        assert!(intake.published().is_empty(), "sets are what they were");
+        assert_eq!(sets(&intake.set("b".into())), ["b"], "its status alone");
+
+        feed.collections.sets.remove("b");
+        assert_eq!(sets(&intake.set("b".into())), ["b"], "the snapshot has the set still");
+        feed.publish(&world.snapshot);
+        assert_eq!(sets(&intake.published()), ["a"]);
+        for (generation, expected) in [(2, 1), (2, 0)] {
+            feed.collections.sets.apply(&serde_json::from_value(object("c", generation)).unwrap());
+            feed.publish(&world.snapshot);
+            assert_eq!(intake.published().len(), expected, "generation {generation}");
+        }
     }
 
     #[test]

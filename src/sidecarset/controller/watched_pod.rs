@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::sidecarset::controller::change::UPGRADABLE;
+use crate::names::UPGRADABLE;
+use crate::sidecarset::controller::carried::MAX_SETS;
 use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unsettled};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
@@ -107,25 +108,28 @@ struct Condition {
     last_transition_time: Option<Time>,
 }
 
-/// Names of sets that a pod carries, joined by commas: of most pods there are none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SetNames(Option<Box<str>>);
+/// Some of the sets that a pod carries, by their positions among these: of most pods there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SomeSets(u16);
 
-impl SetNames {
+const _: () = assert!(MAX_SETS <= u16::BITS as usize, "each set that a pod carries has a bit");
+
+impl SomeSets {
     /// Those of the carried sets that are meant by name and hash.
     fn of(carried: &Packed, is_meant: impl Fn(&str, &str) -> bool) -> Self {
-        let sets: Vec<&str> = carried.iter().filter(|(set, hash)| is_meant(set, hash)).map(|(set, _)| set).collect();
-        Self((!sets.is_empty()).then(|| sets.join(",").into()))
+        let bits = carried.iter().take(MAX_SETS).enumerate();
+        let meant = bits.filter(|(_, (set, hash))| is_meant(set, hash));
+        Self(meant.fold(0, |bits, (position, _)| bits | (1 << position)))
     }
 
     /// Whether there is none.
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_none()
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
     }
 
-    /// Whether the set is among them.
-    pub fn has(&self, set: &str) -> bool {
-        self.0.as_deref().is_some_and(|sets| sets.split(',').any(|name| name == set))
+    /// Whether the set is among them. `carried` are the sets that the pod carries.
+    pub fn has(self, carried: &Packed, set: &str) -> bool {
+        self.0 != 0 && carried.iter().position(|(name, _)| name == set).is_some_and(|at| self.0 & (1 << at) != 0)
     }
 }
 
@@ -159,30 +163,30 @@ impl WatchedPod {
     }
 
     /// The sets among these with containers that do not run yet what a rollout gave them.
-    pub(super) fn unsettled(&self, carried: &Packed) -> SetNames {
-        let Some(state) = self.in_place_state() else { return SetNames::default() };
+    pub(super) fn unsettled(&self, carried: &Packed) -> SomeSets {
+        let Some(state) = self.in_place_state() else { return SomeSets::default() };
         let images = self.containers().map(|container| (container.name.as_str(), container.image.as_str())).collect();
         let statuses = self.status.iter().flat_map(PodStatus::containers);
         let sets = unsettled(state, &images, statuses);
-        SetNames::of(carried, |set, _| sets.contains(set))
+        SomeSets::of(carried, |set, _| sets.contains(set))
     }
 
     /// The sets among these whose recorded form a rollout gave the pod.
-    pub(super) fn touched(&self, carried: &Packed) -> SetNames {
-        let Some(state) = self.in_place_state() else { return SetNames::default() };
+    pub(super) fn touched(&self, carried: &Packed) -> SomeSets {
+        let Some(state) = self.in_place_state() else { return SomeSets::default() };
         let touched = touched(state);
-        SetNames::of(carried, |set, hash| touched.get(set).is_some_and(|revision| revision == hash))
+        SomeSets::of(carried, |set, hash| touched.get(set).is_some_and(|revision| revision == hash))
     }
 
     /// The sets among these that our condition names.
-    pub(super) fn refused(&self, carried: &Packed) -> SetNames {
+    pub(super) fn refused(&self, carried: &Packed) -> SomeSets {
         let mut conditions = self.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
         let message = conditions.find(|it| it.kind == UPGRADABLE).and_then(|it| it.message.as_deref());
         // Keys of a JSON object, whatever the values are.
         #[allow(clippy::zero_sized_map_values)]
         let named: BTreeMap<String, IgnoredAny> =
             message.and_then(|message| serde_json::from_str(message).ok()).unwrap_or_default();
-        SetNames::of(carried, |set, _| named.contains_key(set))
+        SomeSets::of(carried, |set, _| named.contains_key(set))
     }
 
     pub(super) fn platform(&self) -> Option<Platform> {

@@ -1,6 +1,7 @@
 //! Rollouts: which pods that carry an older form of a set take its current one next. Pure: the state of pods, a strategy and
 //! budgets in, a plan out. [`crate::sidecarset::controller`] carries the plan out.
 
+mod disruption;
 mod order;
 mod plan;
 mod scatter;
@@ -9,7 +10,8 @@ pub mod strategy;
 #[allow(clippy::needless_pass_by_value)]
 mod tests;
 
-pub use plan::{Disruption, Plan, Waits, plan};
+pub use disruption::{Disruption, Disruptions, Left};
+pub use plan::{Plan, Waits, plan};
 
 use crate::sidecarset::controller::packed::Packed;
 
@@ -56,8 +58,6 @@ pub struct PodState<'p> {
     pub is_settled: bool,
     /// Whether it is ready.
     pub is_ready: bool,
-    /// Whether it has not been ready for so long that every controller knows it.
-    pub is_known_down: bool,
     /// Whether a rollout gave it its form, and not its creation.
     pub is_touched: bool,
     /// The workload that it is of; 0 for a pod without a controller.

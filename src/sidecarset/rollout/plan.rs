@@ -4,27 +4,7 @@ use std::collections::HashMap;
 
 use super::order::sort;
 use super::strategy::Strategy;
-use super::{Form, PodState};
-use admission::format::Selector;
-
-/// A `PodDisruptionBudget`.
-#[derive(Debug, Clone)]
-pub struct Disruption {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// The pods that it is about.
-    pub selector: Selector,
-    /// How many more of these may be disrupted now.
-    pub allowed: i32,
-}
-
-impl Disruption {
-    fn is_about(&self, pod: &PodState<'_>) -> bool {
-        self.namespace == pod.namespace && self.selector.matches(pod.labels)
-    }
-}
+use super::{Form, Left, PodState};
 
 /// Why no more pods are touched now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,8 +46,9 @@ pub struct Plan {
 ///
 /// `pods` are all that count for the set: shares and budgets are of these. A ready pod takes a place in the budget of `maxUnavailable`,
 /// in that of its workload and in each `PodDisruptionBudget` about it; one that is not ready takes none, as nothing is lost by
-/// touching it. Pods that were touched and are not back keep their places.
-pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &[Disruption]) -> Plan {
+/// touching it. Pods that were touched and are not back keep their places; of each `PodDisruptionBudget` `disruptions` is what is left
+/// beyond these.
+pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: Left<'_>) -> Plan {
     let nothing = |waits| Plan { update: Vec::new(), waits };
     let outdated = pods.iter().filter(|pod| pod.form != Form::Updated).count();
     let of_openkruise = pods.iter().filter(|pod| pod.form == Form::OpenKruise).count();
@@ -129,24 +110,18 @@ struct Budgets<'b> {
     max_unavailable: usize,
     left: usize,
     by_owner: Option<HashMap<u64, usize>>,
-    disruptions: Vec<(&'b Disruption, i64)>,
+    disruptions: Left<'b>,
 }
 
 impl<'b> Budgets<'b> {
-    fn new(pods: &[PodState<'_>], strategy: &Strategy, disruptions: &'b [Disruption]) -> Self {
-        let in_flight: Vec<&PodState<'_>> = pods.iter().filter(|pod| pod.is_in_flight()).collect();
+    fn new(pods: &[PodState<'_>], strategy: &Strategy, disruptions: Left<'b>) -> Self {
+        let in_flight = pods.iter().filter(|pod| pod.is_in_flight()).count();
         let max_unavailable = strategy.unavailable_of(pods.len());
-        let of_disruption = |disruption: &'b Disruption| {
-            // Others the budget has counted itself.
-            let of_ours = in_flight.iter().filter(|pod| !pod.is_known_down && disruption.is_about(pod)).count();
-            let of_ours = i64::try_from(of_ours).unwrap_or(i64::MAX);
-            (disruption, i64::from(disruption.allowed).saturating_sub(of_ours))
-        };
         Self {
             max_unavailable,
-            left: max_unavailable.saturating_sub(in_flight.len()),
+            left: max_unavailable.saturating_sub(in_flight),
             by_owner: strategy.max_unavailable_per_owner.as_ref().map(|_| by_owner(pods, strategy)),
-            disruptions: disruptions.iter().map(of_disruption).collect(),
+            disruptions,
         }
     }
 
@@ -162,19 +137,12 @@ impl<'b> Budgets<'b> {
         if of_owner == Some(&0) {
             return Err(Waits::MaxUnavailablePerOwner);
         }
-        let about = |(disruption, _): &&(&Disruption, i64)| disruption.is_about(pod);
-        if let Some((disruption, _)) = self.disruptions.iter().filter(about).find(|(_, left)| *left <= 0) {
-            return Err(Waits::Disruption(disruption.namespace.clone(), disruption.name.clone()));
-        }
+        self.disruptions.check(pod)?;
         self.left = self.left.saturating_sub(1);
         if let Some(left) = self.by_owner.as_mut().and_then(|by_owner| by_owner.get_mut(&pod.owner)) {
             *left = left.saturating_sub(1);
         }
-        for (disruption, left) in &mut self.disruptions {
-            if disruption.is_about(pod) {
-                *left = left.saturating_sub(1);
-            }
-        }
+        self.disruptions.take(pod);
         Ok(())
     }
 }

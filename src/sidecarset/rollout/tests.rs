@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::scatter::expanded;
 use super::strategy::Strategy;
-use super::{Disruption, Form, Phase, Plan, PodState, Waits, plan};
+use super::{Disruption, Disruptions, Form, Phase, Plan, PodState, Waits, plan};
 use crate::sidecarset::controller::packed::Packed;
 
 /// A pod that a test can keep.
@@ -18,7 +18,6 @@ struct TestPod {
     form: Form,
     is_settled: bool,
     is_ready: bool,
-    is_known_down: bool,
     is_touched: bool,
     owner: u64,
     created: u32,
@@ -37,7 +36,6 @@ impl TestPod {
             form: self.form,
             is_settled: self.is_settled,
             is_ready: self.is_ready,
-            is_known_down: self.is_known_down,
             is_touched: self.is_touched,
             owner: self.owner,
             created: self.created,
@@ -62,7 +60,6 @@ fn outdated(n: usize) -> TestPod {
         form: Form::Outdated,
         is_settled: true,
         is_ready: true,
-        is_known_down: false,
         is_touched: true,
         owner: 1,
         created: u32::try_from(n).unwrap(),
@@ -88,7 +85,7 @@ fn strategy(strategy: Value) -> Strategy {
 
 fn planned(pods: &[TestPod], written: Value) -> Plan {
     let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
-    plan(&states, &strategy(written), &[])
+    plan(&states, &strategy(written), Disruptions::default().beyond(std::iter::empty()))
 }
 
 /// Names of the pods that are updated next.
@@ -358,33 +355,41 @@ fn disruption(labels: Value, allowed: i32) -> Disruption {
     }
 }
 
+/// Names of the pods that are updated next, where these budgets are and pods with these labels are on their way down.
+fn within(pods: &[TestPod], disruptions: &[Disruption], in_flight: &[(&str, &str)]) -> (Vec<String>, Waits) {
+    let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
+    let labels: Vec<Packed> = in_flight.iter().map(|label| Packed::of([*label])).collect();
+    let all = Disruptions::of(disruptions.iter().cloned());
+    let left = all.beyond(labels.iter().map(|labels| ("default", labels)));
+    let plan = plan(&states, &strategy(json!({"maxUnavailable": 6})), left);
+    (plan.update.iter().map(|position| pods[*position].name.clone()).collect(), plan.waits)
+}
+
 #[test]
 fn a_ready_pod_is_touched_only_while_every_disruption_budget_about_it_allows() {
     let mut pods: Vec<TestPod> =
         (0..6).map(|n| outdated(n).labelled(&[("app", if n < 3 { "a" } else { "b" })])).collect();
-    let with = |pods: &[TestPod], disruptions: &[Disruption]| {
-        let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
-        plan(&states, &strategy(json!({"maxUnavailable": 6})), disruptions)
-    };
-    let names = |pods: &[TestPod], plan: &Plan| -> Vec<String> {
-        plan.update.iter().map(|position| pods[*position].name.clone()).collect()
-    };
     let one_of_a = [disruption(json!({"app": "a"}), 1)];
-    let found = with(&pods, &one_of_a);
-    assert_eq!(names(&pods, &found), ["pod-5", "pod-4", "pod-3", "pod-2"]);
-    assert_eq!(found.waits, Waits::Disruption("default".to_owned(), "pdb".to_owned()));
-    let found = with(&pods, &[disruption(json!({"app": "a"}), 1), disruption(json!({}), 2)]);
-    assert_eq!(found.update.len(), 2, "each of them");
+    let (names, waits) = within(&pods, &one_of_a, &[]);
+    assert_eq!(names, ["pod-5", "pod-4", "pod-3", "pod-2"]);
+    assert_eq!(waits, Waits::Disruption("default".to_owned(), "pdb".to_owned()));
+    let both = [disruption(json!({"app": "a"}), 1), disruption(json!({}), 2)];
+    assert_eq!(within(&pods, &both, &[]).0.len(), 2, "each of them");
     // One that does not serve costs nothing.
     pods[0].is_ready = false;
-    assert_eq!(names(&pods, &with(&pods, &[disruption(json!({}), 0)])), ["pod-0"]);
-    // One that is in flight takes its place, whether or not the budget has seen it.
-    pods[2].form = Form::Updated;
-    pods[2].is_settled = false;
-    assert_eq!(names(&pods, &with(&pods, &one_of_a)), ["pod-0", "pod-5", "pod-4", "pod-3"]);
+    assert_eq!(within(&pods, &[disruption(json!({}), 0)], &[]).0, ["pod-0"]);
     let mut elsewhere = disruption(json!({}), 0);
     elsewhere.namespace = "other".to_owned();
-    assert_eq!(with(&pods, &[elsewhere]).update.len(), 5);
+    assert_eq!(within(&pods, &[elsewhere], &[]).0.len(), 6);
+}
+
+#[test]
+fn a_pod_that_is_on_its_way_down_for_any_set_takes_its_place_in_a_disruption_budget() {
+    let pods: Vec<TestPod> = (0..3).map(|n| outdated(n).labelled(&[("app", "a")])).collect();
+    let two_of_a = [disruption(json!({"app": "a"}), 2)];
+    for (in_flight, expected) in [(&[][..], 2), (&[("app", "b")], 2), (&[("app", "a")], 1), (&[("app", "a"); 3], 0)] {
+        assert_eq!(within(&pods, &two_of_a, in_flight).0.len(), expected, "{in_flight:?}");
+    }
 }
 
 #[test]
@@ -424,19 +429,6 @@ fn a_pod_that_was_created_with_the_current_form_and_is_not_ready_takes_no_place(
     assert_eq!(planned(&pods, json!({})).waits, Waits::MaxUnavailable(1), "one that the rollout touched does");
     pods[0].is_touched = false;
     assert_eq!(next(&pods, json!({})), ["pod-2"]);
-}
-
-#[test]
-fn a_disruption_budget_counts_a_pod_that_is_down_once() {
-    let mut pods: Vec<TestPod> = pods(3, 1, 0);
-    pods[0].is_settled = false;
-    let with = |pods: &[TestPod]| {
-        let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
-        plan(&states, &strategy(json!({"maxUnavailable": 3})), &[disruption(json!({}), 1)]).update.len()
-    };
-    assert_eq!(with(&pods), 0, "the budget may not have seen yet that it is down");
-    pods[0].is_known_down = true;
-    assert_eq!(with(&pods), 1);
 }
 
 /// Whatever happens to the pods meanwhile, the budget holds at every step, and the rollout ends.

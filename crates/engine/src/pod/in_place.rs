@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 
 use admission::Unserved;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
-use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection, List, OPENKRUISE_ANNOTATION};
+use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection, List};
 use crate::sidecarset::sameness::is_image_of;
 use crate::snapshot::Snapshot;
 
@@ -53,17 +53,18 @@ pub struct NewImage {
 /// # Errors
 /// [`Unserved`] when it cannot be decided which sets select the pod.
 pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) -> Result<InPlace, Unserved> {
-    let Some(listed) = Listed::of(pod, set) else {
-        if is_of_openkruise(pod, set) {
-            return Ok(InPlace::OpenKruise);
-        }
-        let why = format!("the pod has no record of the set in its annotation {INJECTED_ANNOTATION}");
-        return Ok(InPlace::NewPodOnly(why));
-    };
     // What the set has for this pod may depend on the pod.
-    let images = with_set(pod, namespace, set, snapshot, |_, compiled| new_images(pod, compiled, &listed))?;
+    let images = with_set(pod, namespace, set, snapshot, |injection, compiled| {
+        if injection.carried().has(&compiled.name) {
+            return new_images(pod, compiled, &injection).map(Some);
+        } else if injection.carried().is_by_openkruise(&compiled.name) {
+            return Ok(None);
+        }
+        Err(format!("the pod has no record of the set in its annotation {INJECTED_ANNOTATION}"))
+    })?;
     let images = match images {
-        Ok(images) => images,
+        Ok(Some(images)) => images,
+        Ok(None) => return Ok(InPlace::OpenKruise),
         Err(why) => return Ok(InPlace::NewPodOnly(why)),
     };
     let mut changed = pod.clone();
@@ -75,7 +76,7 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
         if missing.is_by_openkruise() {
             return Ok(None);
         }
-        let is_older = listed.hash != compiled.hash;
+        let is_older = injection.carried().has_older(compiled);
         let differing = if is_older { injection.differing_in_app(compiled) } else { None };
         if let Some(why) = missing.for_new_pods_only().or(differing) {
             return Err(why);
@@ -126,7 +127,16 @@ fn with_set<T>(
         Selection::Selected if compiled.metadata.iter().any(|piece| piece.key == WORKING_ANNOTATION) => {
             Err("the set has containers with a hot upgrade, which this build does not do in running pods".to_owned())
         }
-        Selection::Selected => f(injection(&view, &text, &sets, &selections), compiled),
+        Selection::Selected => {
+            let mut injection = injection(&view, &text, &sets, &selections);
+            // As at creation: what an earlier set of the pod does to its annotations, a later one does not undo.
+            for earlier in sets.iter().take_while(|candidate| candidate.name != set) {
+                if injection.carried().has(&earlier.name) {
+                    injection.claim(earlier);
+                }
+            }
+            f(injection, compiled)
+        }
         Selection::Skipped(_, why) => Err(why.clone()),
         Selection::Unfit(clash) => Err(clash.text.clone()),
         Selection::Unbound => Err("the pod does not say that it runs on the set's operating system".to_owned()),
@@ -134,7 +144,9 @@ fn with_set<T>(
 }
 
 /// The images that containers of the set in the pod have to get. A container that the record does not list is left alone.
-fn new_images(pod: &Value, set: &CompiledSet, listed: &Listed) -> Result<Vec<NewImage>, String> {
+fn new_images(pod: &Value, set: &CompiledSet, injection: &Injection<'_, '_>) -> Result<Vec<NewImage>, String> {
+    let recorded = injection.carried().containers(&set.name);
+    let listed: BTreeSet<(&str, &str)> = recorded.map(|(list, name)| (list.field(), name)).collect();
     let mut images = Vec::new();
     for list in [List::InitContainers, List::Containers] {
         for piece in set.pieces_of(list).iter() {
@@ -142,7 +154,7 @@ fn new_images(pod: &Value, set: &CompiledSet, listed: &Listed) -> Result<Vec<New
             let Some(now) = container(pod, list, name) else {
                 return Err(format!("container {name:?} is missing"));
             };
-            if !listed.names(list).contains(name) {
+            if !listed.contains(&(list.field(), name)) {
                 return Err(format!("container {name:?} is not the set's, as the pod's record says"));
             }
             let image = now.get("image").and_then(Value::as_str).unwrap_or_default();
@@ -156,41 +168,6 @@ fn new_images(pod: &Value, set: &CompiledSet, listed: &Listed) -> Result<Vec<New
         }
     }
     Ok(images)
-}
-
-/// Containers that the pod's record of a set lists.
-struct Listed {
-    hash: String,
-    containers: BTreeSet<String>,
-    init_containers: BTreeSet<String>,
-}
-
-impl Listed {
-    fn of(pod: &Value, set: &str) -> Option<Self> {
-        let text = pod.get("metadata")?.get("annotations")?.get(INJECTED_ANNOTATION)?.as_str()?;
-        let mut record: Map<String, Value> = serde_json::from_str(text).ok()?;
-        let entry = record.remove(set)?;
-        let names = |list: List| {
-            let names = entry.get(list.field()).and_then(Value::as_array).into_iter().flatten();
-            names.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let hash = entry.get("hash").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(Self { hash, containers: names(List::Containers), init_containers: names(List::InitContainers) })
-    }
-
-    const fn names(&self, list: List) -> &BTreeSet<String> {
-        match list {
-            List::InitContainers => &self.init_containers,
-            List::Containers => &self.containers,
-        }
-    }
-}
-
-/// Whether `OpenKruise` says that it put the set into the pod.
-fn is_of_openkruise(pod: &Value, set: &str) -> bool {
-    let list =
-        pod.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(OPENKRUISE_ANNOTATION)?.as_str());
-    list.is_some_and(|list| list.split(',').any(|name| name.trim() == set))
 }
 
 fn container<'v>(pod: &'v Value, list: List, name: &str) -> Option<&'v Value> {

@@ -26,7 +26,9 @@ use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
 use crate::sidecarset::resources::ResourceDefaults;
 use crate::sidecarset::sameness::AllowedChanges;
-use crate::sidecarset::vocabulary::{JOB_INJECT, JOB_SKIP, PLATFORM_WINDOWS, SECURITY_COMPLETE};
+use crate::sidecarset::vocabulary::{
+    JOB_INJECT, JOB_SKIP, PLATFORM_WINDOWS, REVISION_HISTORY_LIMIT, SECURITY_COMPLETE,
+};
 
 /// The label that every namespace carries with its own name.
 pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -90,6 +92,10 @@ pub struct CompiledSet {
     pub resource_defaults: ResourceDefaults,
     /// Sentences for the user who creates a pod with the set: what the set did for this pod.
     pub notes: Vec<String>,
+    /// The user's own name for this form, `spec.customVersion`.
+    pub custom_version: Option<Box<str>>,
+    /// How many revisions are kept, `spec.revisionHistoryLimit`.
+    pub revision_history_limit: usize,
     /// Identifies what is injected, over restarts and versions.
     pub hash: String,
     /// The set's entry in the pod's annotation, as JSON.
@@ -201,6 +207,8 @@ impl CompiledSet {
             app_containers: AppPiece::all(spec.app_containers.as_ref()),
             metadata: metadata::annotations(spec).into_iter().chain(hot_upgrade::annotations(spec)).collect(),
             notes: Vec::new(),
+            custom_version: spec.custom_version.as_deref().filter(|version| !version.is_empty()).map(Into::into),
+            revision_history_limit: history_limit(spec),
             hash,
             spec: serde_json::to_string(spec).unwrap_or_default().into(),
             name,
@@ -374,11 +382,21 @@ fn unused_names(spec: &SidecarSetSpec, used: &[&RawObject], pieces: [&Pieces; 2]
     containers.map(str::to_owned).chain(volumes).map(Into::into).collect()
 }
 
-fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) -> String {
+/// Negative ones are refused by validation; at least the newest stays.
+fn history_limit(spec: &SidecarSetSpec) -> usize {
+    usize::try_from(spec.revision_history_limit.unwrap_or(REVISION_HISTORY_LIMIT)).unwrap_or(1)
+}
+
+/// The name of the revision of a form: that of the set, and the digits of the hash.
+pub fn revision_name(set: &str, hash: &str) -> String {
     let digits = hash.rsplit(':').next().unwrap_or_default();
+    format!("{set}-{digits}")
+}
+
+fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) -> String {
     json!({
         "hash": hash,
-        "revision": format!("{name}-{digits}"),
+        "revision": revision_name(name, hash),
         "containers": containers.names(),
         "initContainers": init_containers.names(),
     })

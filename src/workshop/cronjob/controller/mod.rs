@@ -24,7 +24,7 @@ use super::api::CronJob;
 use super::reconcile::{ChildJob, Decision, Plan, is_child, reconcile};
 use crate::controller::apply::{Error, request};
 use crate::controller::{Again, Context, Key, Operator, Store};
-use crate::events::Events;
+use crate::events::{BackgroundEvents, Events};
 
 /// Returns the time: the wall clock's, or that of a test.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -57,7 +57,7 @@ fn children<'a>(jobs: impl Iterator<Item = &'a WatchedJob>, cronjob: &CronJob) -
 #[derive(Clone)]
 struct Controller {
     client: Client,
-    events: Events,
+    events: BackgroundEvents,
     clock: Clock,
     limits: Arc<Mutex<Limits>>,
     written: Arc<Mutex<Written>>,
@@ -97,7 +97,7 @@ impl Controller {
     fn new(client: Client, clock: Clock) -> Self {
         let limits = Limits { creates: Limit::of_creates(), status: Limit::of_status(), events: Limit::of_events() };
         Self {
-            events: Events::new(client.clone(), NAME),
+            events: BackgroundEvents::new(Events::new(client.clone(), NAME)),
             client,
             clock,
             limits: Arc::new(Mutex::new(limits)),

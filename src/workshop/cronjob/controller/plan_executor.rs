@@ -76,7 +76,7 @@ impl<'a> PlanExecutor<'a> {
         let mut again = plan.requeue_after.map(|wait| wait.min(LONGEST_WAIT));
         for step in &plan.steps {
             match self.step(step).await {
-                Ok(StepOutcome::Done) => self.report(step).await,
+                Ok(StepOutcome::Done) => self.report(step),
                 Ok(StepOutcome::Moot) => {}
                 Ok(StepOutcome::Overtaken) => return Ok(Some(SOON)),
                 // Not by the next time of the schedule, which may come every second.
@@ -204,22 +204,22 @@ impl<'a> PlanExecutor<'a> {
             return Ok(taken);
         }
         let event = Event { warning: true, reason: "JobCreationFailed", message: message.to_owned() };
-        self.write_event(&event, None).await;
+        self.write_event(&event, None);
         Ok(StepOutcome::Refused(LOOK_AGAIN))
     }
 
-    async fn report(&self, step: &Step) {
+    fn report(&self, step: &Step) {
         let Some(event) = step.event() else { return };
         let job = match step {
             Step::CreateJob { job, .. } => Some(job.name()),
             Step::DeleteJob { name, .. } => Some(name.as_str()),
             _ => None,
         };
-        self.write_event(&event, job).await;
+        self.write_event(&event, job);
     }
 
     /// `job` is the Job that the event is about, too: without it kube's recorder would count the events of two Jobs as one.
-    async fn write_event(&self, event: &Event, job: Option<&str>) {
+    fn write_event(&self, event: &Event, job: Option<&str>) {
         if event.warning {
             tracing::warn!(reason = event.reason, "{}", event.message);
         }
@@ -234,7 +234,7 @@ impl<'a> PlanExecutor<'a> {
             name: Some(name.to_owned()),
             ..ObjectReference::default()
         });
-        self.controller.events.reconciled(self.cronjob, event.warning, event.reason, &event.message, related).await;
+        self.controller.events.reconciled(self.cronjob, event.warning, event.reason, &event.message, related);
     }
 
     fn owner(&self) -> &str {

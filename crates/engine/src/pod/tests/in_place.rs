@@ -219,6 +219,37 @@ fn a_set_of_additions_to_the_app_alone_never_has_an_empty_change() {
     }
 }
 
+/// As at creation, where the later set is skipped with the reason `SetConflict`.
+#[test]
+fn an_annotation_that_an_earlier_set_of_the_pod_gives_is_not_changed_by_a_later_one() {
+    let metadata = |value: &str| json!([{"annotations": {"a.example/b": value}, "patchPolicy": "Overwrite"}]);
+    let first = |more: Value| {
+        let mut spec = json!({"order": 1, "containers": [{"name": "mesh", "image": "mesh:1"}]});
+        json_patch::merge(&mut spec, &more);
+        set("mesh", spec)
+    };
+    let second = |more: Value| {
+        let mut spec = json!({"order": 2});
+        json_patch::merge(&mut spec, &more);
+        set("log", spec)
+    };
+    let gives = json!({"patchPodMetadata": metadata("of-mesh")});
+    let old = World::from_objects(&[first(gives.clone()), second(json!({}))]).mutate(&pod(json!({}))).pod;
+    let also_gives = second(json!({"patchPodMetadata": metadata("of-log")}));
+    let asked = |first: Value| {
+        let world = World::from_objects(&[first, also_gives.clone()]);
+        in_place(&old, NAMESPACE, "log", &world.snapshot).unwrap()
+    };
+    // Of whatever form the earlier one is in the pod.
+    let newer = json!({"patchPodMetadata": metadata("newer"), "containers": [{"name": "mesh", "image": "mesh:2"}]});
+    for form in [gives, newer] {
+        let InPlace::NewPodOnly(why) = asked(first(form)) else { panic!("it overwrites the other's") };
+        assert!(why.contains("a.example/b") && why.contains("mesh"), "{why}");
+    }
+    let InPlace::Change(change) = asked(first(json!({}))) else { panic!("nobody gives it any more") };
+    assert!(change.annotations.contains(&("a.example/b".to_owned(), "of-log".to_owned())), "{change:?}");
+}
+
 #[test]
 fn a_pod_that_openkruise_injected_is_left_alone() {
     let (mut pod, _) = between(json!({}), json!({}));

@@ -18,8 +18,30 @@ use crate::sidecarset::api::{AppContainers, RawObject, SidecarContainer, Sidecar
 use crate::sidecarset::defaults::image::pull_policy;
 use crate::sidecarset::vocabulary::{ALL_CONTAINERS, RETAIN, SECURITY_COMPLETE};
 
+/// The fields of a spec that are injected, as they are written: those that the hash is of. What is not set is left out.
+pub fn injected_fields(spec: &SidecarSetSpec) -> RawObject {
+    let fields = json!({
+        "containers": spec.containers,
+        "initContainers": spec.init_containers,
+        "volumes": spec.volumes,
+        "imagePullSecrets": spec.image_pull_secrets,
+        "resourceDefaults": spec.resource_defaults,
+        "appContainers": spec.app_containers,
+        "podSecurity": spec.pod_security,
+        "patchPodMetadata": spec.patch_pod_metadata,
+    });
+    into_map(fields).into_iter().filter(|(_, value)| !value.is_null()).collect()
+}
+
 /// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.
 pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
+    let sum = digest(&SHA256, sorted_json(&without_empty(injected(spec, volumes))).as_bytes());
+    let hex = sum.as_ref().iter().take(8).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    format!("v1:{hex}")
+}
+
+/// [`injected_fields`] in the form that means the same for all.
+fn injected(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> Value {
     let containers = |list: &Option<Vec<SidecarContainer>>, side: &str| {
         list.iter()
             .flatten()
@@ -29,7 +51,7 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
     let secrets: Vec<Value> =
         spec.image_pull_secrets.iter().flatten().map(|secret| json!({"name": secret.name})).collect();
     let volumes: Vec<Value> = volumes.iter().map(|volume| Value::Object(canonical_volume(volume))).collect();
-    let injected = without_empty(json!({
+    json!({
         "containers": containers(&spec.containers, "BeforeAppContainer"),
         "initContainers": containers(&spec.init_containers, "AfterAppContainer"),
         "volumes": volumes,
@@ -38,10 +60,7 @@ pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
         "appContainers": app_containers(spec),
         "podSecurity": spec.pod_security.as_ref().filter(|word| *word == SECURITY_COMPLETE),
         "patchPodMetadata": annotations(spec),
-    }));
-    let sum = digest(&SHA256, sorted_json(&injected).as_bytes());
-    let hex = sum.as_ref().iter().take(8).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
-    format!("v1:{hex}")
+    })
 }
 
 /// The annotations by policy: into how many entries they are written makes no difference.

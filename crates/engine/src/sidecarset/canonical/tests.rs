@@ -166,3 +166,21 @@ fn what_the_spec_says_of_all_containers_counts() {
         assert_ne!(hash(&spec), hash(&rich()), "{changes}");
     }
 }
+
+/// A revision holds what the hash is of.
+#[test]
+fn fields_that_are_injected_and_fields_of_the_hash_are_the_same() {
+    let spec = json!({
+        "containers": [{"name": "log", "image": "log:1"}], "initContainers": [{"name": "i", "image": "i:1"}],
+        "volumes": [{"name": "v", "emptyDir": {}}], "imagePullSecrets": [{"name": "s"}], "podSecurity": "Complete",
+        "resourceDefaults": {"limits": {"cpu": "1"}}, "appContainers": [{"env": [{"name": "A", "value": "1"}]}],
+        "patchPodMetadata": [{"annotations": {"a": "b"}}], "customVersion": "2", "order": 3,
+    });
+    let spec = serde_json::from_value(spec).unwrap();
+    let mut hashed: Vec<String> = super::injected(&spec, &[]).as_object().unwrap().keys().cloned().collect();
+    hashed.sort();
+    let mut written: Vec<String> = super::injected_fields(&spec).into_iter().map(|(field, _)| field).collect();
+    written.sort();
+    assert_eq!(written, hashed);
+    assert!(super::injected_fields(&serde_json::from_value(json!({})).unwrap()).is_empty());
+}

@@ -18,7 +18,7 @@ use crate::sidecarset::injection::List;
 pub const INJECTED_ANNOTATION: &str = "outrider.dev/injected";
 
 /// OpenKruise's record on a pod: names of sets, joined by commas. Read for migration, never written.
-pub(crate) const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
+const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 
 /// The record of one set.
 #[derive(Debug, Default, Deserialize)]
@@ -111,13 +111,18 @@ impl<'p, 's> Carried<'p, 's> {
         self.raw.contains_key(set)
     }
 
+    /// Whether `OpenKruise` says that it put the set, which selects the pod, there.
+    pub(crate) fn is_by_openkruise(&self, set: &str) -> bool {
+        self.openkruise.contains(set)
+    }
+
     /// Whether the record of the set is this text already.
     pub(super) fn says(&self, set: &str, entry: &str) -> bool {
         self.raw.get(set).is_some_and(|raw| raw.get() == entry)
     }
 
     /// Whether there is a record of the set, of another form than the set has now.
-    pub(super) fn has_older(&self, set: &CompiledSet) -> bool {
+    pub(crate) fn has_older(&self, set: &CompiledSet) -> bool {
         self.has(&set.name) && !self.is_current(set)
     }
 
@@ -126,7 +131,7 @@ impl<'p, 's> Carried<'p, 's> {
     }
 
     /// The containers that the record of the set lists.
-    pub(super) fn containers(&self, set: &str) -> impl Iterator<Item = (List, &str)> {
+    pub(crate) fn containers(&self, set: &str) -> impl Iterator<Item = (List, &str)> {
         self.listed.get(set).into_iter().flat_map(Listed::containers)
     }
 

@@ -15,7 +15,6 @@ mod quality;
 mod tailored;
 mod theirs;
 
-pub(crate) use carried::OPENKRUISE_ANNOTATION;
 pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
@@ -329,6 +328,16 @@ impl<'p, 's> Injection<'p, 's> {
 
     fn has_secret(&self, name: &str) -> bool {
         self.ours.secrets.contains(name) || self.theirs.has_secret(name)
+    }
+
+    /// What the pod's annotations say that it carries.
+    pub(crate) const fn carried(&self) -> &Carried<'p, 's> {
+        &self.carried
+    }
+
+    /// Takes in that the pod carries an earlier set, in whatever form: annotations that this one changes, a later set may not.
+    pub(crate) fn claim(&mut self, set: &'s CompiledSet) {
+        self.annotations.add(set, &[], &self.pod.metadata);
     }
 
     /// Sentences that the user should see about what was added.

@@ -58,7 +58,9 @@ impl Observed {
     /// A reconcile with watches that are not behind.
     async fn look(&self) -> Result<Again, Error> {
         let (cronjob, jobs) = self.watched();
-        self.controller.reconcile(&cronjob, &jobs).await
+        let again = self.controller.reconcile(&cronjob, &jobs).await;
+        self.controller.events.written().await;
+        again
     }
 
     /// As [`Observed::look`] until nothing is written any more.

@@ -1,0 +1,122 @@
+//! Lists of `PodDisruptionBudget`s.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
+use crate::sidecarset::rollout::{Disruption, Disruptions};
+use crate::watch::partial::Partial;
+use admission::format::selector::LabelSelector;
+
+/// How long a list is good for: several sets that change at one time share it. It is short, as a new budget is to be kept from the
+/// moment that it exists; and budgets are listed only when a pod could be changed.
+const LIST_FRESH: Duration = Duration::from_millis(100);
+/// Objects in one page of the list.
+const PAGE: u32 = 500;
+
+/// A `PodDisruptionBudget` as it is listed.
+type Budget = Partial<PodDisruptionBudget, Spec, Status>;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    selector: Option<Value>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    observed_generation: Option<i64>,
+    disruptions_allowed: Option<i32>,
+}
+
+/// The budgets of all namespaces.
+pub struct DisruptionBudgets {
+    api: Api<Budget>,
+    listed: Option<(Instant, Arc<Disruptions>)>,
+}
+
+impl DisruptionBudgets {
+    /// Listed with this client.
+    pub fn new(client: Client) -> Self {
+        Self { api: Api::all(client), listed: None }
+    }
+
+    /// As they were a moment ago at most; nothing where they cannot be listed.
+    pub async fn fresh(&mut self) -> Option<Arc<Disruptions>> {
+        if let Some((_, disruptions)) = self.listed.as_ref().filter(|(at, _)| at.elapsed() < LIST_FRESH) {
+            return Some(Arc::clone(disruptions));
+        }
+        let listed = timeout(REQUEST_TIMEOUT, self.list()).await;
+        match listed.unwrap_or_else(|_| Err(NoAnswer(REQUEST_TIMEOUT).to_string())) {
+            Ok(found) => {
+                let disruptions = Arc::new(found);
+                self.listed = Some((Instant::now(), Arc::clone(&disruptions)));
+                Some(disruptions)
+            }
+            Err(error) => {
+                tracing::warn!(error, "PodDisruptionBudgets cannot be listed; no pod is changed");
+                None
+            }
+        }
+    }
+
+    async fn list(&self) -> Result<Disruptions, String> {
+        let (mut found, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
+        loop {
+            let page = self.api.list(&params).await.map_err(|error| said(&error))?;
+            found.extend(page.items.iter().filter_map(disruption));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(Disruptions::of(found)),
+            }
+        }
+    }
+}
+
+/// A budget as the planner has it. One without a selector is about no pod; one whose controller has not observed its current
+/// generation allows nothing, as the API server itself has it.
+fn disruption(budget: &Budget) -> Option<Disruption> {
+    let selector = budget.spec.as_ref()?.selector.clone()?;
+    let selector = serde_json::from_value::<LabelSelector>(selector).ok()?.compile().ok()?;
+    let status = budget.status.as_ref();
+    let is_current = status.is_some_and(|status| status.observed_generation >= budget.meta().generation);
+    Some(Disruption {
+        namespace: budget.namespace().unwrap_or_default(),
+        name: budget.name_any(),
+        selector,
+        allowed: status.filter(|_| is_current).and_then(|status| status.disruptions_allowed).unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::needless_pass_by_value)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn budget(spec: Value, status: Value) -> Option<Disruption> {
+        let metadata = json!({"namespace": "n", "name": "b", "generation": 2});
+        disruption(&serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap())
+    }
+
+    #[test]
+    fn a_disruption_budget_allows_what_its_status_says_once_its_controller_has_seen_it() {
+        let selected = json!({"selector": {"matchLabels": {"app": "web"}}});
+        let status = |observed: i64| json!({"observedGeneration": observed, "disruptionsAllowed": 3, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1});
+        assert_eq!(budget(selected.clone(), status(2)).unwrap().allowed, 3);
+        assert_eq!(budget(selected.clone(), status(1)).unwrap().allowed, 0);
+        assert_eq!(budget(selected, Value::Null).unwrap().allowed, 0);
+        assert!(budget(json!({}), status(2)).is_none(), "without a selector it is about no pod");
+        let all = budget(json!({"selector": {}}), status(2)).unwrap();
+        assert!(all.selector.requirements().is_empty());
+    }
+}
