@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::plugins::compiled::{CompiledPlugin, Mode};
 use engine::plugins::conflict;
-use engine::plugins::endpoints::entries::PluginEntry;
+use engine::plugins::endpoints::entries::{self, PluginEntry};
 use engine::plugins::index::PluginIndex;
 use engine::sidecarset::narrowing::Rule;
 use engine::snapshot::Snapshot;

@@ -8,6 +8,7 @@ use admission::{Decision, Known, Question, Unserved};
 use serde_json::{Value, json};
 
 use super::plugin;
+use crate::offline::admit::{AdmitError, Admitted, Creation, Questions, create};
 use crate::plugins::endpoints::demands;
 use crate::plugins::owner_references::{CONTROL_PLANE_GROUPS, CONTROL_PLANE_USERS, LEFT_ALONE};
 use crate::testing::{Reply, World};
@@ -310,4 +311,21 @@ fn modes_and_exempt_users() {
     assert_eq!((reply.decision, questions.len()), (Decision::Allowed, 0));
     let open = world("Enforce").ask(PATH, &review("non-deleter"));
     assert!(matches!(open, Err(Unserved::Unanswered(_))), "{open:?}");
+}
+
+#[test]
+fn offline_what_depends_on_rights_is_unknown_unless_all_questions_are_answered_yes() {
+    let world = on();
+    let created = |blocks: bool, questions| {
+        let owners = [owner(RC, "1", Some(blocks))];
+        let metadata = json!({"name": "d", "ownerReferences": owners});
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata});
+        create(&world.registry, &Creation { namespace: "shop", object: &object, questions }, &world.snapshot)
+    };
+    let open = created(true, Questions::Open);
+    assert!(matches!(open, Err(AdmitError::Unserved(Unserved::Unanswered(_)))), "{open:?}");
+    for (blocks, questions) in [(true, Questions::Allowed), (false, Questions::Open)] {
+        let allowed = created(blocks, questions);
+        assert!(matches!(&allowed, Ok(Admitted::Allowed(allowed)) if allowed.reason.is_none()), "{allowed:?}");
+    }
 }
