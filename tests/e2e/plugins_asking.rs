@@ -13,7 +13,8 @@ use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::plugins::{Random, apply, condition, plugin, served_with, small, webhooks};
+use crate::differential::Random;
+use crate::plugins::{apply, condition, plugin, served_with, small, webhooks};
 use crate::process::eventually;
 
 const ALL_RESOURCES: &[&str] = &["--on-demand-all-resources"];

@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::plugins::{Random, apply, plugin, served_with, small, webhooks};
+use crate::differential::Random;
+use crate::plugins::{apply, plugin, served_with, small, webhooks};
 use crate::plugins_asking::{programmed, run};
 use crate::process::eventually;
 
