@@ -77,7 +77,8 @@ impl ApiServer {
         let resources = match found {
             Ok(list) => list.resources,
             Err(error) if code(&error) == Some(404) => Vec::new(),
-            Err(error) => return Err(error),
+            // An API that does not work has no kinds, as for the API server's own plugin.
+            Err(error) => return Ok(Known::Failed(said(&error))),
         };
         let of_objects = resources.into_iter().filter(|resource| !resource.name.contains('/'));
         let served = |APIResource { kind, name, namespaced, .. }: APIResource| ServedResource {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use engine::plugins::Plugin;
 use engine::plugins::compiled::{CompiledPlugin, Mode};
 use engine::plugins::conflict;
 use engine::plugins::endpoints::entries::{self, PluginEntry};
@@ -106,6 +107,12 @@ fn missing(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<String> {
         return Some(
             "The webhook entry would be for all resources, which the installation does not allow: set the chart value \
              guard.allResources, or the flag --on-demand-all-resources and the lists of the guard policy."
+                .to_owned(),
+        );
+    }
+    if plugin.plugin == Plugin::ResourceQuota && !facts.snapshot.quotas.is_complete {
+        return Some(
+            "ResourceQuotas have not been read yet, and requests wait for that; the ClusterRole must allow to list and watch them."
                 .to_owned(),
         );
     }

@@ -28,6 +28,24 @@ pub const ANSWER_LIFE: Duration = Duration::from_secs(10);
 /// Answers that are remembered. While so many count, no further one is.
 const REMEMBERED: usize = 4096;
 
+/// Bytes of the largest question whose answer is remembered: all of them take at most 16 MiB.
+const LARGEST: usize = 4096;
+
+/// The bytes of a question, roughly.
+fn size(question: &Question) -> usize {
+    match question {
+        Question::Access(access) => {
+            let lists =
+                access.extra.iter().map(|(key, values)| key.len() + values.iter().map(String::len).sum::<usize>());
+            let groups = access.groups.iter().map(|group| group.len() + size_of::<String>());
+            access.user.len() + access.uid.len() + access.name.len() + groups.sum::<usize>() + lists.sum::<usize>()
+        }
+        Question::Images(images) => images.images.iter().map(String::len).sum(),
+        Question::Resources(of) => of.group.len() + of.version.len(),
+        Question::Object(_) | Question::Tokens(_) => 0,
+    }
+}
+
 /// Who knows the answers.
 pub trait Asker: fmt::Debug + Send + Sync {
     /// Asks. The error is for the log.
@@ -137,13 +155,11 @@ impl Questions {
     }
 
     fn remember(&self, question: &Question, known: &Known) {
-        if matches!(question, Question::Object(_)) {
+        if matches!(question, Question::Object(_)) || matches!(known, Known::Failed(_)) || size(question) > LARGEST {
             return;
         }
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.len() >= REMEMBERED {
-            remembered.retain(|_, (_, since)| since.elapsed() < ANSWER_LIFE);
-        }
+        remembered.retain(|_, (_, since)| since.elapsed() < ANSWER_LIFE);
         if remembered.len() < REMEMBERED {
             remembered.insert(question.clone(), (known.clone(), Instant::now()));
         }
@@ -204,6 +220,20 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_large_failed_or_old_is_not_remembered() {
+        let questions = Questions::new(None, Metrics::new(Freshness::default()));
+        let kept = || questions.remembered.lock().unwrap().len();
+        let yes = Known::Allowed(true, String::new());
+        questions.remember(&about(&"k".repeat(LARGEST + 1)), &yes);
+        questions.remember(&about("kim"), &Known::Failed("no".to_owned()));
+        assert_eq!(kept(), 0);
+        let Some(before) = Instant::now().checked_sub(ANSWER_LIFE) else { return };
+        questions.remembered.lock().unwrap().insert(about("old"), (yes.clone(), before));
+        questions.remember(&about("kim"), &yes);
+        assert_eq!(kept(), 1, "an answer that counts no more goes with the next one");
     }
 
     #[tokio::test]

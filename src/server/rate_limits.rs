@@ -13,7 +13,7 @@ use admission::question::{RateLimit, Token};
 /// Limits that are remembered. Beyond that, the one that was not used for longest begins anew: one that was changed is not used
 /// any more.
 const LIMITS: usize = 256;
-/// Buckets of all limits together. A limit that finds no room takes the oldest of its own.
+/// Buckets of all limits together. Where there is no room, the limit that has most of them loses its oldest.
 const BUCKETS: usize = 262_144;
 
 /// The buckets of all limits.
@@ -62,10 +62,16 @@ impl State {
             self.make_room();
             self.limits.insert(limit.clone(), Limiter::default());
         }
+        if self.buckets >= BUCKETS
+            && let Some(largest) = self.limits.values_mut().max_by_key(|limiter| limiter.buckets.len())
+        {
+            largest.forget_oldest();
+            self.buckets -= 1;
+        }
         let Some(limiter) = self.limits.get_mut(limit) else { return true };
         limiter.turn = self.turn;
         let before = limiter.buckets.len();
-        let is_there = limiter.take(limit, (key, self.turn), self.buckets >= BUCKETS, now);
+        let is_there = limiter.take(limit, (key, self.turn), now);
         self.buckets = self.buckets.saturating_sub(before) + limiter.buckets.len();
         is_there
     }
@@ -82,12 +88,12 @@ impl State {
 }
 
 impl Limiter {
-    fn take(&mut self, limit: &RateLimit, (key, turn): (u64, u64), is_full: bool, now: Duration) -> bool {
+    fn take(&mut self, limit: &RateLimit, (key, turn): (u64, u64), now: Duration) -> bool {
         let each = Duration::from_secs(1) / limit.qps.max(1);
         let found = self.buckets.get(&key).copied();
         if let Some(found) = found {
             self.by_turn.remove(&found.turn);
-        } else if is_full || self.buckets.len() >= usize::try_from(limit.buckets.max(1)).unwrap_or(usize::MAX) {
+        } else if self.buckets.len() >= usize::try_from(limit.buckets.max(1)).unwrap_or(usize::MAX) {
             self.forget_oldest();
         }
         let full_at = found.map_or(now, |found| found.full_at.max(now));
@@ -185,7 +191,10 @@ mod tests {
             }
         }
         let (_, buckets) = kept();
-        assert!(buckets <= BUCKETS + LIMITS, "{buckets}");
+        assert!(buckets <= BUCKETS, "{buckets}");
+        // A further limit is not without memory because others hold all buckets.
+        let small = RateLimit { name: "small".to_owned(), ..limit(1, 1, 2) };
+        assert_eq!(taken(&limits, &small, "ABAB", START), "++--");
         for index in 0..2 * LIMITS {
             limits.take(&[token(&RateLimit { name: index.to_string(), ..limit(1, 1, 1) }, "")], START);
         }

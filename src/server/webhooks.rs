@@ -228,7 +228,13 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
                 decided => return decided,
             };
             let asked = self.questions.answer(questions, &mut answers, deadline).await;
-            asked.map_err(|unserved| Refusal { unserved, uid })?;
+            if let Err(unserved) = asked {
+                // What is known may be enough for a refusal: no question that fails takes it back.
+                return match self.decided(route, &body, &answers, deadline).await {
+                    Err(Refusal { unserved: Unserved::Unanswered(_), .. }) => Err(Refusal { unserved, uid }),
+                    decided => decided,
+                };
+            }
         }
         self.decided(route, &body, &answers, deadline).await
     }

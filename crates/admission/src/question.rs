@@ -177,6 +177,8 @@ pub enum Known {
     Object(Option<Value>),
     /// To [`Question::Resources`]: those of objects, without sub-resources; none where there is no such version.
     Resources(Arc<[ServedResource]>),
+    /// To any question whose answer is that it cannot be answered, and why.
+    Failed(String),
     /// To [`Question::Tokens`]: whether there was one, in the order of the question.
     Tokens(Vec<bool>),
 }
@@ -199,6 +201,7 @@ impl Known {
             Self::Allowed(allowed, _) => *allowed,
             Self::Object(object) => object.is_some(),
             Self::Resources(resources) => !resources.is_empty(),
+            Self::Failed(_) => false,
             Self::Tokens(taken) => taken.iter().all(|taken| *taken),
         }
     }

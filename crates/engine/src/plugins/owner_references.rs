@@ -16,6 +16,8 @@ use crate::pod::limits::at_most_or_none;
 pub const REFERENCES: usize = 115_000;
 /// Questions of one kind about one request.
 const QUESTIONS: usize = 16;
+/// Longest name of an owner that is asked for, in bytes: no object of Kubernetes has a longer one.
+const NAME: usize = 253;
 
 /// Who keeps a cluster alive: the controllers that create our own pods are among them. The match conditions of the entry say
 /// the same.
@@ -25,9 +27,8 @@ pub const CONTROL_PLANE_USERS: [&str; 3] =
 pub const CONTROL_PLANE_GROUPS: [&str; 2] = ["system:masters", "system:serviceaccounts:kube-system"];
 
 /// What is written all the time, or by what every request needs: group, a slash and the resource.
-pub const LEFT_ALONE: [&str; 12] = [
+pub const LEFT_ALONE: [&str; 11] = [
     "/events",
-    "/nodes",
     "authentication.k8s.io/selfsubjectreviews",
     "authentication.k8s.io/tokenreviews",
     "authorization.k8s.io/localsubjectaccessreviews",
@@ -105,8 +106,8 @@ impl OwnerReferences {
 pub fn is_left_alone(resource: &GroupVersionResource<'_>, sub_resource: &str, user: &UserInfo<'_>) -> bool {
     let place = format!("{}/{}", resource.group.as_str(), resource.resource.as_str());
     LEFT_ALONE.contains(&place.as_str())
-        // The API server keeps owners from being changed there.
-        || (place == "/pods" && sub_resource == "status")
+        // The API server keeps owners of pods from being changed there; that of nodes is the heartbeat.
+        || (["/pods", "/nodes"].contains(&place.as_str()) && sub_resource == "status")
         || CONTROL_PLANE_USERS.contains(&user.username.as_str())
         || CONTROL_PLANE_GROUPS.iter().any(|group| user.groups.contains(group))
 }
@@ -221,10 +222,14 @@ fn finalize<'a>(request: &Request<'a, OwnedFacts<'a>>, blocking: &[&OwnerReferen
             }
         }
     }
-    let denied = request.ask_all(rights)?.into_iter().find_map(|known| match known {
-        Known::Allowed(false, reason) => Some(reason),
+    // One that is known to be denied decides, whether the others are answered or not.
+    let denied = rights.iter().find_map(|right| match request.ask(right.clone()) {
+        Ok(Known::Allowed(false, reason)) => Some(reason),
         _ => None,
     });
+    if denied.is_none() {
+        request.ask_all(rights)?;
+    }
     let denied = denied.map(|reason| {
         format!(
             "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: {reason}, <nil>"
@@ -255,8 +260,13 @@ fn mapped<'r>(
         Ok(place) => place,
         Err(why) => return none(why),
     };
-    let Known::Resources(resources) = request.ask(Question::Resources(place.clone()))? else {
-        return none("it was not answered");
+    if one.name.len() > NAME {
+        return none(&format!("the name of the owner is longer than {NAME} bytes"));
+    }
+    let resources = match request.ask(Question::Resources(place.clone()))? {
+        Known::Resources(resources) => resources,
+        Known::Failed(why) => return none(why),
+        _ => return none("it was not answered"),
     };
     let found: Vec<_> =
         resources.iter().filter(|served| served.kind == one.kind.as_str()).map(|it| (place, it)).collect();

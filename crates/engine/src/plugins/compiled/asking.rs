@@ -20,7 +20,7 @@ const BUCKETS: u32 = 4096;
 /// Most seconds that the API server waits for a decision on an event.
 const EVENT_TIMEOUT: u8 = 2;
 
-/// How the API server calls. Who may set owners is asked about every object, and events are the busiest of writes: neither fails
+/// How the API server calls. Changes of owners are judged for every kind of object, and events are the busiest of writes: neither fails
 /// because no replica answers, unless, for owners, the author of the object chooses so.
 pub(super) fn calling(
     spec: &PluginSpec,

@@ -22,13 +22,14 @@ const CONDITIONS: &[MatchCondition] = &[
     MatchCondition {
         name: concat!(api_domain!(), "/left-alone"),
         expression: concat!(
-            "!((request.resource.group + '/' + request.resource.resource) in ['/events', '/nodes', \
+            "!((request.resource.group + '/' + request.resource.resource) in ['/events', \
              'authentication.k8s.io/selfsubjectreviews', 'authentication.k8s.io/tokenreviews', \
              'authorization.k8s.io/localsubjectaccessreviews', 'authorization.k8s.io/selfsubjectaccessreviews', \
              'authorization.k8s.io/selfsubjectrulesreviews', 'authorization.k8s.io/subjectaccessreviews', \
              'coordination.k8s.io/leases', 'discovery.k8s.io/endpointslices', 'events.k8s.io/events', 'policy.",
             api_domain!(),
-            "/admissionplugins'])"
+            "/admissionplugins']) && !(request.resource.group == '' && request.resource.resource == 'nodes' && \
+             request.subResource == 'status')"
         ),
     },
     MatchCondition {
@@ -116,7 +117,7 @@ impl Validating<Snapshot> for OwnerValidation {
             findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(&request.name, message)));
             return Ok(());
         }
-        // Who is exempt from all of them is not asked about.
+        // For a user who is exempt from all of them there is nothing to ask.
         let judged = if plugins.iter().all(|(_, is_exempt)| *is_exempt) {
             Ok(())
         } else {

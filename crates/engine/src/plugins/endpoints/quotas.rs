@@ -1,5 +1,7 @@
 //! Pods, claims and services under `ResourceQuota`.
 
+use std::sync::Arc;
+
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
 use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
 
@@ -7,7 +9,7 @@ use super::entries::Group;
 use super::report::Report;
 use super::scope::concerned;
 use crate::plugins::Plugin;
-use crate::plugins::compiled::{CompiledPlugin, Settings};
+use crate::plugins::compiled::{CompiledPlugin, Mode, Settings};
 use crate::plugins::resource_quota::{Consumed, QuotaFacts};
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -19,10 +21,42 @@ const CONSUMERS: &[Resource] = &[
     Resource { group: "", version: "v1", resource: "services", kind: "Service" },
 ];
 
-/// What a pod consumes is changed by a resize alone.
+/// A field of the spec that may be absent changes.
+macro_rules! changes {
+    ($field:literal) => {
+        concat!(
+            "(has(object.spec.",
+            $field,
+            ") ? [object.spec.",
+            $field,
+            "] : []) != (has(oldObject.spec.",
+            $field,
+            ") ? [oldObject.spec.",
+            $field,
+            "] : [])"
+        )
+    };
+}
+
+/// What an object consumes is changed by few updates: without us claims are bound and finalizers removed all the same.
 const CONSUMES: MatchCondition = MatchCondition {
     name: concat!(api_domain!(), "/consumption-changes"),
-    expression: "request.operation == 'CREATE' || request.resource.resource != 'pods' || request.subResource == 'resize'",
+    expression: concat!(
+        "request.operation == 'CREATE' || (!has(oldObject.metadata.deletionTimestamp) && \
+         (request.resource.resource == 'pods' ? request.subResource == 'resize' : request.resource.resource == 'services' ? (",
+        changes!("type"),
+        " || ",
+        changes!("ports"),
+        " || ",
+        changes!("allocateLoadBalancerNodePorts"),
+        ") : (",
+        changes!("resources"),
+        " || ",
+        changes!("storageClassName"),
+        " || ",
+        changes!("volumeAttributesClassName"),
+        ")))"
+    ),
 };
 
 /// The rule.
@@ -88,6 +122,11 @@ impl Validating<Snapshot> for QuotaValidation {
             return Ok(());
         }
         if snapshot.namespaces_may_appear && !snapshot.quotas.is_complete {
+            // Only what would be refused has to wait.
+            let binds = |(plugin, is_exempt): &(&Arc<CompiledPlugin>, bool)| plugin.mode == Mode::Enforce && !is_exempt;
+            if !concerned.plugins.iter().any(binds) {
+                return Ok(());
+            }
             return Err(Unserved::NotReady("ResourceQuotas have not been read yet".to_owned()));
         }
         let name = new.said_name(&request.name);

@@ -257,6 +257,9 @@ fn what_a_cluster_needs_is_never_asked_about() {
         review["request"]["namespace"] = namespace.into();
         pass(&review);
     }
+    pass(&review("nodes/status", "non-deleter", Some(&[]), &blocking));
+    let (reply, _) = asked(&world, &review("nodes", "non-deleter", Some(&[]), &blocking));
+    assert_eq!(reply.decision, Decision::Denied, "an owner of a Node can have it deleted");
     // A resource of that name in another group is not what is left alone.
     let mut other = review("leases", "non-deleter", Some(&[]), &blocking);
     other["request"]["resource"]["group"] = "example.com".into();
@@ -328,4 +331,24 @@ fn offline_what_depends_on_rights_is_unknown_unless_all_questions_are_answered_y
         let allowed = created(blocks, questions);
         assert!(matches!(&allowed, Ok(Admitted::Allowed(allowed)) if allowed.reason.is_none()), "{allowed:?}");
     }
+}
+
+#[test]
+fn a_failed_discovery_and_a_long_name_are_refusals_and_a_known_denial_wins() {
+    let blocking = [owner(RC, "1", Some(true)), owner(DS, "2", Some(true))];
+    let review = review("pods", "non-rc-deleter", None, &blocking);
+    let failing = |question: &Question| match question {
+        Question::Resources(of) if of.group == "apps" => Known::Failed("unavailable".to_owned()),
+        _ => known(question),
+    };
+    let (reply, _) = on().ask_with(PATH, &review, failing).unwrap();
+    assert!(reply.message.contains(CANNOT_FINALIZE), "the first owner decides: {}", reply.message);
+    let swapped = [blocking[1].clone(), blocking[0].clone()];
+    let (reply, _) = on().ask_with(PATH, &self::review("pods", "non-rc-deleter", None, &swapped), failing).unwrap();
+    assert!(reply.message.ends_with("Kind DaemonSet: unavailable"), "{}", reply.message);
+    let mut long = owner("Pod", "1", Some(true));
+    long["name"] = "n".repeat(254).into();
+    let (reply, questions) = asked(&on(), &self::review("pods", "non-rc-deleter", None, &[long]));
+    assert!(reply.message.contains("longer than 253 bytes"), "{}", reply.message);
+    assert!(questions.iter().all(|question| !matches!(question, Question::Access(access) if access.name.len() > 253)));
 }

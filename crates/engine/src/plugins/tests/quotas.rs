@@ -295,6 +295,14 @@ fn the_entry_is_there_while_an_object_is_and_quotas_that_were_not_read_are_no_ve
     let review = review("Pod", "", None, &pod(json!({"cpu": "1"})));
     let open = world.ask(PATH, &review).unwrap_err();
     assert_eq!((open.status(), open.retry_after()), (503, Some(1)));
+    let spec = json!({"plugin": "ResourceQuota", "mode": "Audit", "resourceQuota": {"limitedResources": limited}});
+    let mut audited = World::from_objects(&[plugin("q", spec)]).live();
+    audited.snapshot.namespaces = std::sync::Arc::clone(&world.snapshot.namespaces);
+    assert_eq!(
+        audited.ask(PATH, &review).unwrap().decision,
+        Decision::Allowed,
+        "what only reports keeps no request waiting"
+    );
     let mut quotas = crate::snapshot::quotas::Quotas::default();
     quotas.is_complete = true;
     world.snapshot.quotas = std::sync::Arc::new(quotas);
