@@ -129,7 +129,7 @@ fn limited_resources_need_a_quota_as_in_the_plugin_of_the_api_server() {
             service
         })
         .collect();
-    assert_eq!(run(&replaced, "apply", "", &changes), run(&original, "apply", "", &changes));
+    assert_eq!(run(&replaced, "replace", "", &changes), run(&original, "replace", "", &changes));
     // A quota that appears is known, and quotas are watched no longer than an object reads them.
     let patch = json!({"metadata": {"name": "late", "namespace": "none"}, "apiVersion": "v1", "kind": "ResourceQuota",
         "spec": {"hard": {"services.loadbalancers": "9"}}});

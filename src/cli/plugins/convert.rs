@@ -347,7 +347,7 @@ mod tests {
             json!(specs),
             json!([
                 {"plugin": "AlwaysPullImages"},
-                {"plugin": "EventRateLimit", "eventRateLimit": {"limits": [
+                {"plugin": "EventRateLimit", "mode": "Off", "eventRateLimit": {"limits": [
                     {"type": "Namespace", "qps": 50, "burst": 100, "cacheSize": 2000}]}},
                 {"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b", "namespaceAllowLists": {"ns": "a=b,c=d"}}},
                 {"plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}}, "match": {"excludeNamespaces": ["free"]}},
