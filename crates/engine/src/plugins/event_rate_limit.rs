@@ -135,7 +135,7 @@ impl EventRateLimit {
         let refused = self.limits.iter().zip(tokens).zip(taken).filter(|(_, taken)| !**taken);
         refused.map(|((limit, token), _)| {
             let (type_, key) = (limit.type_.name(), shortened(&token.key));
-            too_many(&format!("limit reached on type {type_} for key {key}"))
+            format!("limit reached on type {type_} for key {key}")
         })
     }
 }

@@ -59,12 +59,12 @@ fn each_limit_takes_a_token_by_its_key_also_behind_one_that_refuses() {
     let (keys, reply) = asked(&world, &review(&event()), &["", "kim"]);
     assert_eq!(keys.len(), 5);
     assert_eq!((reply.code, reply.decision), (Some(429), Decision::Denied));
-    let said = "Too many requests: [Too many requests: limit reached on type Server for key , \
-                Too many requests: limit reached on type User for key kim]";
+    let said = "Too many requests: [limit reached on type Server for key , \
+                limit reached on type User for key kim]";
     assert_eq!(reply.message, said);
     assert_eq!(reply.audit["plugins"], "a=PluginDenied");
     let (_, reply) = asked(&world, &review(&event()), &["shop"]);
-    assert_eq!(reply.message, "Too many requests: Too many requests: limit reached on type Namespace for key shop");
+    assert_eq!(reply.message, "Too many requests: limit reached on type Namespace for key shop");
     assert_eq!(reply.audit["plugins"], "a=PluginDenied,b=PluginDenied");
 }
 
