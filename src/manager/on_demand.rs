@@ -231,6 +231,8 @@ fn says_exactly(stored: &Value, made: &Value) -> bool {
 mod tests {
     use super::*;
 
+    type Change<'c> = &'c dyn Fn(&mut Value);
+
     #[test]
     fn an_entry_that_somebody_made_narrower_is_not_in_order() {
         let made = json!({"name": "a", "rules": [{"resources": ["services"]}], "matchConditions": [{"name": "x", "expression": "true"}]});
@@ -241,14 +243,14 @@ mod tests {
             change(&mut stored);
             json!({"webhooks": [stored]})
         };
-        let changes: [(&dyn Fn(&mut Value), bool); 6] = [
+        let changes: [(Change<'_>, bool); 6] = [
             (&|_| {}, true),
             (&|stored| stored["failurePolicy"] = "Fail".into(), true),
             (&|stored| stored["namespaceSelector"] = json!({"matchLabels": {"never": "here"}}), false),
             (&|stored| stored["objectSelector"] = json!({"matchLabels": {"never": "here"}}), false),
             (
                 &|stored| {
-                    stored["matchConditions"].as_array_mut().unwrap().push(json!({"name": "y", "expression": "false"}))
+                    stored["matchConditions"].as_array_mut().unwrap().push(json!({"name": "y", "expression": "false"}));
                 },
                 false,
             ),
@@ -256,7 +258,11 @@ mod tests {
         ];
         for (change, expected) in changes {
             let found = with(change);
-            assert_eq!((is_in_order(&found, &[made.clone()]), has(&found, &made)), (expected, expected), "{found}");
+            assert_eq!(
+                (is_in_order(&found, std::slice::from_ref(&made)), has(&found, &made)),
+                (expected, expected),
+                "{found}"
+            );
         }
         assert!(!is_in_order(&json!({"webhooks": [made.clone(), made]}), &[]));
     }

@@ -2,6 +2,7 @@
 //! contradicts it.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use engine::plugins::Plugin;
@@ -134,7 +135,7 @@ fn called(plugin: &CompiledPlugin, facts: &Facts<'_>) -> String {
     let mut message = "The API server calls Outrider for what the plugin decides.".to_owned();
     let of_pods = plugin.plugin.is_of_pods();
     if let Some(restricted) = facts.of_pods.restricted.as_ref().filter(|_| of_pods) {
-        message += &format!(" Pods that {restricted} leaves out are not among them.");
+        let _ = write!(message, " Pods that {restricted} leaves out are not among them.");
     }
     let entries = facts.needed.iter().filter(|entry| entry.serves(plugin));
     let mut fields: Vec<&str> = entries.flat_map(|entry| entry.not_evaluated(plugin)).collect();
@@ -146,7 +147,8 @@ fn called(plugin: &CompiledPlugin, facts: &Facts<'_>) -> String {
     }
     if !fields.is_empty() {
         let fields = fields.join(", ");
-        message += &format!(
+        let _ = write!(
+            message,
             " While Outrider does not answer, {fields} do not hold: the webhook entry is shared with objects that differ, or cannot \
              express them."
         );
@@ -180,6 +182,8 @@ mod tests {
         feed.publish(&target);
         (Snapshot::clone(&target.load()), feed.collections.plugins.collection().table().all())
     }
+
+    type Change = fn(&mut Case);
 
     /// The statements about the first object.
     struct Case {
@@ -216,7 +220,7 @@ mod tests {
     fn programmed_is_true_once_every_entry_is_as_it_should_be_and_the_condition_covers_all_pods() {
         let case = || Case::of(&[("a", json!({"plugin": "LimitPodHardAntiAffinityTopology"}))]);
         assert!(case().programmed().holds);
-        let cases: [(fn(&mut Case), &str); 4] = [
+        let cases: [(Change, &str); 4] = [
             (|case| case.snapshot = Snapshot::default(), "has not seen"),
             (|case| case.in_order = InOrder::default(), "limitpodhardantiaffinitytopology.policy.outrider.dev"),
             (|case| case.coverage = Coverage::Known(Rule::of([])), "does not cover all pods"),

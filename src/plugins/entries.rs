@@ -113,6 +113,8 @@ fn restriction(entry: &Value) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut Value);
+
     /// What is said of a configuration whose entry of pods is changed so.
     fn of(change: impl Fn(&mut Value)) -> PodEntries {
         let mut entry = json!({
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn an_entry_that_is_not_called_for_new_pods_is_a_fault() {
         assert_eq!(of(|_| {}).fault, None);
-        let faults: [(fn(&mut Value), &str); 4] = [
+        let faults: [(Change, &str); 4] = [
             (|entry| entry["name"] = "other".into(), "is not there"),
             (|entry| entry["clientConfig"] = json!({}), "has no caBundle"),
             (|entry| entry["rules"] = json!([]), "has no rule for the creation of pods"),

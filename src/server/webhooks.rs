@@ -7,7 +7,8 @@
 //! On hyper and not on axum, whose router costs a microsecond and ten allocations per request: see docs/architecture.md.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use admission::registry::Entry;
@@ -21,7 +22,7 @@ use http_body_util::Full;
 use hyper::body::Body;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::{timeout, timeout_at};
 
 use super::body::{self, BodyMemory, WholeBody};
@@ -75,6 +76,7 @@ enum Held {
 }
 
 /// A request that got no verdict, with its uid if that could be read.
+#[derive(Clone)]
 struct Refusal {
     unserved: Unserved,
     uid: Option<String>,
@@ -86,6 +88,7 @@ impl From<Unserved> for Refusal {
     }
 }
 
+#[derive(Clone)]
 enum Answered {
     Review(Answer),
     Conversion(Vec<u8>),
@@ -304,14 +307,30 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         let waiting = timeout_at(deadline.into(), Arc::clone(&self.large).acquire_owned());
         let Ok(Ok(turn)) = waiting.await else { return Err(Unserved::Overloaded.into()) };
         let decision = self.decision(route);
-        let deciding = tokio::task::spawn_blocking(move || {
+        let (decided, mut answer) = oneshot::channel::<Arc<Result<Answered, Refusal>>>();
+        let (copied, is_copied) = mpsc::channel::<()>();
+        // A thread of its own, which gives its memory back when it ends: the allocator caches in each thread what that thread frees, and
+        // gives back no more than the top of a heap. So nothing of what was taken here is freed in another thread.
+        let deciding = thread::Builder::new().name("large".to_owned()).spawn(move || {
             let _turn = turn;
             // The body and its share of the memory go when the decision has ended, not when the client has gone.
             let body = body;
-            decision.decide(&body.bytes, &answers, deadline)
+            let answer = Arc::new(decision.decide(&body.bytes, &answers, deadline));
+            if decided.send(Arc::clone(&answer)).is_ok() {
+                let _ = is_copied.recv();
+            }
         });
-        match timeout_at(deadline.into(), deciding).await {
-            Ok(Ok(decided)) => decided,
+        if let Err(error) = deciding {
+            tracing::warn!(%error, "There is no thread for a large body");
+            return Err(Unserved::Overloaded.into());
+        }
+        match timeout_at(deadline.into(), &mut answer).await {
+            Ok(Ok(answer)) => {
+                let copy = (*answer).clone();
+                drop(answer);
+                drop(copied);
+                copy
+            }
             Ok(Err(_ended)) => Err(Unserved::Fault.into()),
             Err(_) => Err(Unserved::OutOfTime.into()),
         }

@@ -138,7 +138,7 @@ impl Random {
 }
 
 /// The one difference of changes that is known, as docs/plugins/PodTolerationRestriction.md says: the original merges the tolerations of a pod
-/// anew, and where that takes one away, the API server refuses the change in these words.
+/// anew. One that another covers is not stored, and where the pod had it, the API server refuses the change in these words.
 const MERGED: &str = "existing toleration can not be modified";
 
 /// What was stored of each object, and why others were refused.
@@ -266,6 +266,14 @@ fn pods_and_services_come_out_as_from_the_plugins_of_the_api_server() {
         for stored in [&mut theirs.0, &mut ours.0] {
             stored.remove(&format!("pods/{name}"));
         }
+    }
+    for (name, spec) in &mut ours.0 {
+        let (own, original) =
+            (spec["tolerations"].take(), theirs.0.get_mut(name).map(|spec| spec["tolerations"].take()));
+        let own = own.as_array().cloned().unwrap_or_default();
+        let original = original.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+        // What the original merged away is covered by the rest.
+        assert!(original.iter().all(|one| own.contains(one)), "{name}: {original:?} {own:?}");
     }
     alike(&ours, &theirs);
     eprintln!("of their changes {} were refused, alike; {} differ as documented", theirs.1.len(), differing.len());

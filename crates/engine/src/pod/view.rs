@@ -224,8 +224,7 @@ impl<'de> Visitor<'de> for ContainerVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut container = Container::default();
-        container.first_key = map.next_key()?;
+        let mut container = Container { first_key: map.next_key()?, ..Container::default() };
         let first_key = container.first_key.map(|key| serde_json::from_str::<Text<'de>>(key.get()));
         let mut key = first_key.transpose().map_err(A::Error::custom)?;
         while let Some(field) = key {
