@@ -109,6 +109,9 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::DenyServiceExternalIPs => sample!("denyserviceexternalips"),
         Plugin::NamespaceLifecycle => sample!("namespacelifecycle"),
         Plugin::PodSecurity => sample!("podsecurity"),
+        Plugin::OwnerReferencesPermissionEnforcement => sample!("ownerreferencespermissionenforcement"),
+        Plugin::EventRateLimit => sample!("eventratelimit"),
+        Plugin::ResourceQuota => sample!("resourcequota"),
     }
 }
 

@@ -121,7 +121,8 @@ impl Manager {
         shared: Shared,
         background: Background,
     ) -> Result<Self, client::Error> {
-        let feed = SnapshotBuilder::new(options.exclusion(), true);
+        let feed =
+            SnapshotBuilder::new(options.exclusion(), true).naming_all_resources(options.on_demand_all_resources);
         let world = ReadModel::of(&feed);
         let gate = |name: &str| shared.readiness.gate(name);
         let gates = Gates {

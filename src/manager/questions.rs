@@ -3,12 +3,13 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client};
 
-use crate::answers::said;
+use crate::answers::{code, said};
 use crate::server::Asker;
-use admission::question::{Access, Object};
+use admission::question::{Access, GroupVersion, Object, ServedResource};
 use admission::{Known, Question};
 
 /// Asks the API server. What a question needs of RBAC is in the row of the kind that has it.
@@ -32,6 +33,7 @@ impl ApiServer {
         let attributes = ResourceAttributes {
             verb: given(&access.verb),
             group: Some(access.group.clone()),
+            version: given(&access.version),
             resource: given(&access.resource),
             subresource: given(&access.sub_resource),
             namespace: given(&access.namespace),
@@ -64,6 +66,28 @@ impl ApiServer {
         let found = api.get_opt(&object.name).await?;
         Ok(Known::Object(found.map(|found| serde_json::json!(found))))
     }
+
+    /// Discovery, of which every authenticated user may read all.
+    async fn resources(&self, of: &GroupVersion) -> Result<Known, kube::Error> {
+        let found = if of.group.is_empty() {
+            self.0.list_core_api_resources(&of.version).await
+        } else {
+            self.0.list_api_group_resources(&of.to_string()).await
+        };
+        let resources = match found {
+            Ok(list) => list.resources,
+            Err(error) if code(&error) == Some(404) => Vec::new(),
+            // An API that does not work has no kinds, as for the API server's own plugin.
+            Err(error) => return Ok(Known::Failed(said(&error))),
+        };
+        let of_objects = resources.into_iter().filter(|resource| !resource.name.contains('/'));
+        let served = |APIResource { kind, name, namespaced, .. }: APIResource| ServedResource {
+            kind,
+            resource: name,
+            is_namespaced: namespaced,
+        };
+        Ok(Known::Resources(of_objects.map(served).collect()))
+    }
 }
 
 impl Asker for ApiServer {
@@ -72,7 +96,9 @@ impl Asker for ApiServer {
             match question {
                 Question::Access(access) => self.access(access).await.map_err(|error| said(&error)),
                 Question::Object(object) => self.object(object).await.map_err(|error| said(&error)),
+                Question::Resources(of) => self.resources(of).await.map_err(|error| said(&error)),
                 Question::Images(_) => Err("no image policy backend is known".to_owned()),
+                Question::Tokens(_) => Err("the API server has no tokens".to_owned()),
             }
         }
         .boxed()

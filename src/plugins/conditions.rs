@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use engine::plugins::Plugin;
 use engine::plugins::compiled::{CompiledPlugin, Mode};
 use engine::plugins::conflict;
-use engine::plugins::endpoints::entries::PluginEntry;
+use engine::plugins::endpoints::entries::{self, PluginEntry};
 use engine::plugins::index::PluginIndex;
 use engine::sidecarset::narrowing::Rule;
 use engine::snapshot::Snapshot;
@@ -102,6 +103,19 @@ pub fn programmed(record: &PluginRecord, facts: &Facts<'_>) -> Statement {
 fn missing(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<String> {
     if facts.snapshot.plugins.get(&plugin.name).is_none_or(|known| **known != *plugin) {
         return Some("The leader has not seen this form of the object yet.".to_owned());
+    }
+    if !entries::is_permitted(plugin.plugin, facts.snapshot) {
+        return Some(
+            "The webhook entry would be for all resources, which the installation does not allow: set the chart value \
+             guard.allResources, or the flag --on-demand-all-resources and the lists of the guard policy."
+                .to_owned(),
+        );
+    }
+    if plugin.plugin == Plugin::ResourceQuota && !facts.snapshot.quotas.is_complete {
+        return Some(
+            "ResourceQuotas have not been read yet, and requests wait for that; the ClusterRole must allow to list and watch them."
+                .to_owned(),
+        );
     }
     if plugin.plugin.is_of_pods() {
         if matches!(facts.coverage, Coverage::Known(rule) if !rule.covers(&Rule::Wide)) {
@@ -239,6 +253,15 @@ mod tests {
         assert!(said.holds && said.message.contains("excludeUsers"), "{said:?}");
         let of_pods = Case::of(&[("a", json!({"plugin": "AlwaysPullImages", "match": {"excludeUsers": ["root"]}}))]);
         assert!(of_pods.programmed().message.contains("applies to all new pods"));
+    }
+
+    #[test]
+    fn an_entry_for_all_resources_that_is_not_allowed_is_said_and_not_waited_for_in_silence() {
+        let mut case = Case::of(&[("a", json!({"plugin": "OwnerReferencesPermissionEnforcement"}))]);
+        let refused = case.programmed();
+        assert!(!refused.holds && refused.message.contains("guard.allResources"), "{refused:?}");
+        case.snapshot.may_name_all_resources = true;
+        assert!(case.programmed().holds, "{:?}", case.programmed());
     }
 
     #[test]

@@ -88,12 +88,14 @@ fn spec() -> JSONSchemaProps {
         (
             "failurePolicy",
             text(
-                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods.",
+                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods. OwnerReferencesPermissionEnforcement: Ignore by default. EventRateLimit: always Ignore.",
             ),
         ),
         (
             "timeoutSeconds",
-            int64("How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods."),
+            int64(
+                "How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods. EventRateLimit: 1 (default) or 2.",
+            ),
         ),
         ("backend", text("Not served yet. An object that has it is refused.")),
     ];
@@ -104,7 +106,12 @@ fn spec() -> JSONSchemaProps {
     });
     let fields = general.into_iter().chain(sections).chain(unserved);
     let spec = requiring(&["plugin"], object("Which plugin, for which requests, with which configuration.", fields));
-    JSONSchemaProps { x_kubernetes_validations: Some(only.to_vec()), ..spec }
+    let never_fails = cel(
+        "self.plugin != 'EventRateLimit' || !has(self.failurePolicy) || self.failurePolicy != 'Fail'".to_owned(),
+        "failurePolicy must be Ignore for plugin: EventRateLimit".to_owned(),
+    );
+    let rules = only.into_iter().chain([never_fails]).collect();
+    JSONSchemaProps { x_kubernetes_validations: Some(rules), ..spec }
 }
 
 fn texts(item: &str, description: &str) -> JSONSchemaProps {
@@ -213,6 +220,23 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
             ),
         ],
         Plugin::PodSecurity => vec![("defaults", pod_security())],
+        Plugin::OwnerReferencesPermissionEnforcement => vec![(
+            "resources",
+            texts(
+                "A resource such as pods, or with its group such as deployments.apps.",
+                "Resources whose objects are covered. Default: all, except those that every request needs.",
+            ),
+        )],
+        Plugin::ResourceQuota => vec![("limitedResources", limited_resources())],
+        Plugin::EventRateLimit => vec![
+            ("limits", event_limits()),
+            (
+                "coverEventsV1",
+                flag(
+                    "Whether events of the group events.k8s.io are limited as well, which the API server's own plugin does not do. Default: false.",
+                ),
+            ),
+        ],
     };
     object(&format!("Configuration of {plugin}."), fields)
 }
@@ -232,6 +256,61 @@ fn pod_security() -> JSONSchemaProps {
             ("warn-version", version(warn)),
         ],
     )
+}
+
+fn event_limits() -> JSONSchemaProps {
+    let limit = object(
+        "A limit.",
+        [
+            (
+                "type",
+                text(
+                    "What has a bucket of tokens of its own: Server (all events), Namespace, User or SourceAndObject.",
+                ),
+            ),
+            ("qps", int64("Events in a second, on average, for each replica of Outrider.")),
+            ("burst", int64("Events at once.")),
+            ("cacheSize", int64("Buckets that are kept, up to 65536. Default: 4096. Not for Server.")),
+        ],
+    );
+    JSONSchemaProps { max_items: Some(16), ..atomic_list(limit, "Limits, all of which an event must pass.") }
+}
+
+fn limited_resources() -> JSONSchemaProps {
+    let scope = object(
+        "A scope of quotas, as scopeSelector.matchExpressions of a quota has it.",
+        [
+            ("scopeName", text("Name of the scope, such as PriorityClass.")),
+            ("operator", text("In, NotIn, Exists or DoesNotExist.")),
+            ("values", texts("A value.", "Values for In and NotIn.")),
+        ],
+    );
+    let scopes = JSONSchemaProps {
+        max_items: Some(64),
+        ..atomic_list(
+            scope,
+            "Scopes: an object in one of them needs a quota with a scope of that name that selects it.",
+        )
+    };
+    let limited = object(
+        "Consumption that a quota must cover.",
+        [
+            ("apiGroup", text("API group of the resource: empty.")),
+            ("resource", text("pods, persistentvolumeclaims or services.")),
+            (
+                "matchContains",
+                texts(
+                    "Part of a name, such as requests.nvidia.com/gpu.",
+                    "What is consumed under a name that contains one of these texts needs a quota that limits that name.",
+                ),
+            ),
+            ("matchScopes", scopes),
+        ],
+    );
+    JSONSchemaProps {
+        max_items: Some(64),
+        ..atomic_list(limited, "What may be consumed only where a ResourceQuota of the namespace covers it.")
+    }
 }
 
 fn tolerations(description: &str) -> JSONSchemaProps {

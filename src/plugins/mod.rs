@@ -41,6 +41,9 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_denyserviceexternalips.yaml",
         "policy_v1alpha1_namespacelifecycle.yaml",
         "policy_v1alpha1_podsecurity.yaml",
+        "policy_v1alpha1_ownerreferencespermissionenforcement.yaml",
+        "policy_v1alpha1_eventratelimit.yaml",
+        "policy_v1alpha1_resourcequota.yaml",
     ],
 };
 
@@ -50,6 +53,10 @@ fn rules() -> Vec<PolicyRule> {
         rule(GROUP, &[PLURAL], &[], READ),
         rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
         rule("", &["namespaces"], &[], READ),
+        // Watched only while an object reads them.
+        rule("", &["resourcequotas"], &[], &["list", "watch"]),
+        // What the author of owner references may do.
+        rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),
     ]
 }
 

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod open_files;
 mod plain;
 pub mod questions;
+mod rate_limits;
 mod record;
 mod reply;
 mod scrapers;

@@ -1,6 +1,7 @@
 //! Questions of decisions, asked within the deadline of their review.
 //!
 //! What is asked is bounded, in one review and of all reviews together, and what the API server said of a right counts for a while.
+//! Tokens of rate limits are taken in the process itself: decisions have neither the clock nor the lock that it needs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,6 +14,7 @@ use futures::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 
+use super::rate_limits::RateLimits;
 use crate::metrics::{Metrics, QuestionResult};
 
 /// Questions that are asked at one time, of all reviews together.
@@ -21,10 +23,28 @@ const IN_FLIGHT: usize = 32;
 pub const OF_ONE_REVIEW: usize = 16;
 /// Rounds of one review: a question may depend on the answer to an earlier one.
 pub const ROUNDS: usize = 4;
-/// How long an answer about rights or images counts. Rights that are taken back are good for so long. Objects are asked for anew.
+/// How long an answer about rights, images or served resources counts. Rights that are taken back are good for so long. Objects are asked for anew.
 pub const ANSWER_LIFE: Duration = Duration::from_secs(10);
 /// Answers that are remembered. While so many count, no further one is.
 const REMEMBERED: usize = 4096;
+
+/// Bytes of the largest question whose answer is remembered: all of them take at most 16 MiB.
+const LARGEST: usize = 4096;
+
+/// The bytes of a question, roughly.
+fn size(question: &Question) -> usize {
+    match question {
+        Question::Access(access) => {
+            let lists =
+                access.extra.iter().map(|(key, values)| key.len() + values.iter().map(String::len).sum::<usize>());
+            let groups = access.groups.iter().map(|group| group.len() + size_of::<String>());
+            access.user.len() + access.uid.len() + access.name.len() + groups.sum::<usize>() + lists.sum::<usize>()
+        }
+        Question::Images(images) => images.images.iter().map(String::len).sum(),
+        Question::Resources(of) => of.group.len() + of.version.len(),
+        Question::Object(_) | Question::Tokens(_) => 0,
+    }
+}
 
 /// Who knows the answers.
 pub trait Asker: fmt::Debug + Send + Sync {
@@ -41,6 +61,8 @@ impl Asker for AllowAll {
         let known = match question {
             Question::Access(_) | Question::Images(_) => Ok(Known::Allowed(true, String::new())),
             Question::Object(_) => Err("there is no cluster to get objects from".to_owned()),
+            Question::Resources(_) => Err("there is no cluster that serves resources".to_owned()),
+            Question::Tokens(tokens) => Ok(Known::Tokens(vec![true; tokens.len()])),
         };
         std::future::ready(known).boxed()
     }
@@ -53,13 +75,22 @@ pub struct Questions {
     asker: Option<Arc<dyn Asker>>,
     in_flight: Semaphore,
     remembered: Mutex<HashMap<Question, (Known, Instant)>>,
+    rate_limits: RateLimits,
+    began: Instant,
     metrics: Metrics,
 }
 
 impl Questions {
     /// Asks this one.
     pub fn new(asker: Option<Arc<dyn Asker>>, metrics: Metrics) -> Self {
-        Self { asker, in_flight: Semaphore::new(IN_FLIGHT), remembered: Mutex::default(), metrics }
+        Self {
+            asker,
+            in_flight: Semaphore::new(IN_FLIGHT),
+            remembered: Mutex::default(),
+            rate_limits: RateLimits::default(),
+            began: Instant::now(),
+            metrics,
+        }
     }
 
     /// Adds the answers to these questions.
@@ -93,6 +124,10 @@ impl Questions {
     }
 
     async fn one(&self, question: &Question) -> Option<Known> {
+        if let Question::Tokens(tokens) = question {
+            self.metrics.question(question.kind(), QuestionResult::answered);
+            return Some(Known::Tokens(self.rate_limits.take(tokens, self.began.elapsed())));
+        }
         if let Some(known) = self.remembers(question) {
             self.metrics.question(question.kind(), QuestionResult::cached);
             return Some(known);
@@ -120,13 +155,11 @@ impl Questions {
     }
 
     fn remember(&self, question: &Question, known: &Known) {
-        if matches!(question, Question::Object(_)) {
+        if matches!(question, Question::Object(_)) || matches!(known, Known::Failed(_)) || size(question) > LARGEST {
             return;
         }
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.len() >= REMEMBERED {
-            remembered.retain(|_, (_, since)| since.elapsed() < ANSWER_LIFE);
-        }
+        remembered.retain(|_, (_, since)| since.elapsed() < ANSWER_LIFE);
         if remembered.len() < REMEMBERED {
             remembered.insert(question.clone(), (known.clone(), Instant::now()));
         }
@@ -137,7 +170,7 @@ impl Questions {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use admission::question::{Access, Object};
+    use admission::question::{Access, Object, RateLimit, Token};
 
     use super::*;
     use crate::metrics::Freshness;
@@ -186,6 +219,32 @@ mod tests {
             "outrider_questions_total{kind=\"object\",result=\"answered\"} 2",
         ] {
             assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_large_failed_or_old_is_not_remembered() {
+        let questions = Questions::new(None, Metrics::new(Freshness::default()));
+        let kept = || questions.remembered.lock().unwrap().len();
+        let yes = Known::Allowed(true, String::new());
+        questions.remember(&about(&"k".repeat(LARGEST + 1)), &yes);
+        questions.remember(&about("kim"), &Known::Failed("no".to_owned()));
+        assert_eq!(kept(), 0);
+        let Some(before) = Instant::now().checked_sub(ANSWER_LIFE) else { return };
+        questions.remembered.lock().unwrap().insert(about("old"), (yes.clone(), before));
+        questions.remember(&about("kim"), &yes);
+        assert_eq!(kept(), 1, "an answer that counts no more goes with the next one");
+    }
+
+    #[tokio::test]
+    async fn tokens_are_taken_in_the_process_once_for_each_question() {
+        let questions = Questions::new(None, Metrics::new(Freshness::default()));
+        let limit = RateLimit { name: "a/0".to_owned(), qps: 1, burst: 2, buckets: 1 };
+        let question = Question::Tokens(vec![Token { limit, key: String::new() }]);
+        for is_there in [true, true, false] {
+            let mut answers = Answers::default();
+            questions.answer(vec![question.clone()], &mut answers, soon()).await.unwrap();
+            assert_eq!(answers.get(&question), Some(&Known::Tokens(vec![is_there])));
         }
     }
 

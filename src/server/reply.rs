@@ -1,5 +1,7 @@
 //! HTTP replies: reviews as JSON, everything else as a bare status with a sentence.
 
+use std::time::Duration;
+
 use admission::Unserved;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
@@ -22,6 +24,17 @@ pub fn unserved(unserved: &Unserved) -> Response<Full<Bytes>> {
     let mut response = plain(status, format!("{unserved}\n"));
     if let Some(seconds) = unserved.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The same to a client that waits for no longer than `budget` from now on. One that has no time for another try would spend all of
+/// its time on waiting for it: an event that is not limited because we are overloaded should pass at once.
+pub fn unserved_within(unserved: &Unserved, budget: Duration) -> Response<Full<Bytes>> {
+    let mut response = self::unserved(unserved);
+    let has_time = |seconds: u32| Duration::from_secs(seconds.into()) < budget;
+    if !unserved.retry_after().is_some_and(has_time) {
+        response.headers_mut().remove(RETRY_AFTER);
     }
     response
 }

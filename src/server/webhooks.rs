@@ -161,7 +161,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             Err(refusal) => {
                 counted.unserved(&refusal.unserved);
                 record::unserved(path, refusal.uid.as_deref(), &refusal.unserved, took);
-                reply::unserved(&refusal.unserved)
+                reply::unserved_within(&refusal.unserved, budget)
             }
         }
     }
@@ -231,7 +231,13 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
                 decided => return decided,
             };
             let asked = self.questions.answer(questions, &mut answers, deadline).await;
-            asked.map_err(|unserved| Refusal { unserved, uid })?;
+            if let Err(unserved) = asked {
+                // What is known may be enough for a refusal: no question that fails takes it back.
+                return match self.decided(route, &body, &answers, deadline).await {
+                    Err(Refusal { unserved: Unserved::Unanswered(_), .. }) => Err(Refusal { unserved, uid }),
+                    decided => decided,
+                };
+            }
         }
         self.decided(route, &body, &answers, deadline).await
     }

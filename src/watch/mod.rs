@@ -13,6 +13,7 @@ pub mod model;
 mod of_kind;
 pub mod partial;
 mod plugin;
+pub mod quotas;
 pub mod raw;
 pub mod read_model;
 pub mod relist;

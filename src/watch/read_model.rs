@@ -23,6 +23,7 @@ use crate::watch::lenient::Lenient;
 pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
 use crate::watch::partial::Partial;
+use crate::watch::quotas::QuotaWatch;
 use crate::watch::version::minor_versions;
 use crate::watch::{AdmissionPluginResource, SidecarSetResource};
 use engine::plugins::api as plugins;
@@ -159,6 +160,8 @@ pub struct Clients {
     pub namespaces: Client,
     /// For our configuration.
     pub configuration: Client,
+    /// For quotas, while they are read.
+    pub quotas: Client,
     /// Our own namespace, in which that is.
     pub namespace: String,
     /// For its version. No one reads the age of this answer: it says nothing about a watch.
@@ -184,6 +187,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
 
+    let mut quotas = QuotaWatch::new(clients.quotas);
     let mut versions = pin!(minor_versions(clients.version));
 
     let mut intake = EventHandler::of(&world);
@@ -199,7 +203,11 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
             }
             Some(event) = namespaces.next() => intake.namespace(event, &mut feed),
             Some(event) = sets.next() => intake.set(event, &mut feed),
-            Some(event) = plugins.next() => intake.plugin(event, &mut feed),
+            Some(event) = plugins.next() => {
+                intake.plugin(event, &mut feed);
+                quotas.follow_need(&mut feed);
+            }
+            event = quotas.next() => quotas.take(event, &mut feed),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),
             Some(minor) = versions.next() => feed.apply_version(minor),
         }

@@ -75,15 +75,15 @@ fn namespaces() -> Vec<Value> {
 }
 
 /// A sequence with a fixed seed.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, below: usize) -> usize {
+    pub fn below(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % below
     }
 
-    fn pick(&mut self, list: &[Value]) -> Value {
+    pub fn pick(&mut self, list: &[Value]) -> Value {
         list[self.below(list.len())].clone()
     }
 

@@ -29,6 +29,8 @@ mod narrowing;
 mod on_demand;
 mod other_webhooks;
 mod plugins;
+mod plugins_asking;
+mod plugins_quota;
 mod process;
 mod project_config;
 #[path = "../chart/promtool.rs"]

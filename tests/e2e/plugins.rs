@@ -27,11 +27,16 @@ pub fn plugin(name: &str, spec: &Value) -> Value {
 
 /// A cluster that Outrider serves.
 pub fn served(more: &[String]) -> (Cluster, Outrider) {
+    served_with(more, &[])
+}
+
+/// The same, by a process with these flags.
+pub fn served_with(more: &[String], flags: &[&str]) -> (Cluster, Outrider) {
     let cluster = small(more);
     install(&cluster);
     let account = service_account(&cluster);
     may_register(&cluster);
-    let outrider = Outrider::registered_as(&cluster, &account, &[]);
+    let outrider = Outrider::registered_as(&cluster, &account, flags);
     outrider.ready();
     eventually("the API server calls the process", || {
         let object = plugin("probe", &json!({"plugin": "AlwaysAdmit"})).to_string();
@@ -49,12 +54,12 @@ pub fn all_are_programmed(cluster: &Cluster) {
     });
 }
 
-fn condition(cluster: &Cluster, name: &str, type_: &str) -> String {
+pub fn condition(cluster: &Cluster, name: &str, type_: &str) -> String {
     let path = format!("jsonpath={{.status.conditions[?(@.type==\"{type_}\")].status}}");
     cluster.kubectl_ok(&["get", "admissionplugin", name, "-o", &path], None).unwrap()
 }
 
-fn webhooks(cluster: &Cluster) -> Vec<String> {
+pub fn webhooks(cluster: &Cluster) -> Vec<String> {
     let names = [
         "mutatingwebhookconfiguration/outrider-on-demand-mutating",
         "validatingwebhookconfiguration/outrider-on-demand-validating",
@@ -131,12 +136,16 @@ fn a_plugin_comes_and_goes_while_pods_are_created() {
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn the_definition_and_the_webhook_say_what_is_wrong() {
-    let (cluster, _outrider) = served(&[]);
+    let (cluster, _outrider) = served_with(&[], &["--on-demand-all-resources"]);
     let refused = |object: Value, part: &str| {
         let output = cluster.kubectl(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
         assert!(!output.success() && output.stderr.contains(part), "{part}: {}", output.stderr);
     };
-    refused(plugin("a", &json!({"plugin": "EventRateLimit"})), "not served yet");
+    refused(plugin("a", &json!({"plugin": "ImagePolicyWebhook"})), "not served yet");
+    refused(
+        plugin("a", &json!({"plugin": "EventRateLimit", "failurePolicy": "Fail"})),
+        "failurePolicy must be Ignore for plugin: EventRateLimit",
+    );
     refused(plugin("a", &json!({"plugin": "AlwaysPullImages", "backend": "Policy"})), "spec.backend: Forbidden");
     refused(
         plugin("a", &json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}})),
@@ -155,7 +164,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
     );
     assert!(change.unwrap().stderr.contains("immutable"));
     let table = cluster.kubectl_ok(&["get", "admissionplugins"], None).unwrap();
-    assert_eq!(table.lines().count(), 10, "{table}");
+    assert_eq!(table.lines().count(), 13, "{table}");
     all_are_programmed(&cluster);
 }
 

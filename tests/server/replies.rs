@@ -158,6 +158,16 @@ async fn not_ready_is_503_and_worth_another_try() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_has_no_time_for_another_try_is_not_told_to_wait_for_one() {
+    let server = TestServer::start().await;
+    let mut client = server.client().await;
+    for (query, retry_after) in [("?timeout=1s", None), ("?timeout=10s", Some("1"))] {
+        let reply = client.post(&(path("unknown") + query), &any_review()).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (503, retry_after), "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_namespace_is_503_and_worth_another_try() {
     let server = TestServer::start().await;
     let reply = server.client().await.post(&path("unknown"), &any_review()).await;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -19,6 +20,10 @@ pub enum Question {
     Images(Images),
     /// An object that the read model may not have yet.
     Object(Object),
+    /// The resources of a group and version: discovery.
+    Resources(GroupVersion),
+    /// Whether rate limits have a token left. Each is taken by being asked for, once in a review.
+    Tokens(Vec<Token>),
 }
 
 impl Question {
@@ -28,6 +33,8 @@ impl Question {
             Self::Access(_) => "access",
             Self::Images(_) => "images",
             Self::Object(_) => "object",
+            Self::Resources(_) => "resources",
+            Self::Tokens(_) => "tokens",
         }
     }
 }
@@ -47,6 +54,8 @@ pub struct Access {
     pub verb: String,
     /// API group, empty for the core group.
     pub group: String,
+    /// API version; empty for any.
+    pub version: String,
     /// The resource: the plural in URLs.
     pub resource: String,
     /// Sub-resource; empty for the object itself.
@@ -99,13 +108,53 @@ pub struct Object {
     pub name: String,
 }
 
+/// An API group and version.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupVersion {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+}
+
+/// `group/version`, as manifests have it.
+impl fmt::Display for GroupVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, version } = self;
+        if group.is_empty() { f.write_str(version) } else { write!(f, "{group}/{version}") }
+    }
+}
+
+/// A rate limit, with a bucket of tokens for each key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RateLimit {
+    /// Which of them: two that are named alike and limit alike are one.
+    pub name: String,
+    /// Tokens that a bucket gains in a second.
+    pub qps: u32,
+    /// Tokens that a bucket holds, and begins with.
+    pub burst: u32,
+    /// Buckets that are kept: the one that was not used for longest goes.
+    pub buckets: u32,
+}
+
+/// A token of a bucket.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token {
+    /// The limit.
+    pub limit: RateLimit,
+    /// The bucket.
+    pub key: String,
+}
+
 /// As text, for the user who learns that there was no answer.
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = |namespace: &str| if namespace.is_empty() { String::new() } else { format!(" in {namespace}") };
         match self {
-            Self::Access(Access { user, verb, resource, namespace, .. }) => {
-                write!(f, "whether {user} may {verb} {resource}{}", place(namespace))
+            Self::Access(Access { user, verb, resource, sub_resource, namespace, .. }) => {
+                let slash = if sub_resource.is_empty() { "" } else { "/" };
+                write!(f, "whether {user} may {verb} {resource}{slash}{sub_resource}{}", place(namespace))
             }
             Self::Images(Images { images, namespace, .. }) => {
                 write!(f, "whether {} may run{}", images.join(", "), place(namespace))
@@ -113,6 +162,8 @@ impl fmt::Display for Question {
             Self::Object(Object { resource, name, namespace, .. }) => {
                 write!(f, "whether there is {resource}/{name}{}", place(namespace))
             }
+            Self::Resources(of) => write!(f, "which resources {of} has"),
+            Self::Tokens(_) => f.write_str("whether a rate limit is reached"),
         }
     }
 }
@@ -124,14 +175,34 @@ pub enum Known {
     Allowed(bool, String),
     /// To [`Question::Object`]: the object, if there is one.
     Object(Option<Value>),
+    /// To [`Question::Resources`]: those of objects, without sub-resources; none where there is no such version.
+    Resources(Arc<[ServedResource]>),
+    /// To any question whose answer is that it cannot be answered, and why.
+    Failed(String),
+    /// To [`Question::Tokens`]: whether there was one, in the order of the question.
+    Tokens(Vec<bool>),
+}
+
+/// A resource that the API server serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServedResource {
+    /// Kind of its objects.
+    pub kind: String,
+    /// The plural in URLs.
+    pub resource: String,
+    /// Whether its objects live in namespaces.
+    pub is_namespaced: bool,
 }
 
 impl Known {
     /// Whether it is a yes. That there is an object is one as well.
-    pub const fn is_yes(&self) -> bool {
+    pub fn is_yes(&self) -> bool {
         match self {
             Self::Allowed(allowed, _) => *allowed,
             Self::Object(object) => object.is_some(),
+            Self::Resources(resources) => !resources.is_empty(),
+            Self::Failed(_) => false,
+            Self::Tokens(taken) => taken.iter().all(|taken| *taken),
         }
     }
 }

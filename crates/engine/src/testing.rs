@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use admission::{Answer, Deadline, Decision, Reason, Registry, Unserved};
+use admission::{Answer, Answers, Deadline, Decision, Known, Question, Reason, Registry, Unserved};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::Namespaces;
+use crate::snapshot::quotas::{QuotaKey, Quotas, read};
 
 /// The namespace of pods that do not say another.
 pub const NAMESPACE: &str = "shop";
@@ -34,6 +35,7 @@ impl World {
     pub fn from_objects(objects: &[Value]) -> Self {
         let (mut sets, mut plugins) = (Vec::new(), Vec::new());
         let mut namespaces = Namespaces::default();
+        let mut quotas = Quotas::default();
         let mut configuration = ConfigurationMaps::default();
         for object in objects {
             if object["kind"] == "Namespace" {
@@ -47,6 +49,12 @@ impl World {
                 namespaces.insert_annotated(name, labels, annotations.unwrap_or_default());
             } else if object["kind"] == "AdmissionPlugin" {
                 plugins.push(Arc::new(crate::plugins::validation::compile(object).unwrap()));
+            } else if object["kind"] == "ResourceQuota" {
+                let text = |field: &str| object["metadata"][field].as_str().unwrap().to_owned();
+                let key = QuotaKey { namespace: text("namespace"), name: text("name") };
+                let (spec, status) = (object["spec"].clone(), object["status"].clone());
+                let quota = read(serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
+                quotas.insert(&key, quota);
             } else if object["kind"] == "ConfigMap" {
                 let allow_list = object["data"]["SidecarSet_PatchPodMetadata_WhiteList"].as_str().map(str::to_owned);
                 configuration.apply(&ConfigurationMap { allow_list });
@@ -58,6 +66,7 @@ impl World {
             sets: Arc::new(SetIndex::build(sets)),
             plugins: Arc::new(PluginIndex::build(plugins)),
             namespaces: Arc::new(namespaces),
+            quotas: Arc::new(quotas),
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
             configuration: configuration.view(),
             ..Snapshot::default()
@@ -110,35 +119,60 @@ impl World {
 
     /// The same while a client waits for it.
     pub fn answer_within<'a>(&self, path: &str, body: &'a [u8], deadline: Deadline<'a>) -> Result<Answer, Unserved> {
-        self.registry.find(path).unwrap().endpoint.answer_with(body, &self.snapshot, admission::Answers::NONE, deadline)
+        self.registry.find(path).unwrap().endpoint.answer_with(body, &self.snapshot, Answers::NONE, deadline)
     }
 
     /// What an endpoint says to a body.
     pub fn ask_bytes(&self, path: &str, body: &[u8]) -> Result<Reply, Unserved> {
-        let answer = self.answer(path, body)?;
-        let response = serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].take();
-        let mut object = serde_json::from_slice::<Value>(body).unwrap_or_default()["request"]["object"].take();
-        let operations: Option<Value> = response.get("patch").map(|text| {
-            assert_eq!(response["patchType"], "JSONPatch");
-            serde_json::from_slice(&STANDARD.decode(text.as_str().unwrap()).unwrap()).unwrap()
-        });
-        if let Some(operations) = operations.clone() {
-            let operations: json_patch::Patch = serde_json::from_value(operations).unwrap();
-            json_patch::patch(&mut object, &operations).unwrap();
+        Ok(taken_apart(self.answer(path, body)?, body))
+    }
+
+    /// What an endpoint says to a review when its questions are answered, and all of these.
+    pub fn ask_with(
+        &self,
+        path: &str,
+        review: &Value,
+        mut answer: impl FnMut(&Question) -> Known,
+    ) -> Result<(Reply, Vec<Question>), Unserved> {
+        let (body, mut answers, mut asked) = (serde_json::to_vec(review).unwrap(), Answers::default(), Vec::new());
+        loop {
+            let endpoint = &self.registry.find(path).unwrap().endpoint;
+            match endpoint.answer_with(&body, &self.snapshot, &answers, Deadline::default()) {
+                Err(Unserved::Unanswered(questions)) => {
+                    assert!(asked.len() < 64, "it asks for ever: {questions:?}");
+                    for question in questions {
+                        answers.insert(question.clone(), answer(&question));
+                        asked.push(question);
+                    }
+                }
+                found => return Ok((taken_apart(found?, &body), asked)),
+            }
         }
-        Ok(Reply {
-            decision: answer.decision,
-            reason: answer.reason,
-            message: answer.message,
-            code: response["status"]["code"].as_u64(),
-            causes: response["status"]["details"]["causes"].clone(),
-            warnings: serde_json::from_value(response.get("warnings").cloned().unwrap_or_else(|| json!([]))).unwrap(),
-            audit: serde_json::from_value(response.get("auditAnnotations").cloned().unwrap_or_else(|| json!({})))
-                .unwrap(),
-            patch: operations,
-            pod: object,
-            body: answer.body,
-        })
+    }
+}
+
+fn taken_apart(answer: Answer, body: &[u8]) -> Reply {
+    let response = serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].take();
+    let mut object = serde_json::from_slice::<Value>(body).unwrap_or_default()["request"]["object"].take();
+    let operations: Option<Value> = response.get("patch").map(|text| {
+        assert_eq!(response["patchType"], "JSONPatch");
+        serde_json::from_slice(&STANDARD.decode(text.as_str().unwrap()).unwrap()).unwrap()
+    });
+    if let Some(operations) = operations.clone() {
+        let operations: json_patch::Patch = serde_json::from_value(operations).unwrap();
+        json_patch::patch(&mut object, &operations).unwrap();
+    }
+    Reply {
+        decision: answer.decision,
+        reason: answer.reason,
+        message: answer.message,
+        code: response["status"]["code"].as_u64(),
+        causes: response["status"]["details"]["causes"].clone(),
+        warnings: serde_json::from_value(response.get("warnings").cloned().unwrap_or_else(|| json!([]))).unwrap(),
+        audit: serde_json::from_value(response.get("auditAnnotations").cloned().unwrap_or_else(|| json!({}))).unwrap(),
+        patch: operations,
+        pod: object,
+        body: answer.body,
     }
 }
 

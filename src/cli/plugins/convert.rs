@@ -65,7 +65,12 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
     for name in enabled.into_iter().filter(|name| !configured.contains_key(*name)) {
         match (Plugin::named(name), find(name)) {
             (
-                Some(plugin @ (Plugin::NamespaceLifecycle | Plugin::PodSecurity | Plugin::DefaultTolerationSeconds)),
+                Some(
+                    plugin @ (Plugin::NamespaceLifecycle
+                    | Plugin::PodSecurity
+                    | Plugin::DefaultTolerationSeconds
+                    | Plugin::ResourceQuota),
+                ),
                 _,
             ) => {
                 writeln!(
@@ -229,6 +234,16 @@ fn converted(name: &str, configuration: &Value) -> Result<Value, String> {
             Ok(json!({"plugin": name, "podTolerationRestriction": section}))
         }
         Plugin::PodSecurity => pod_security(fields),
+        Plugin::ResourceQuota => {
+            only(fields, &["apiVersion", "kind", "limitedResources"])?;
+            let limited = fields.get("limitedResources").cloned().unwrap_or_else(|| json!([]));
+            Ok(json!({"plugin": name, "resourceQuota": {"limitedResources": limited}}))
+        }
+        Plugin::EventRateLimit => {
+            only(fields, &["apiVersion", "kind", "limits"])?;
+            let limits = fields.get("limits").cloned().unwrap_or_else(|| json!([]));
+            Ok(json!({"plugin": name, "eventRateLimit": {"limits": limits}}))
+        }
         _ => {
             only(fields, &["apiVersion", "kind"])?;
             Ok(json!({"plugin": name}))
@@ -315,6 +330,11 @@ mod tests {
     fn configurations_and_enabled_plugins_become_objects() {
         let text = configuration(&json!([
             {"name": "PodNodeSelector", "configuration": {"podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "a=b", "ns": "a=b,c=d"}}},
+            {"name": "EventRateLimit", "configuration": {"apiVersion": "eventratelimit.admission.k8s.io/v1alpha1",
+                "kind": "Configuration", "limits": [{"type": "Namespace", "qps": 50, "burst": 100, "cacheSize": 2000}]}},
+            {"name": "ResourceQuota", "configuration": {"apiVersion": "apiserver.config.k8s.io/v1",
+                "kind": "ResourceQuotaConfiguration", "limitedResources": [{"apiGroup": "", "resource": "pods",
+                "matchScopes": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}]}},
             {"name": "PodTolerationRestriction", "configuration": {"default": [{"key": "a", "operator": "Exists"}]}},
             {"name": "PodSecurity", "configuration": {"defaults": {"enforce": "baseline"},
                 "exemptions": {"usernames": [], "namespaces": ["free"]}}},
@@ -327,10 +347,14 @@ mod tests {
             json!(specs),
             json!([
                 {"plugin": "AlwaysPullImages"},
+                {"plugin": "EventRateLimit", "mode": "Off", "eventRateLimit": {"limits": [
+                    {"type": "Namespace", "qps": 50, "burst": 100, "cacheSize": 2000}]}},
                 {"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b", "namespaceAllowLists": {"ns": "a=b,c=d"}}},
                 {"plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}}, "match": {"excludeNamespaces": ["free"]}},
                 {"plugin": "PodTolerationRestriction", "mode": "Off", "podTolerationRestriction": {
                     "default": [{"key": "a", "operator": "Exists"}], "whitelist": [], "alwaysAllowBuiltin": false}},
+                {"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": [{"apiGroup": "", "resource": "pods",
+                    "matchScopes": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}]}},
             ])
         );
         assert!(stderr.contains("note: LimitRanger is on in every cluster"), "{stderr}");
@@ -376,9 +400,14 @@ mod tests {
         let runtime = json!({"defaults": {"enforce": "baseline"}, "exemptions": {"runtimeClasses": ["gvisor"]}});
         for (plugins, enabled, expected) in [
             (
-                json!([{"name": "EventRateLimit", "configuration": {"limits": []}}]),
+                json!([{"name": "ImagePolicyWebhook", "configuration": {"imagePolicy": {}}}]),
                 "AlwaysPullImages",
-                "EventRateLimit: its configuration cannot be carried over",
+                "ImagePolicyWebhook: its configuration cannot be carried over",
+            ),
+            (
+                json!([{"name": "EventRateLimit", "configuration": {"limits": []}}]),
+                "",
+                "EventRateLimit: spec.eventRateLimit.limits: Required value",
             ),
             (
                 json!([{"name": "PodSecurity", "configuration": runtime}]),

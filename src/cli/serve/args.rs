@@ -165,6 +165,11 @@ pub struct RegistrationArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub narrow_webhooks: bool,
+    /// Let an on-demand webhook entry be for all resources, which AdmissionPlugins with OwnerReferencesPermissionEnforcement need.
+    /// The chart value guard.allResources sets it, as the policies about the service account must allow the entry too
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+        num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    pub on_demand_all_resources: bool,
     /// Serve admission plugins; without, AdmissionPlugin objects do nothing, and webhook entries that they had are withdrawn
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true")]

@@ -161,7 +161,9 @@ mod tests {
         let registry = crate::registry::registry(&crate::kinds::Kinds::all());
         let rules: Vec<_> = registry.entries().iter().map(|entry| entry.rule).filter(|rule| rule.on_demand).collect();
         assert!(!rules.is_empty());
-        for served in rules.iter().flat_map(|rule| rule.resources) {
+        // An entry for all resources is there only where the installation allows it.
+        let named = |served: &&admission::registry::Resource| served.resource != "*/*";
+        for served in rules.iter().flat_map(|rule| rule.resources).filter(named) {
             assert!(validations::GROUPS.contains(&served.group), "{served:?}");
             assert!(validations::RESOURCES.contains(&served.resource), "{served:?}");
         }

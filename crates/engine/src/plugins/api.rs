@@ -20,6 +20,8 @@ pub const KIND: &str = "AdmissionPlugin";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "admissionplugins";
 
+/// What has a bucket of its own under `EventRateLimit`.
+pub const EVENT_LIMITS: [&str; 4] = ["Server", "Namespace", "User", "SourceAndObject"];
 /// What is done to the pods of a `DaemonSet`.
 pub const DAEMON_SET_PODS: [&str; 2] = ["Apply", "Skip"];
 
@@ -59,19 +61,10 @@ pub struct PluginSpec {
     pub backend: Option<String>,
     /// Not served yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub event_rate_limit: Option<RawObject>,
-    /// Not served yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub image_policy_webhook: Option<RawObject>,
     /// Not served yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner_references_permission_enforcement: Option<RawObject>,
-    /// Not served yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_topology_labels: Option<RawObject>,
-    /// Not served yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resource_quota: Option<RawObject>,
     /// How long the API server waits, from 1 to 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
@@ -102,6 +95,15 @@ pub struct PluginSpec {
     /// Configuration of `PodSecurity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_security: Option<PodSecuritySpec>,
+    /// Configuration of `OwnerReferencesPermissionEnforcement`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner_references_permission_enforcement: Option<OwnerReferencesSpec>,
+    /// Configuration of `EventRateLimit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_rate_limit: Option<EventRateLimitSpec>,
+    /// Configuration of `ResourceQuota`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_quota: Option<ResourceQuotaSpec>,
 }
 
 /// Which requests a plugin is about.
@@ -251,6 +253,87 @@ pub struct PodSecurityDefaults {
     /// Version of that level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn_version: Option<String>,
+}
+
+/// Configuration of `OwnerReferencesPermissionEnforcement`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReferencesSpec {
+    /// Resources whose objects are covered, as `resource` or `resource.group`; all where empty.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+}
+
+/// Configuration of `EventRateLimit`, under the names of `Configuration` (eventratelimit.admission.k8s.io/v1alpha1).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EventRateLimitSpec {
+    /// The limits, all of which an event must pass.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<EventLimitSpec>,
+    /// Whether events of the group `events.k8s.io` are limited as well; false where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cover_events_v1: Option<bool>,
+}
+
+/// A limit of `EventRateLimit`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EventLimitSpec {
+    /// What has a bucket of its own: one of [`EVENT_LIMITS`].
+    #[serde(rename = "type", deserialize_with = "null_as_default")]
+    pub type_: String,
+    /// Events in a second.
+    #[serde(deserialize_with = "null_as_default")]
+    pub qps: i64,
+    /// Events at once.
+    #[serde(deserialize_with = "null_as_default")]
+    pub burst: i64,
+    /// Buckets that are kept; 4096 where absent or 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_size: Option<i64>,
+}
+
+/// Configuration of `ResourceQuota`, under the names of `ResourceQuotaConfiguration` (apiserver.config.k8s.io/v1).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceQuotaSpec {
+    /// What may be consumed only where a quota covers it.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub limited_resources: Vec<LimitedResourceSpec>,
+}
+
+/// Consumption that a quota must cover.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LimitedResourceSpec {
+    /// API group; empty, as the core group is all that is served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_group: Option<String>,
+    /// The resource.
+    #[serde(deserialize_with = "null_as_default")]
+    pub resource: String,
+    /// Parts of the names of what is consumed.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub match_contains: Vec<String>,
+    /// Scopes.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub match_scopes: Vec<ScopeSpec>,
+}
+
+/// A scope of quotas, as `scopeSelector.matchExpressions` of a quota has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ScopeSpec {
+    /// Name of the scope.
+    #[serde(deserialize_with = "null_as_default")]
+    pub scope_name: String,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    #[serde(deserialize_with = "null_as_default")]
+    pub operator: String,
+    /// Values for `In` and `NotIn`.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
 }
 
 /// What the controller found.

@@ -152,8 +152,8 @@ pub const ALL: &[Entry] = &[
         "EventRateLimit",
         false,
         OFF,
-        NotYet,
-        "not served yet; a FlowSchema of API Priority and Fairness limits what events cost the API server",
+        Served,
+        "validates events by an on-demand entry with token buckets in each replica; a FlowSchema of API Priority and Fairness limits what events cost the API server itself",
     ),
     entry(
         "ExtendedResourceToleration",
@@ -165,7 +165,13 @@ pub const ALL: &[Entry] = &[
     entry("DefaultStorageClass", true, ON, OnEverywhere, "it runs on every cluster"),
     entry("StorageObjectInUseProtection", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
     entry("PodGroupProtection", true, UNKNOWN, OnEverywhere, "idle unless an alpha feature gate is on"),
-    entry("OwnerReferencesPermissionEnforcement", false, OFF, NotYet, "not served yet"),
+    entry(
+        "OwnerReferencesPermissionEnforcement",
+        false,
+        OFF,
+        Served,
+        "validates changes of owner references by an on-demand entry for all resources, which the installation must allow; asks the API server for the rights of the user",
+    ),
     entry("PersistentVolumeClaimResize", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
     entry("RuntimeClass", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
     entry("CertificateApproval", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
@@ -199,21 +205,16 @@ pub const ALL: &[Entry] = &[
         "ResourceQuota",
         true,
         ON,
-        NotYet,
-        "it runs on every cluster; limitedResources of its configuration are not served yet",
+        Served,
+        "it runs on every cluster with a configuration that cannot be set; validates limitedResources by an on-demand entry",
     ),
     entry("AlwaysDeny", false, OFF, Not, "it refuses everything; deprecated"),
     entry("PodSecurityPolicy", false, OFF, Not, "removed in Kubernetes 1.25; label namespaces for PodSecurity instead"),
 ];
 
 /// Sections of the spec that are named in the design and not served, with their plugins.
-pub const UNSERVED_SECTIONS: [(&str, &str); 5] = [
-    ("eventRateLimit", "EventRateLimit"),
-    ("imagePolicyWebhook", "ImagePolicyWebhook"),
-    ("ownerReferencesPermissionEnforcement", "OwnerReferencesPermissionEnforcement"),
-    ("podTopologyLabels", "PodTopologyLabels"),
-    ("resourceQuota", "ResourceQuota"),
-];
+pub const UNSERVED_SECTIONS: [(&str, &str); 2] =
+    [("imagePolicyWebhook", "ImagePolicyWebhook"), ("podTopologyLabels", "PodTopologyLabels")];
 
 /// The plugin of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -1,5 +1,7 @@
 //! The form of an `AdmissionPlugin` that decides.
 
+mod asking;
+mod quotas;
 mod sections;
 
 use std::collections::BTreeSet;
@@ -15,13 +17,16 @@ use super::api::{AdmissionPlugin, PluginSpec, Scope};
 use super::change::Change;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::deny_service_external_ips::DenyServiceExternalIps;
+use super::event_rate_limit::EventRateLimit;
 use super::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use super::namespace_lifecycle::NamespaceLifecycle;
+use super::owner_references::OwnerReferences;
 use super::placement::Placement;
 use super::pod_facts::Spec;
 use super::pod_node_selector::PodNodeSelector;
 use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::PodTolerationRestriction;
+use super::resource_quota::ResourceQuota;
 use super::{Plugin, catalog, extended_resource_toleration, shortened};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
@@ -79,6 +84,12 @@ pub enum Settings {
     NamespaceLifecycle(NamespaceLifecycle),
     /// Of `PodSecurity`.
     PodSecurity(PodSecurity),
+    /// Of `OwnerReferencesPermissionEnforcement`.
+    OwnerReferences(OwnerReferences),
+    /// Of `EventRateLimit`.
+    EventRateLimit(EventRateLimit),
+    /// Of `ResourceQuota`.
+    ResourceQuota(ResourceQuota),
 }
 
 /// An `AdmissionPlugin`, ready to decide.
@@ -142,7 +153,8 @@ impl CompiledPlugin {
         }
         sections::unserved(spec, &path, &mut errors);
         let mode = mode(spec, &path, &mut errors);
-        let (failure_policy, timeout_seconds) = calling(spec, &path, &mut errors);
+        let called = calling(spec, &path, &mut errors);
+        let (failure_policy, timeout_seconds) = asking::calling(spec, called, &path, &mut errors);
         let scope_path = path.child("match");
         let namespaces = selector(&spec.scope, &scope_path, &mut errors);
         check_scope(&spec.scope, &scope_path, &mut errors);
@@ -230,7 +242,12 @@ impl CompiledPlugin {
     pub const fn mutates(&self) -> bool {
         !matches!(
             self.settings,
-            Settings::LimitTopology(_) | Settings::DenyServiceExternalIps(_) | Settings::NamespaceLifecycle(_)
+            Settings::LimitTopology(_)
+                | Settings::DenyServiceExternalIps(_)
+                | Settings::NamespaceLifecycle(_)
+                | Settings::OwnerReferences(_)
+                | Settings::EventRateLimit(_)
+                | Settings::ResourceQuota(_)
         )
     }
 

@@ -155,6 +155,8 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
             let Settings::PodSecurity(b) = other else { return None };
             of_labels(a, b)
         }
+        // All of them must allow a request, and the limits of all hold: none takes anything from another.
+        Settings::OwnerReferences(_) | Settings::EventRateLimit(_) | Settings::ResourceQuota(_) => None,
     }
 }
 

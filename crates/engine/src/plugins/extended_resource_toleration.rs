@@ -44,7 +44,7 @@ fn parts<'t>(one: &'t Toleration<'_>) -> [&'t str; 4] {
 }
 
 /// `IsExtendedResourceName` of k8s.io/kubernetes/pkg/apis/core/helper.
-fn is_extended(name: &str) -> bool {
+pub(super) fn is_extended(name: &str) -> bool {
     name.contains('/')
         && !name.contains("kubernetes.io/")
         && !name.starts_with("requests.")

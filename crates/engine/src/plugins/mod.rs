@@ -12,16 +12,19 @@ pub mod conflict;
 pub mod default_toleration_seconds;
 pub mod deny_service_external_ips;
 pub mod endpoints;
+pub mod event_rate_limit;
 pub mod extended_resource_toleration;
 pub mod index;
 pub mod limit_pod_hard_anti_affinity_topology;
 pub mod namespace_facts;
 pub mod namespace_lifecycle;
+pub mod owner_references;
 pub mod placement;
 pub mod pod_facts;
 pub mod pod_node_selector;
 pub mod pod_security;
 pub mod pod_toleration_restriction;
+pub mod resource_quota;
 pub mod toleration;
 pub mod validation;
 mod work;
@@ -59,11 +62,17 @@ pub enum Plugin {
     NamespaceLifecycle,
     /// Labels of namespaces by which pods are judged.
     PodSecurity,
+    /// Who may set owners of objects.
+    OwnerReferencesPermissionEnforcement,
+    /// How many events are stored.
+    EventRateLimit,
+    /// What may be consumed only where a quota covers it.
+    ResourceQuota,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
@@ -73,6 +82,9 @@ impl Plugin {
         Self::DenyServiceExternalIPs,
         Self::NamespaceLifecycle,
         Self::PodSecurity,
+        Self::OwnerReferencesPermissionEnforcement,
+        Self::EventRateLimit,
+        Self::ResourceQuota,
     ];
 
     /// The API server's name.
@@ -87,6 +99,9 @@ impl Plugin {
             Self::DenyServiceExternalIPs => "DenyServiceExternalIPs",
             Self::NamespaceLifecycle => "NamespaceLifecycle",
             Self::PodSecurity => "PodSecurity",
+            Self::OwnerReferencesPermissionEnforcement => "OwnerReferencesPermissionEnforcement",
+            Self::EventRateLimit => "EventRateLimit",
+            Self::ResourceQuota => "ResourceQuota",
         }
     }
 
@@ -102,6 +117,9 @@ impl Plugin {
             Self::DenyServiceExternalIPs => "denyServiceExternalIPs",
             Self::NamespaceLifecycle => "namespaceLifecycle",
             Self::PodSecurity => "podSecurity",
+            Self::OwnerReferencesPermissionEnforcement => "ownerReferencesPermissionEnforcement",
+            Self::EventRateLimit => "eventRateLimit",
+            Self::ResourceQuota => "resourceQuota",
         }
     }
 
@@ -112,7 +130,15 @@ impl Plugin {
 
     /// Whether it is about pods: it decides in the one call for new pods.
     pub const fn is_of_pods(self) -> bool {
-        !matches!(self, Self::DenyServiceExternalIPs | Self::NamespaceLifecycle | Self::PodSecurity)
+        !matches!(
+            self,
+            Self::DenyServiceExternalIPs
+                | Self::NamespaceLifecycle
+                | Self::PodSecurity
+                | Self::OwnerReferencesPermissionEnforcement
+                | Self::EventRateLimit
+                | Self::ResourceQuota
+        )
     }
 }
 

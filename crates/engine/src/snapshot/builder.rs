@@ -22,6 +22,13 @@ impl SnapshotBuilder {
         Self { collections: Collections::default(), version_changed: false, next }
     }
 
+    /// The same in an installation that lets on-demand entries be for all resources, or not.
+    #[must_use]
+    pub const fn naming_all_resources(mut self, may: bool) -> Self {
+        self.next.may_name_all_resources = may;
+        self
+    }
+
     /// Takes in the minor version of the API server.
     pub fn apply_version(&mut self, minor: Option<u32>) {
         self.version_changed |= self.next.minor_version != minor;

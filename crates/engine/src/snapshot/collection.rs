@@ -95,6 +95,8 @@ macro_rules! collections {
             pub exclusion: Arc<Exclusion>,
             /// Whether a namespace that has not been seen may appear yet: true with a cluster, false offline.
             pub namespaces_may_appear: bool,
+            /// Whether an on-demand entry may be for all resources, as the installation says.
+            pub may_name_all_resources: bool,
             /// The minor version of Kubernetes that the API server is; unknown offline, and until it has answered.
             pub minor_version: Option<u32>,
         }

@@ -5,6 +5,7 @@ pub mod collection;
 pub mod configuration;
 pub mod namespace;
 pub mod plugins;
+pub mod quotas;
 pub mod sets;
 pub mod table;
 
@@ -15,6 +16,7 @@ use self::collection::{Collected, Collection, collections};
 use self::configuration::ConfigurationMaps;
 use self::namespace::NamespaceList;
 use self::plugins::Plugins;
+use self::quotas::QuotaList;
 use self::sets::Sets;
 use crate::plugins::index::PluginIndex;
 use crate::sidecarset::index::SetIndex;
@@ -26,6 +28,8 @@ collections! {
     plugins: Plugins,
     /// Labels of the namespaces, and what their annotations say about pods.
     namespaces: NamespaceList,
+    /// Every quota, while a plugin reads them.
+    quotas: QuotaList,
     /// What the `ConfigMap` of Outrider's configuration says.
     configuration: ConfigurationMaps,
 }
@@ -45,6 +49,7 @@ impl Snapshot {
             sets: Arc::new(SetIndex::build(sets)),
             plugins: Arc::new(PluginIndex::build(plugins)),
             namespaces: Arc::new(self.namespaces.detached()),
+            quotas: Arc::new(self.quotas.detached()),
             configuration: Arc::new((*self.configuration).clone()),
             ..self.clone()
         }

@@ -6,12 +6,14 @@ mod reply;
 
 pub use reply::{Cause, Details, Patch, Reply, ReplyError, Status};
 
+use std::borrow::Cow;
+
 use admission::registry::{Entry, Phase, Resource};
 use admission::{Answer, Answers, Deadline, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
 use crate::offline::manifest::group;
-use crate::plugins::endpoints::AUDIT;
+use crate::plugins::endpoints::{AUDIT, entries};
 use crate::snapshot::Snapshot;
 
 /// What is to be created.
@@ -54,13 +56,18 @@ pub fn answer(
             Err(Unserved::Unanswered(asked)) if questions == Questions::Allowed => asked,
             answered => return answered,
         };
-        let (objects, others): (Vec<_>, Vec<_>) = asked.into_iter().partition(|one| matches!(one, Question::Object(_)));
-        // That there is an object is more than a yes can say.
-        if !objects.is_empty() {
-            return Err(Unserved::Unanswered(objects));
+        // What an object or a group of resources is, is more than a yes can say.
+        let is_open = |one: &Question| matches!(one, Question::Object(_) | Question::Resources(_));
+        let (open, others): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_open);
+        if !open.is_empty() {
+            return Err(Unserved::Unanswered(open));
         }
         for question in others {
-            answers.insert(question, Known::Allowed(true, String::new()));
+            let yes = match &question {
+                Question::Tokens(tokens) => Known::Tokens(vec![true; tokens.len()]),
+                _ => Known::Allowed(true, String::new()),
+            };
+            answers.insert(question, yes);
         }
     }
     endpoint.answer_with(body, snapshot, &answers, Deadline::default())
@@ -122,30 +129,75 @@ pub fn create(
     let object = creation.object.clone();
     let mut allowed = Allowed { object, patch: Vec::new(), reason: None, warnings: Vec::new(), plugins: None };
     for phase in [Phase::Mutating, Phase::Validating] {
-        let Some(entry) = entry_of(registry, phase, creation.object) else { continue };
-        let Some(served) = resource_of(&entry.rule, creation.object) else { continue };
-        let body = review(served, creation.namespace, &allowed.object);
-        let answer = answer(&*entry.endpoint, &body, snapshot, creation.questions)?;
-        let mut reply = Reply::read(&answer.body)?;
-        if let Some(said) = reply.audit.remove(AUDIT) {
-            allowed.plugins = Some(allowed.plugins.map_or_else(|| said.clone(), |before| format!("{before},{said}")));
-        }
-        for warning in reply.warnings {
-            if !allowed.warnings.contains(&warning) {
-                allowed.warnings.push(warning);
+        for Call { entry, place, is_own } in calls(registry, phase, creation.object, snapshot) {
+            let body = review_of(&place, creation.namespace, &allowed.object);
+            let answer = answer(&*entry.endpoint, &body, snapshot, creation.questions)?;
+            let mut reply = Reply::read(&answer.body)?;
+            if let Some(said) = reply.audit.remove(AUDIT) {
+                allowed.plugins =
+                    Some(allowed.plugins.map_or_else(|| said.clone(), |before| format!("{before},{said}")));
+            }
+            for warning in reply.warnings {
+                if !allowed.warnings.contains(&warning) {
+                    allowed.warnings.push(warning);
+                }
+            }
+            if let Some(status) = reply.status {
+                let (reason, warnings) = (answer.reason, allowed.warnings);
+                return Ok(Admitted::Refused { reason, status: Box::new(status), warnings });
+            }
+            if let Some(patch) = reply.patch {
+                patch.apply(&mut allowed.object)?;
+                allowed.patch.extend(patch.operations);
+            }
+            if is_own {
+                allowed.reason.get_or_insert(answer.reason);
             }
         }
-        if let Some(status) = reply.status {
-            let (reason, warnings) = (answer.reason, allowed.warnings);
-            return Ok(Admitted::Refused { reason, status: Box::new(status), warnings });
-        }
-        if let Some(patch) = reply.patch {
-            patch.apply(&mut allowed.object)?;
-            allowed.patch.extend(patch.operations);
-        }
-        allowed.reason.get_or_insert(answer.reason);
     }
     Ok(Admitted::Allowed(Box::new(allowed)))
+}
+
+/// A webhook to ask about an object.
+struct Call<'r> {
+    entry: &'r Entry<Snapshot>,
+    place: Place<'r>,
+    /// Whether it is the webhook of the kind, and not one about every kind.
+    is_own: bool,
+}
+
+/// Where the API server serves objects of a kind.
+struct Place<'a> {
+    group: &'a str,
+    version: &'a str,
+    resource: Cow<'a, str>,
+    kind: &'a str,
+}
+
+impl<'a> From<Resource> for Place<'a> {
+    fn from(served: Resource) -> Self {
+        let Resource { group, version, resource, kind } = served;
+        Self { group, version, resource: resource.into(), kind }
+    }
+}
+
+/// The webhook of an object's kind, and those about every kind that accepted objects need.
+fn calls<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &'r Value, snapshot: &Snapshot) -> Vec<Call<'r>> {
+    let own = entry_of(registry, phase, object);
+    let own = own.and_then(|entry| Some((entry, resource_of(&entry.rule, object)?)));
+    let own = own.map(|(entry, served)| Call { entry, place: served.into(), is_own: true });
+    let of_any =
+        |entry: &&Entry<Snapshot>| entry.phase == phase && entry.rule.resources.iter().any(|it| it.kind == "*");
+    let is_needed = |entry: &&Entry<Snapshot>| {
+        snapshot.plugins.iter().any(|one| entries::is_of(one.plugin, entry.rule.name, snapshot))
+    };
+    let others = registry.entries().iter().filter(of_any).filter(is_needed);
+    let (group, version, kind) = identity(object);
+    let others = others.map(|entry| {
+        let resource = plural(kind).into();
+        Call { entry, place: Place { group, version, resource, kind }, is_own: false }
+    });
+    own.into_iter().chain(others).collect()
 }
 
 /// Group, version and kind of an object.
@@ -183,8 +235,12 @@ const UID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The review of a creation, as the API server sends it.
 pub fn review(served: Resource, namespace: &str, object: &Value) -> Vec<u8> {
-    let kind = json!({"group": served.group, "version": served.version, "kind": served.kind});
-    let resource = json!({"group": served.group, "version": served.version, "resource": served.resource});
+    review_of(&served.into(), namespace, object)
+}
+
+fn review_of(place: &Place<'_>, namespace: &str, object: &Value) -> Vec<u8> {
+    let kind = json!({"group": place.group, "version": place.version, "kind": place.kind});
+    let resource = json!({"group": place.group, "version": place.version, "resource": place.resource});
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let mut request = json!({
         "uid": UID,
@@ -206,4 +262,14 @@ pub fn review(served: Resource, namespace: &str, object: &Value) -> Vec<u8> {
         fields.insert("namespace".to_owned(), namespace.into());
     }
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string().into_bytes()
+}
+
+/// The plural of a kind, guessed as `UnsafeGuessKindToResource` of k8s.io/apimachinery/pkg/api/meta does: there is no discovery.
+fn plural(kind: &str) -> String {
+    let singular = kind.to_lowercase();
+    match singular.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if singular.ends_with('s') => format!("{singular}es"),
+        None => format!("{singular}s"),
+    }
 }

@@ -74,7 +74,7 @@ pub struct Reading<'a> {
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
     let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
-    let Sorted { namespaces, sets, plugins, configuration, mut warnings, mut errors, .. } =
+    let Sorted { namespaces, sets, plugins, quotas, configuration, mut warnings, mut errors, .. } =
         Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
@@ -87,6 +87,7 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     }
     let empty = Snapshot {
         namespaces: Arc::new(known),
+        quotas: Arc::new(quotas),
         configuration: self::configuration(configuration, &mut warnings),
         exclusion: Arc::clone(exclusion),
         minor_version,

@@ -17,6 +17,7 @@ use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::sidecarset::validation;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
+use crate::snapshot::quotas::{QuotaKey, Quotas, read};
 use crate::suggest::suggest;
 
 /// What decides, by name, and what is wrong with it.
@@ -24,6 +25,8 @@ pub struct Sorted<'m> {
     pub namespaces: BTreeMap<String, FoundNamespace>,
     pub sets: BTreeMap<String, &'m Manifest>,
     pub plugins: BTreeMap<String, &'m Manifest>,
+    /// Quotas, of manifests with a namespace.
+    pub quotas: Quotas,
     /// With the place that it came from.
     pub configuration: Option<(String, ConfigurationMap)>,
     pub warnings: Vec<String>,
@@ -38,6 +41,8 @@ const OPENKRUISE: &str = "apps.kruise.io";
 const NAMESPACE: &str = "Namespace";
 
 const CONFIG_MAP_KIND: &str = "ConfigMap";
+
+const QUOTA: &str = "ResourceQuota";
 
 static NAMESPACE_SHAPE: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind(NAMESPACE));
 
@@ -74,6 +79,7 @@ impl<'m> Sorted<'m> {
             namespaces: BTreeMap::new(),
             sets: BTreeMap::new(),
             plugins: BTreeMap::new(),
+            quotas: Quotas::default(),
             configuration: None,
             warnings: Vec::new(),
             errors: Vec::new(),
@@ -97,6 +103,7 @@ impl<'m> Sorted<'m> {
         };
         match (identity.group(), identity.kind.as_str()) {
             ("", NAMESPACE) => self.namespace(manifest, identity),
+            ("", QUOTA) => self.quota(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
             (plugins::GROUP, plugins::KIND) if identity.api_version == plugins::API_VERSION => {
@@ -187,6 +194,25 @@ impl<'m> Sorted<'m> {
             return self.errors.push(Error::Twice { origin, kind, name, first });
         }
         all(self).insert(name, manifest);
+    }
+
+    /// A quota covers what its manifest says: offline its status is not written.
+    fn quota(&mut self, manifest: &Manifest, identity: Identity) {
+        let namespace = manifest.value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("default");
+        let part = |field: &str| manifest.value.get(field).cloned().unwrap_or_default();
+        let spec = serde_json::from_value(part("spec"));
+        let limits = part("spec").get("hard").map(|hard| serde_json::json!({ "hard": hard }));
+        let status = serde_json::from_value(limits.unwrap_or_default());
+        match (spec, status) {
+            (Ok(spec), Ok(status)) => {
+                let key = QuotaKey { namespace: namespace.to_owned(), name: identity.name };
+                self.quotas.insert(&key, read(spec, status));
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                let (origin, name) = (&manifest.source, &identity.name);
+                self.warnings.push(format!("{origin}: ResourceQuota {name:?} is left out: it cannot be read: {error}"));
+            }
+        }
     }
 
     /// Our configuration, whatever namespace it is for: that may be decided elsewhere.

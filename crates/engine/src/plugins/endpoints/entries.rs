@@ -7,7 +7,7 @@ use admission::format::selector::Selector;
 use admission::patch::quoted;
 use admission::registry::{FailurePolicy, Namespaces, Phase, Rule};
 
-use super::{namespaces, services, update};
+use super::{events, namespaces, owner_references, quotas, services, update};
 use crate::demand::Demand;
 use crate::plugins::Plugin;
 use crate::plugins::compiled::CompiledPlugin;
@@ -35,19 +35,24 @@ impl Group {
 }
 
 /// The entries whose objects say how the API server calls.
-const OTHERS: [(Plugin, Phase, Rule); 4] = [
+const OTHERS: [(Plugin, Phase, Rule); 7] = [
     (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE),
     (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE),
     (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING),
     (Plugin::PodSecurity, Phase::Validating, namespaces::LABELLED),
+    (Plugin::OwnerReferencesPermissionEnforcement, Phase::Validating, owner_references::RULE),
+    (Plugin::EventRateLimit, Phase::Validating, events::RULE),
+    (Plugin::ResourceQuota, Phase::Validating, quotas::RULE),
 ];
 
-/// The same for the objects that say `Ignore`.
-const IGNORING: [(Plugin, Phase, Rule); 4] = [
+/// The same for the objects that say `Ignore`, where others may say `Fail`.
+const IGNORING: [(Plugin, Phase, Rule); 6] = [
     (Plugin::DenyServiceExternalIPs, Phase::Validating, services::IGNORING),
     (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE_IGNORING),
     (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING_IGNORING),
     (Plugin::PodSecurity, Phase::Validating, namespaces::LABELLED_IGNORING),
+    (Plugin::OwnerReferencesPermissionEnforcement, Phase::Validating, owner_references::IGNORING),
+    (Plugin::ResourceQuota, Phase::Validating, quotas::IGNORING),
 ];
 
 /// The most groups that a match condition compares those of a user with: the API server bounds the cost of conditions.
@@ -93,6 +98,25 @@ impl PluginEntry {
     }
 }
 
+/// Whether the installation allows the entry of the plugin. An entry for all resources that it does not allow would be refused by the
+/// policies about our service account, and all other entries with it.
+pub fn is_permitted(plugin: Plugin, snapshot: &Snapshot) -> bool {
+    plugin != Plugin::OwnerReferencesPermissionEnforcement || snapshot.may_name_all_resources
+}
+
+/// What accepted objects need, as far as the installation allows it.
+pub fn permitted(snapshot: &Snapshot) -> Vec<Demand> {
+    let permitted = all(snapshot).into_iter().filter(|entry| is_permitted(entry.plugin, snapshot));
+    permitted.map(|entry| entry.demand).collect()
+}
+
+/// Whether a rule of this name is for objects of the plugin, and not only for some that another rule is for as well.
+pub fn is_of(plugin: Plugin, name: &str, snapshot: &Snapshot) -> bool {
+    let has =
+        |rows: &[(Plugin, Phase, Rule)]| rows.iter().any(|(known, _, rule)| *known == plugin && rule.name == name);
+    has(&OTHERS) || (snapshot.plugins.fails(plugin) && has(&IGNORING))
+}
+
 /// Every entry that accepted objects need beside that of new pods.
 pub fn all(snapshot: &Snapshot) -> Vec<PluginEntry> {
     const ANY: fn(&CompiledPlugin) -> bool = |_| true;
@@ -111,6 +135,7 @@ pub fn all(snapshot: &Snapshot) -> Vec<PluginEntry> {
 
 /// One entry for the objects that say `Fail`, and one for those that say `Ignore`. Where all agree, it has the name of the plugin.
 fn of_objects((plugin, phase, rule): (Plugin, Phase, Rule), snapshot: &Snapshot) -> Vec<PluginEntry> {
+    let rule = if plugin == Plugin::EventRateLimit { events::rule(snapshot) } else { rule };
     let ignoring = IGNORING.into_iter().find(|(of, when, _)| (*of, *when) == (plugin, phase));
     let Some((.., ignoring)) = ignoring else {
         return entry(plugin, phase, rule, |_| true, snapshot).into_iter().collect();

@@ -1,8 +1,11 @@
 //! The endpoints of plugins: new pods within the one call for pods, everything else at paths of its own.
 
 pub mod entries;
+mod events;
 mod namespaces;
+mod owner_references;
 pub mod pods;
+mod quotas;
 mod report;
 mod scope;
 mod services;
@@ -33,16 +36,21 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(services::RULE, services::ServiceValidation { group: failing })
         .mutating(namespaces::LABELLING, namespaces::LabellingMutation { group: failing })
         .validating(namespaces::LABELLED, namespaces::LabelValidation { group: failing })
-        .validating(namespaces::LIFECYCLE, namespaces::LifecycleValidation { group: failing });
+        .validating(namespaces::LIFECYCLE, namespaces::LifecycleValidation { group: failing })
+        .validating(owner_references::RULE, owner_references::OwnerValidation { group: failing })
+        .validating(events::RULE, events::EventValidation)
+        .validating(quotas::RULE, quotas::QuotaValidation { group: failing });
     let ignoring = Group::Ignoring;
     registry
         .validating(services::IGNORING, services::ServiceValidation { group: ignoring })
         .mutating(namespaces::LABELLING_IGNORING, namespaces::LabellingMutation { group: ignoring })
         .validating(namespaces::LABELLED_IGNORING, namespaces::LabelValidation { group: ignoring })
         .validating(namespaces::LIFECYCLE_IGNORING, namespaces::LifecycleValidation { group: ignoring })
+        .validating(owner_references::IGNORING, owner_references::OwnerValidation { group: ignoring })
+        .validating(quotas::IGNORING, quotas::QuotaValidation { group: ignoring })
 }
 
 /// The entries that accepted objects need beside that of new pods.
 pub fn demands(snapshot: &Snapshot) -> Vec<Demand> {
-    entries::all(snapshot).into_iter().map(|entry| entry.demand).collect()
+    entries::permitted(snapshot)
 }

@@ -100,9 +100,19 @@ impl<'s> Report<'s> {
 
     /// The plugin refuses. Returns whether the request is refused.
     pub fn refuses<O>(&mut self, plugin: &'s CompiledPlugin, message: String, request: &Request<'_, O>) -> bool {
+        self.refuses_as(plugin, message, |message| Denial::forbidden(request, message))
+    }
+
+    /// The same with a refusal of another kind.
+    pub fn refuses_as(
+        &mut self,
+        plugin: &'s CompiledPlugin,
+        message: String,
+        denial: impl FnOnce(String) -> Denial,
+    ) -> bool {
         if plugin.mode == Mode::Enforce {
             self.note(plugin, reasons::PLUGIN_DENIED);
-            self.denial = Some(Denial::forbidden(request, message));
+            self.denial = Some(denial(message));
             return true;
         }
         let code = reasons::PLUGIN_WOULD_DENY;

@@ -2,11 +2,14 @@
 //! becomes of it. Rows have the numbers of the tables that they are from.
 
 mod conflicts;
+mod events;
 mod modes;
 mod namespaces;
+mod owner_references;
 mod placement;
 mod pods;
 mod properties;
+mod quotas;
 mod services;
 mod tolerations;
 mod updates;

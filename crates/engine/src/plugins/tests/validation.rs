@@ -26,12 +26,70 @@ fn every_fault_is_told_with_its_field() {
             json!({"plugin": "NamespaceAutoProvision"}),
             "spec.plugin: Invalid value: \"NamespaceAutoProvision\": Outrider does not serve it: a request into a missing namespace",
         ),
-        (json!({"plugin": "EventRateLimit"}), "not served yet"),
+        (json!({"plugin": "EventRateLimit"}), "spec.eventRateLimit.limits: Required value: at least one limit"),
+        (
+            json!({"plugin": "EventRateLimit", "failurePolicy": "Fail", "timeoutSeconds": 3, "eventRateLimit": {"limits": [
+                {"type": "Pod", "qps": 0, "burst": -1, "cacheSize": 65_537}]}}),
+            "spec.failurePolicy: Invalid value: \"Fail\": must be Ignore",
+        ),
+        (
+            json!({"plugin": "EventRateLimit", "timeoutSeconds": 3, "eventRateLimit": {"limits": [{"qps": 1, "burst": 1}]}}),
+            "spec.timeoutSeconds: Invalid value: 3: must be 1 or 2",
+        ),
+        (
+            json!({"plugin": "EventRateLimit", "eventRateLimit": {"limits": [{"type": "Pod", "qps": 1, "burst": 1}]}}),
+            "spec.eventRateLimit.limits[0].type: Unsupported value: \"Pod\": supported values: \"Server\"",
+        ),
+        (
+            json!({"plugin": "EventRateLimit", "eventRateLimit": {"limits": [{"type": "Server", "qps": 0, "burst": 1}]}}),
+            "spec.eventRateLimit.limits[0].qps: Invalid value: 0: must be positive",
+        ),
+        (
+            json!({"plugin": "EventRateLimit", "eventRateLimit": {"limits": [{"type": "Server", "qps": 1}]}}),
+            "spec.eventRateLimit.limits[0].burst: Invalid value: 0: must be positive",
+        ),
+        (
+            json!({"plugin": "EventRateLimit", "eventRateLimit": {"limits": [
+                {"type": "User", "qps": 1, "burst": 1, "cacheSize": -1}]}}),
+            "spec.eventRateLimit.limits[0].cacheSize: Invalid value: -1: must be between 0 and 65536",
+        ),
+        (json!({"plugin": "ResourceQuota"}), "spec.resourceQuota.limitedResources: Required value"),
+        (
+            json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": [{"apiGroup": "apps", "resource": "pods"}]}}),
+            "spec.resourceQuota.limitedResources[0].apiGroup: Invalid value: \"apps\": must be empty",
+        ),
+        (
+            json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": [{"resource": "configmaps", "matchContains": [""]}]}}),
+            "spec.resourceQuota.limitedResources[0].resource: Unsupported value: \"configmaps\"",
+        ),
+        (
+            json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": [{"resource": "pods"}]}}),
+            "spec.resourceQuota.limitedResources[0].matchContains: Required value",
+        ),
+        (
+            json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": [{"resource": "pods", "matchScopes": [
+                {"scopeName": "BestEffort", "operator": "In", "values": ["a"]}]}]}}),
+            "spec.resourceQuota.limitedResources[0].matchScopes[0].operator: Invalid value: \"In\": must be 'Exists'",
+        ),
+        (
+            json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": [{"resource": "pods", "matchScopes": [
+                {"scopeName": "PriorityClass", "operator": "In"}]}]}}),
+            "spec.resourceQuota.limitedResources[0].matchScopes[0].values: Required value",
+        ),
+        (
+            json!({"plugin": "OwnerReferencesPermissionEnforcement",
+                "ownerReferencesPermissionEnforcement": {"resources": ["pods", "Pods.apps"]}}),
+            "spec.ownerReferencesPermissionEnforcement.resources[1]: Invalid value: \"Pods.apps\"",
+        ),
         (json!({"plugin": "AlwaysPullImages", "mode": "On"}), "spec.mode: Unsupported value"),
         (json!({"plugin": "AlwaysPullImages", "backend": "Policy"}), "spec.backend: Forbidden: not served yet"),
         (
+            json!({"plugin": "AlwaysPullImages", "podTopologyLabels": {}}),
+            "spec.podTopologyLabels: Forbidden: Outrider does not serve PodTopologyLabels",
+        ),
+        (
             json!({"plugin": "AlwaysPullImages", "eventRateLimit": {}}),
-            "spec.eventRateLimit: Forbidden: Outrider does not serve EventRateLimit",
+            "spec.eventRateLimit: Forbidden: only for spec.plugin: EventRateLimit",
         ),
         (
             json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}}),
@@ -119,7 +177,10 @@ fn every_fault_is_told_with_its_field() {
 fn every_plugin_that_needs_no_configuration_is_accepted_by_its_name_alone() {
     for plugin in Plugin::ALL {
         // Without a configuration these would do nothing.
-        if matches!(plugin, Plugin::NamespaceLifecycle | Plugin::PodSecurity) {
+        if matches!(
+            plugin,
+            Plugin::NamespaceLifecycle | Plugin::PodSecurity | Plugin::EventRateLimit | Plugin::ResourceQuota
+        ) {
             assert!(faults(json!({"plugin": plugin.name()})).contains(&format!("spec.{}", plugin.section())));
             continue;
         }

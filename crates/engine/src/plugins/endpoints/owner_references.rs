@@ -1,0 +1,159 @@
+//! Objects of any kind under `OwnerReferencesPermissionEnforcement`.
+
+use std::sync::Arc;
+
+use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule, Scope};
+use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
+
+use super::entries::Group;
+use super::report::Report;
+use super::scope::concerned;
+use crate::plugins::compiled::{CompiledPlugin, Settings};
+use crate::plugins::owner_references::{OwnedFacts, REFERENCES, is_left_alone, judge};
+use crate::reasons;
+use crate::snapshot::Snapshot;
+
+/// Sub-resources as well: owners can be changed through some of them.
+const EVERYTHING: &[Resource] = &[Resource { group: "*", version: "*", resource: "*/*", kind: "*" }];
+
+/// Conditions without which every write in the cluster would be a call, and the cluster could not start again without us. The lists
+/// are those of [`crate::plugins::owner_references`].
+const CONDITIONS: &[MatchCondition] = &[
+    MatchCondition {
+        name: concat!(api_domain!(), "/left-alone"),
+        expression: concat!(
+            "!((request.resource.group + '/' + request.resource.resource) in ['/events', \
+             'authentication.k8s.io/selfsubjectreviews', 'authentication.k8s.io/tokenreviews', \
+             'authorization.k8s.io/localsubjectaccessreviews', 'authorization.k8s.io/selfsubjectaccessreviews', \
+             'authorization.k8s.io/selfsubjectrulesreviews', 'authorization.k8s.io/subjectaccessreviews', \
+             'coordination.k8s.io/leases', 'discovery.k8s.io/endpointslices', 'events.k8s.io/events', 'policy.",
+            api_domain!(),
+            "/admissionplugins']) && !(request.resource.group == '' && request.resource.resource == 'nodes' && \
+             request.subResource == 'status')"
+        ),
+    },
+    MatchCondition {
+        name: concat!(api_domain!(), "/control-plane"),
+        expression: "!(request.userInfo.username in ['system:kube-controller-manager', 'system:kube-scheduler', \
+                     'system:apiserver']) && (!has(request.userInfo.groups) || !request.userInfo.groups.exists(group, \
+                     group in ['system:masters', 'system:serviceaccounts:kube-system']))",
+    },
+    // A new object needs a right only for owners that it blocks.
+    MatchCondition {
+        name: concat!(api_domain!(), "/owners-change"),
+        expression: "object != null && has(object.metadata) && (request.operation == 'CREATE' ? \
+                     (has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(owner, \
+                     has(owner.blockOwnerDeletion) && owner.blockOwnerDeletion == true)) : \
+                     ((has(object.metadata.ownerReferences) ? object.metadata.ownerReferences : []) != \
+                     (oldObject != null && has(oldObject.metadata) && has(oldObject.metadata.ownerReferences) ? \
+                     oldObject.metadata.ownerReferences : [])))",
+    },
+];
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    suffix: "ownerreferences",
+    scope: Scope::Any,
+    namespaces: Namespaces::NotExcluded,
+    on_demand: true,
+    match_conditions: CONDITIONS,
+    ..Rule::new(
+        concat!("ownerreferencespermissionenforcement.policy.", api_domain!()),
+        EVERYTHING,
+        &[Operation::Create, Operation::Update],
+    )
+};
+
+/// The rule of objects with `failurePolicy: Ignore`, beside which there are others.
+pub const IGNORING: Rule = Rule {
+    suffix: "ownerreferences-ignore",
+    failure_policy: FailurePolicy::Ignore,
+    name: concat!("ownerreferencespermissionenforcement-ignore.policy.", api_domain!()),
+    ..RULE
+};
+
+/// The endpoint.
+pub struct OwnerValidation {
+    /// The objects that decide.
+    pub group: Group,
+}
+
+impl Validating<Snapshot> for OwnerValidation {
+    type Object<'a> = OwnedFacts<'a>;
+
+    /// What is read of an object is bounded by its type.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, OwnedFacts<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        findings.reason = reasons::NO_MATCH;
+        let is_update = match request.operation {
+            Operation::Create => false,
+            Operation::Update => true,
+            _ => return Ok(()),
+        };
+        if is_left_alone(&request.resource, &request.sub_resource, &request.user_info) {
+            return Ok(());
+        }
+        let (Some(new), old) = (&request.object, request.old_object.as_ref()) else {
+            findings.lacks("object", request);
+            return Ok(());
+        };
+        if is_update && old.is_none() {
+            findings.lacks("oldObject", request);
+            return Ok(());
+        }
+        let plugins = plugins(self.group, request, snapshot, findings)?;
+        if plugins.is_empty() {
+            return Ok(());
+        }
+        if new.metadata.owner_references.len() > REFERENCES {
+            let message =
+                format!("metadata.ownerReferences holds more than {REFERENCES} owners, which no API server stores");
+            findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(&request.name, message)));
+            return Ok(());
+        }
+        // For a user who is exempt from all of them there is nothing to ask.
+        let judged = if plugins.iter().all(|(_, is_exempt)| *is_exempt) {
+            Ok(())
+        } else {
+            judge(request, new, old.filter(|_| is_update))?
+        };
+        let mut report = Report::default();
+        for (plugin, is_exempt) in plugins {
+            if report.checks((plugin, is_exempt), judged.clone(), request) {
+                break;
+            }
+        }
+        report.finish(findings);
+        Ok(())
+    }
+}
+
+/// The plugins that the request concerns. An object without a namespace concerns all, whatever namespaces they select: so the API
+/// server does with the selector of an entry.
+fn plugins<'s>(
+    group: Group,
+    request: &Request<'_, OwnedFacts<'_>>,
+    snapshot: &'s Snapshot,
+    findings: &mut Findings,
+) -> Result<Vec<(&'s Arc<CompiledPlugin>, bool)>, Unserved> {
+    let chosen = |one: &CompiledPlugin| match &one.settings {
+        Settings::OwnerReferences(settings) => {
+            group.has(one, one.plugin, snapshot) && settings.covers(&request.resource)
+        }
+        _ => false,
+    };
+    let user = &request.user_info;
+    if request.namespace.is_empty() {
+        let all = snapshot.plugins.iter().filter(|one| chosen(one));
+        return Ok(all.map(|one| (one, one.exempts(user))).collect());
+    }
+    let concerned = concerned(snapshot, &request.namespace, user, chosen)?;
+    findings.warnings.extend(concerned.warnings);
+    Ok(concerned.plugins)
+}

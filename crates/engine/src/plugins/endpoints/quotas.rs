@@ -1,0 +1,161 @@
+//! Pods, claims and services under `ResourceQuota`.
+
+use std::sync::Arc;
+
+use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
+use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
+
+use super::entries::Group;
+use super::report::Report;
+use super::scope::concerned;
+use crate::plugins::Plugin;
+use crate::plugins::compiled::{CompiledPlugin, Mode, Settings};
+use crate::plugins::resource_quota::{Consumed, QuotaFacts};
+use crate::reasons;
+use crate::snapshot::Snapshot;
+
+const CONSUMERS: &[Resource] = &[
+    Resource { group: "", version: "v1", resource: "pods", kind: "Pod" },
+    Resource { group: "", version: "v1", resource: "pods/resize", kind: "Pod" },
+    Resource { group: "", version: "v1", resource: "persistentvolumeclaims", kind: "PersistentVolumeClaim" },
+    Resource { group: "", version: "v1", resource: "services", kind: "Service" },
+];
+
+/// A field of the spec that may be absent changes.
+macro_rules! changes {
+    ($field:literal) => {
+        concat!(
+            "(has(object.spec.",
+            $field,
+            ") ? [object.spec.",
+            $field,
+            "] : []) != (has(oldObject.spec.",
+            $field,
+            ") ? [oldObject.spec.",
+            $field,
+            "] : [])"
+        )
+    };
+}
+
+/// What an object consumes is changed by few updates: without us claims are bound and finalizers removed all the same.
+const CONSUMES: MatchCondition = MatchCondition {
+    name: concat!(api_domain!(), "/consumption-changes"),
+    expression: concat!(
+        "request.operation == 'CREATE' || (!has(oldObject.metadata.deletionTimestamp) && \
+         (request.resource.resource == 'pods' ? request.subResource == 'resize' : request.resource.resource == 'services' ? (",
+        changes!("type"),
+        " || ",
+        changes!("ports"),
+        " || ",
+        changes!("allocateLoadBalancerNodePorts"),
+        ") : (",
+        changes!("resources"),
+        " || ",
+        changes!("storageClassName"),
+        " || ",
+        changes!("volumeAttributesClassName"),
+        ")))"
+    ),
+};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    suffix: "resourcequota",
+    namespaces: Namespaces::NotExcluded,
+    on_demand: true,
+    match_conditions: &[CONSUMES],
+    ..Rule::new(concat!("resourcequota.policy.", api_domain!()), CONSUMERS, &[Operation::Create, Operation::Update])
+};
+
+/// The rule of objects with `failurePolicy: Ignore`, beside which there are others.
+pub const IGNORING: Rule = Rule {
+    suffix: "resourcequota-ignore",
+    failure_policy: FailurePolicy::Ignore,
+    name: concat!("resourcequota-ignore.policy.", api_domain!()),
+    ..RULE
+};
+
+/// The endpoint.
+pub struct QuotaValidation {
+    /// The objects that decide.
+    pub group: Group,
+}
+
+impl Validating<Snapshot> for QuotaValidation {
+    type Object<'a> = QuotaFacts<'a>;
+
+    /// What is read of an object is bounded by its type.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, QuotaFacts<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        findings.reason = reasons::NO_MATCH;
+        let (resource, is_pod) = (resource(request), resource(request) == "pods");
+        let is_update = match request.operation {
+            Operation::Create => false,
+            Operation::Update => true,
+            _ => return Ok(()),
+        };
+        if is_update && is_pod && request.sub_resource.as_str() != "resize" {
+            return Ok(());
+        }
+        let (Some(new), old) = (&request.object, request.old_object.as_ref().filter(|_| is_update)) else {
+            findings.lacks("object", request);
+            return Ok(());
+        };
+        if is_update && old.is_none() {
+            findings.lacks("oldObject", request);
+            return Ok(());
+        }
+        if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
+            return Ok(());
+        }
+        let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::ResourceQuota, snapshot);
+        let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
+        findings.warnings.extend(concerned.warnings);
+        if concerned.plugins.is_empty() {
+            return Ok(());
+        }
+        if snapshot.namespaces_may_appear && !snapshot.quotas.is_complete {
+            // Only what would be refused has to wait.
+            let binds = |(plugin, is_exempt): &(&Arc<CompiledPlugin>, bool)| plugin.mode == Mode::Enforce && !is_exempt;
+            if !concerned.plugins.iter().any(binds) {
+                return Ok(());
+            }
+            return Err(Unserved::NotReady("ResourceQuotas have not been read yet".to_owned()));
+        }
+        let name = new.said_name(&request.name);
+        if new.is_cut() {
+            let message = "the object has more containers or ports than an API server stores; make it smaller";
+            findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(&request.name, message)));
+            return Ok(());
+        }
+        let object = Consumed { resource, new, old, name };
+        let mut report = Report::default();
+        for (plugin, is_exempt) in concerned.plugins {
+            request.deadline.check()?;
+            let Settings::ResourceQuota(settings) = &plugin.settings else { continue };
+            let judged = settings.check(&object, snapshot.quotas.of(&request.namespace));
+            if report.checks((plugin, is_exempt), judged, request) {
+                break;
+            }
+        }
+        report.finish(findings);
+        Ok(())
+    }
+}
+
+/// The resource, by the kind where a review leaves it out.
+fn resource<'r>(request: &'r Request<'_, QuotaFacts<'_>>) -> &'r str {
+    match (request.resource.resource.as_str(), request.kind.kind.as_str()) {
+        ("", "PersistentVolumeClaim") => "persistentvolumeclaims",
+        ("", "Service") => "services",
+        ("", _) => "pods",
+        (resource, _) => resource,
+    }
+}

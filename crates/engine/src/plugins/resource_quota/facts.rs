@@ -1,0 +1,336 @@
+//! The fields of pods, claims and services that quotas count, borrowed from the body.
+
+use std::cmp::max;
+use std::collections::BTreeMap;
+
+use admission::Text;
+use admission::format::Quantity;
+use admission::review::null_as_default;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::{Scope, Usage};
+use crate::plugins::extended_resource_toleration::is_extended;
+use crate::plugins::pod_facts::Resources;
+use crate::plugins::said_name;
+use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::limits::{self, at_most_or_none};
+
+/// End of the names of what is counted for a storage class.
+const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// The older place of a claim's class.
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// A pod, a claim or a service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", default)]
+pub struct QuotaFacts<'a> {
+    /// Metadata.
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    pub metadata: Metadata<'a>,
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    spec: Spec<'a>,
+}
+
+/// Metadata.
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+pub struct Metadata<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    generate_name: Text<'a>,
+    #[serde(borrow)]
+    annotations: Option<BorrowedMap<'a>>,
+    /// Set while the object is being deleted.
+    pub deletion_timestamp: Option<IgnoredAny>,
+}
+
+/// Fields of the three kinds; none of them has two meanings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+struct Spec<'a> {
+    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::CONTAINERS }>")]
+    containers: Vec<Container<'a>>,
+    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::CONTAINERS }>")]
+    init_containers: Vec<Container<'a>>,
+    #[serde(borrow)]
+    overhead: Option<&'a RawValue>,
+    #[serde(borrow)]
+    resources: Option<Resources<'a>>,
+    #[serde(borrow)]
+    priority_class_name: Text<'a>,
+    active_deadline_seconds: Option<i64>,
+    #[serde(borrow)]
+    affinity: Option<&'a RawValue>,
+    #[serde(borrow)]
+    storage_class_name: Text<'a>,
+    #[serde(borrow)]
+    volume_attributes_class_name: Text<'a>,
+    #[serde(borrow, rename = "type")]
+    type_: Text<'a>,
+    #[serde(deserialize_with = "at_most_or_none::<_, _, { limits::PORTS }>")]
+    ports: Vec<Port>,
+    allocate_load_balancer_node_ports: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+struct Container<'a> {
+    #[serde(borrow)]
+    resources: Option<Resources<'a>>,
+    #[serde(borrow)]
+    restart_policy: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+struct Port {
+    node_port: Option<i64>,
+}
+
+admission::only_objects!(QuotaFacts<'a>, Metadata<'a>, Spec<'a>, Container<'a>, Port);
+
+/// Whether objects of the resource count for what a quota names (`MatchingResources` of the evaluators).
+pub fn is_counted(resource: &str, hard: &str) -> bool {
+    let is_object = |prefix: &str| hard == resource || hard.strip_prefix(prefix) == Some(resource);
+    match resource {
+        "pods" => {
+            is_object("count/")
+                || ["", "requests.", "limits."].iter().any(|prefix| {
+                    let name = hard.strip_prefix(prefix);
+                    name.is_some_and(|name| ["cpu", "memory", "ephemeral-storage"].contains(&name))
+                })
+                || hard.starts_with("hugepages-")
+                || hard
+                    .strip_prefix("requests.")
+                    .is_some_and(|name| name.starts_with("hugepages-") || name.contains('/'))
+        }
+        "persistentvolumeclaims" => {
+            let of_class = hard.split_once(OF_CLASS).map_or(hard, |(_, what)| what);
+            is_object("count/") || ["requests.storage", "persistentvolumeclaims"].contains(&of_class)
+        }
+        "services" => is_object("count/") || ["services.nodeports", "services.loadbalancers"].contains(&hard),
+        _ => false,
+    }
+}
+
+impl QuotaFacts<'_> {
+    /// The name in messages.
+    pub fn said_name<'n>(&'n self, requested: &'n str) -> &'n str {
+        said_name([requested, &self.metadata.name, &self.metadata.generate_name])
+    }
+
+    /// Whether more containers or ports were there than are read.
+    pub fn is_cut(&self) -> bool {
+        let spec = &self.spec;
+        max(spec.containers.len(), spec.init_containers.len()) > limits::CONTAINERS || spec.ports.len() > limits::PORTS
+    }
+
+    /// What the object consumes.
+    pub(super) fn usage(&self, resource: &str) -> Usage {
+        let mut usage = Usage::new();
+        let mut count = |name: &str, number: usize| {
+            usage.insert(name.to_owned(), Quantity::from(i64::try_from(number).unwrap_or(i64::MAX)));
+        };
+        count(&format!("count/{resource}"), 1);
+        count(resource, 1);
+        match resource {
+            "services" => {
+                let spec = &self.spec;
+                let (balanced, all) = (spec.type_.as_str() == "LoadBalancer", spec.ports.len());
+                let given = || spec.ports.iter().filter(|port| port.node_port.is_some_and(|port| port != 0)).count();
+                let is_allocated = spec.allocate_load_balancer_node_ports != Some(false);
+                count("services.loadbalancers", usize::from(balanced));
+                count(
+                    "services.nodeports",
+                    match spec.type_.as_str() {
+                        "NodePort" => all,
+                        "LoadBalancer" if is_allocated => all,
+                        "LoadBalancer" => given(),
+                        _ => 0,
+                    },
+                );
+            }
+            "persistentvolumeclaims" => self.claim_usage(&mut usage),
+            _ => self.pod_usage(&mut usage),
+        }
+        usage
+    }
+
+    fn claim_usage(&self, usage: &mut Usage) {
+        let class = self.metadata.annotations.as_ref().and_then(|all| all.get(CLASS_ANNOTATION));
+        let class = class.unwrap_or(&self.spec.storage_class_name);
+        let of_class = |what: &str| format!("{class}{OF_CLASS}{what}");
+        if !class.is_empty() {
+            usage.insert(of_class("persistentvolumeclaims"), Quantity::from(1));
+        }
+        let requests = self.spec.resources.as_ref().and_then(|resources| resources.requests);
+        for (_, amount) in amounts(requests).into_iter().filter(|(name, _)| name == "storage") {
+            if !class.is_empty() {
+                usage.insert(of_class("requests.storage"), amount.clone());
+            }
+            usage.insert("requests.storage".to_owned(), amount);
+        }
+    }
+
+    /// `podComputeUsageHelper` of k8s.io/kubernetes/pkg/quota/v1/evaluator/core.
+    fn pod_usage(&self, usage: &mut Usage) {
+        let mut requests = self.total(|resources| resources.requests);
+        let mut limits = self.total(|resources| resources.limits);
+        for (name, amount) in amounts(self.spec.overhead) {
+            if let Some(limit) = limits.get_mut(&name).filter(|limit| !limit.is_zero()) {
+                limit.add(&amount);
+            }
+            add(&mut requests, name, &amount);
+        }
+        for (name, amount) in requests {
+            match name.as_str() {
+                "cpu" | "memory" | "ephemeral-storage" => {
+                    usage.insert(format!("requests.{name}"), amount.clone());
+                    usage.insert(name, amount);
+                }
+                _ if name.starts_with("hugepages-") => {
+                    usage.insert(format!("requests.{name}"), amount.clone());
+                    usage.insert(name, amount);
+                }
+                _ if is_extended(&name) => drop(usage.insert(format!("requests.{name}"), amount)),
+                _ => {}
+            }
+        }
+        for (name, amount) in limits {
+            if ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) {
+                usage.insert(format!("limits.{name}"), amount);
+            }
+        }
+    }
+
+    /// What all containers ask for together (`AggregateContainerRequests` of k8s.io/component-helpers/resource), or the pod for them.
+    ///
+    /// An init container runs beside the sidecars before it. What those ask for that it does not is part of the sum in any case.
+    fn total<'a>(&'a self, list: impl Fn(&Resources<'a>) -> Option<&'a RawValue>) -> BTreeMap<String, Quantity> {
+        let of = |container: &'a Container<'_>| amounts(container.resources.as_ref().and_then(&list));
+        let (mut sum, mut sidecars, mut init) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for container in &self.spec.containers {
+            of(container).into_iter().for_each(|(name, amount)| add(&mut sum, name, &amount));
+        }
+        for container in &self.spec.init_containers {
+            for (name, mut amount) in of(container) {
+                if container.restart_policy.as_str() == "Always" {
+                    add(&mut sidecars, name.clone(), &amount);
+                    add(&mut sum, name, &amount);
+                } else {
+                    sidecars.get(&name).into_iter().for_each(|sidecars| amount.add(sidecars));
+                    raise(&mut init, name, amount);
+                }
+            }
+        }
+        for (name, amount) in init {
+            raise(&mut sum, name, amount);
+        }
+        for (name, amount) in amounts(self.spec.resources.as_ref().and_then(&list)) {
+            if name == "cpu" || name == "memory" || name.starts_with("hugepages-") {
+                sum.insert(name, amount);
+            }
+        }
+        sum
+    }
+
+    /// Whether the object is in a scope.
+    pub(super) fn is_in(&self, resource: &str, scope: &Scope) -> bool {
+        let spec = &self.spec;
+        match (resource, scope.name.as_str()) {
+            ("pods", "Terminating") => self.is_terminating(),
+            ("pods", "NotTerminating") => !self.is_terminating(),
+            ("pods", "BestEffort") => self.is_best_effort(),
+            ("pods", "NotBestEffort") => !self.is_best_effort(),
+            ("pods", "PriorityClass") => scope.allows(&spec.priority_class_name),
+            ("pods", "CrossNamespacePodAffinity") => spec.affinity.is_some_and(crosses_namespaces),
+            ("persistentvolumeclaims", "VolumeAttributesClass") => scope.allows(&spec.volume_attributes_class_name),
+            _ => false,
+        }
+    }
+
+    fn is_terminating(&self) -> bool {
+        self.spec.active_deadline_seconds.is_some_and(|seconds| seconds >= 0)
+    }
+
+    /// Whether nothing asks for CPU or memory (`GetPodQOS` of k8s.io/kubernetes/pkg/apis/core/v1/helper/qos).
+    fn is_best_effort(&self) -> bool {
+        let asks = |list: Option<&RawValue>| {
+            amounts(list).iter().any(|(name, amount)| (name == "cpu" || name == "memory") && !amount.is_zero())
+        };
+        let any = |resources: &Resources<'_>| asks(resources.requests) || asks(resources.limits);
+        if let Some(of_pod) = self.spec.resources.as_ref().filter(|it| it.requests.is_some() || it.limits.is_some()) {
+            return !any(of_pod);
+        }
+        let containers = self.spec.containers.iter().chain(&self.spec.init_containers);
+        !containers.filter_map(|container| container.resources.as_ref()).any(any)
+    }
+}
+
+/// The amounts of a list, by resource. The API server has read them before.
+fn amounts(list: Option<&RawValue>) -> Vec<(String, Quantity)> {
+    let mut found = Vec::new();
+    if let Some(list) = list {
+        admission::raw::members(list, |key, value| {
+            if let Ok(amount) = serde_json::from_str::<Quantity>(value.get()) {
+                found.push((key.name().to_owned(), amount));
+            }
+        });
+    }
+    found
+}
+
+fn add(sum: &mut BTreeMap<String, Quantity>, name: String, amount: &Quantity) {
+    match sum.get_mut(&name) {
+        Some(known) => known.add(amount),
+        None => drop(sum.insert(name, amount.clone())),
+    }
+}
+
+fn raise(most: &mut BTreeMap<String, Quantity>, name: String, amount: Quantity) {
+    match most.get_mut(&name) {
+        Some(known) if *known >= amount => {}
+        Some(known) => *known = amount,
+        None => drop(most.insert(name, amount)),
+    }
+}
+
+/// Whether a term of the affinity selects pods of other namespaces.
+fn crosses_namespaces(affinity: &RawValue) -> bool {
+    let mut crosses = false;
+    for of_pods in ["podAffinity", "podAntiAffinity"] {
+        let Some(terms) = admission::raw::member(affinity, of_pods) else { continue };
+        admission::raw::members(terms, |_, list| {
+            let list: Vec<Term<'_>> = serde_json::from_str(list.get()).unwrap_or_default();
+            crosses |= list.iter().any(Term::crosses);
+        });
+    }
+    crosses
+}
+
+/// A term, or a preferred one with a term in it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Term<'a> {
+    #[serde(borrow)]
+    namespaces: Option<&'a RawValue>,
+    #[serde(borrow)]
+    namespace_selector: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pod_affinity_term: Option<&'a RawValue>,
+}
+
+impl Term<'_> {
+    fn crosses(&self) -> bool {
+        let is_set =
+            |value: Option<&RawValue>, empty: &str| value.is_some_and(|value| ![empty, "null"].contains(&value.get()));
+        let preferred = || {
+            let term = self.pod_affinity_term.and_then(|term| serde_json::from_str::<Term<'_>>(term.get()).ok());
+            term.is_some_and(|term| is_set(term.namespaces, "[]") || is_set(term.namespace_selector, "null"))
+        };
+        is_set(self.namespaces, "[]") || is_set(self.namespace_selector, "null") || preferred()
+    }
+}
