@@ -259,6 +259,12 @@ collector-experiment: ## Count the events of a Deployment that is scaled, switch
 	$(CARGO) test --quiet --locked -p outrider --test e2e -- --ignored --exact --nocapture \
 	  collector_experiment::a_collector_counts_what_an_independent_watch_counts
 
+.PHONY: differential
+differential: ## Pods and services beside the API server's own plugins, more of them: PODS=3000, SEED=number; starts its own clusters.
+	OUTRIDER_DIFFERENTIAL_PODS=$(or $(PODS),3000) OUTRIDER_DIFFERENTIAL_SEED=$(or $(SEED),$(shell date +%s)) \
+	  $(CARGO) test --locked --test e2e -- --ignored --nocapture --exact \
+	  differential::pods_and_services_come_out_as_from_the_plugins_of_the_api_server
+
 .PHONY: bench-cronjob
 bench-cronjob: ## Time until the Jobs of 300 CronJobs of one minute exist, ours and the built-in controller's; starts its own cluster.
 	$(CARGO) build --release --locked -p outrider

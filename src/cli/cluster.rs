@@ -196,10 +196,7 @@ struct Failed<E: std::error::Error> {
 /// # Errors
 /// Why they cannot be read, with the address that was tried.
 pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manifest>, String> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    runtime.block_on(async {
-        let (client, place) = connect(args).await.map_err(|error| error.to_string())?;
+    asking(args, async |client, place| {
         let sets = format!("/apis/{API_VERSION}/{PLURAL}");
         let of_plugins = format!("/apis/{}/{}", plugins::API_VERSION, plugins::PLURAL);
         let mut found = Vec::new();
@@ -208,11 +205,11 @@ pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manif
             (of_plugins.as_str(), plugins::API_VERSION, plugins::KIND),
             ("/api/v1/namespaces", "v1", "Namespace"),
         ] {
-            let objects = match (get(&client, path).await, namespace) {
+            let objects = match (get(client, path).await, namespace) {
                 // The cluster does not know the kind: it has no such objects.
                 (Err(error), _) if code(&error) == Some(404) && kind == plugins::KIND => continue,
                 (Err(error), Some(name)) if code(&error) == Some(403) && kind == "Namespace" => {
-                    get(&client, &format!("{path}/{name}")).await.map(|namespace| vec![namespace])
+                    get(client, &format!("{path}/{name}")).await.map(|namespace| vec![namespace])
                 }
                 (answer, _) => answer.map(|mut list| match list.get_mut("items").map(Value::take) {
                     Some(Value::Array(items)) => items,
@@ -227,6 +224,16 @@ pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manif
             found.extend(objects.into_iter().map(|item| of_cluster(item, api_version, kind)));
         }
         Ok(found)
+    })
+}
+
+/// The result of a request to the API server, which has an address.
+fn asking<T>(args: &ClusterArgs, work: impl AsyncFnOnce(&Client, &str) -> Result<T, String>) -> Result<T, String> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let (client, place) = connect(args).await.map_err(|error| error.to_string())?;
+        work(&client, &place).await
     })
 }
 
@@ -252,12 +259,9 @@ pub fn pod_of_cluster(args: &ClusterArgs, namespace: &str, name: &str) -> Result
     if !faults.is_empty() {
         return Err(format!("{name:?} cannot be the name of a pod: {}", faults.join("; ")));
     }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    runtime.block_on(async {
-        let (client, place) = connect(args).await.map_err(|error| error.to_string())?;
+    asking(args, async |client, place| {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-        let pod = get(&client, &path).await;
+        let pod = get(client, &path).await;
         let pod =
             pod.map_err(|error| format!("the API server at {place} does not return the pod: {}", said(&error)))?;
         Ok(of_cluster(pod, "v1", "Pod"))

@@ -35,6 +35,7 @@ use crate::controller::queue::{Queue, add_all};
 use crate::controller::scope::Scoped;
 use crate::metrics::Metrics;
 use crate::watch::coverage::Coverage;
+use crate::watch::in_order::InOrder;
 use crate::watch::read_model::ReadModel;
 
 /// One object is reconciled at most once in this time: a burst of events is one run.
@@ -58,6 +59,8 @@ pub struct Context {
     pub world: ReadModel,
     /// The pods for which the API server is known to call the webhook.
     pub coverage: Receiver<Coverage>,
+    /// The on-demand entries that the API server is known to have.
+    pub in_order: Receiver<InOrder>,
     /// Where our own objects and the other replicas are.
     pub own: Own,
 }

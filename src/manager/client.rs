@@ -221,14 +221,14 @@ impl Connection {
         })
     }
 
-    /// The clients of a read model's watches. `namespace` is our own.
+    /// The clients of a read model's watches. `namespace` is our own; `plugins` are watched unless they are off.
     ///
     /// # Errors
     /// As [`Connection::client`].
-    pub fn watching(&self, world: &ReadModel, namespace: &str) -> Result<Clients, Error> {
+    pub fn watching(&self, world: &ReadModel, namespace: &str, plugins: bool) -> Result<Clients, Error> {
         Ok(Clients {
             sidecarsets: self.listening(&world.sidecarsets.contact)?,
-            plugins: self.listening(&world.plugins.contact)?,
+            plugins: plugins.then(|| self.listening(&world.plugins.contact)).transpose()?,
             namespaces: self.listening(&world.namespaces.contact)?,
             configuration: self.listening(&world.configuration.contact)?,
             namespace: namespace.to_owned(),

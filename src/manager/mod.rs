@@ -58,6 +58,7 @@ use crate::manifests::webhooks::{Target, WebhookEntry};
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::{Gate, Readiness};
 use crate::server::{Known, Shutdown};
+use crate::watch::in_order::InOrder;
 use crate::watch::read_model as world_watch;
 use crate::watch::read_model::{Clients, Model, ReadModel, generation_text};
 use engine::sidecarset::api::PLURAL;
@@ -142,7 +143,7 @@ impl Manager {
             client: connection.client()?,
             background,
             background_client,
-            watching: connection.watching(&world, &options.namespace)?,
+            watching: connection.watching(&world, &options.namespace, options.plugins)?,
             bundle: watch::Sender::new(None),
             options,
             feed,
@@ -288,6 +289,7 @@ impl Leader {
         let stages = self.options.kinds.stages();
         let enabled = self.options.narrow_webhooks;
         let narrowing = Narrowing::new(client(), self.world.clone(), &self.hooks, stages, enabled);
+        let in_order = watch::Sender::<InOrder>::default();
         let context = || Context {
             client: client(),
             metrics: self.shared.metrics.clone(),
@@ -295,6 +297,7 @@ impl Leader {
             term: term.clone(),
             world: self.world.clone(),
             coverage: narrowing.coverage(),
+            in_order: in_order.subscribe(),
             own: Own { namespace: self.options.namespace.clone(), health_port: self.options.health_port },
         };
         let kinds = self.options.kinds.iter().filter(|kind| self.options.controllers.run(kind.name));
@@ -309,7 +312,7 @@ impl Leader {
             std::future::pending::<()>().await;
         };
         tasks.spawn_on(until_ending(term.clone(), work), background);
-        self.keep_registrations(&term, &mut tasks);
+        self.keep_registrations(&term, &in_order, &mut tasks);
         if let Some(deployment) = &self.options.fail_open {
             let fail_open = FailOpen::new(&self.background_client, &self.options.namespace, deployment);
             tasks.spawn_on(until_ending(term.clone(), fail_open.back()), background);
@@ -331,9 +334,9 @@ impl Leader {
     }
 
     /// Starts the tasks that keep the webhook configurations, and the place where objects are converted.
-    fn keep_registrations(&self, term: &LeaderTerm, tasks: &mut JoinSet<()>) {
+    fn keep_registrations(&self, term: &LeaderTerm, in_order: &watch::Sender<InOrder>, tasks: &mut JoinSet<()>) {
         let (background, client) = (self.background.handle(), self.background_client.clone());
-        if let Some(registration) = self.registration() {
+        if let Some(registration) = self.registration(in_order.clone()) {
             let (readiness, bundle, term) = (self.shared.readiness.clone(), self.bundle.subscribe(), term.clone());
             let answering = self.shutdown.hold();
             let work = async move {
@@ -355,6 +358,7 @@ impl Leader {
             kinds: self.options.kinds.clone(),
             target: Target::Service { namespace: self.options.namespace.clone() },
             exclusion: self.options.exclusion(),
+            in_order: in_order.clone(),
         };
         let work = async move {
             // Entries of another process are not ours to write.
@@ -364,7 +368,7 @@ impl Leader {
         tasks.spawn_on(until_ending(term.clone(), work), background);
     }
 
-    fn registration(&self) -> Option<SelfRegistration> {
+    fn registration(&self, in_order: watch::Sender<InOrder>) -> Option<SelfRegistration> {
         let url = self.options.webhook_url.as_ref()?.trim_end_matches('/').to_owned();
         Some(SelfRegistration {
             hooks: self.hooks.clone(),
@@ -376,6 +380,7 @@ impl Leader {
             overlap: signed(self.options.supply_lives().overlap),
             kinds: self.options.kinds.clone(),
             world: self.world.clone(),
+            in_order,
         })
     }
 }

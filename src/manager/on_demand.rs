@@ -3,13 +3,14 @@
 //! Entries are written by JSON patch with a test of the version that was read: server-side apply cannot withdraw an entry whose
 //! caBundle has another owner, as cert-manager's injector is one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::sync::watch::Receiver;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::sleep;
 
 use super::error::Error;
@@ -20,7 +21,9 @@ use crate::logging::throttle::LogThrottle;
 use crate::manager::registration::{Configuration, OnDemand, RETRY, says};
 use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, demanded};
 use crate::names::{BREAK_GLASS, FAIL_OPEN, VALIDATING};
+use crate::watch::in_order::InOrder;
 use crate::watch::read_model::ReadModel;
+use admission::registry::Phase;
 use engine::demand::Demand;
 use engine::snapshot::Exclusion;
 
@@ -43,6 +46,8 @@ pub struct OnDemandEntries {
     pub target: Target,
     /// Namespaces that are left alone.
     pub exclusion: Exclusion,
+    /// Where it is said which entries the API server has.
+    pub in_order: Sender<InOrder>,
 }
 
 impl OnDemandEntries {
@@ -90,10 +95,15 @@ impl OnDemandEntries {
         let found = json!(found);
         let validating = if wanted.is_empty() { None } else { Some(self.validating().await?) };
         let entries = self.entries(&wanted, &found, validating.as_ref())?;
+        self.say(
+            C::PHASE,
+            wanted.iter().zip(&entries).filter(|(_, made)| has(&found, made)).map(|(demand, _)| *demand),
+        );
         if is_in_order(&found, &entries) {
             return Ok(());
         }
         self.write::<C>(&found, &entries).await.map_err(&failed)?;
+        self.say(C::PHASE, wanted.iter().copied());
         let names: Vec<&str> = wanted.iter().map(|demand| demand.name.as_str()).collect();
         tracing::info!(configuration = name, entries = ?names, "Wrote the on-demand entries");
         Ok(())
@@ -134,6 +144,19 @@ impl OnDemandEntries {
             Ok(made)
         };
         wanted.iter().map(made).collect()
+    }
+
+    /// Says which entries of a phase the API server has.
+    fn say<'d>(&self, phase: Phase, found: impl Iterator<Item = &'d Demand>) {
+        let found: Vec<&Demand> = found.collect();
+        self.in_order.send_if_modified(|known| {
+            let same = known.iter().filter(|demand| demand.phase == phase).eq(found.iter().copied());
+            if !same {
+                let others = known.iter().filter(|demand| demand.phase != phase);
+                *known = Arc::new(others.chain(found).cloned().collect());
+            }
+            !same
+        });
     }
 
     /// Replaces the entries of the version that was read.
@@ -179,6 +202,68 @@ fn entry<'a>(configuration: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// Whether the stored entries say all that these do, and there are no others. What the API server fills in does not count.
 fn is_in_order(found: &Value, entries: &[Value]) -> bool {
-    let stored: Vec<Value> = webhooks(found).cloned().collect();
-    says(&stored.into(), &entries.to_vec().into())
+    webhooks(found).count() == entries.len()
+        && webhooks(found)
+            .zip(entries)
+            .all(|(stored, made)| stored.get("name") == made.get("name") && says_exactly(stored, made))
+}
+
+/// Whether this entry is stored.
+fn has(found: &Value, made: &Value) -> bool {
+    let name = made.get("name").and_then(Value::as_str).unwrap_or_default();
+    entry(found, name).is_some_and(|stored| says_exactly(stored, made))
+}
+
+/// Whether the stored entry says all that this one does, and is not called for less than it.
+fn says_exactly(stored: &Value, made: &Value) -> bool {
+    let same = |field: &str, empty: Value| {
+        let of =
+            |entry: &Value| entry.get(field).filter(|value| !value.is_null()).cloned().unwrap_or_else(|| empty.clone());
+        of(stored) == of(made)
+    };
+    says(stored, made)
+        && same("namespaceSelector", json!({}))
+        && same("objectSelector", json!({}))
+        && same("matchConditions", json!([]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change<'c> = &'c dyn Fn(&mut Value);
+
+    #[test]
+    fn an_entry_that_somebody_made_narrower_is_not_in_order() {
+        let made = json!({"name": "a", "rules": [{"resources": ["services"]}], "matchConditions": [{"name": "x", "expression": "true"}]});
+        let with = |change: &dyn Fn(&mut Value)| {
+            let mut stored = made.clone();
+            stored["objectSelector"] = json!({});
+            stored["namespaceSelector"] = json!({});
+            change(&mut stored);
+            json!({"webhooks": [stored]})
+        };
+        let changes: [(Change<'_>, bool); 6] = [
+            (&|_| {}, true),
+            (&|stored| stored["failurePolicy"] = "Fail".into(), true),
+            (&|stored| stored["namespaceSelector"] = json!({"matchLabels": {"never": "here"}}), false),
+            (&|stored| stored["objectSelector"] = json!({"matchLabels": {"never": "here"}}), false),
+            (
+                &|stored| {
+                    stored["matchConditions"].as_array_mut().unwrap().push(json!({"name": "y", "expression": "false"}));
+                },
+                false,
+            ),
+            (&|stored| stored["rules"] = json!([]), false),
+        ];
+        for (change, expected) in changes {
+            let found = with(change);
+            assert_eq!(
+                (is_in_order(&found, std::slice::from_ref(&made)), has(&found, &made)),
+                (expected, expected),
+                "{found}"
+            );
+        }
+        assert!(!is_in_order(&json!({"webhooks": [made.clone(), made]}), &[]));
+    }
 }

@@ -43,6 +43,8 @@ pub struct Options {
     pub asked_name: Option<String>,
     /// Whether the API server is to ask only about pods that a set can match.
     pub narrow_webhooks: bool,
+    /// Whether objects of `AdmissionPlugin` are read.
+    pub plugins: bool,
 }
 
 impl Options {

@@ -12,6 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::{Value, json};
 
+use self::settings::requirement_of;
 pub use self::settings::{PodFailurePolicy, Settings, Target};
 use crate::manifests::metadata;
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
@@ -91,6 +92,12 @@ pub fn demanded(demand: &Demand, settings: &Settings<'_>) -> Value {
         Phase::Validating => json!(validating_entry(&hook, &settings)),
     };
     entry["name"] = demand.name.as_str().into();
+    if let Some(namespaces) = &demand.namespaces {
+        let more = namespaces.requirements().iter().map(|one| json!(requirement_of(one)));
+        if let Some(terms) = entry.pointer_mut("/namespaceSelector/matchExpressions").and_then(Value::as_array_mut) {
+            terms.extend(more);
+        }
+    }
     let own = demand.match_conditions.iter().map(|(name, expression)| json!({"name": name, "expression": expression}));
     let conditions: Vec<Value> =
         match_conditions(&hook.rule).iter().flatten().map(|one| json!(one)).chain(own).collect();

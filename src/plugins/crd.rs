@@ -12,6 +12,8 @@ use crate::crd::{Definition, Scope};
 use engine::plugins::Plugin;
 use engine::plugins::api::{DAEMON_SET_PODS, GROUP, KIND, PLURAL, VERSION};
 use engine::plugins::catalog::UNSERVED_SECTIONS;
+use engine::plugins::compiled::MAX_ENTRIES;
+use engine::plugins::placement::MAX_TOLERATIONS;
 
 const DESCRIPTION: &str =
     "AdmissionPlugin switches on an admission plugin of the API server, for clusters whose flags cannot be set.";
@@ -105,8 +107,8 @@ fn spec() -> JSONSchemaProps {
     JSONSchemaProps { x_kubernetes_validations: Some(only.to_vec()), ..spec }
 }
 
-fn texts(most: i64, item: &str, description: &str) -> JSONSchemaProps {
-    JSONSchemaProps { max_items: Some(most), ..atomic_list(short_text(1024, item), description) }
+fn texts(item: &str, description: &str) -> JSONSchemaProps {
+    JSONSchemaProps { max_items: Some(MAX_ENTRIES.into()), ..atomic_list(short_text(1024, item), description) }
 }
 
 fn scope() -> JSONSchemaProps {
@@ -114,10 +116,10 @@ fn scope() -> JSONSchemaProps {
         "Which requests the plugin is about. Namespaces that Outrider leaves alone are never among them.",
         [
             ("namespaceSelector", label_selector("Namespaces, by their labels. Default: all.")),
-            ("excludeNamespaces", texts(256, "Name of a namespace.", "Namespaces that are left alone as well.")),
-            ("excludeUsers", texts(256, "Name of a user.", "Users who are exempt.")),
-            ("excludeGroups", texts(256, "Name of a group.", "Groups whose members are exempt.")),
-            ("excludeServiceAccounts", texts(256, "namespace/name.", "Service accounts that are exempt.")),
+            ("excludeNamespaces", texts("Name of a namespace.", "Namespaces that are left alone as well.")),
+            ("excludeUsers", texts("Name of a user.", "Users who are exempt.")),
+            ("excludeGroups", texts("Name of a group.", "Groups whose members are exempt.")),
+            ("excludeServiceAccounts", texts("namespace/name.", "Service accounts that are exempt.")),
         ],
     )
 }
@@ -127,11 +129,7 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
         Plugin::AlwaysPullImages => vec![
             (
                 "exemptImages",
-                texts(
-                    256,
-                    "An image; * is any text.",
-                    "Images that are left alone, such as registry.example/*@sha256:*.",
-                ),
+                texts("An image; * is any text.", "Images that are left alone, such as registry.example/*@sha256:*."),
             ),
             (
                 "includeEphemeralContainers",
@@ -191,7 +189,6 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
         Plugin::LimitPodHardAntiAffinityTopology => vec![(
             "allowedTopologyKeys",
             texts(
-                256,
                 "A label key.",
                 "Topology keys that required anti-affinity may have. Default: kubernetes.io/hostname.",
             ),
@@ -199,13 +196,13 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
         Plugin::DenyServiceExternalIPs => {
             vec![(
                 "allowedCIDRs",
-                texts(256, "A range such as 192.0.2.0/24.", "Ranges whose addresses are allowed. Default: none."),
+                texts("A range such as 192.0.2.0/24.", "Ranges whose addresses are allowed. Default: none."),
             )]
         }
         Plugin::NamespaceLifecycle => vec![
             (
                 "protectedNamespaces",
-                texts(256, "Name of a namespace; * is any text.", "Names of namespaces that may not be deleted."),
+                texts("Name of a namespace; * is any text.", "Names of namespaces that may not be deleted."),
             ),
             ("protectedLabelSelector", label_selector("Namespaces that may not be deleted, by their labels.")),
             (
@@ -248,5 +245,5 @@ fn tolerations(description: &str) -> JSONSchemaProps {
             ("tolerationSeconds", int64("How long a NoExecute taint is tolerated; for ever where absent.")),
         ],
     );
-    JSONSchemaProps { max_items: Some(1000), ..atomic_list(toleration, description) }
+    JSONSchemaProps { max_items: Some(MAX_TOLERATIONS.into()), ..atomic_list(toleration, description) }
 }

@@ -49,12 +49,17 @@ impl Model {
         self.failing.since(&self.contact)
     }
 
+    /// There are no objects, and nothing to hear.
+    pub(super) fn mark_unknown(&self) {
+        self.is_unknown.store(true, Ordering::Relaxed);
+        self.mark_synced();
+    }
+
     /// Takes note of an event of a kind whose definition a cluster may lack: then there are no objects. Returns whether it does.
     pub(super) fn note_optional<K>(&self, event: &Result<Event<K>, watcher::Error>) -> bool {
         let is_unknown = event.as_ref().is_err_and(|error| status_code(error) == Some(404));
         if is_unknown {
-            self.is_unknown.store(true, Ordering::Relaxed);
-            self.mark_synced();
+            self.mark_unknown();
         } else {
             if !matches!(event, Ok(Event::Init)) {
                 self.is_unknown.store(false, Ordering::Relaxed);

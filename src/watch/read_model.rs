@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use futures::StreamExt as _;
+use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
@@ -153,8 +153,8 @@ pub fn generation_text(set: &SetRecord) -> String {
 pub struct Clients {
     /// For sets.
     pub sidecarsets: Client,
-    /// For plugins.
-    pub plugins: Client,
+    /// For plugins; none where they are off: then there are no objects.
+    pub plugins: Option<Client>,
     /// For namespaces.
     pub namespaces: Client,
     /// For our configuration.
@@ -173,7 +173,12 @@ pub fn watch_config() -> watcher::Config {
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, cancel: CancellationToken) {
     let mut sets = pin!(events(Api::<Lenient<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
-    let mut plugins = pin!(events(Api::<Lenient<AdmissionPluginResource>>::all(clients.plugins), watch_config()));
+    if clients.plugins.is_none() {
+        world.plugins.mark_unknown();
+    }
+    let of_plugins =
+        clients.plugins.map(|client| events(Api::<Lenient<AdmissionPluginResource>>::all(client), watch_config()));
+    let mut plugins = pin!(of_plugins.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
     let mut namespaces = pin!(events(Api::<SlimNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
@@ -330,12 +335,12 @@ impl EventHandler<'_> {
                 if namespace.lacks_labels && clipping.is_news(&"labels") {
                     tracing::warn!(
                         namespace = name,
-                        "A namespace has more labels than there is room for; some count as absent"
+                        "A namespace has more labels than there is room for; requests that depend on the others are refused"
                     );
                 }
-                let labels = namespace.labels().clone();
+                let (labels, lacks_labels) = (namespace.labels().clone(), namespace.lacks_labels);
                 let annotations = namespace.annotations.map(|SomeAnnotations(kept)| kept).unwrap_or_default();
-                let known = namespace::Namespace { name: name.clone(), labels, annotations };
+                let known = namespace::Namespace { name: name.clone(), labels, lacks_labels, annotations };
                 let effect = feed.collections.namespaces.apply(&known);
                 tell(effect, name);
             }

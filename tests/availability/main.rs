@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api_server;
+#[path = "../e2e/forged_pods.rs"]
+mod forged_pods;
 mod kubelet;
 mod mounted_secret;
 mod outage;

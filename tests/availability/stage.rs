@@ -10,6 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use tokio::runtime::Runtime;
 
+use crate::forged_pods::forged_pods;
 use crate::kubelet::Kubelets;
 use crate::pods::{Pods, pod};
 use crate::process::{Outrider, eventually, install, outrider, service_account};
@@ -80,6 +81,16 @@ impl Stage {
         let kubelets = Kubelets::new(client.clone(), cluster.minor_version());
         runtime.spawn(kubelets.clone().run());
         Self { cluster, client, runtime, kubelets, account, addresses: 10 }
+    }
+
+    /// Stores pods whose annotations name tens of thousands of sets.
+    pub fn store_forged_pods(&self) {
+        let kubectl = |args: &[&str], input: Option<&str>| self.cluster.kubectl_ok(args, input).unwrap();
+        kubectl(&["create", "namespace", "attacked"], None);
+        kubectl(&["create", "serviceaccount", "default", "--namespace=attacked"], None);
+        for pod in forged_pods() {
+            kubectl(&["create", "--namespace=attacked", "-f", "-"], Some(&pod.to_string()));
+        }
     }
 
     /// A new replica that is an endpoint.

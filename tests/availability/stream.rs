@@ -28,14 +28,16 @@ const SELF: [&str; 5] = [
 struct Length {
     at_least: Duration,
     creates: usize,
+    /// Whether a user has stored pods with forged records before, which each leader reads.
+    is_attacked: bool,
 }
 
 /// `make soak` sets the variable.
 fn length() -> Length {
     if std::env::var_os("OUTRIDER_SOAK").is_some() {
-        return Length { at_least: Duration::from_secs(60), creates: 3000 };
+        return Length { at_least: Duration::from_secs(60), creates: 3000, is_attacked: true };
     }
-    Length { at_least: Duration::from_secs(4), creates: 150 }
+    Length { at_least: Duration::from_secs(4), creates: 150, is_attacked: false }
 }
 
 #[test]
@@ -71,6 +73,9 @@ impl Show {
         let issuer = Issuer::new("first");
         let secret = issuer.issue();
         let mut show = Self { stage: Stage::set_up(), length, issuer, secret, mounts: 0, running: Vec::new() };
+        if length.is_attacked {
+            show.stage.store_forged_pods();
+        }
         show.stage.register();
         for _ in 0..2 {
             show.start_with_files();

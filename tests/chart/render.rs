@@ -36,6 +36,7 @@ fn value_sets() -> Vec<Vec<String>> {
         &["--values=tests/chart/values/everything.yaml"],
         &["--values=tests/chart/values/collisions.yaml"],
         &["--set=rbac.create=false,rbac.aggregate=false,serviceAccount.create=false,crds.install=false"],
+        &["--set=plugins.enabled=false"],
         &["--set=metrics.enabled=false,podDisruptionBudget.enabled=false,uninstallHook.enabled=false,guard.enabled=false"],
     ]
     .iter()
@@ -182,6 +183,16 @@ fn another_chart_may_depend_on_this_one_under_a_condition() {
     assert_eq!(deployment["metadata"]["name"], "platform-outrider");
     let image = deployment["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
     assert!(image.starts_with("mirror.example.com/"), "{image}");
+}
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn plugins_that_are_off_leave_nothing_of_their_kind_and_are_not_served() {
+    for (set, is_on) in [("plugins.enabled=true", true), ("plugins.enabled=false", false)] {
+        let rendered = succeeded(&template(&[&format!("--set={set}")]));
+        assert_eq!(rendered.contains("policy.outrider.dev"), is_on, "{set}");
+        assert_eq!(rendered.contains("--enable-plugins=false"), !is_on, "{set}");
+    }
 }
 
 #[test]

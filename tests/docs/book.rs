@@ -26,10 +26,12 @@ pub(crate) fn root() -> &'static Path {
 
 /// The pages in `docs/`, the table of contents included, from the root of the repository.
 pub(crate) fn pages() -> Vec<String> {
-    let entries = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let pages = entries.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let folders = ["docs", "docs/plugins"];
+    let entries = folders.into_iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let pages = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let mut pages: Vec<String> =
-        pages.map(|path| format!("docs/{}", path.file_name().unwrap().to_str().unwrap())).collect();
+        pages.map(|path| path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned()).collect();
     pages.sort();
     pages
 }

@@ -13,6 +13,8 @@ mod schemas;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+
+use engine::plugins::Plugin;
 use std::process::Command;
 
 use clap::CommandFactory;
@@ -82,7 +84,33 @@ fn table_of_admission_plugins_is_up_to_date() {
         cells[0] = format!("`{}`", cells[0]);
         table.push_str(&line(cells));
     }
-    hold("docs/admission-plugins.md", &include_str!("admission-plugins.md").replace("{table}\n", &table));
+    let listed = |plugin: Plugin| format!("- [{plugin}](plugins/{plugin}.md)\n");
+    let pages: String = Plugin::ALL.into_iter().map(listed).collect();
+    let page = include_str!("admission-plugins.md").replace("{table}\n", &table).replace("{pages}\n", &pages);
+    hold("docs/admission-plugins.md", &page);
+}
+
+#[test]
+fn every_admission_plugin_has_a_page_with_its_sample() {
+    use outrider::cli::plugins::{example, provided};
+    for plugin in Plugin::ALL {
+        let template = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/docs/plugins/{plugin}.md"));
+        let template = fs::read_to_string(&template).unwrap_or_else(|error| panic!("{}: {error}", template.display()));
+        let entry = engine::plugins::catalog::find(plugin.name()).unwrap();
+        let default = if entry.is_default { "on" } else { "off" };
+        let [eks, aks, gke] = entry.providers.map(provided);
+        let catalog = format!(
+            "In the API server: {default} by default; EKS: {eks}, AKS: {aks}, GKE: {gke}. Outrider: {}.",
+            entry.how()
+        );
+        // The first line is for editors.
+        let sample: Vec<&str> = example(plugin).lines().filter(|line| !line.contains("yaml-language-server")).collect();
+        let sample = format!("```yaml\n{}\n```", sample.join("\n"));
+        hold(
+            &format!("docs/plugins/{plugin}.md"),
+            &template.replace("{catalog}", &catalog).replace("{sample}", &sample),
+        );
+    }
 }
 
 #[test]

@@ -266,3 +266,41 @@ fn without_any_replica_pods_wait_but_the_cluster_lives() {
     cluster.kubectl_ok(&["delete", "mutatingwebhookconfiguration/outrider-mutating"], None).unwrap();
     cluster.kubectl_ok(&["delete", "validatingwebhookconfiguration/outrider-validating"], None).unwrap();
 }
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn a_plugin_that_is_switched_on_fails_no_pod_while_two_replicas_get_to_know_it() {
+    let (cluster, account) = small_cluster();
+    let flags = ["--certificates=self", "--leader-elect"];
+    let (one, two) = (Outrider::start(&cluster, &account, &flags), Outrider::start(&cluster, &account, &flags));
+    one.ready();
+    two.ready();
+    let endpoints = Arc::new(Endpoints::default());
+    endpoints.set(&[&one, &two]);
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(service(endpoints)))).unwrap();
+    eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
+    let plugin = |pool: &str| {
+        json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin", "metadata": {"name": "node"},
+            "spec": {"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": format!("pool={pool}")}}})
+        .to_string()
+    };
+    let is_programmed = |generation: u64| {
+        let status = get(&cluster, &["admissionplugin", "node"])["status"].clone();
+        let mut conditions = status["conditions"].as_array().into_iter().flatten();
+        status["observedGeneration"] == generation
+            && conditions.any(|one| one["type"] == "Programmed" && one["status"] == "True")
+    };
+    let ((), created, failed) = creating_pods(&cluster, || {
+        for round in 1..=4 {
+            let applied = cluster.kubectl(&["apply", "--server-side", "-f", "-"], Some(&plugin(&format!("p{round}"))));
+            assert!(applied.unwrap().success());
+            eventually("it is programmed", || is_programmed(round));
+        }
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    assert!(created > 4, "{created}");
+    let pods = get(&cluster, &["pods", "-n", "default"]);
+    let selected =
+        pods["items"].as_array().unwrap().iter().filter(|pod| pod["spec"]["nodeSelector"].is_object()).count();
+    assert!(selected > 0, "no pod was changed");
+}

@@ -7,19 +7,16 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{Cluster, Namespace, Options};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cronjob::{KINDS, cronjob, registered};
+use crate::forged_pods::{PODS, forged_pods};
 use crate::memory_group::MemoryGroup;
 use crate::process::{Outrider, eventually, install_of};
 use crate::replicas::list;
 
 /// Bytes: the chart's memory limit of a replica.
 const MEMORY: u64 = 256 << 20;
-/// Pods with forged records, as in the attack.
-const FORGED: usize = 150;
-/// Names in each of their lists: as many as an annotation holds.
-const NAMES: usize = 45_000;
 const REVIEWS: usize = 200;
 
 const SET: &str = "
@@ -30,25 +27,6 @@ spec:
   selector: {matchLabels: {app: web}}
   containers: [{name: log-agent, image: 'agent:1'}]
 ";
-
-fn forged_pods() -> Vec<Value> {
-    let names: Vec<String> = (0..NAMES).map(|number| format!("{number:x}")).collect();
-    let opened = names.join(",");
-    let record: serde_json::Map<String, Value> =
-        names.iter().take(NAMES / 4).map(|name| (name.clone(), json!({"hash": "v1:0"}))).collect();
-    let record = Value::Object(record).to_string();
-    let annotated = |number: usize| match number % 3 {
-        0 => json!({"kruise.io/sidecarset-injected-list": opened}),
-        1 => json!({"outrider.dev/injected": record}),
-        _ => json!({"outrider.dev/skip": opened}),
-    };
-    let pod = |number: usize| {
-        json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": format!("forged-{number}"), "labels": {"app": "x"}, "annotations": annotated(number)},
-            "spec": {"containers": [{"name": "app", "image": "app:1"}]}})
-    };
-    (0..FORGED).map(pod).collect()
-}
 
 /// `CronJob`s whose templates are empty maps: 1.2 MB each, and up to a hundred times as much as values.
 fn large_cronjobs() -> Vec<String> {
@@ -148,7 +126,7 @@ fn what_users_may_store_ends_no_leader_and_delays_no_review() {
     assert!(outrider.leads(), "the same process leads, as its memory was enough");
     assert!(most <= MEMORY, "{} MB", megabytes(most));
     // One set exists. Sets that a pod only names are not reconciled: there would be 45,000 for each change.
-    let changes = u64::try_from(FORGED * 7).unwrap();
+    let changes = u64::try_from(PODS * 7).unwrap();
     let tries = outrider.reconciles_tried("sidecarset") - reconciled;
     assert!(tries <= changes, "{tries}");
     outrider.end();

@@ -166,6 +166,15 @@ async fn an_unknown_namespace_is_503_and_worth_another_try() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_with_more_labels_than_are_read_is_422_and_another_try_is_of_no_use() {
+    let server = TestServer::start().await;
+    let reply = server.client().await.post(&path("labels"), &any_review()).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (422, None));
+    assert!(reply.text().contains("remove labels"), "{}", reply.text());
+    server.demand_unserved(&["NamespaceLabels"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_question_without_an_answer_is_503_and_worth_another_try() {
     let server = TestServer::start().await;
     let reply = server.client().await.post(&path("asks"), &any_review()).await;

@@ -154,6 +154,7 @@ pub fn registry() -> Registry<World> {
             }),
         )
         .mutating(rule("unknown"), Toy(|_, _| Err(Unserved::NamespaceUnknown("shop".to_owned()))))
+        .mutating(rule("labels"), Toy(|_, _| Err(Unserved::NamespaceLabels("shop".to_owned()))))
         .mutating(
             rule("wait"),
             Toy(|_, world| {

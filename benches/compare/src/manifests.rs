@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::error::BenchError;
-use crate::rows::Row;
+use crate::rows::{Plugins, Row};
 
 /// Writes one file an object: the sets, and the namespace of the recorded pods.
 ///
@@ -18,11 +18,48 @@ pub fn write(row: &Row, folder: &Path) -> Result<(), BenchError> {
         "kind": "Namespace",
         "metadata": {"name": "shop", "labels": {"kubernetes.io/metadata.name": "shop"}},
     });
-    for (number, object) in std::iter::once(namespace).chain(sidecar_sets(row)).enumerate() {
+    let objects = std::iter::once(namespace).chain(sidecar_sets(row)).chain(plugins(row.plugins));
+    for (number, object) in objects.enumerate() {
         let path = folder.join(format!("{number:04}.json"));
         fs::write(&path, serde_json::to_vec_pretty(&object)?).map_err(BenchError::file(path))?;
     }
     Ok(())
+}
+
+/// Each changes the recorded pods, or judges them.
+fn plugins(which: Plugins) -> Vec<Value> {
+    let object = |name: String, spec: Value| {
+        json!({
+            "apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin",
+            "metadata": {"name": name}, "spec": spec,
+        })
+    };
+    let given = json!({"default": [{"key": "team", "operator": "Exists"}], "whitelist": [
+        {"key": "team", "operator": "Exists"}, {"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists"},
+        {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"},
+    ]});
+    match which {
+        Plugins::None => Vec::new(),
+        Plugins::OfPods => [
+            json!({"plugin": "AlwaysPullImages"}),
+            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "pool=shared"}}),
+            json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": 30}}),
+            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": given}),
+            json!({"plugin": "ExtendedResourceToleration"}),
+            json!({"plugin": "LimitPodHardAntiAffinityTopology"}),
+        ]
+        .into_iter()
+        .enumerate()
+        .map(|(number, spec)| object(format!("plugin-{number}"), spec))
+        .collect(),
+        Plugins::Elsewhere(count) => (0..count)
+            .map(|number| {
+                let scope = json!({"namespaceSelector": {"matchLabels": {"tenant": format!("t{number}")}}});
+                object(format!("plugin-{number:04}"), json!({"plugin": "AlwaysPullImages", "match": scope}))
+            })
+            .collect(),
+    }
 }
 
 /// The matching sets are spread evenly between the others, so that no order of search favours them.
@@ -147,11 +184,11 @@ mod tests {
 
     #[test]
     fn every_object_gets_its_own_file() {
-        let [first, second, ..] = &ROWS;
-        for row in [first, second] {
+        for row in ROWS.iter().filter(|row| row.sets <= 100) {
             let folder = tempfile::tempdir().unwrap();
             write(row, folder.path()).unwrap();
-            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), row.sets + 1, "{}", row.name);
+            let objects = row.sets + 1 + plugins(row.plugins).len();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), objects, "{}", row.name);
         }
     }
 }

@@ -2,6 +2,17 @@
 
 use crate::error::BenchError;
 
+/// Which `AdmissionPlugin` objects there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plugins {
+    /// None.
+    None,
+    /// One of each plugin of pods, for every namespace.
+    OfPods,
+    /// So many, all for other namespaces.
+    Elsewhere(usize),
+}
+
 /// One situation that is measured, on every recorded review.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
@@ -13,6 +24,8 @@ pub struct Row {
     pub matching: usize,
     /// `SidecarSets` altogether.
     pub sets: usize,
+    /// `AdmissionPlugin` objects.
+    pub plugins: Plugins,
     /// Whether the pod that is sent already carries the sidecars.
     pub second_pass: bool,
 }
@@ -27,17 +40,22 @@ impl Row {
 pub const ONE_OF_ONE: &str = "1-of-1";
 pub const ONE_OF_5000: &str = "1-of-5000";
 
-pub const ROWS: [Row; 6] = [
+pub const PLUGINS: &str = "plugins";
+pub const PLUGINS_ELSEWHERE: &str = "plugins-elsewhere";
+
+pub const ROWS: [Row; 8] = [
     row("0-of-100", "no set matches (of 100)", 0, 100),
     row(ONE_OF_ONE, "1 of 1 set", 1, 1),
     row("3-of-100", "3 of 100 sets", 3, 100),
     row("1-of-1000", "1 of 1,000 sets", 1, 1_000),
     row(ONE_OF_5000, "1 of 5,000 sets", 1, 5_000),
+    Row { plugins: Plugins::OfPods, ..row(PLUGINS, "1 of 1 set, pod plugins", 1, 1) },
+    Row { plugins: Plugins::Elsewhere(1_000), ..row(PLUGINS_ELSEWHERE, "1 of 1 set, 1,000 others", 1, 1) },
     Row { second_pass: true, ..row("second-pass", "second pass (3 of 100)", 3, 100) },
 ];
 
 const fn row(name: &'static str, title: &'static str, matching: usize, sets: usize) -> Row {
-    Row { name, title, matching, sets, second_pass: false }
+    Row { name, title, matching, sets, plugins: Plugins::None, second_pass: false }
 }
 
 /// The rows of these names in table order, all of them for no name.

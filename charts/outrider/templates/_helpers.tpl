@@ -115,6 +115,18 @@ cert-manager.io/inject-ca-from: {{ printf "%s/outrider-webhook" .Release.Namespa
 {{- $_ := set $parts $name (concat (get $parts $name | default list) $list) }}
 {{- end }}
 {{- end }}
+{{- if not (include "outrider.plugins" .) }}
+{{- $rules := list }}
+{{- range $parts.rules }}
+{{- if not (has "policy.outrider.dev" .apiGroups) }}{{ $rules = append $rules . }}{{ end }}
+{{- end }}
+{{- $_ := set $parts "rules" $rules }}
+{{- $validating := list }}
+{{- range $parts.validating }}
+{{- if ne .name "admissionplugin.policy.outrider.dev" }}{{ $validating = append $validating . }}{{ end }}
+{{- end }}
+{{- $_ := set $parts "validating" $validating }}
+{{- end }}
 {{- toJson $parts }}
 {{- end }}
 

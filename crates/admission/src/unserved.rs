@@ -34,6 +34,11 @@ pub enum Unserved {
     /// A selector needs the labels of a namespace that has not been seen yet.
     #[error("namespace {0:?} is not known yet; try again")]
     NamespaceUnknown(String),
+    /// A selector needs labels of a namespace that has more than are kept.
+    #[error(
+        "namespace {0:?} has more labels than are read, and what is decided depends on the others; remove labels from it"
+    )]
+    NamespaceLabels(String),
     /// The decision must know something that the read model does not say. The caller of the endpoint gets the answers, and has it
     /// decide again.
     #[error("nobody answered {}", in_words(.0))]
@@ -53,6 +58,7 @@ impl Unserved {
             Self::Unreadable(_) => 400,
             Self::ContentType(_) => 415,
             Self::TooLarge(_) => 413,
+            Self::NamespaceLabels(_) => 422,
             Self::Overloaded => 429,
             Self::NotReady(_) | Self::NamespaceUnknown(_) | Self::Elsewhere(_) | Self::Unanswered(_) => 503,
             Self::OutOfTime => 504,
@@ -84,6 +90,7 @@ impl Unserved {
             Self::NotReady(_) => "NotReady",
             Self::Elsewhere(_) => "NotFound",
             Self::NamespaceUnknown(_) => "NamespaceUnknown",
+            Self::NamespaceLabels(_) => "NamespaceLabels",
             Self::Unanswered(_) => "Unanswered",
             Self::OutOfTime => "OutOfTime",
             Self::Fault => "Fault",

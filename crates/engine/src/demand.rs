@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use admission::format::selector::Selector;
 use admission::registry::{FailurePolicy, Phase, Rule};
 
 /// An entry that accepted objects need.
@@ -19,6 +20,8 @@ pub struct Demand {
     pub timeout_seconds: u8,
     /// Namespaces that are left alone beside those of the installation.
     pub excluded_namespaces: BTreeSet<String>,
+    /// The labels of namespaces that are called for; all where absent. Not for namespaces themselves.
+    pub namespaces: Option<Selector>,
     /// Name and CEL expression of each condition beside those of the rule.
     pub match_conditions: Vec<(String, String)>,
 }
@@ -32,6 +35,7 @@ impl Demand {
             failure_policy: rule.failure_policy,
             timeout_seconds: rule.timeout_seconds,
             excluded_namespaces: BTreeSet::new(),
+            namespaces: None,
             match_conditions: Vec::new(),
             rule,
         }

@@ -78,6 +78,11 @@ pub const TRANSPORT: &[(&str, u16, &str)] = &[
     ("MethodNotAllowed", 405, "The method is not POST."),
     ("TooLarge", 413, "The body is larger than what is read of one."),
     ("ContentType", 415, "The body is not announced as application/json."),
+    (
+        "NamespaceLabels",
+        422,
+        "A set or an admission plugin needs labels of a namespace that has more than are read, 32 KiB in memory: remove some.",
+    ),
     ("Overloaded", 429, "Too many reviews are in flight, or too much of them is in memory."),
     ("Fault", 500, "An internal fault; the log has it, under the uid of the request."),
     ("NotReady", 503, "The server has not seen yet what it needs to decide."),

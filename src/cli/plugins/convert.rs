@@ -1,6 +1,6 @@
 //! `outrider plugins convert`: the configuration of an API server as `AdmissionPlugin` objects. What cannot be carried over is an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -46,11 +46,23 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
         }
     };
     let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
+    let enabled: BTreeSet<&str> =
+        args.enable_admission_plugins.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
     for (name, configuration) in &configured {
+        if let Some(note) = note(name, &enabled) {
+            writeln!(streams.stderr, "note: {note}")?;
+        }
         add(name, configuration, &mut objects, &mut errors);
+        // Nothing is dropped, and nothing is switched on.
+        if !enabled.is_empty()
+            && !enabled.contains(name.as_str())
+            && !is_default(name)
+            && let Some(object) = objects.get_mut(name)
+        {
+            object["spec"]["mode"] = "Off".into();
+        }
     }
-    let enabled = args.enable_admission_plugins.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
-    for name in enabled.filter(|name| !configured.contains_key(*name)) {
+    for name in enabled.into_iter().filter(|name| !configured.contains_key(*name)) {
         match (Plugin::named(name), find(name)) {
             (
                 Some(plugin @ (Plugin::NamespaceLifecycle | Plugin::PodSecurity | Plugin::DefaultTolerationSeconds)),
@@ -80,6 +92,34 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
         write!(streams.stdout, "{separator}{}", yaml::write(object))?;
     }
     Ok(Outcome::Fine)
+}
+
+/// Whether the plugin is on unless a flag says otherwise. One that Kubernetes does not have is an error of its own.
+fn is_default(name: &str) -> bool {
+    find(name).is_none_or(|entry| entry.is_default)
+}
+
+/// What a configuration does not say, or what its object does not do.
+fn note(name: &str, enabled: &BTreeSet<&str>) -> Option<String> {
+    if name == Plugin::PodSecurity.name() {
+        return Some(
+            "PodSecurity: only namespaces that are created from now on get the labels; label those that there are, which lose the \
+             defaults of the configuration"
+                .to_owned(),
+        );
+    }
+    if is_default(name) || enabled.contains(name) {
+        return None;
+    }
+    Some(if enabled.is_empty() {
+        format!(
+            "{name}: an API server runs it only if --enable-admission-plugins names it; give that list to have what is off converted with mode: Off"
+        )
+    } else {
+        format!(
+            "{name}: it gets mode: Off, because --enable-admission-plugins does not name it: that API server does not run it"
+        )
+    })
 }
 
 /// Makes the object, and checks it as an API server would.
@@ -127,6 +167,15 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
     if !is("kind", "AdmissionConfiguration") || !is("apiVersion", "apiserver.config.k8s.io/") {
         return Err(format!("{}: expected an AdmissionConfiguration of apiserver.config.k8s.io", file.display()));
     }
+    let unknown = |fields: &Value, known: &[&str]| {
+        fields
+            .as_object()
+            .and_then(|fields| only(fields, known).err())
+            .map(|error| format!("{}: {error}", file.display()))
+    };
+    if let Some(error) = unknown(&document, &["apiVersion", "kind", "metadata", "plugins"]) {
+        return Err(error);
+    }
     if document.get("plugins").is_some_and(|listed| !listed.is_null() && !listed.is_array()) {
         return Err(format!("{}: plugins is no list", file.display()));
     }
@@ -135,6 +184,9 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
         let Some(name) = plugin.get("name").and_then(Value::as_str) else {
             return Err(format!("{}: a plugin has no name", file.display()));
         };
+        if let Some(error) = unknown(plugin, &["name", "path", "configuration"]) {
+            return Err(error);
+        }
         let inline = plugin.get("configuration").filter(|value| !value.is_null());
         let path = plugin.get("path").and_then(Value::as_str).filter(|path| !path.is_empty());
         let configuration = match (inline, path) {
@@ -277,11 +329,46 @@ mod tests {
                 {"plugin": "AlwaysPullImages"},
                 {"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b", "namespaceAllowLists": {"ns": "a=b,c=d"}}},
                 {"plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}}, "match": {"excludeNamespaces": ["free"]}},
-                {"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
+                {"plugin": "PodTolerationRestriction", "mode": "Off", "podTolerationRestriction": {
                     "default": [{"key": "a", "operator": "Exists"}], "whitelist": [], "alwaysAllowBuiltin": false}},
             ])
         );
         assert!(stderr.contains("note: LimitRanger is on in every cluster"), "{stderr}");
+    }
+
+    #[test]
+    fn a_plugin_that_the_api_server_does_not_run_is_not_switched_on() {
+        let text = configuration(&json!([
+            {"name": "PodNodeSelector", "configuration": {"podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "a=b"}}},
+            {"name": "PodSecurity", "configuration": {"defaults": {"enforce": "baseline"}}},
+        ]));
+        let (outcome, stdout, stderr) = ran(&text, &["AlwaysPullImages"]);
+        assert_eq!(outcome, Outcome::Fine);
+        assert!(stdout.contains("podsecurity") && stdout.matches("Off").count() == 1, "{stdout}");
+        assert!(stderr.contains("note: PodNodeSelector: it gets mode: Off"), "{stderr}");
+        assert!(stderr.contains("note: PodSecurity: only namespaces that are created from now on"), "{stderr}");
+        let (_, stdout, stderr) = ran(&text, &[]);
+        assert!(!stdout.contains("mode") && stderr.contains("runs it only if"), "{stderr}");
+    }
+
+    #[test]
+    fn an_unknown_field_is_an_error_wherever_it_is() {
+        let mut file: Value = serde_json::from_str(&configuration(&json!([]))).unwrap();
+        file["plugin"] = json!([]);
+        for text in [file.to_string(), configuration(&json!([{"name": "AlwaysPullImages", "config": {}}]))] {
+            let (outcome, _, stderr) = ran(&text, &[]);
+            assert!(outcome == Outcome::BadInput && stderr.contains("cannot be carried over"), "{stderr}");
+        }
+    }
+
+    #[test]
+    fn tolerations_that_kubernetes_adds_are_not_allowed_where_the_original_does_not() {
+        for (text, enabled) in [
+            (configuration(&json!([])), &["PodTolerationRestriction"][..]),
+            (configuration(&json!([{"name": "PodTolerationRestriction", "configuration": {}}])), &[]),
+        ] {
+            assert!(ran(&text, enabled).1.contains("alwaysAllowBuiltin: false"));
+        }
     }
 
     #[test]

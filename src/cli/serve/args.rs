@@ -165,6 +165,10 @@ pub struct RegistrationArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub narrow_webhooks: bool,
+    /// Serve admission plugins; without, AdmissionPlugin objects do nothing, and webhook entries that they had are withdrawn
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+        num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true")]
+    pub enable_plugins: bool,
     /// Scaled to zero
     #[command(flatten)]
     pub fail_open: FailOpenArgs,

@@ -134,6 +134,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         webhook_port: if args.listen.enable_webhooks { args.listen.webhook_bind_address.port() } else { None },
         asked_name: asked_name(args, given),
         narrow_webhooks: args.registration.narrow_webhooks,
+        plugins: args.registration.enable_plugins,
     })
 }
 

@@ -6,6 +6,7 @@ mod objects;
 pub(super) mod trust;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -31,6 +32,7 @@ use crate::logging::throttle::LogThrottle;
 use crate::manager::{conversion, on_demand};
 use crate::manifests::webhooks::{self, PodFailurePolicy, Settings, Target, WebhookEntry};
 use crate::names::{MUTATING, VALIDATING};
+use crate::watch::in_order::InOrder;
 use crate::watch::read_model::ReadModel;
 use engine::demand::Demand;
 use engine::snapshot::Exclusion;
@@ -72,6 +74,8 @@ pub struct SelfRegistration {
     pub kinds: Kinds,
     /// The accepted objects.
     pub world: ReadModel,
+    /// Where it is said which on-demand entries the API server has.
+    pub in_order: watch::Sender<InOrder>,
 }
 
 impl SelfRegistration {
@@ -148,6 +152,9 @@ impl SelfRegistration {
                     pause = RETRY;
                 } else {
                     throttle.over();
+                    if self.world.is_published() {
+                        self.in_order.send_replace(Arc::new(demands.clone()));
+                    }
                 }
             }
             tokio::select! {

@@ -1,5 +1,6 @@
 //! What webhook configurations depend on beside the registry.
 
+use admission::format::selector::Requirement;
 use admission::registry::{self, Namespaces, Rule};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{ServiceReference, WebhookClientConfig};
@@ -116,6 +117,16 @@ impl Settings<'_> {
             let by_label = requirement(EXCLUDE_LABEL, "DoesNotExist", None);
             LabelSelector { match_expressions: Some(vec![by_name, by_label]), match_labels: None }
         })
+    }
+}
+
+/// The term of a selector for this condition.
+pub(super) fn requirement_of(condition: &Requirement) -> LabelSelectorRequirement {
+    match condition {
+        Requirement::In(key, values) => requirement(key, "In", Some(values.clone())),
+        Requirement::NotIn(key, values) => requirement(key, "NotIn", Some(values.clone())),
+        Requirement::Exists(key) => requirement(key, "Exists", None),
+        Requirement::DoesNotExist(key) => requirement(key, "DoesNotExist", None),
     }
 }
 

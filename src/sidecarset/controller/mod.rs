@@ -87,7 +87,7 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 async fn run(context: Context) {
-    let Context { client, metrics, tuning, term, world, coverage, own } = context;
+    let Context { client, metrics, tuning, term, world, coverage, own, .. } = context;
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();

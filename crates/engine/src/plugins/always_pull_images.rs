@@ -1,6 +1,7 @@
 //! `AlwaysPullImages`: images are pulled at each start, so that a node's cache gives no pod an image that it has no right to.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use admission::field::quote;
 
@@ -12,7 +13,7 @@ use super::{forbidden, shortened};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlwaysPullImages {
     /// Images that are left alone.
-    pub exempt: Vec<Glob>,
+    pub exempt: Exempt,
     /// Whether ephemeral containers that are added to a pod are covered.
     pub ephemeral: bool,
 }
@@ -27,8 +28,23 @@ impl Glob {
         Self(pattern.split('*').map(str::to_owned).collect())
     }
 
+    /// Whether there can be a text that is like both patterns. Exact where each has one `*` at most; of others only the ends are
+    /// compared.
+    pub fn may_overlap(&self, other: &Self) -> bool {
+        match (self.0.as_slice(), other.0.as_slice()) {
+            ([whole], _) => other.matches(whole),
+            (_, [whole]) => self.matches(whole),
+            ([first, .., last], [other_first, .., other_last]) => {
+                (first.starts_with(other_first.as_str()) || other_first.starts_with(first.as_str()))
+                    && (last.ends_with(other_last.as_str()) || other_last.ends_with(last.as_str()))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the whole text is like the pattern.
     pub fn matches(&self, text: &str) -> bool {
+        super::work::done(text.len());
         let [first, middle @ .., last] = self.0.as_slice() else {
             return self.0.first().is_some_and(|whole| whole == text);
         };
@@ -41,31 +57,59 @@ impl Glob {
     }
 }
 
-impl AlwaysPullImages {
-    fn is_exempt(&self, image: &str) -> bool {
-        self.exempt.iter().any(|glob| glob.matches(image))
+/// Images that are left alone: names, and patterns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exempt {
+    names: BTreeSet<String>,
+    patterns: Vec<Glob>,
+}
+
+impl Exempt {
+    /// Those of a list.
+    pub fn of(list: &[String]) -> Self {
+        let (patterns, names): (Vec<&String>, Vec<&String>) = list.iter().partition(|text| text.contains('*'));
+        Self {
+            names: names.into_iter().cloned().collect(),
+            patterns: patterns.into_iter().map(|text| Glob::new(text)).collect(),
+        }
     }
 
-    fn misses(&self, image: &str, policy: &str) -> bool {
-        policy != ALWAYS && !self.is_exempt(image)
+    fn covers(&self, image: &str) -> bool {
+        self.names.contains(image) || self.patterns.iter().any(|glob| glob.matches(image))
+    }
+}
+
+/// What is known of the images of one pod: a pod may have the same one in very many containers.
+struct Images<'e, 'i> {
+    exempt: &'e Exempt,
+    known: RefCell<HashMap<&'i str, bool>>,
+}
+
+impl<'i> Images<'_, 'i> {
+    /// Whether the image is to be pulled, and is not.
+    fn misses(&self, image: &'i str, policy: &str) -> bool {
+        if policy == ALWAYS {
+            return false;
+        }
+        if self.exempt.patterns.is_empty() {
+            return !self.exempt.names.contains(image);
+        }
+        !*self.known.borrow_mut().entry(image).or_insert_with(|| self.exempt.covers(image))
+    }
+}
+
+impl AlwaysPullImages {
+    fn images<'i>(&self) -> Images<'_, 'i> {
+        Images { exempt: &self.exempt, known: RefCell::default() }
     }
 
     /// What is to be changed in a new pod.
     pub fn change<'a>(&self, spec: &Spec<'a>) -> Change<'a> {
-        let containers = spec.containers().filter(|(_, _, one)| self.misses(&one.image, &one.image_pull_policy));
+        let images = self.images();
+        let containers = spec.containers().filter(|(_, _, one)| images.misses(&one.image, &one.image_pull_policy));
         let pulled = containers.map(|(list, index, _)| (list, index)).collect();
-        Change {
-            pulled,
-            pulled_volumes: self.missing_volumes(spec).map(|(index, _)| index).collect(),
-            ..Change::default()
-        }
-    }
-
-    fn missing_volumes<'s>(&self, spec: &'s Spec<'_>) -> impl Iterator<Item = (usize, &'s str)> {
-        spec.volumes().iter().enumerate().filter_map(|(index, volume)| {
-            let image = volume.image.as_ref()?;
-            self.misses(&image.reference, &image.pull_policy).then_some((index, image.pull_policy.as_str()))
-        })
+        let pulled_volumes = missing_volumes(&images, spec).map(|(index, _)| index).collect();
+        Change { pulled, pulled_volumes, ..Change::default() }
     }
 
     /// Why a pod is refused as it is.
@@ -73,11 +117,12 @@ impl AlwaysPullImages {
     /// # Errors
     /// Each field, in the API server's words.
     pub fn check(&self, spec: &Spec<'_>, name: &str) -> Result<(), String> {
-        let containers = spec.containers().filter(|(_, _, one)| self.misses(&one.image, &one.image_pull_policy));
+        let images = self.images();
+        let containers = spec.containers().filter(|(_, _, one)| images.misses(&one.image, &one.image_pull_policy));
         let containers = containers.map(|(list, index, one)| {
             fault(&format!("{}[{index}].imagePullPolicy", list.field()), &one.image_pull_policy)
         });
-        let volumes = self.missing_volumes(spec);
+        let volumes = missing_volumes(&images, spec);
         let volumes = volumes.map(|(index, policy)| fault(&format!("volumes[{index}].image.pullPolicy"), policy));
         aggregate(containers.chain(volumes), name)
     }
@@ -107,8 +152,9 @@ impl AlwaysPullImages {
             .flat_map(|spec| spec.list(List::Ephemeral))
             .map(|container| container.name.as_str())
             .collect();
+        let images = self.images();
         new.list(List::Ephemeral).iter().enumerate().filter(move |(_, container)| {
-            !before.contains(container.name.as_str()) && self.misses(&container.image, &container.image_pull_policy)
+            !before.contains(container.name.as_str()) && images.misses(&container.image, &container.image_pull_policy)
         })
     }
 
@@ -128,6 +174,13 @@ impl AlwaysPullImages {
         });
         aggregate(faults, name)
     }
+}
+
+fn missing_volumes<'s>(images: &Images<'_, 's>, spec: &'s Spec<'_>) -> impl Iterator<Item = (usize, &'s str)> {
+    spec.volumes().iter().enumerate().filter_map(|(index, volume)| {
+        let image = volume.image.as_ref()?;
+        images.misses(&image.reference, &image.pull_policy).then_some((index, image.pull_policy.as_str()))
+    })
 }
 
 /// Faults that a refusal names; a pod may have very many.

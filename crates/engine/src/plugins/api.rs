@@ -20,8 +20,6 @@ pub const KIND: &str = "AdmissionPlugin";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "admissionplugins";
 
-/// The modes.
-pub const MODES: [&str; 4] = ["Enforce", "Warn", "Audit", "Off"];
 /// What is done to the pods of a `DaemonSet`.
 pub const DAEMON_SET_PODS: [&str; 2] = ["Apply", "Skip"];
 
@@ -47,7 +45,7 @@ pub struct PluginSpec {
     /// Name of the plugin.
     #[serde(deserialize_with = "null_as_default")]
     pub plugin: String,
-    /// One of [`MODES`]; `Enforce` where absent.
+    /// `Enforce`, `Warn`, `Audit` or `Off`; `Enforce` where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Which requests it is about.
@@ -265,4 +263,12 @@ pub struct PluginStatus {
     /// `Accepted`, `Programmed` and `Conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
+}
+
+impl PluginStatus {
+    /// Whether the API server calls for this generation of the object.
+    pub fn is_programmed(&self, generation: i64) -> bool {
+        let is_it = |one: &Condition| one.type_ == "Programmed" && one.status == "True";
+        self.observed_generation == Some(generation) && self.conditions.iter().flatten().any(is_it)
+    }
 }

@@ -11,7 +11,7 @@ use admission::registry::FailurePolicy;
 use admission::review::UserInfo;
 
 use super::always_pull_images::AlwaysPullImages;
-use super::api::{AdmissionPlugin, MODES, PluginSpec, Scope};
+use super::api::{AdmissionPlugin, PluginSpec, Scope};
 use super::change::Change;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::deny_service_external_ips::DenyServiceExternalIps;
@@ -26,7 +26,7 @@ use super::{Plugin, catalog, extended_resource_toleration, shortened};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
 /// The most entries of a list.
-const MAX_ENTRIES: usize = 256;
+pub const MAX_ENTRIES: u16 = 256;
 /// Most seconds that the API server waits.
 const MAX_TIMEOUT: i64 = 10;
 
@@ -44,6 +44,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Every mode, the default first.
+    pub const ALL: [Self; 4] = [Self::Enforce, Self::Warn, Self::Audit, Self::Off];
+
     /// The word.
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,6 +96,9 @@ pub struct CompiledPlugin {
     pub failure_policy: Option<FailurePolicy>,
     /// How long the API server waits, in seconds.
     pub timeout_seconds: Option<u8>,
+    /// Whether every replica is known to have this form. Before, an object that one of them has not changed is no fault. Always where
+    /// there is one process alone.
+    pub is_settled: bool,
     /// Namespaces, by their labels.
     pub namespaces: Option<Selector>,
     excluded_namespaces: BTreeSet<String>,
@@ -153,6 +159,7 @@ impl CompiledPlugin {
                 settings,
                 failure_policy,
                 timeout_seconds,
+                is_settled: true,
                 namespaces,
                 excluded_namespaces: spec.scope.exclude_namespaces.iter().cloned().collect(),
                 users: users(&spec.scope),
@@ -160,6 +167,32 @@ impl CompiledPlugin {
             }),
             _ => Err(errors),
         }
+    }
+
+    /// Whether requests are let through while the webhook does not answer.
+    pub fn ignores(&self) -> bool {
+        self.failure_policy == Some(FailurePolicy::Ignore)
+    }
+
+    /// Whether it leaves any request alone.
+    pub fn has_scope(&self) -> bool {
+        self.namespaces.is_some()
+            || [&self.excluded_namespaces, &self.users, &self.groups].iter().any(|list| !list.is_empty())
+    }
+
+    /// Names of namespaces that are left alone.
+    pub const fn excluded_namespaces(&self) -> &BTreeSet<String> {
+        &self.excluded_namespaces
+    }
+
+    /// Names of users who are exempt, those of service accounts among them.
+    pub const fn users(&self) -> &BTreeSet<String> {
+        &self.users
+    }
+
+    /// Groups whose members are exempt.
+    pub const fn groups(&self) -> &BTreeSet<String> {
+        &self.groups
     }
 
     /// Whether a namespace is named as one that is left alone.
@@ -186,6 +219,11 @@ impl CompiledPlugin {
             Settings::PodTolerationRestriction(settings) => settings.reads_annotations,
             _ => false,
         }
+    }
+
+    /// Whether what is about to be stored is judged by what it would have changed: it is done, and by all replicas.
+    pub fn judges_changes(&self) -> bool {
+        self.mode == Mode::Enforce && self.is_settled
     }
 
     /// Whether it changes pods.
@@ -243,16 +281,11 @@ fn plugin(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Option<Plug
 }
 
 fn mode(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Mode {
-    match spec.mode.as_deref() {
-        None | Some("Enforce") => Mode::Enforce,
-        Some("Warn") => Mode::Warn,
-        Some("Audit") => Mode::Audit,
-        Some("Off") => Mode::Off,
-        Some(other) => {
-            errors.push(Error::not_supported(&path.child("mode"), shortened(other), &MODES));
-            Mode::Off
-        }
-    }
+    let Some(word) = spec.mode.as_deref() else { return Mode::Enforce };
+    Mode::ALL.into_iter().find(|mode| mode.name() == word).unwrap_or_else(|| {
+        errors.push(Error::not_supported(&path.child("mode"), shortened(word), &Mode::ALL.map(Mode::name)));
+        Mode::Off
+    })
 }
 
 /// How the API server calls. For pods that is a matter of the installation: all of them share entries.
@@ -310,8 +343,8 @@ fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {
     ];
     for (field, list) in lists {
         let path = path.child(field);
-        if list.len() > MAX_ENTRIES {
-            errors.push(Error::too_many(&path, list.len(), MAX_ENTRIES));
+        if list.len() > usize::from(MAX_ENTRIES) {
+            errors.push(Error::too_many(&path, list.len(), usize::from(MAX_ENTRIES)));
             continue;
         }
         for (index, text) in list.iter().enumerate() {

@@ -17,7 +17,51 @@ const ADDRESSES: usize = 170_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DenyServiceExternalIps {
     /// Ranges whose addresses are allowed.
-    pub allowed: Vec<Cidr>,
+    pub allowed: Ranges,
+}
+
+/// Ranges of addresses, sorted, of which no two touch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ranges {
+    v4: Vec<(u128, u128)>,
+    v6: Vec<(u128, u128)>,
+}
+
+impl Ranges {
+    /// All of these.
+    pub fn of(ranges: impl IntoIterator<Item = Cidr>) -> Self {
+        let mut all = Self::default();
+        for range in ranges {
+            let list = if range.address.is_ipv4() { &mut all.v4 } else { &mut all.v6 };
+            list.push(range.bounds());
+        }
+        Self { v4: joined(all.v4), v6: joined(all.v6) }
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        let (list, number) = match address {
+            IpAddr::V4(address) => (&self.v4, u128::from(address.to_bits())),
+            IpAddr::V6(address) => (&self.v6, address.to_bits()),
+        };
+        let after = list.partition_point(|(first, _)| {
+            super::work::done(1);
+            *first <= number
+        });
+        after.checked_sub(1).and_then(|at| list.get(at)).is_some_and(|(_, last)| number <= *last)
+    }
+}
+
+/// The same addresses, in as few ranges as possible.
+fn joined(mut ranges: Vec<(u128, u128)>) -> Vec<(u128, u128)> {
+    ranges.sort_unstable();
+    let mut joined: Vec<(u128, u128)> = Vec::new();
+    for (first, last) in ranges {
+        match joined.last_mut().filter(|(_, end)| first <= end.saturating_add(1)) {
+            Some((_, end)) => *end = last.max(*end),
+            None => joined.push((first, last)),
+        }
+    }
+    joined
 }
 
 /// A range of addresses.
@@ -38,16 +82,15 @@ impl Cidr {
         Some(Self { address, bits })
     }
 
-    fn contains(self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(range), IpAddr::V4(one)) => {
-                (range.to_bits() ^ one.to_bits()).checked_shr(32 - u32::from(self.bits)).unwrap_or_default() == 0
-            }
-            (IpAddr::V6(range), IpAddr::V6(one)) => {
-                (range.to_bits() ^ one.to_bits()).checked_shr(128 - u32::from(self.bits)).unwrap_or_default() == 0
-            }
-            _ => false,
-        }
+    /// The first and the last address, as numbers.
+    fn bounds(self) -> (u128, u128) {
+        let (number, width) = match self.address {
+            IpAddr::V4(address) => (u128::from(address.to_bits()), 32_u32),
+            IpAddr::V6(address) => (address.to_bits(), 128),
+        };
+        let rest = width.saturating_sub(u32::from(self.bits));
+        let below = u128::MAX.checked_shr(128 - rest).unwrap_or_default();
+        (number & !below, number | below)
     }
 }
 
@@ -101,6 +144,6 @@ impl DenyServiceExternalIps {
     }
 
     fn allows(&self, text: &str) -> bool {
-        text.parse().is_ok_and(|address| self.allowed.iter().any(|range| range.contains(address)))
+        text.parse().is_ok_and(|address| self.allowed.contains(address))
     }
 }

@@ -1,10 +1,11 @@
 //! Every plugin that is switched on, by what a namespace needs to have to be concerned.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use admission::format::selector::{Requirement, Selector};
 
+use super::Plugin;
 use super::compiled::{CompiledPlugin, Mode};
 
 /// All that decide, in the order of the API server's plugins, those of one plugin by their names.
@@ -15,6 +16,10 @@ pub struct PluginIndex {
     by_label: HashMap<String, HashMap<String, Vec<usize>>>,
     /// Positions of the others.
     others: Vec<usize>,
+    /// Positions by name.
+    by_name: HashMap<String, usize>,
+    /// Plugins with an object that does not say `Ignore`.
+    failing: BTreeSet<Plugin>,
 }
 
 impl PluginIndex {
@@ -24,6 +29,10 @@ impl PluginIndex {
         all.sort_by(|one, other| (one.plugin, &one.name).cmp(&(other.plugin, &other.name)));
         let mut index = Self::default();
         for (position, plugin) in all.iter().enumerate() {
+            index.by_name.insert(plugin.name.clone(), position);
+            if !plugin.ignores() {
+                index.failing.insert(plugin.plugin);
+            }
             let needed = plugin.namespaces.iter().flat_map(Selector::requirements);
             let needed = needed.filter_map(|requirement| match requirement {
                 Requirement::In(key, values) => Some((key, values)),
@@ -55,7 +64,12 @@ impl PluginIndex {
 
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<CompiledPlugin>> {
-        self.all.iter().find(|plugin| plugin.name == name)
+        self.all.get(*self.by_name.get(name)?)
+    }
+
+    /// Whether an object of the plugin refuses requests while the webhook does not answer.
+    pub fn fails(&self, plugin: Plugin) -> bool {
+        self.failing.contains(&plugin)
     }
 
     /// Those that may select a namespace with these labels, in their order.

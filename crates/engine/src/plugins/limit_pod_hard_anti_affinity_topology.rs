@@ -4,6 +4,7 @@ use admission::Text;
 use admission::review::null_as_default;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::pod_facts::Spec;
@@ -15,11 +16,30 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitTopology {
-    /// The topology keys that required anti-affinity may have.
-    pub allowed: Vec<String>,
+    /// The topology keys that required anti-affinity may have, as written.
+    said: Vec<String>,
+    allowed: BTreeSet<String>,
 }
 
 impl LimitTopology {
+    /// Those of a list; where it is empty, that of a node.
+    pub fn of(mut keys: Vec<String>) -> Self {
+        if keys.is_empty() {
+            keys.push(HOSTNAME.to_owned());
+        }
+        Self { allowed: keys.iter().cloned().collect(), said: keys }
+    }
+
+    /// The keys.
+    pub const fn allowed(&self) -> &BTreeSet<String> {
+        &self.allowed
+    }
+
+    fn allows(&self, key: &str) -> bool {
+        super::work::done(1);
+        self.allowed.contains(key)
+    }
+
     /// Judges a pod.
     ///
     /// # Errors
@@ -30,11 +50,10 @@ impl LimitTopology {
         let affinity =
             affinity.map_err(|error| forbidden("pods", name, &format!("spec.affinity cannot be read: {error}")))?;
         let terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution;
-        let Some(key) = terms.keys.iter().find(|key| !self.allowed.iter().any(|allowed| allowed == key.as_str()))
-        else {
+        let Some(key) = terms.keys.iter().find(|key| !self.allows(key)) else {
             return Ok(());
         };
-        let allowed = match self.allowed.as_slice() {
+        let allowed = match self.said.as_slice() {
             [one] => format!("key {one} is"),
             several => format!("keys {} are", several.join(", ")),
         };

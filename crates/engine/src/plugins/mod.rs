@@ -24,6 +24,7 @@ pub mod pod_security;
 pub mod pod_toleration_restriction;
 pub mod toleration;
 pub mod validation;
+mod work;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::shortened;
-use super::toleration::{Toleration, TolerationSpec};
+use super::toleration::{AllowList, Toleration, TolerationSpec};
 
 /// The node selector of a namespace.
 pub const NODE_SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
@@ -19,7 +19,7 @@ pub const TOLERATIONS_WHITELIST: &str = "scheduler.alpha.kubernetes.io/toleratio
 pub const ANNOTATIONS: [&str; 3] = [NODE_SELECTOR, DEFAULT_TOLERATIONS, TOLERATIONS_WHITELIST];
 
 /// The most tolerations that are read of one annotation or one field.
-pub const MAX_TOLERATIONS: usize = 1000;
+pub const MAX_TOLERATIONS: u16 = 1000;
 /// The most labels of one selector.
 const MAX_LABELS: usize = 256;
 /// Bytes of an annotation that are read: the API server allows all annotations of an object 256 KiB together.
@@ -36,7 +36,7 @@ pub struct Placement {
     /// [`DEFAULT_TOLERATIONS`].
     pub default_tolerations: Read<Vec<Toleration<'static>>>,
     /// [`TOLERATIONS_WHITELIST`].
-    pub allowed_tolerations: Read<Vec<Toleration<'static>>>,
+    pub allowed_tolerations: Read<AllowList>,
 }
 
 impl Placement {
@@ -51,7 +51,7 @@ impl Placement {
         Self {
             node_selector: read(NODE_SELECTOR).map(|text| bounded(text).map_or_else(|| labels(text), Err)),
             default_tolerations: read(DEFAULT_TOLERATIONS).map(list),
-            allowed_tolerations: read(TOLERATIONS_WHITELIST).map(list),
+            allowed_tolerations: read(TOLERATIONS_WHITELIST).map(|text| list(text).map(AllowList::of)),
         }
     }
 
@@ -107,7 +107,7 @@ fn tolerations(text: &str) -> Result<Vec<Toleration<'static>>, String> {
     }
     // Counted by what opens each, before anything is built.
     let most = text.bytes().filter(|byte| *byte == b'{').count();
-    if most > MAX_TOLERATIONS {
+    if most > usize::from(MAX_TOLERATIONS) {
         return Err(format!("it holds more than {MAX_TOLERATIONS} tolerations"));
     }
     let list = serde_json::from_str::<Option<Vec<Option<Map<String, Value>>>>>(text);

@@ -8,7 +8,7 @@ use super::compiled::At;
 use super::default_toleration_seconds::{NOT_READY, UNREACHABLE};
 use super::placement::{DEFAULT_TOLERATIONS, Read, TOLERATIONS_WHITELIST};
 use super::pod_facts::{Resources, Spec};
-use super::toleration::{Cover, EXISTS, NO_EXECUTE, NO_SCHEDULE, Tolerated, Toleration, merged};
+use super::toleration::{AllowList, Cover, EXISTS, NO_EXECUTE, NO_SCHEDULE, Tolerated, Toleration, merged};
 
 const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
 
@@ -30,7 +30,7 @@ pub struct PodTolerationRestriction {
     /// Tolerations of pods in namespaces without the annotation.
     pub default: Vec<Toleration<'static>>,
     /// What pods may tolerate in namespaces without the annotation; everything where empty.
-    pub allowed: Vec<Toleration<'static>>,
+    pub allowed: AllowList,
     /// Whether tolerations that Kubernetes itself adds are always allowed.
     pub allows_built_in: bool,
     /// Whether annotations of namespaces are read.
@@ -39,13 +39,13 @@ pub struct PodTolerationRestriction {
 
 impl PodTolerationRestriction {
     /// A list of the namespace, or that of the configuration; and whether it is the namespace's.
-    fn list<'s>(
+    fn list<'s, T>(
         &'s self,
-        own: &'s [Toleration<'static>],
+        own: &'s T,
         key: &str,
         at: &'s At<'_>,
-        read: impl Fn(&'s super::placement::Placement) -> &'s Read<Vec<Toleration<'static>>>,
-    ) -> Result<(&'s [Toleration<'static>], bool), String> {
+        read: impl Fn(&'s super::placement::Placement) -> &'s Read<T>,
+    ) -> Result<(&'s T, bool), String> {
         let placement = at.placement.filter(|_| self.reads_annotations);
         match placement.and_then(|placement| read(placement).as_ref()) {
             None => Ok((own, false)),
@@ -113,9 +113,8 @@ impl PodTolerationRestriction {
         if allowed.is_empty() {
             return Ok(());
         }
-        let cover = Cover::of(allowed);
         let mut tolerations = tolerations.filter(|one| !(self.allows_built_in && is_built_in(one)));
-        if tolerations.all(|one| cover.covers(one)) {
+        if tolerations.all(|one| allowed.covers(one)) {
             return Ok(());
         }
         let whose = if is_own { "namespace" } else { "cluster" };
@@ -129,7 +128,8 @@ fn memory_pressure() -> Toleration<'static> {
     Toleration::exists(MEMORY_PRESSURE, NO_SCHEDULE, None)
 }
 
-fn is_built_in(one: &Toleration<'_>) -> bool {
+/// Whether it is one that Kubernetes itself adds.
+pub fn is_built_in(one: &Toleration<'_>) -> bool {
     let key = one.key.as_str();
     let effect = if matches!(key, NOT_READY | UNREACHABLE) { NO_EXECUTE } else { NO_SCHEDULE };
     one.operator.as_str() == EXISTS && one.value.is_empty() && one.effect.as_str() == effect && BUILT_IN.contains(&key)

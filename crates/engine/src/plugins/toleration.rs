@@ -101,6 +101,15 @@ impl<'a> Toleration<'a> {
         if self.effect.as_str() == NO_EXECUTE { self.toleration_seconds.unwrap_or(i64::MAX) } else { i64::MAX }
     }
 
+    /// By what two of them are equal.
+    fn identity(&self) -> (&str, &str, &str, &str, Option<i64>) {
+        (&self.key, &self.operator, &self.value, &self.effect, self.toleration_seconds)
+    }
+
+    fn bucket(&self) -> Option<Bucket<'_>> {
+        self.expects().map(|operator| (self.key.as_str(), self.effect.as_str(), operator))
+    }
+
     fn expects(&self) -> Option<Operator<'_>> {
         match self.operator.as_str() {
             EXISTS => Some(None),
@@ -206,16 +215,65 @@ impl<'t, 'a> Cover<'t, 'a> {
 
     /// Whether one that is not identical covers it.
     pub fn covers_otherwise(&self, toleration: &Toleration<'_>) -> bool {
-        let (key, effect) = (toleration.key.as_str(), toleration.effect.as_str());
-        let keys = [key, ""].into_iter().take(if key.is_empty() { 1 } else { 2 });
-        let effects = [effect, ""].into_iter().take(if effect.is_empty() { 1 } else { 2 });
-        let mut buckets = keys
-            .flat_map(|key| effects.clone().map(move |effect| (key, effect)))
-            .flat_map(|(key, effect)| [None, Some(toleration.value.as_str())].map(|operator| (key, effect, operator)));
-        buckets.any(|bucket| {
+        buckets_of(toleration).any(|bucket| {
+            super::work::done(1);
             let found = self.buckets.get(&bucket).into_iter().flatten().flatten();
             found.into_iter().any(|wide| *wide != toleration && is_superset(wide, toleration))
         })
+    }
+}
+
+/// The buckets of all that could cover it.
+fn buckets_of<'t>(toleration: &'t Toleration<'_>) -> impl Iterator<Item = Bucket<'t>> {
+    let (key, effect) = (toleration.key.as_str(), toleration.effect.as_str());
+    let keys = [key, ""].into_iter().take(if key.is_empty() { 1 } else { 2 });
+    let effects = [effect, ""].into_iter().take(if effect.is_empty() { 1 } else { 2 });
+    keys.flat_map(move |key| effects.clone().map(move |effect| (key, effect)))
+        .flat_map(|(key, effect)| [None, Some(toleration.value.as_str())].map(|operator| (key, effect, operator)))
+}
+
+/// Tolerations of a configuration or an annotation, by what they cover: sorted once, and read for every pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowList {
+    /// All of them.
+    all: Vec<Toleration<'static>>,
+    /// Of each bucket the two that differ and reach furthest.
+    furthest: Vec<Toleration<'static>>,
+}
+
+impl AllowList {
+    /// All of these.
+    pub fn of(mut all: Vec<Toleration<'static>>) -> Self {
+        all.sort_unstable_by(|one, other| one.identity().cmp(&other.identity()));
+        all.dedup();
+        let cover = Cover::of(&all);
+        let mut furthest: Vec<Toleration<'static>> =
+            cover.buckets.values().flatten().flatten().map(|&one| one.clone()).collect();
+        furthest.sort_unstable_by(|one, other| (one.bucket(), one.identity()).cmp(&(other.bucket(), other.identity())));
+        Self { all, furthest }
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whether one of them covers it.
+    pub fn covers(&self, toleration: &Toleration<'_>) -> bool {
+        let identity = toleration.identity();
+        let found = self.all.binary_search_by(|one| {
+            super::work::done(1);
+            one.identity().cmp(&identity)
+        });
+        found.is_ok()
+            || buckets_of(toleration).any(|bucket| {
+                let start = self.furthest.partition_point(|one| {
+                    super::work::done(1);
+                    one.bucket() < Some(bucket)
+                });
+                let found = self.furthest.iter().skip(start).take_while(|one| one.bucket() == Some(bucket));
+                found.into_iter().any(|wide| is_superset(wide, toleration))
+            })
     }
 }
 

@@ -15,6 +15,7 @@ use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceSc
 use crate::sidecarset::index::SetIndex;
 use crate::sidecarset::injection::{Clash, Fit, Fitting, Injection, Tailor};
 use crate::snapshot::Snapshot;
+use crate::snapshot::namespace::KnownNamespace;
 use crate::suggest::suggest;
 
 /// On a pod: `true`, or names of sets joined by commas.
@@ -128,20 +129,29 @@ pub fn selected<'s>(
 /// The sets that select the pod, which has `skip` as [`SKIP_ANNOTATION`], in the order of injection.
 ///
 /// # Errors
-/// [`Unserved::NamespaceUnknown`] when a selector needs the labels of a namespace that is not known yet.
+/// [`Unserved::NamespaceUnknown`] when a selector needs the labels of a namespace that is not known yet,
+/// [`Unserved::NamespaceLabels`] when it needs labels that were not kept.
 pub fn select<'s>(
     pod: &PodView<'_>,
     skip: &Skip<'_>,
     namespace: &str,
     snapshot: &'s Snapshot,
 ) -> Result<Selected<'s>, Unserved> {
-    let labels = snapshot.namespaces.labels(namespace);
+    let known = snapshot.namespaces.known(namespace);
+    let labels = known.map(KnownNamespace::labels);
     // Not read for a pod that concerns no set.
     let platform = LazyCell::new(|| platform(pod));
     let mut selected = Vec::new();
-    for set in snapshot.sets.candidates(pod.metadata.labels.iter(), namespace, labels) {
+    // A set that needs a label which was not kept is a candidate, too.
+    let complete = known.filter(|known| !known.lacks_labels()).map(KnownNamespace::labels);
+    for set in snapshot.sets.candidates(pod.metadata.labels.iter(), namespace, complete) {
         if !set.selector.matches(&pod.metadata.labels) {
             continue;
+        }
+        if let (NamespaceScope::Selected { selector, .. }, Some(known)) = (&set.scope, known)
+            && known.is_selected(selector).is_none()
+        {
+            return Err(Unserved::NamespaceLabels(namespace.to_owned()));
         }
         match reaches(set, namespace, labels) {
             Reach::No => {}

@@ -6,6 +6,7 @@ pub mod configuration;
 pub mod namespace;
 pub mod plugins;
 pub mod sets;
+pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use admission::format::selector::Selector;
+
 use super::collection::{Collection, Effect};
 use crate::plugins::placement::{ANNOTATIONS, Placement};
+use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
 /// Every namespace that has been seen.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +19,8 @@ pub struct Namespaces {
 #[derive(Debug, Clone, Default)]
 pub struct KnownNamespace {
     labels: BTreeMap<String, String>,
+    /// Whether it has labels that are not among them.
+    lacks_labels: bool,
     /// As they were read, by which one sees whether they changed.
     annotations: BTreeMap<String, String>,
     placement: Option<Box<Placement>>,
@@ -25,6 +30,26 @@ impl KnownNamespace {
     /// The labels.
     pub const fn labels(&self) -> &BTreeMap<String, String> {
         &self.labels
+    }
+
+    /// Whether the selector selects it; none where that depends on labels that were not kept, as it has more than there is room for.
+    /// So very many labels do not hide a namespace from a selector.
+    pub fn is_selected(&self, selector: &Selector) -> Option<bool> {
+        let mut depends = false;
+        for requirement in selector.requirements() {
+            let key = requirement.key();
+            if self.lacks_labels && key != NAMESPACE_NAME_LABEL && !self.labels.contains_key(key) {
+                depends = true;
+            } else if !requirement.matches(&self.labels) {
+                return Some(false);
+            }
+        }
+        (!depends).then_some(true)
+    }
+
+    /// Whether it has labels that were not kept.
+    pub const fn lacks_labels(&self) -> bool {
+        self.lacks_labels
     }
 
     /// What the annotations say about where pods run, if they say anything.
@@ -55,7 +80,14 @@ impl Namespaces {
     ) {
         annotations.retain(|key, _| ANNOTATIONS.contains(&key.as_str()));
         let placement = (!annotations.is_empty()).then(|| Box::new(Placement::of(&annotations)));
-        self.known.insert(name, Arc::new(KnownNamespace { labels, annotations, placement }));
+        self.known.insert(name, Arc::new(KnownNamespace { labels, lacks_labels: false, annotations, placement }));
+    }
+
+    /// Says that a namespace has labels that were not kept.
+    pub fn mark_lacking_labels(&mut self, name: &str) {
+        if let Some(known) = self.known.get_mut(name) {
+            Arc::make_mut(known).lacks_labels = true;
+        }
     }
 
     /// Forgets a namespace.
@@ -81,6 +113,8 @@ pub struct Namespace {
     pub name: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// Whether it has more labels than there is room for.
+    pub lacks_labels: bool,
     /// Annotations that plugins read.
     pub annotations: BTreeMap<String, String>,
 }
@@ -96,12 +130,19 @@ impl Collection for NamespaceList {
     type View = Namespaces;
 
     fn apply(&mut self, namespace: &Namespace) -> Effect {
-        let Namespace { name, labels, annotations } = namespace;
+        let Namespace { name, labels, lacks_labels, annotations } = namespace;
         let known = self.known.known(name);
-        if known.is_some_and(|known| known.labels == *labels && known.annotations == *annotations) {
+        let is_same = |known: &KnownNamespace| {
+            known.labels == *labels && known.lacks_labels == *lacks_labels && known.annotations == *annotations
+        };
+        if known.is_some_and(is_same) {
             return Effect::None;
         }
-        Arc::make_mut(&mut self.known).insert_annotated(name.clone(), labels.clone(), annotations.clone());
+        let all = Arc::make_mut(&mut self.known);
+        all.insert_annotated(name.clone(), labels.clone(), annotations.clone());
+        if *lacks_labels {
+            all.mark_lacking_labels(name);
+        }
         Effect::Decisions
     }
 

@@ -1,10 +1,10 @@
 //! The plugins as controllers see them: what was compiled, and what the status says.
 
-use std::collections::BTreeMap;
 use std::panic::catch_unwind;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::collection::{Collection, Effect};
+use super::table::Table;
 use crate::plugins::api::{AdmissionPlugin, PluginStatus};
 use crate::plugins::compiled::CompiledPlugin;
 use crate::plugins::index::PluginIndex;
@@ -28,30 +28,8 @@ pub struct PluginRecord {
     pub fault: Option<String>,
 }
 
-/// Every `AdmissionPlugin` by name. Clones share their content. Not for the path of a request: there is a lock.
-#[derive(Debug, Clone, Default)]
-pub struct PluginTable(Arc<RwLock<BTreeMap<String, Arc<PluginRecord>>>>);
-
-impl PluginTable {
-    /// An object.
-    pub fn get(&self, name: &str) -> Option<Arc<PluginRecord>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    /// Every object, by name.
-    pub fn all(&self) -> Vec<Arc<PluginRecord>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    fn insert(&self, record: PluginRecord) {
-        let mut plugins = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        plugins.insert(record.name.clone(), Arc::new(record));
-    }
-
-    fn remove(&self, name: &str) -> bool {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
-    }
-}
+/// Every `AdmissionPlugin`, for controllers.
+pub type PluginTable = Table<PluginRecord>;
 
 /// Every `AdmissionPlugin`, on its way into snapshots.
 #[derive(Debug, Default)]
@@ -93,7 +71,12 @@ impl Collection for Plugins {
             compiled: last.clone(),
             fault: None,
         };
-        match compile(object) {
+        let is_settled = record.status.as_ref().is_some_and(|status| status.is_programmed(record.generation));
+        let settled = |mut compiled: CompiledPlugin| {
+            compiled.is_settled = is_settled;
+            compiled
+        };
+        match compile(object).map(settled) {
             Ok(compiled) if last.as_deref() == Some(&compiled) => {}
             Ok(compiled) => record.compiled = Some(Arc::new(compiled)),
             Err(error) => {
@@ -109,7 +92,7 @@ impl Collection for Plugins {
             return Effect::None;
         }
         let decides = before.is_none() || record.compiled != last;
-        self.table.insert(record);
+        self.table.insert(record.name.clone(), record);
         if decides { Effect::Decisions } else { Effect::Controllers }
     }
 
@@ -132,6 +115,24 @@ mod tests {
     fn object(generation: i64, spec: &serde_json::Value) -> AdmissionPlugin {
         serde_json::from_value(json!({"metadata": {"name": "a", "uid": "u", "generation": generation}, "spec": spec}))
             .unwrap()
+    }
+
+    #[test]
+    fn a_plugin_judges_what_it_changes_once_the_leader_says_that_its_form_is_programmed() {
+        let mut plugins = Plugins::default();
+        let mut plugin = object(2, &json!({"plugin": "AlwaysPullImages"}));
+        let settled = |plugins: &mut Plugins| plugins.view().get("a").unwrap().is_settled;
+        for (observed, status, expected) in
+            [(None, "True", false), (Some(1), "True", false), (Some(2), "False", false), (Some(2), "True", true)]
+        {
+            let condition = json!({"type": "Programmed", "status": status, "reason": "r", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            plugin.status =
+                serde_json::from_value(json!({"observedGeneration": observed, "conditions": [condition]})).unwrap();
+            plugins.apply(&plugin);
+            assert_eq!(settled(&mut plugins), expected, "{observed:?} {status}");
+        }
+        plugins.apply(&object(3, &json!({"plugin": "AlwaysPullImages", "alwaysPullImages": {"exemptImages": ["a"]}})));
+        assert!(!settled(&mut plugins), "another form");
     }
 
     #[test]

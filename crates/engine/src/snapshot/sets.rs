@@ -1,12 +1,13 @@
 //! The sets as controllers see them: what was compiled, and what the status says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::catch_unwind;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ring::digest::{Context, SHA256};
 
 use super::collection::{Collection, Effect};
+use super::table::Table;
 use crate::sidecarset::api::{SidecarSet, SidecarSetStatus};
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::index::SetIndex;
@@ -28,36 +29,8 @@ pub struct SetRecord {
     pub compiled_generation: i64,
 }
 
-/// Every SidecarSet by name. Clones share their content. Not for the path of a pod: there is a lock.
-#[derive(Debug, Clone, Default)]
-pub struct SetTable(Arc<RwLock<BTreeMap<String, Arc<SetRecord>>>>);
-
-impl SetTable {
-    /// A set.
-    pub fn get(&self, name: &str) -> Option<Arc<SetRecord>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    /// Every set, by name.
-    pub fn all(&self) -> Vec<Arc<SetRecord>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    /// The name of every set.
-    pub fn names(&self) -> BTreeSet<Arc<str>> {
-        let sets = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        sets.keys().map(|name| name.as_str().into()).collect()
-    }
-
-    fn insert(&self, record: SetRecord) {
-        let mut sets = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        sets.insert(record.name.clone(), Arc::new(record));
-    }
-
-    fn remove(&self, name: &str) -> bool {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
-    }
-}
+/// Every `SidecarSet`, for controllers.
+pub type SetTable = Table<SetRecord>;
 
 /// Every SidecarSet, on its way into snapshots.
 #[derive(Debug, Default)]
@@ -131,7 +104,7 @@ impl Collection for Sets {
         };
         if unchanged {
             let same = before.is_some_and(|old| old.status == record.status && old.terminating == record.terminating);
-            self.table.insert(record);
+            self.table.insert(record.name.clone(), record);
             return if same { Effect::None } else { Effect::Controllers };
         }
         match compile(set) {
@@ -145,7 +118,7 @@ impl Collection for Sets {
             }
         }
         self.sources.insert(name, source);
-        self.table.insert(record);
+        self.table.insert(record.name.clone(), record);
         Effect::Decisions
     }
 

@@ -73,6 +73,7 @@ impl Server {
             world: ReadModel::of(&SnapshotBuilder::new(Exclusion::default(), true)),
             own: Own::default(),
             coverage: tokio::sync::watch::Sender::new(Coverage::Off).subscribe(),
+            in_order: tokio::sync::watch::Sender::default().subscribe(),
         };
         let controller = tokio::spawn(start(context));
         let begin = Instant::now();

@@ -157,35 +157,36 @@ impl<'m> Sorted<'m> {
     }
 
     fn set(&mut self, manifest: &'m Manifest, identity: Identity) {
-        let origin = manifest.source.clone();
         let unknown = validation::unknown_fields(&manifest.value, self.word());
-        if !self.passes(&origin, KIND, &identity.name, unknown) {
-            return;
-        }
-        if identity.name.is_empty() {
-            return self.errors.push(Error::Nameless { origin, kind: KIND });
-        }
-        if let Some(first) = self.sets.get(&identity.name) {
-            let first = first.source.clone();
-            return self.errors.push(Error::Twice { origin, kind: KIND, name: identity.name, first });
-        }
-        self.sets.insert(identity.name, manifest);
+        self.deciding(manifest, identity, KIND, unknown, |sorted| &mut sorted.sets);
     }
 
     fn plugin(&mut self, manifest: &'m Manifest, identity: Identity) {
-        let (origin, kind) = (manifest.source.clone(), plugins::KIND);
         let unknown = plugin_fields(&manifest.value, self.word());
-        if !self.passes(&origin, kind, &identity.name, unknown) {
+        self.deciding(manifest, identity, plugins::KIND, unknown, |sorted| &mut sorted.plugins);
+    }
+
+    /// An object that decides, of which there is one of each name.
+    fn deciding(
+        &mut self,
+        manifest: &'m Manifest,
+        identity: Identity,
+        kind: &'static str,
+        unknown: Vec<String>,
+        all: fn(&mut Self) -> &mut BTreeMap<String, &'m Manifest>,
+    ) {
+        let (origin, name) = (manifest.source.clone(), identity.name);
+        if !self.passes(&origin, kind, &name, unknown) {
             return;
         }
-        if identity.name.is_empty() {
+        if name.is_empty() {
             return self.errors.push(Error::Nameless { origin, kind });
         }
-        if let Some(first) = self.plugins.get(&identity.name) {
+        if let Some(first) = all(self).get(&name) {
             let first = first.source.clone();
-            return self.errors.push(Error::Twice { origin, kind, name: identity.name, first });
+            return self.errors.push(Error::Twice { origin, kind, name, first });
         }
-        self.plugins.insert(identity.name, manifest);
+        all(self).insert(name, manifest);
     }
 
     /// Our configuration, whatever namespace it is for: that may be decided elsewhere.

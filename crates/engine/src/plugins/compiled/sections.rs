@@ -6,17 +6,17 @@ use admission::field::{Error, ErrorList, Path};
 use admission::format::names::{dns1123_label, qualified_name};
 
 use super::{MAX_ENTRIES, Settings};
-use crate::plugins::always_pull_images::{AlwaysPullImages, Glob};
+use crate::plugins::always_pull_images::{AlwaysPullImages, Exempt, Glob};
 use crate::plugins::api::{DAEMON_SET_PODS, PluginSpec};
 use crate::plugins::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerationSeconds};
-use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps};
-use crate::plugins::limit_pod_hard_anti_affinity_topology::{HOSTNAME, LimitTopology};
+use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps, Ranges};
+use crate::plugins::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use crate::plugins::namespace_lifecycle::NamespaceLifecycle;
 use crate::plugins::placement::{MAX_TOLERATIONS, labels};
 use crate::plugins::pod_node_selector::PodNodeSelector;
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
-use crate::plugins::toleration::{Toleration, TolerationSpec};
+use crate::plugins::toleration::{AllowList, Toleration, TolerationSpec};
 use crate::plugins::{Plugin, catalog, shortened};
 
 /// Refuses fields of the design that this build does not serve: to drop them would be to promise what is not done.
@@ -66,7 +66,7 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
                 text.is_empty().then(|| "must not be empty".to_owned())
             });
             Settings::AlwaysPullImages(AlwaysPullImages {
-                exempt: section.exempt_images.iter().map(|pattern| Glob::new(pattern)).collect(),
+                exempt: Exempt::of(&section.exempt_images),
                 ephemeral: section.include_ephemeral_containers.unwrap_or_default(),
             })
         }
@@ -74,7 +74,7 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::PodTolerationRestriction => {
             let section = spec.pod_toleration_restriction.clone().unwrap_or_default();
             let default = tolerations(section.default, &path.child("default"), errors);
-            let allowed = tolerations(section.whitelist, &path.child("whitelist"), errors);
+            let allowed = AllowList::of(tolerations(section.whitelist, &path.child("whitelist"), errors));
             let allows_built_in = section.always_allow_builtin.unwrap_or(true);
             let reads_annotations = section.annotations_allowed.unwrap_or(true);
             Settings::PodTolerationRestriction(PodTolerationRestriction {
@@ -101,16 +101,14 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::LimitPodHardAntiAffinityTopology => {
             let keys = spec.limit_pod_hard_anti_affinity_topology.clone().unwrap_or_default().allowed_topology_keys;
             bounded(&keys, &path.child("allowedTopologyKeys"), errors, |key| qualified_name(key).into_iter().next());
-            Settings::LimitTopology(LimitTopology {
-                allowed: if keys.is_empty() { vec![HOSTNAME.to_owned()] } else { keys },
-            })
+            Settings::LimitTopology(LimitTopology::of(keys))
         }
         Plugin::DenyServiceExternalIPs => {
             let ranges = spec.deny_service_external_ips.clone().unwrap_or_default().allowed_cidrs;
             let is_range =
                 |text: &str| Cidr::parse(text).is_none().then(|| "must be a range such as 192.0.2.0/24".to_owned());
             bounded(&ranges, &path.child("allowedCIDRs"), errors, is_range);
-            let allowed = ranges.iter().filter_map(|text| Cidr::parse(text)).collect();
+            let allowed = Ranges::of(ranges.iter().filter_map(|text| Cidr::parse(text)));
             Settings::DenyServiceExternalIps(DenyServiceExternalIps { allowed })
         }
         Plugin::NamespaceLifecycle => namespace_lifecycle(spec, path, errors),
@@ -184,8 +182,8 @@ fn pod_security(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Setti
 
 /// Checks the length of a list, and its entries.
 fn bounded(list: &[String], path: &Path, errors: &mut ErrorList, fault: impl Fn(&str) -> Option<String>) {
-    if list.len() > MAX_ENTRIES {
-        return errors.push(Error::too_many(path, list.len(), MAX_ENTRIES));
+    if list.len() > usize::from(MAX_ENTRIES) {
+        return errors.push(Error::too_many(path, list.len(), usize::from(MAX_ENTRIES)));
     }
     for (index, text) in list.iter().enumerate() {
         if let Some(fault) = fault(text) {
@@ -227,8 +225,8 @@ fn node_selector(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Sett
 
 /// What the API server's own validation of tolerations says (`ValidateTolerations` of k8s.io/kubernetes/pkg/apis/core/validation).
 fn tolerations(list: Vec<TolerationSpec>, path: &Path, errors: &mut ErrorList) -> Vec<Toleration<'static>> {
-    if list.len() > MAX_TOLERATIONS {
-        errors.push(Error::too_many(path, list.len(), MAX_TOLERATIONS));
+    if list.len() > usize::from(MAX_TOLERATIONS) {
+        errors.push(Error::too_many(path, list.len(), usize::from(MAX_TOLERATIONS)));
         return Vec::new();
     }
     for (index, one) in list.iter().enumerate() {

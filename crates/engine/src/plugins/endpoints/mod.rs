@@ -1,5 +1,6 @@
 //! The endpoints of plugins: new pods within the one call for pods, everything else at paths of its own.
 
+pub mod entries;
 mod namespaces;
 pub mod pods;
 mod report;
@@ -8,9 +9,8 @@ mod services;
 mod update;
 
 use admission::Registry;
-use admission::registry::{FailurePolicy, Phase, Rule};
 
-use super::Plugin;
+use self::entries::Group;
 use crate::demand::Demand;
 use crate::snapshot::Snapshot;
 
@@ -25,55 +25,24 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
     let registry = update::VALIDATING
         .into_iter()
         .fold(registry, |registry, (plugin, rule)| registry.validating(rule, update::PodUpdateValidation { plugin }));
-    registry
+    let registry = registry
         .mutating(update::EPHEMERAL, update::EphemeralMutation)
-        .validating(update::EPHEMERAL, update::EphemeralValidation)
-        .validating(services::RULE, services::ServiceValidation)
-        .mutating(namespaces::LABELLING, namespaces::LabellingMutation)
-        .validating(namespaces::LABELLED, namespaces::LabelValidation)
-        .validating(namespaces::LIFECYCLE, namespaces::LifecycleValidation)
+        .validating(update::EPHEMERAL, update::EphemeralValidation);
+    let failing = Group::Failing;
+    let registry = registry
+        .validating(services::RULE, services::ServiceValidation { group: failing })
+        .mutating(namespaces::LABELLING, namespaces::LabellingMutation { group: failing })
+        .validating(namespaces::LABELLED, namespaces::LabelValidation { group: failing })
+        .validating(namespaces::LIFECYCLE, namespaces::LifecycleValidation { group: failing });
+    let ignoring = Group::Ignoring;
+    registry
+        .validating(services::IGNORING, services::ServiceValidation { group: ignoring })
+        .mutating(namespaces::LABELLING_IGNORING, namespaces::LabellingMutation { group: ignoring })
+        .validating(namespaces::LABELLED_IGNORING, namespaces::LabelValidation { group: ignoring })
+        .validating(namespaces::LIFECYCLE_IGNORING, namespaces::LifecycleValidation { group: ignoring })
 }
 
 /// The entries that accepted objects need beside that of new pods.
 pub fn demands(snapshot: &Snapshot) -> Vec<Demand> {
-    entries(&|plugin| snapshot.plugins.iter().any(|one| one.plugin == plugin), snapshot)
-}
-
-/// The entries of one plugin.
-fn entries(is_on: &dyn Fn(Plugin) -> bool, snapshot: &Snapshot) -> Vec<Demand> {
-    let chosen = |(plugin, _): &(Plugin, Rule)| is_on(*plugin);
-    let mutating = update::MUTATING.into_iter().filter(chosen).map(|(_, rule)| Demand::of(Phase::Mutating, rule));
-    let validating = update::VALIDATING.into_iter().filter(chosen).map(|(_, rule)| Demand::of(Phase::Validating, rule));
-    let ephemeral = is_on(Plugin::AlwaysPullImages) && snapshot.plugins.iter().any(|one| update::covers_ephemeral(one));
-    let phases = ephemeral.then_some([Phase::Mutating, Phase::Validating]).into_iter().flatten();
-    let ephemeral = phases.map(|phase| Demand::of(phase, update::EPHEMERAL));
-    let others = OTHERS.into_iter().filter(|(plugin, ..)| is_on(*plugin));
-    let others = others.map(|(plugin, phase, rule)| of_objects(plugin, phase, rule, snapshot));
-    mutating.chain(validating).chain(ephemeral).chain(others).collect()
-}
-
-/// The entries whose objects say how the API server calls.
-const OTHERS: [(Plugin, Phase, Rule); 4] = [
-    (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE),
-    (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE),
-    (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING),
-    (Plugin::PodSecurity, Phase::Validating, namespaces::LABELLED),
-];
-
-/// An entry fails if one of its objects wants it to, and waits as long as the most patient of them.
-fn of_objects(plugin: Plugin, phase: Phase, rule: Rule, snapshot: &Snapshot) -> Demand {
-    let objects = || snapshot.plugins.iter().filter(|one| one.plugin == plugin);
-    let ignores = objects().all(|one| one.failure_policy == Some(FailurePolicy::Ignore));
-    let seconds = objects().map(|one| one.timeout_seconds.unwrap_or(Rule::TIMEOUT_SECONDS)).max();
-    Demand {
-        failure_policy: if ignores { FailurePolicy::Ignore } else { FailurePolicy::Fail },
-        timeout_seconds: seconds.unwrap_or(Rule::TIMEOUT_SECONDS),
-        ..Demand::of(phase, rule)
-    }
-}
-
-/// Names of the entries of the on-demand configurations that the object of this name needs, with the phase of each.
-pub fn needs(name: &str, snapshot: &Snapshot) -> Vec<Demand> {
-    let Some(object) = snapshot.plugins.get(name) else { return Vec::new() };
-    entries(&|plugin| plugin == object.plugin, snapshot)
+    entries::all(snapshot).into_iter().map(|entry| entry.demand).collect()
 }

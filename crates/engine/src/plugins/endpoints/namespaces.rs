@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use admission::patch::Present;
-use admission::registry::{MatchCondition, Namespaces, Resource, Rule, Scope};
+use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule, Scope};
 use admission::review::UserInfo;
 use admission::{
     Findings, Mutating, ObjectLimit, Operation, PatchWriter, Request, Unserved, Validating, Verdict, patch,
 };
 
+use super::entries::Group;
 use super::report::Report;
+use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::namespace_facts::NamespaceFacts;
 use crate::reasons;
@@ -49,6 +51,30 @@ pub const LABELLING: Rule = Rule {
 pub const LABELLED: Rule =
     Rule { operations: &[Operation::Create, Operation::Update], match_conditions: &[LABELS_CHANGE], ..LABELLING };
 
+/// The rules of objects with `failurePolicy: Ignore`, beside which there are others.
+pub const LIFECYCLE_IGNORING: Rule = Rule {
+    suffix: "namespacelifecycle-ignore",
+    failure_policy: FailurePolicy::Ignore,
+    name: concat!("namespacelifecycle-ignore.policy.", api_domain!()),
+    ..LIFECYCLE
+};
+
+/// The same of [`LABELLING`].
+pub const LABELLING_IGNORING: Rule = Rule {
+    suffix: "podsecurity-ignore",
+    failure_policy: FailurePolicy::Ignore,
+    name: concat!("podsecurity-ignore.policy.", api_domain!()),
+    ..LABELLING
+};
+
+/// The same of [`LABELLED`].
+pub const LABELLED_IGNORING: Rule = Rule {
+    suffix: LABELLING_IGNORING.suffix,
+    failure_policy: FailurePolicy::Ignore,
+    name: LABELLING_IGNORING.name,
+    ..LABELLED
+};
+
 /// The plugins that a namespace itself concerns: it is selected by its own labels. It is excluded by its name alone: who may change a
 /// namespace may label it, and would evade what protects it.
 fn concerned<'s>(
@@ -56,18 +82,23 @@ fn concerned<'s>(
     namespace: &NamespaceFacts<'_>,
     name: &str,
     user: &UserInfo<'_>,
+    (plugin, group): (Plugin, Group),
 ) -> Vec<(&'s Arc<CompiledPlugin>, bool)> {
     // The API server itself protects the others that are always excluded, and no controller deletes this one.
     if name != NODE_LEASES && snapshot.exclusion.covers(name, None) {
         return Vec::new();
     }
     let selects = |one: &CompiledPlugin| one.namespaces.as_ref().is_none_or(|selector| namespace.is_selected(selector));
-    let found = snapshot.plugins.iter().filter(|one| !one.excludes(name) && selects(one));
+    let chosen = |one: &CompiledPlugin| group.has(one, plugin, snapshot) && !one.excludes(name) && selects(one);
+    let found = snapshot.plugins.iter().filter(|one| chosen(one));
     found.map(|one| (one, one.exempts(user))).collect()
 }
 
 /// Decides on deletions.
-pub struct LifecycleValidation;
+pub struct LifecycleValidation {
+    /// The objects that decide.
+    pub group: Group,
+}
 
 impl Validating<Snapshot> for LifecycleValidation {
     type Object<'a> = NamespaceFacts<'a>;
@@ -95,7 +126,9 @@ impl Validating<Snapshot> for LifecycleValidation {
         }
         let name = old.said_name(&request.name);
         let mut report = Report::default();
-        for (plugin, is_exempt) in concerned(snapshot, old, name, &request.user_info) {
+        for (plugin, is_exempt) in
+            concerned(snapshot, old, name, &request.user_info, (Plugin::NamespaceLifecycle, self.group))
+        {
             let Settings::NamespaceLifecycle(settings) = &plugin.settings else { continue };
             if report.checks((plugin, is_exempt), settings.check(old, name), request) {
                 break;
@@ -107,7 +140,10 @@ impl Validating<Snapshot> for LifecycleValidation {
 }
 
 /// Labels new namespaces.
-pub struct LabellingMutation;
+pub struct LabellingMutation {
+    /// The objects that decide.
+    pub group: Group,
+}
 
 impl Mutating<Snapshot> for LabellingMutation {
     type Object<'a> = NamespaceFacts<'a>;
@@ -118,16 +154,13 @@ impl Mutating<Snapshot> for LabellingMutation {
         };
         let name = new.said_name(&request.name);
         let (mut report, mut added) = (Report::default(), Vec::<(String, String)>::new());
-        for (plugin, is_exempt) in concerned(snapshot, new, name, &request.user_info) {
+        for (plugin, is_exempt) in concerned(snapshot, new, name, &request.user_info, (Plugin::PodSecurity, self.group))
+        {
             let Settings::PodSecurity(settings) = &plugin.settings else { continue };
-            if is_exempt {
-                report.exempt(plugin);
-                continue;
-            }
             let mut change = settings.change(new);
             // An earlier object has said what the label is.
             change.labels.retain(|(key, _)| added.iter().all(|(known, _)| known != key));
-            if report.changes(plugin, &change) {
+            if report.changes((plugin, is_exempt), &change) {
                 added.extend(change.labels);
             }
         }
@@ -141,7 +174,10 @@ impl Mutating<Snapshot> for LabellingMutation {
 }
 
 /// Judges the labels of namespaces.
-pub struct LabelValidation;
+pub struct LabelValidation {
+    /// The objects that decide.
+    pub group: Group,
+}
 
 impl Validating<Snapshot> for LabelValidation {
     type Object<'a> = NamespaceFacts<'a>;
@@ -173,13 +209,12 @@ impl Validating<Snapshot> for LabelValidation {
         let name = new.said_name(&request.name);
         let mut report = Report::default();
         // By what it was: labels are what is to be judged.
-        for (plugin, is_exempt) in concerned(snapshot, old.unwrap_or(new), name, &request.user_info) {
+        let chosen = (Plugin::PodSecurity, self.group);
+        for (plugin, is_exempt) in concerned(snapshot, old.unwrap_or(new), name, &request.user_info, chosen) {
             let Settings::PodSecurity(settings) = &plugin.settings else { continue };
             let judged = match (request.operation, old) {
                 // What a mode that changes nothing would add is missing, and that was said.
-                (Operation::Create, _) if plugin.mode == crate::plugins::compiled::Mode::Enforce => {
-                    settings.check(new, name)
-                }
+                (Operation::Create, _) if plugin.judges_changes() => settings.check(new, name),
                 (Operation::Update, Some(old)) => settings.check_update(old, new, name),
                 _ => Ok(()),
             };

@@ -8,7 +8,7 @@ use super::report::Report;
 use super::scope::concerned;
 use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
 use crate::plugins::Plugin;
-use crate::plugins::compiled::{At, CompiledPlugin, Mode};
+use crate::plugins::compiled::{At, CompiledPlugin};
 use crate::plugins::placement::Placement;
 use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::pod::borrowed_map::BorrowedMap;
@@ -65,18 +65,14 @@ pub fn mutate(
         let before = spec.present_tolerations();
         for (plugin, is_exempt) in concerned.plugins {
             request.deadline.check()?;
-            if is_exempt {
-                report.exempt(plugin);
-                continue;
-            }
             match plugin.change(spec, &at) {
                 Ok(change) => {
-                    if report.changes(plugin, &change) {
+                    if report.changes((plugin, is_exempt), &change) {
                         spec.apply(change);
                     }
                 }
                 Err(message) => {
-                    if report.refuses(plugin, message, request) {
+                    if report.checks((plugin, is_exempt), Err(message), request) {
                         break;
                     }
                 }
@@ -87,11 +83,12 @@ pub fn mutate(
     patch.append(&added);
     verdict.warnings.append(&mut report.warnings);
     verdict.audit.extend(report.audit());
-    verdict.counts.append(&mut report.counts);
+    verdict.counts.extend(report.counts());
+    let reason = report.reason();
     if let Some(denial) = report.denial {
         return Ok(refused(verdict, (reasons::PLUGIN_DENIED, denial)));
     }
-    if let Some(reason) = report.reason.filter(|_| says_little(verdict.reason)) {
+    if let Some(reason) = reason.filter(|_| says_little(verdict.reason)) {
         set_reason(&mut verdict, reason);
     }
     verdict.outcome = Outcome::Patched(patch);
@@ -110,8 +107,8 @@ pub fn validate(
     if !concerns(request, snapshot) || findings.denial.is_some() {
         return Ok(());
     }
-    // What a mutator would change was said when it did not.
-    let judges = |one: &CompiledPlugin| one.plugin.is_of_pods() && (!one.mutates() || one.mode == Mode::Enforce);
+    // What a mutator would change was said when it did not; and while replicas get to know it, not each of them does.
+    let judges = |one: &CompiledPlugin| one.plugin.is_of_pods() && (!one.mutates() || one.judges_changes());
     let mut concerned = concerned(snapshot, &request.namespace, &request.user_info, judges)?;
     findings.warnings.append(&mut concerned.warnings);
     concerned.plugins.sort_by_key(|(one, _)| judging_order(one.plugin));
@@ -133,22 +130,19 @@ pub fn validate(
     };
     for (plugin, is_exempt) in concerned.plugins {
         request.deadline.check()?;
-        if is_exempt {
-            if !plugin.mutates() {
-                report.exempt(plugin);
-            }
+        // Of a mutator that was said when it changed nothing.
+        if is_exempt && plugin.mutates() {
             continue;
         }
-        if let Err(message) = plugin.check(spec, &at)
-            && report.refuses(plugin, message, request)
-        {
+        if report.checks((plugin, is_exempt), plugin.check(spec, &at), request) {
             break;
         }
     }
     report.add_to(findings);
+    let reason = report.reason();
     if let Some(denial) = report.denial {
         refuse_after_all(findings, reasons::PLUGIN_DENIED, denial);
-    } else if let Some(reason) = report.reason.filter(|_| says_little(findings.reason)) {
+    } else if let Some(reason) = reason.filter(|_| says_little(findings.reason)) {
         findings.reason = reason;
     }
     Ok(())

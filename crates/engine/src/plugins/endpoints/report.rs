@@ -23,42 +23,69 @@ fn verdict(code: Reason) -> &'static str {
     }
 }
 
-/// What was decided.
-#[derive(Default)]
-pub struct Report {
-    codes: Vec<String>,
-    left_out: usize,
-    /// Sentences for the user.
-    pub warnings: Vec<String>,
-    /// What says most.
-    pub reason: Option<Reason>,
-    /// Set when the request is refused.
-    pub denial: Option<Denial>,
-    /// What is counted.
-    pub counts: Vec<Count>,
+/// How much a code says: what was done before what would be, and a refusal before a change.
+fn weight(code: Reason) -> u8 {
+    match code {
+        reasons::PLUGIN_DENIED => 4,
+        reasons::PLUGIN_CHANGED => 3,
+        reasons::PLUGIN_WOULD_DENY => 2,
+        reasons::PLUGIN_WOULD_CHANGE => 1,
+        _ => 0,
+    }
 }
 
-impl Report {
-    fn note(&mut self, plugin: &CompiledPlugin, code: Reason) {
-        self.counts.push(Count { by: plugin.plugin.name(), mode: plugin.mode.name(), verdict: verdict(code) });
-        if self.codes.len() < NAMED {
-            self.codes.push(format!("{}={code}", plugin.name));
-        } else {
-            self.left_out += 1;
-        }
-        if code == reasons::PLUGIN_CHANGED || self.reason.is_none() {
-            self.reason = Some(code);
-        }
+/// What was decided.
+#[derive(Default)]
+pub struct Report<'s> {
+    notes: Vec<(&'s CompiledPlugin, Reason)>,
+    /// Sentences for the user.
+    pub warnings: Vec<String>,
+    /// Set when the request is refused.
+    pub denial: Option<Denial>,
+}
+
+impl<'s> Report<'s> {
+    /// One that has these sentences for the user.
+    pub fn with(warnings: Vec<String>) -> Self {
+        Self { warnings, ..Self::default() }
     }
 
-    /// Who asks is exempt from the plugin.
-    pub fn exempt(&mut self, plugin: &CompiledPlugin) {
+    fn note(&mut self, plugin: &'s CompiledPlugin, code: Reason) {
+        self.notes.push((plugin, code));
+    }
+
+    /// What was decided in the end: in a request that is refused, nothing is changed.
+    fn decided(&self) -> impl Iterator<Item = &(&'s CompiledPlugin, Reason)> {
+        self.notes.iter().filter(|(_, code)| self.denial.is_none() || *code != reasons::PLUGIN_CHANGED)
+    }
+
+    /// What says most.
+    pub fn reason(&self) -> Option<Reason> {
+        self.decided().map(|(_, code)| *code).max_by_key(|code| weight(*code))
+    }
+
+    /// What is counted.
+    pub fn counts(&self) -> Vec<Count> {
+        let count = |(plugin, code): &(&CompiledPlugin, Reason)| Count {
+            by: plugin.plugin.name(),
+            mode: plugin.mode.name(),
+            verdict: verdict(*code),
+        };
+        self.decided().map(count).collect()
+    }
+
+    /// Who asks is exempt from the plugin, which would have changed or refused something.
+    pub fn exempt(&mut self, plugin: &'s CompiledPlugin) {
         self.note(plugin, reasons::PLUGIN_EXEMPT);
     }
 
-    /// The plugin changes something. Returns whether the change is to be made.
-    pub fn changes(&mut self, plugin: &CompiledPlugin, change: &Change<'_>) -> bool {
+    /// The plugin changes something, unless who asks is exempt. Returns whether the change is to be made.
+    pub fn changes(&mut self, (plugin, is_exempt): (&'s CompiledPlugin, bool), change: &Change<'_>) -> bool {
         if change.is_empty() {
+            return false;
+        }
+        if is_exempt {
+            self.exempt(plugin);
             return false;
         }
         let enforced = plugin.mode == Mode::Enforce;
@@ -72,10 +99,9 @@ impl Report {
     }
 
     /// The plugin refuses. Returns whether the request is refused.
-    pub fn refuses<O>(&mut self, plugin: &CompiledPlugin, message: String, request: &Request<'_, O>) -> bool {
+    pub fn refuses<O>(&mut self, plugin: &'s CompiledPlugin, message: String, request: &Request<'_, O>) -> bool {
         if plugin.mode == Mode::Enforce {
             self.note(plugin, reasons::PLUGIN_DENIED);
-            self.reason = Some(reasons::PLUGIN_DENIED);
             self.denial = Some(Denial::forbidden(request, message));
             return true;
         }
@@ -91,7 +117,7 @@ impl Report {
     /// What the check of a plugin found, which does not bind who is exempt. Returns whether the request is refused.
     pub fn checks<O>(
         &mut self,
-        (plugin, is_exempt): (&CompiledPlugin, bool),
+        (plugin, is_exempt): (&'s CompiledPlugin, bool),
         found: Result<(), String>,
         request: &Request<'_, O>,
     ) -> bool {
@@ -107,10 +133,10 @@ impl Report {
 
     /// The verdict with this patch; `otherwise` is the reason where no plugin decided anything.
     pub fn into_verdict(self, otherwise: Reason, patch: PatchWriter) -> Verdict {
-        let mut verdict = Verdict::patch(self.reason.unwrap_or(otherwise), patch);
+        let mut verdict = Verdict::patch(self.reason().unwrap_or(otherwise), patch);
         verdict.audit.extend(self.audit());
+        verdict.counts = self.counts();
         verdict.warnings = self.warnings;
-        verdict.counts = self.counts;
         verdict
     }
 
@@ -118,12 +144,12 @@ impl Report {
     pub fn add_to(&mut self, findings: &mut Findings) {
         findings.warnings.append(&mut self.warnings);
         findings.audit.extend(self.audit());
-        findings.counts.append(&mut self.counts);
+        findings.counts.extend(self.counts());
     }
 
     /// Puts what was decided into the findings.
     pub fn finish(mut self, findings: &mut Findings) {
-        findings.reason = self.reason.unwrap_or(reasons::ALLOWED);
+        findings.reason = self.reason().unwrap_or(reasons::ALLOWED);
         self.add_to(findings);
         if let Some(denial) = self.denial {
             refuse(findings, reasons::PLUGIN_DENIED, denial);
@@ -132,7 +158,12 @@ impl Report {
 
     /// The entry for the audit log, if there is anything to say.
     pub fn audit(&self) -> Option<(&'static str, String)> {
-        let more = if self.left_out > 0 { format!(",and {} more", self.left_out) } else { String::new() };
-        (!self.codes.is_empty()).then(|| (AUDIT, format!("{}{more}", self.codes.join(","))))
+        let named = self.decided().take(NAMED).map(|(plugin, code)| format!("{}={code}", plugin.name));
+        let mut all: Vec<String> = named.collect();
+        let left_out = self.decided().skip(NAMED).count();
+        if left_out > 0 {
+            all.push(format!("and {left_out} more"));
+        }
+        (!all.is_empty()).then(|| (AUDIT, all.join(",")))
     }
 }

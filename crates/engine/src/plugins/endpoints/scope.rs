@@ -5,7 +5,7 @@ use std::sync::Arc;
 use admission::Unserved;
 use admission::review::UserInfo;
 
-use crate::plugins::compiled::CompiledPlugin;
+use crate::plugins::compiled::{CompiledPlugin, Mode};
 use crate::plugins::placement::Placement;
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::snapshot::Snapshot;
@@ -24,7 +24,8 @@ pub struct Concerned<'s> {
 /// The plugins among `chosen` that the request of a user in a namespace concerns.
 ///
 /// # Errors
-/// [`Unserved::NamespaceUnknown`] when one needs to know a namespace that is not known yet.
+/// [`Unserved::NamespaceUnknown`] when one needs to know a namespace that is not known yet, [`Unserved::NamespaceLabels`] when it
+/// depends on labels that were not kept.
 pub fn concerned<'s>(
     snapshot: &'s Snapshot,
     namespace: &str,
@@ -37,12 +38,20 @@ pub fn concerned<'s>(
     }
     let with_exemption = |plugin: &'s Arc<CompiledPlugin>| (plugin, plugin.exempts(user));
     if let Some(known) = snapshot.namespaces.known(namespace) {
-        let candidates = snapshot.plugins.candidates(known.labels()).into_iter();
-        let selects = |plugin: &CompiledPlugin| {
-            plugin.namespaces.as_ref().is_none_or(|selector| selector.matches(known.labels()))
+        let candidates = if known.lacks_labels() {
+            snapshot.plugins.iter().collect()
+        } else {
+            snapshot.plugins.candidates(known.labels())
         };
-        let selected = candidates.filter(|one| chosen(one) && !one.excludes(namespace) && selects(one));
-        found.plugins = selected.map(with_exemption).collect();
+        for plugin in candidates.into_iter().filter(|one| chosen(one) && !one.excludes(namespace)) {
+            match plugin.namespaces.as_ref().map_or(Some(true), |selector| known.is_selected(selector)) {
+                Some(true) => found.plugins.push(with_exemption(plugin)),
+                None if plugin.mode == Mode::Enforce => {
+                    return Err(Unserved::NamespaceLabels(namespace.to_owned()));
+                }
+                _ => {}
+            }
+        }
         found.placement = known.placement();
         return Ok(found);
     }

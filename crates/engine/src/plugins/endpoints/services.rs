@@ -1,11 +1,12 @@
 //! Services under `DenyServiceExternalIPs`.
 
-use admission::registry::{MatchCondition, Namespaces, Resource, Rule};
+use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
 use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
+use super::entries::Group;
 use super::report::Report;
 use super::scope::concerned;
-use crate::plugins::compiled::Settings;
+use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::deny_service_external_ips::ServiceFacts;
 use crate::plugins::{Plugin, said_name};
 use crate::reasons;
@@ -30,8 +31,19 @@ pub const RULE: Rule = Rule {
     )
 };
 
+/// The rule of objects with `failurePolicy: Ignore`, beside which there are others.
+pub const IGNORING: Rule = Rule {
+    suffix: "denyserviceexternalips-ignore",
+    failure_policy: FailurePolicy::Ignore,
+    name: concat!("denyserviceexternalips-ignore.policy.", api_domain!()),
+    ..RULE
+};
+
 /// The endpoint.
-pub struct ServiceValidation;
+pub struct ServiceValidation {
+    /// The objects that decide.
+    pub group: Group,
+}
 
 impl Validating<Snapshot> for ServiceValidation {
     type Object<'a> = ServiceFacts<'a>;
@@ -62,12 +74,13 @@ impl Validating<Snapshot> for ServiceValidation {
         if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
-        let is_it = Plugin::DenyServiceExternalIPs;
-        let concerned = concerned(snapshot, &request.namespace, &request.user_info, |one| one.plugin == is_it)?;
+        let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::DenyServiceExternalIPs, snapshot);
+        let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
         if concerned.plugins.is_empty() {
+            findings.warnings.extend(concerned.warnings);
             return Ok(());
         }
-        let mut report = Report::default();
+        let mut report = Report::with(concerned.warnings);
         let name = said_name([&request.name, &new.metadata.name, &new.metadata.generate_name]);
         let old = old.filter(|_| is_update);
         for (plugin, is_exempt) in concerned.plugins {

@@ -10,7 +10,7 @@ use super::report::Report;
 use super::scope::concerned;
 use crate::plugins::Plugin;
 use crate::plugins::change::Change;
-use crate::plugins::compiled::{At, CompiledPlugin, Mode, Settings};
+use crate::plugins::compiled::{At, CompiledPlugin, Settings};
 use crate::plugins::extended_resource_toleration;
 use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
@@ -87,21 +87,19 @@ fn mutate<'a>(
     let Some((_, fresh, old)) = pods(request) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
     let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
     if concerned.plugins.is_empty() {
-        return Ok(Verdict::allow(reasons::NO_MATCH));
+        let mut verdict = Verdict::allow(reasons::NO_MATCH);
+        verdict.warnings = concerned.warnings;
+        return Ok(verdict);
     }
     if let Some(denial) = too_large(fresh, &request.name) {
         return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
     }
-    let mut report = Report::default();
+    let mut report = Report::with(concerned.warnings);
     let mut changed: Option<Spec<'a>> = None;
     for (plugin, is_exempt) in concerned.plugins {
         request.deadline.check()?;
-        if is_exempt {
-            report.exempt(plugin);
-            continue;
-        }
         let change = change(plugin, changed.as_ref().unwrap_or(fresh), old);
-        if report.changes(plugin, &change) {
+        if report.changes((plugin, is_exempt), &change) {
             changed.get_or_insert_with(|| fresh.clone()).apply(change);
         }
     }
@@ -125,25 +123,18 @@ fn validate<'a>(
     let Some(pods) = pods(request) else { return Ok(()) };
     let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
     if concerned.plugins.is_empty() {
+        findings.warnings.extend(concerned.warnings);
         return Ok(());
     }
     if let Some(denial) = too_large(pods.1, &request.name) {
         findings.denial = Some((Reason::TOO_LARGE, denial));
         return Ok(());
     }
-    let mut report = Report::default();
+    let mut report = Report::with(concerned.warnings);
     let at = at(request, pods.0.metadata.said_name(&request.name), concerned.placement);
     for (plugin, is_exempt) in concerned.plugins {
         request.deadline.check()?;
-        if is_exempt {
-            if !plugin.mutates() {
-                report.exempt(plugin);
-            }
-            continue;
-        }
-        if let Err(message) = check(plugin, pods, &at)
-            && report.refuses(plugin, message, request)
-        {
+        if report.checks((plugin, is_exempt), check(plugin, pods, &at), request) {
             break;
         }
     }
@@ -234,7 +225,7 @@ impl Validating<Snapshot> for EphemeralValidation {
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
-        let enforced = |one: &CompiledPlugin| covers_ephemeral(one) && one.mode == Mode::Enforce;
+        let enforced = |one: &CompiledPlugin| covers_ephemeral(one) && one.judges_changes();
         let check = |one: &CompiledPlugin, (_, new, old): Pods<'_, 'a>, at: &At<'_>| match &one.settings {
             Settings::AlwaysPullImages(settings) => settings.check_ephemeral(old, new, at.name),
             _ => Ok(()),

@@ -1,6 +1,7 @@
 //! The tables of Kubernetes' own tests, as data: each row is a configuration, objects of the cluster and a request, with what
 //! becomes of it. Rows have the numbers of the tables that they are from.
 
+mod conflicts;
 mod modes;
 mod namespaces;
 mod placement;
@@ -10,6 +11,7 @@ mod services;
 mod tolerations;
 mod updates;
 mod validation;
+mod work;
 
 use admission::Decision;
 use serde_json::{Value, json};

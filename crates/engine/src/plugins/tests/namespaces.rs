@@ -133,3 +133,51 @@ fn each_needs_its_entries() {
     let names: Vec<&str> = found.iter().map(|demand| demand.name.as_str()).collect();
     assert_eq!(names, ["podsecurity.policy.outrider.dev"; 2]);
 }
+
+#[test]
+fn a_namespace_is_excluded_from_a_call_by_its_name_and_never_by_a_label() {
+    let spec = json!({
+        "plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}},
+        "match": {"excludeNamespaces": ["free"], "namespaceSelector": {"matchLabels": {"a": "b"}}},
+    });
+    for demand in demands(&World::from_objects(&[plugin("s", spec)]).snapshot) {
+        assert!(demand.namespaces.is_none() && demand.excluded_namespaces.is_empty());
+        let (name, expression) = &demand.match_conditions[0];
+        assert!(name == "outrider.dev/excluded-namespaces" && expression.ends_with("in [\"free\"])"), "{expression}");
+    }
+}
+
+#[test]
+fn labels_of_several_objects_come_to_rest_and_what_does_not_enforce_refuses_no_change() {
+    let object = |name: &str, mode: &str, defaults: Value, scope: Value| {
+        plugin(
+            name,
+            json!({"plugin": "PodSecurity", "mode": mode, "match": scope, "podSecurity": {"defaults": defaults}}),
+        )
+    };
+    let world = World::from_objects(&[
+        object("a", "Enforce", json!({"enforce": "baseline", "warn": "restricted"}), json!({})),
+        object(
+            "b",
+            "Enforce",
+            json!({"enforce": "restricted", "audit": "baseline"}),
+            json!({"excludeUsers": ["root"]}),
+        ),
+        object("c", "Warn", json!({"warn-version": "latest"}), json!({})),
+    ]);
+    for user in ["kim", "root"] {
+        let create = |path: &str, object: &Value| ask(&world, path, "CREATE", object.clone(), Value::Null, user);
+        let first = create(LABELLING, &namespace("x", json!({}), json!({})));
+        let labels = &first.pod["metadata"]["labels"];
+        assert_eq!(labels[label("enforce")], "baseline", "the first by name counts");
+        assert_eq!((labels.get(label("audit")).is_some(), labels.get(label("warn-version"))), (user == "kim", None));
+        assert_eq!(create(LABELLING, &first.pod).patch, None);
+        assert_eq!(create(LABELLED, &first.pod).decision, Decision::Allowed);
+    }
+    for (mode, warnings) in [("Warn", 1), ("Audit", 0)] {
+        let with = |level: &str| namespace("x", json!({label("enforce"): level}), json!({}));
+        let weakened = ask(&labelled(mode), LABELLED, "UPDATE", with("privileged"), with("baseline"), "kim");
+        assert_eq!((weakened.decision, weakened.warnings.len()), (Decision::Allowed, warnings), "{mode}");
+        assert_eq!(weakened.audit["plugins"], "s=PluginWouldDeny");
+    }
+}

@@ -1,10 +1,11 @@
 //! `AlwaysPullImages` (4.1), `ExtendedResourceToleration` (4.4), `LimitPodHardAntiAffinityTopology` (4.7) and
 //! `DefaultTolerationSeconds` (4.24).
 
+use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{admitted, namespace, plugin, pod};
-use crate::testing::{World, set};
+use crate::testing::{World, review, set};
 
 fn world(spec: Value) -> World {
     World::from_objects(&[plugin("a", spec), namespace(json!({}))])
@@ -185,5 +186,32 @@ fn seconds_on_failing_nodes_are_those_of_the_configuration_as_the_table_says() {
         let world = world(json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": section}));
         let found = admitted(&world, &pod(json!({"tolerations": tolerations}))).unwrap();
         assert_eq!(found["spec"]["tolerations"], expected, "row {row}");
+    }
+}
+
+#[test]
+fn a_sub_resource_is_left_untouched_and_what_is_no_pod_is_an_error() {
+    // Rows 3 and 4 of 4.1, and the rows of 4.7 about evictions.
+    for (spec, path) in [
+        (json!({"plugin": "AlwaysPullImages"}), "/mutate--v1-pod"),
+        (json!({"plugin": "LimitPodHardAntiAffinityTopology"}), "/validate--v1-pod"),
+    ] {
+        let world = world(spec);
+        let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]});
+        let concerned = pod(json!({"affinity": {"podAntiAffinity": terms}}));
+        let asked = |change: &dyn Fn(&mut Value)| {
+            let mut review = review("shop", &concerned);
+            change(&mut review["request"]);
+            world.ask(path, &review).unwrap()
+        };
+        assert!(asked(&|_| {}).audit.contains_key("plugins"), "the pod itself concerns the plugin");
+        for sub_resource in ["exec", "eviction", "binding", "resize"] {
+            let reply = asked(&|request| request["subResource"] = sub_resource.into());
+            assert!(reply.patch.is_none() && !reply.audit.contains_key("plugins"), "{sub_resource}");
+        }
+        for object in [json!([]), json!("pod"), json!({"spec": {"containers": "none"}})] {
+            let reply = asked(&|request| request["object"] = object.clone());
+            assert_eq!((reply.decision, reply.code), (Decision::Denied, Some(400)), "{object}");
+        }
     }
 }

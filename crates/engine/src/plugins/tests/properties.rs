@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{namespace, plugin};
-use crate::testing::{World, set};
+use crate::testing::{World, review, set};
 
 /// A sequence with a fixed seed.
 struct Random(u64);
@@ -118,5 +118,75 @@ fn all_mutators_together_come_to_rest() {
         // it covers goes with the next merge, as in the API server.
         let may_be_covered = pod["spec"]["tolerations"].as_array().unwrap().iter().any(|one| one["key"] == "a.com/b");
         assert!(second.is_none() || may_be_covered, "round {round}: {pod}");
+    }
+}
+
+/// Two objects of each mutator, with lists that refuse some pods, and a namespace whose annotations say more.
+fn several() -> Vec<Value> {
+    let key = |key: &str| json!({"key": key, "operator": "Exists"});
+    let tolerate = |name: &str, given: &str, scope: Value| {
+        let whitelist = json!([key("a"), key("b"), key("team"), key("node"), key("a.com/b"), key("c.com/d")]);
+        let section = json!({"default": [key(given)], "whitelist": whitelist});
+        plugin(name, json!({"plugin": "PodTolerationRestriction", "match": scope, "podTolerationRestriction": section}))
+    };
+    let node = |name: &str, selector: &str| {
+        let lists = json!({"shop": "pool=a,disk=ssd,zone=z"});
+        let section = json!({"clusterDefaultNodeSelector": selector, "namespaceAllowLists": lists});
+        plugin(name, json!({"plugin": "PodNodeSelector", "podNodeSelector": section}))
+    };
+    let pull = |name: &str, image: &str| {
+        plugin(name, json!({"plugin": "AlwaysPullImages", "alwaysPullImages": {"exemptImages": [image]}}))
+    };
+    let seconds = |name: &str, seconds: i64| {
+        let section = json!({"notReadySeconds": seconds, "unreachableSeconds": 20});
+        plugin(name, json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": section}))
+    };
+    let exempt = json!({"excludeUsers": ["root"]});
+    vec![
+        pull("pull", "i"),
+        pull("pull-2", "log:*"),
+        node("node", "pool=a"),
+        node("node-2", "zone=z"),
+        seconds("seconds", 30),
+        seconds("seconds-2", 40),
+        tolerate("tolerate", "team", json!({})),
+        tolerate("tolerate-2", "node", exempt),
+        plugin("extended", json!({"plugin": "ExtendedResourceToleration"})),
+        plugin("extended-2", json!({"plugin": "ExtendedResourceToleration", "match": {"excludeUsers": ["root"]}})),
+    ]
+}
+
+#[test]
+fn several_objects_of_each_mutator_come_to_rest_and_their_twins_accept_the_result_whoever_asks() {
+    let annotations = json!({
+        "scheduler.alpha.kubernetes.io/node-selector": "disk=ssd",
+        "scheduler.alpha.kubernetes.io/defaultTolerations": "[{\"Key\": \"b\", \"operator\": \"Exists\"}]",
+    });
+    for annotations in [json!({}), annotations] {
+        let world = World::from_objects(&[&[sidecar(), namespace(annotations)][..], &several()].concat());
+        let (mut random, mut refused) = (Random(13), 0);
+        for round in 0..300 {
+            let pod = random.pod();
+            let user = *random.pick(&["kim", "root"]);
+            let asked = |path: &str, pod: &Value| {
+                let mut review = review("shop", pod);
+                review["request"]["userInfo"] = json!({"username": user});
+                world.ask(path, &review).unwrap()
+            };
+            let first = asked("/mutate--v1-pod", &pod);
+            if first.decision == Decision::Denied {
+                refused += 1;
+                continue;
+            }
+            let mut stored = first.pod;
+            // A toleration that a later plugin added is merged in the second call: see above.
+            for call in 0..2 {
+                let judged = asked("/validate--v1-pod", &stored);
+                assert_eq!(judged.decision, Decision::Allowed, "round {round}, call {call}: {}", judged.message);
+                stored = asked("/mutate--v1-pod", &stored).pod;
+            }
+            assert_eq!(asked("/mutate--v1-pod", &stored).patch, None, "round {round}: {pod}");
+        }
+        assert!(refused > 20 && refused < 280, "the pods show little: {refused}");
     }
 }

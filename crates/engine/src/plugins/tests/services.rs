@@ -1,11 +1,11 @@
 //! `DenyServiceExternalIPs` (4.23).
 
 use admission::Decision;
-use admission::registry::{FailurePolicy, Phase};
+use admission::registry::FailurePolicy;
 use serde_json::{Value, json};
 
 use super::plugin;
-use crate::plugins::endpoints::demands;
+use crate::plugins::endpoints::{demands, entries};
 use crate::testing::World;
 
 const PATH: &str = "/validate--v1-service-denyserviceexternalips";
@@ -69,19 +69,95 @@ fn addresses_of_allowed_ranges_are_not() {
 }
 
 #[test]
-fn the_entry_of_services_fails_if_one_object_wants_it_to_and_waits_as_long_as_the_longest() {
+fn objects_that_fail_and_objects_that_ignore_have_entries_of_their_own() {
     let object = |name: &str, policy: &str, seconds: i64| {
         let spec = json!({"plugin": "DenyServiceExternalIPs", "failurePolicy": policy, "timeoutSeconds": seconds});
         plugin(name, spec)
     };
-    for (objects, policy, seconds) in [
-        (vec![object("a", "Ignore", 2)], FailurePolicy::Ignore, 2),
-        (vec![object("a", "Ignore", 5), object("b", "Fail", 2)], FailurePolicy::Fail, 5),
+    let (plain, ignoring) =
+        ("denyserviceexternalips.policy.outrider.dev", "denyserviceexternalips-ignore.policy.outrider.dev");
+    let ignoring_path = "/validate--v1-service-denyserviceexternalips-ignore";
+    for (objects, expected) in [
+        (vec![object("a", "Ignore", 2)], vec![(plain, FailurePolicy::Ignore, 2, ignoring_path)]),
+        (
+            vec![object("a", "Ignore", 5), object("b", "Fail", 2), object("c", "Fail", 3)],
+            vec![(plain, FailurePolicy::Fail, 3, PATH), (ignoring, FailurePolicy::Ignore, 5, ignoring_path)],
+        ),
+        (vec![], vec![]),
     ] {
         let found = demands(&World::from_objects(&objects).snapshot);
-        let [entry] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!((entry.phase, entry.failure_policy, entry.timeout_seconds), (Phase::Validating, policy, seconds));
-        assert_eq!(entry.name, "denyserviceexternalips.policy.outrider.dev");
+        let found: Vec<_> = found
+            .iter()
+            .map(|entry| {
+                (entry.name.as_str(), entry.failure_policy, entry.timeout_seconds, entry.rule.path(entry.phase))
+            })
+            .collect();
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(name, policy, seconds, path)| (name, policy, seconds, path.to_owned()))
+            .collect();
+        assert_eq!(found, expected);
     }
-    assert!(demands(&World::from_objects(&[]).snapshot).is_empty());
+}
+
+#[test]
+fn the_path_of_each_group_decides_by_its_objects_only() {
+    let object =
+        |name: &str, policy: &str| plugin(name, json!({"plugin": "DenyServiceExternalIPs", "failurePolicy": policy}));
+    let audit = |objects: &[Value], path: &str| {
+        let reply = World::from_objects(objects).ask(path, &review(None, &["1.1.1.1"])).unwrap();
+        reply.audit.get("plugins").cloned()
+    };
+    let ignoring = format!("{PATH}-ignore");
+    let both = [object("a", "Fail"), object("b", "Ignore")];
+    assert_eq!(audit(&both, PATH).unwrap(), "a=PluginDenied");
+    assert_eq!(audit(&both, &ignoring).unwrap(), "b=PluginDenied");
+    assert_eq!(audit(&both[1..], PATH).unwrap(), "b=PluginDenied", "who posts a review by hand sees what is decided");
+    assert_eq!(audit(&both[..1], &ignoring), None);
+}
+
+#[test]
+fn on_what_all_objects_of_an_entry_agree_the_api_server_evaluates() {
+    let object = |name: &str, scope: Value| plugin(name, json!({"plugin": "DenyServiceExternalIPs", "match": scope}));
+    let entries = |objects: &[Value]| entries::all(&World::from_objects(objects).snapshot);
+    let wide = json!({
+        "namespaceSelector": {"matchLabels": {"team": "a"}}, "excludeNamespaces": ["x", "y"], "excludeUsers": ["o'\"neil"],
+        "excludeGroups": ["admins"], "excludeServiceAccounts": ["ci/runner"],
+    });
+    let alone = entries(&[object("a", wide.clone())]);
+    let demand = &alone[0].demand;
+    assert_eq!(demand.excluded_namespaces, ["x".to_owned(), "y".to_owned()].into());
+    assert!(demand.namespaces.is_some());
+    let conditions: Vec<(&str, &str)> =
+        demand.match_conditions.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    assert_eq!(
+        conditions,
+        [
+            (
+                "outrider.dev/exempt-users",
+                r#"!has(request.userInfo.username) || !(request.userInfo.username in ["o'\"neil", "system:serviceaccount:ci:runner"])"#
+            ),
+            (
+                "outrider.dev/exempt-groups",
+                r#"!has(request.userInfo.groups) || !request.userInfo.groups.exists(g, g in ["admins"])"#
+            ),
+        ]
+    );
+    let narrow = json!({"excludeNamespaces": ["y", "z"], "excludeGroups": ["admins"]});
+    let (objects, world) =
+        ([object("a", wide.clone()), object("b", narrow.clone())], |objects: &[Value]| World::from_objects(objects));
+    let both = entries(&objects);
+    assert_eq!(both[0].demand.excluded_namespaces, ["y".to_owned()].into());
+    assert!(both[0].demand.namespaces.is_none() && both[0].demand.match_conditions.len() == 1);
+    let world = world(&objects);
+    let lacking = |name: &str| both[0].not_evaluated(world.snapshot.plugins.get(name).unwrap());
+    assert_eq!(
+        lacking("a"),
+        [
+            "spec.match.namespaceSelector",
+            "spec.match.excludeNamespaces",
+            "spec.match.excludeUsers or excludeServiceAccounts"
+        ]
+    );
+    assert_eq!(lacking("b"), ["spec.match.excludeNamespaces"]);
 }

@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{namespace, plugin, pod, update};
-use crate::plugins::endpoints::{demands, needs};
+use crate::plugins::endpoints::demands;
 use crate::testing::World;
 
 const PULLED: &str = "/validate--v1-pod-alwayspullimages";
@@ -109,10 +109,81 @@ fn extended_resources_and_topology_of_changed_pods_are_seen_to() {
 fn each_plugin_needs_its_own_entries_and_one_that_is_off_needs_none() {
     let names = |name: &str, spec: Value| -> Vec<String> {
         let world = World::from_objects(&[plugin(name, spec)]);
-        needs(name, &world.snapshot).into_iter().map(|demand| demand.name).collect()
+        demands(&world.snapshot).into_iter().map(|demand| demand.name).collect()
     };
     assert_eq!(names("p", json!({"plugin": "PodNodeSelector"})), [""; 0]);
     let both = ["podtolerationrestriction.policy.outrider.dev"; 2];
     assert_eq!(names("p", json!({"plugin": "PodTolerationRestriction"})), both);
     assert_eq!(names("p", json!({"plugin": "PodTolerationRestriction", "mode": "Off"})), [""; 0]);
+}
+
+#[test]
+fn a_plugin_that_does_not_enforce_changes_and_refuses_no_update_and_says_what_it_would_do() {
+    let key = |key: &str| json!({"key": key, "operator": "Exists"});
+    let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]});
+    let asks = json!({"resources": {"limits": {"a.com/b": 1, "memory": "1Mi"}}});
+    let image = |image: &str| json!({"containers": [{"name": "app", "image": image, "imagePullPolicy": "Never"}]});
+    let debugged = json!({"ephemeralContainers": [{"name": "d", "image": "sh", "imagePullPolicy": "Never"}]});
+    let with_resources = {
+        let mut container = json!({"name": "app", "image": "shop:1"});
+        json_patch::merge(&mut container, &asks);
+        json!({"containers": [container]})
+    };
+    let whitelist = json!({"podTolerationRestriction": {"whitelist": [key("a")]}});
+    let ephemeral = json!({"alwaysPullImages": {"includeEphemeralContainers": true}});
+    let pressured =
+        json!({"containers": [{"name": "app", "image": "shop:1", "resources": {"requests": {"cpu": "1"}}}]});
+    for (plugin_name, section, path, sub, spec, code) in [
+        ("AlwaysPullImages", json!({}), "/validate--v1-pod-alwayspullimages", "", image("shop:2"), "PluginWouldDeny"),
+        (
+            "AlwaysPullImages",
+            ephemeral,
+            "/mutate--v1-pod-ephemeralcontainers-alwayspullimages",
+            "ephemeralcontainers",
+            debugged,
+            "PluginWouldChange",
+        ),
+        (
+            "PodTolerationRestriction",
+            whitelist.clone(),
+            "/mutate--v1-pod-podtolerationrestriction",
+            "",
+            pressured,
+            "PluginWouldChange",
+        ),
+        (
+            "PodTolerationRestriction",
+            whitelist,
+            "/validate--v1-pod-podtolerationrestriction",
+            "",
+            json!({"tolerations": [key("b")]}),
+            "PluginWouldDeny",
+        ),
+        (
+            "ExtendedResourceToleration",
+            json!({}),
+            "/mutate--v1-pod-extendedresourcetoleration",
+            "",
+            with_resources,
+            "PluginWouldChange",
+        ),
+        (
+            "LimitPodHardAntiAffinityTopology",
+            json!({}),
+            "/validate--v1-pod-limitpodhardantiaffinitytopology",
+            "",
+            json!({"affinity": {"podAntiAffinity": terms}}),
+            "PluginWouldDeny",
+        ),
+    ] {
+        for (mode, warnings) in [("Warn", 1), ("Audit", 0)] {
+            let mut object = section.clone();
+            json_patch::merge(&mut object, &json!({"plugin": plugin_name, "mode": mode}));
+            let world = World::from_objects(&[plugin("a", object), namespace(json!({}))]);
+            let reply = update(&world, path, sub, &pod(json!({})), &pod(spec.clone()));
+            assert_eq!((reply.decision, &reply.patch), (Decision::Allowed, &None), "{plugin_name} {mode} {path}");
+            assert_eq!(reply.audit["plugins"], format!("a={code}"), "{plugin_name} {mode} {path}");
+            assert_eq!(reply.warnings.len(), warnings, "{plugin_name} {mode} {path}: {:?}", reply.warnings);
+        }
+    }
 }

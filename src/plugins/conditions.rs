@@ -1,0 +1,281 @@
+//! What the status of an `AdmissionPlugin` says: whether it can be used, whether the API server calls for it, and whether another
+//! contradicts it.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use engine::plugins::compiled::{CompiledPlugin, Mode};
+use engine::plugins::conflict;
+use engine::plugins::endpoints::entries::PluginEntry;
+use engine::plugins::index::PluginIndex;
+use engine::sidecarset::narrowing::Rule;
+use engine::snapshot::Snapshot;
+use engine::snapshot::plugins::PluginRecord;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+use super::entries::PodEntries;
+use crate::controller::conditions::Statement;
+use crate::watch::coverage::Coverage;
+use crate::watch::in_order::InOrder;
+
+/// Contradictions that a condition names.
+const TOLD: usize = 4;
+
+/// What contradicts each object. It is found anew only if an object changed.
+#[derive(Default)]
+pub struct Contradictions {
+    of: Arc<PluginIndex>,
+    /// By name of the object.
+    pub found: HashMap<String, Vec<String>>,
+}
+
+impl Contradictions {
+    /// Finds them anew if these are other objects than before.
+    pub fn update(&mut self, plugins: &Arc<PluginIndex>) {
+        if !Arc::ptr_eq(&self.of, plugins) {
+            self.found = conflict::all(plugins, TOLD);
+            self.of = Arc::clone(plugins);
+        }
+    }
+}
+
+/// What the statements about an object follow from.
+pub struct Facts<'f> {
+    /// What decisions are taken from.
+    pub snapshot: &'f Snapshot,
+    /// Every on-demand entry that is needed.
+    pub needed: &'f [PluginEntry],
+    /// Those that the API server has.
+    pub in_order: &'f InOrder,
+    /// The entries of pods.
+    pub of_pods: &'f PodEntries,
+    /// The pods that they are called for.
+    pub coverage: &'f Coverage,
+}
+
+/// The reason of what waits for its entries.
+pub const PENDING: &str = "Pending";
+
+/// The status with these conditions.
+pub fn status_of(record: &PluginRecord, statements: [Statement; 3], now: Timestamp) -> Value {
+    let stored = record.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let old: Vec<Condition> = stored.and_then(|stored| serde_json::from_value(json!(stored)).ok()).unwrap_or_default();
+    let generation = Some(record.generation);
+    let conditions = statements.map(|statement| statement.condition(&old, generation, now));
+    json!({"observedGeneration": generation, "conditions": conditions})
+}
+
+/// Whether the object can be used.
+pub fn accepted(record: &PluginRecord) -> Statement {
+    let (holds, reason, message) = match (&record.fault, &record.compiled) {
+        (None, _) => (true, "Accepted", "The object can be used.".to_owned()),
+        (Some(fault), Some(_)) => {
+            (false, "Invalid", format!("{fault}. The last form that could be used stays in force."))
+        }
+        (Some(fault), None) => (false, "Invalid", format!("{fault}. The object does nothing.")),
+    };
+    Statement { type_: "Accepted", holds, reason, message }
+}
+
+/// Whether the API server calls for it.
+pub fn programmed(record: &PluginRecord, facts: &Facts<'_>) -> Statement {
+    let (holds, reason, message) = match (&record.fault, &record.compiled) {
+        (Some(_), Some(_)) => {
+            let message = "The last form that could be used stays in force, in replicas that have seen it: one that starts now does \
+                           nothing for this object.";
+            (false, "Invalid", message.to_owned())
+        }
+        (_, None) => (false, "Invalid", "The object cannot be used, and does nothing.".to_owned()),
+        (None, Some(plugin)) if plugin.mode == Mode::Off => (false, "Off", "spec.mode is Off.".to_owned()),
+        (None, Some(plugin)) => match missing(plugin, facts) {
+            Some(what) => (false, PENDING, what),
+            None => (true, "Programmed", called(plugin, facts)),
+        },
+    };
+    Statement { type_: "Programmed", holds, reason, message }
+}
+
+/// What is missing for the API server to call.
+fn missing(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<String> {
+    if facts.snapshot.plugins.get(&plugin.name).is_none_or(|known| **known != *plugin) {
+        return Some("The leader has not seen this form of the object yet.".to_owned());
+    }
+    if plugin.plugin.is_of_pods() {
+        if matches!(facts.coverage, Coverage::Known(rule) if !rule.covers(&Rule::Wide)) {
+            return Some("The match condition of the entries of pods does not cover all pods yet.".to_owned());
+        }
+        if facts.of_pods.fault.is_some() {
+            return facts.of_pods.fault.clone();
+        }
+    }
+    let mut needed = facts.needed.iter().filter(|entry| entry.serves(plugin)).map(|entry| &entry.demand);
+    let missing = needed.find(|demand| !facts.in_order.contains(demand))?;
+    Some(format!("The {:?} webhook entry {} is not there, or is not as it should be.", missing.phase, missing.name))
+}
+
+/// That the API server calls, and what of the object does not hold while Outrider does not answer.
+fn called(plugin: &CompiledPlugin, facts: &Facts<'_>) -> String {
+    let mut message = "The API server calls Outrider for what the plugin decides.".to_owned();
+    let of_pods = plugin.plugin.is_of_pods();
+    if let Some(restricted) = facts.of_pods.restricted.as_ref().filter(|_| of_pods) {
+        let _ = write!(message, " Pods that {restricted} leaves out are not among them.");
+    }
+    let entries = facts.needed.iter().filter(|entry| entry.serves(plugin));
+    let mut fields: Vec<&str> = entries.flat_map(|entry| entry.not_evaluated(plugin)).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    if of_pods && plugin.has_scope() {
+        message += " While Outrider does not answer, the failure policy of the entries of pods applies to all new pods, whatever \
+                    spec.match says.";
+    }
+    if !fields.is_empty() {
+        let fields = fields.join(", ");
+        let _ = write!(
+            message,
+            " While Outrider does not answer, {fields} do not hold: the webhook entry is shared with objects that differ, or cannot \
+             express them."
+        );
+    }
+    message
+}
+
+/// Whether another object contradicts it.
+pub fn contradicted(found: Option<&Vec<String>>) -> Statement {
+    let (holds, reason, message) = match found {
+        None => (false, "NoConflict", "No other AdmissionPlugin contradicts this one.".to_owned()),
+        Some(found) => (true, "Contradicted", found.join("; ")),
+    };
+    Statement { type_: "Conflict", holds, reason, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::plugins::endpoints::entries;
+    use engine::snapshot::Exclusion;
+    use engine::snapshot::builder::SnapshotBuilder;
+
+    use super::*;
+
+    fn table(objects: &[(&str, Value)]) -> (Snapshot, Vec<Arc<PluginRecord>>) {
+        let (mut feed, target) = (SnapshotBuilder::new(Exclusion::default(), true), arc_swap::ArcSwap::default());
+        for (name, spec) in objects {
+            let object = json!({"metadata": {"name": name, "uid": name, "generation": 1}, "spec": spec});
+            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+        }
+        feed.publish(&target);
+        (Snapshot::clone(&target.load()), feed.collections.plugins.collection().table().all())
+    }
+
+    type Change = fn(&mut Case);
+
+    /// The statements about the first object.
+    struct Case {
+        snapshot: Snapshot,
+        record: PluginRecord,
+        in_order: InOrder,
+        of_pods: PodEntries,
+        coverage: Coverage,
+    }
+
+    impl Case {
+        fn of(objects: &[(&str, Value)]) -> Self {
+            let (snapshot, records) = table(objects);
+            let needed = entries::all(&snapshot).into_iter().map(|entry| entry.demand).collect();
+            let record = PluginRecord::clone(&records[0]);
+            let of_pods = PodEntries::default();
+            Self { snapshot, record, in_order: Arc::new(needed), of_pods, coverage: Coverage::Off }
+        }
+
+        fn programmed(&self) -> Statement {
+            let needed = entries::all(&self.snapshot);
+            let facts = Facts {
+                snapshot: &self.snapshot,
+                needed: &needed,
+                in_order: &self.in_order,
+                of_pods: &self.of_pods,
+                coverage: &self.coverage,
+            };
+            programmed(&self.record, &facts)
+        }
+    }
+
+    #[test]
+    fn programmed_is_true_once_every_entry_is_as_it_should_be_and_the_condition_covers_all_pods() {
+        let case = || Case::of(&[("a", json!({"plugin": "LimitPodHardAntiAffinityTopology"}))]);
+        assert!(case().programmed().holds);
+        let cases: [(Change, &str); 4] = [
+            (|case| case.snapshot = Snapshot::default(), "has not seen"),
+            (|case| case.in_order = InOrder::default(), "limitpodhardantiaffinitytopology.policy.outrider.dev"),
+            (|case| case.coverage = Coverage::Known(Rule::of([])), "does not cover all pods"),
+            (|case| case.of_pods.fault = Some("It is not there.".to_owned()), "It is not there."),
+        ];
+        for (change, part) in cases {
+            let mut case = case();
+            change(&mut case);
+            let said = case.programmed();
+            assert!(!said.holds && said.reason == PENDING && said.message.contains(part), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_with_another_policy_or_time_out_than_the_object_needs_is_not_in_order() {
+        let spec = |policy: &str| json!({"plugin": "DenyServiceExternalIPs", "failurePolicy": policy});
+        let (before, mut now) = (Case::of(&[("a", spec("Ignore"))]), Case::of(&[("a", spec("Fail"))]));
+        assert!(now.programmed().holds);
+        now.in_order = before.in_order;
+        assert_eq!(now.programmed().reason, PENDING);
+    }
+
+    #[test]
+    fn what_does_not_hold_while_nobody_answers_is_said() {
+        let object = |scope: Value| json!({"plugin": "DenyServiceExternalIPs", "match": scope});
+        let alone = Case::of(&[("a", object(json!({"excludeUsers": ["root"]})))]);
+        assert!(!alone.programmed().message.contains("do not hold"), "{:?}", alone.programmed());
+        let both = Case::of(&[("a", object(json!({"excludeUsers": ["root"]}))), ("b", object(json!({})))]);
+        let said = both.programmed();
+        assert!(said.holds && said.message.contains("excludeUsers"), "{said:?}");
+        let of_pods = Case::of(&[("a", json!({"plugin": "AlwaysPullImages", "match": {"excludeUsers": ["root"]}}))]);
+        assert!(of_pods.programmed().message.contains("applies to all new pods"));
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_used_and_one_that_is_off_say_so() {
+        let mut invalid = Case::of(&[("a", json!({"plugin": "AlwaysAdmit"}))]);
+        let said = accepted(&invalid.record);
+        assert!(
+            said.reason == "Invalid" && said.message.contains("spec.plugin") && said.message.ends_with("does nothing.")
+        );
+        assert!(invalid.programmed().message.ends_with("does nothing."));
+        invalid.record.compiled = Case::of(&[("a", json!({"plugin": "AlwaysPullImages"}))]).record.compiled;
+        assert!(accepted(&invalid.record).message.ends_with("The last form that could be used stays in force."));
+        assert!(invalid.programmed().message.starts_with("The last form that could be used stays in force"));
+        let off = Case::of(&[("a", json!({"plugin": "AlwaysPullImages", "mode": "Off"}))]);
+        assert!(accepted(&off.record).holds);
+        assert_eq!(off.programmed().reason, "Off");
+    }
+
+    #[test]
+    fn a_contradiction_names_the_other_object_and_is_found_anew_when_objects_change() {
+        let with = |seconds| json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": seconds}});
+        let mut known = Contradictions::default();
+        known.update(&table(&[("a", with(30)), ("b", with(60))]).0.plugins);
+        let said = contradicted(known.found.get("a"));
+        assert!(said.holds && said.message.contains("AdmissionPlugin \"b\""), "{said:?}");
+        known.update(&table(&[("a", with(30))]).0.plugins);
+        assert!(!contradicted(known.found.get("a")).holds);
+    }
+
+    #[test]
+    fn a_status_that_says_the_same_keeps_its_times() {
+        let mut case = Case::of(&[("a", json!({"plugin": "AlwaysPullImages"}))]);
+        let statements = |case: &Case| [accepted(&case.record), case.programmed(), contradicted(None)];
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let first = status_of(&case.record, statements(&case), at(1));
+        case.record.status = serde_json::from_value(first.clone()).unwrap();
+        assert_eq!(status_of(&case.record, statements(&case), at(9)), first);
+        assert_eq!(json!(case.record.status), first, "what is stored is what was written");
+    }
+}
