@@ -57,7 +57,8 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
     let images = with_set(pod, namespace, set, snapshot, |injection, compiled| {
         if injection.carried().has(&compiled.name) {
             return new_images(pod, compiled, &injection).map(Some);
-        } else if injection.carried().is_by_openkruise(&compiled.name) {
+        } else if compiled.may_opt_out && injection.carried().is_by_openkruise(&compiled.name) {
+            // Of a must anybody could write it to keep the set as it is: as at admission, it counts for nothing.
             return Ok(None);
         }
         Err(format!("the pod has no record of the set in its annotation {INJECTED_ANNOTATION}"))
