@@ -13,7 +13,7 @@ use engine::sidecarset::vocabulary::NOT_UPDATE;
 pub struct Strategy {
     /// Running pods stay as they are.
     pub not_update: bool,
-    /// Which pods are to follow cannot be read, as of a set that was stored while nobody validated it: none does.
+    /// Which pods are to follow cannot be read, as of a set that was stored while no webhook validated it: none does.
     pub is_unreadable: bool,
     /// The rollout is stopped.
     pub paused: bool,

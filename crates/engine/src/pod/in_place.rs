@@ -17,6 +17,9 @@ use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection, List};
 use crate::sidecarset::sameness::is_image_of;
 use crate::snapshot::Snapshot;
 
+/// What rollouts write down of a pod that they change: what its containers were before. A new pod has none.
+pub const STATE_ANNOTATION: &str = "outrider.dev/sidecarset-inplace-update-state";
+
 /// What has to change in a pod so that it carries the current form of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InPlace {
