@@ -162,8 +162,8 @@ async fn the_plan_is_made_from_the_records_that_the_ledger_is_compared_with() {
     // The pod has the form and is down; another one is free, so that the first plan is not empty.
     let shown = |name: &str, hash: &str| {
         let mut pod = pod(name, "web", &[("a", hash), ("b", "v1:old")], false);
-        let state = json!({"a": {"wasReady": hash != "v1:old"}}).to_string();
-        pod.annotations.get_or_insert_default().in_place_state = Some(state.into());
+        let written = json!({"a": {"wasReady": hash != "v1:old"}}).to_string();
+        pod.annotations.get_or_insert_default().in_place_state = Some(written.into());
         locked(&stage.pods).update(&PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a", "b"])));
     };
     let touched = {

@@ -471,7 +471,9 @@ fn edits_while_pods_are_down_give_no_further_places() {
             (pod.is_settled, pod.is_ready) = (true, false);
         }
         assert_eq!(pods.iter().filter(|pod| !pod.is_ready).count(), 10);
-        pods.iter_mut().for_each(|pod| pod.form = Form::Outdated);
+        for pod in &mut pods {
+            pod.form = Form::Outdated;
+        }
     }
 }
 
