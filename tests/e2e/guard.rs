@@ -192,7 +192,9 @@ fn of_definitions() -> Vec<Row> {
 
 const POD: &str = "pod/web";
 const POD_METADATA: &str = "of a pod's metadata only annotations may change";
-const POD_SPEC: &str = "of a pod's spec only images may change";
+const POD_SPEC: &str = "of a pod's spec only images may change, of containers that the record of its sets names";
+const NO_RECORD: &str = "no pod without the record of its sets is given one";
+const RECORD: &str = r#"{"a":{"hash":"v1:0","containers":["proxy"],"initContainers":["native"]}}"#;
 const POD_STATUS: &str = "of a pod's status only the condition outrider.dev/SidecarSetUpgradable may change";
 
 /// What the API server itself lets anybody change in a running pod.
@@ -201,6 +203,7 @@ fn of_pods() -> Vec<Row> {
     vec![
         ("an image of a container changes", add("/spec/containers/1/image", "proxy:2"), Ok(())),
         ("an image of an init container changes", add("/spec/initContainers/0/image", "native:2"), Ok(())),
+        ("an image of the application changes", add("/spec/containers/0/image", "app:2"), Err(POD_SPEC)),
         ("the record is written", add("/metadata/annotations/outrider.dev~1injected", "{}"), Ok(())),
         ("an annotation of a set changes", add("/metadata/annotations/example.com~1kept", "no"), Ok(())),
         ("an annotation goes", remove("/metadata/annotations/example.com~1kept"), Err(POD_METADATA)),
@@ -227,7 +230,7 @@ fn web(namespace: &str) -> String {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "name": "web", "namespace": namespace, "labels": {"app": "web"}, "annotations": {"example.com/kept": "yes"},
+            "name": "web", "namespace": namespace, "labels": {"app": "web"}, "annotations": {"example.com/kept": "yes", "outrider.dev/injected": RECORD},
         },
         "spec": {
             "initContainers": [{"name": "native", "image": "native:1", "restartPolicy": "Always"}],
@@ -261,6 +264,15 @@ fn the_account_changes_pods_as_rollouts_do_and_not_otherwise() {
     make_pods(cluster);
     let mut found = wrong_in(cluster, &["-n", "served"], POD, of_pods());
     found += &wrong_in(cluster, &["-n", "served", "--subresource=status"], POD, of_pod_status());
+    let bare = web("served")
+        .replace("\"name\":\"web\"", "\"name\":\"bare\"")
+        .replace("outrider.dev/injected", "example.com/other");
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&bare)).unwrap();
+    let of_bare = vec![
+        ("a record is made up", add("/metadata/annotations/outrider.dev~1injected", RECORD), Err(NO_RECORD)),
+        ("an image changes without a record", add("/spec/containers/1/image", "proxy:2"), Err(POD_SPEC)),
+    ];
+    found += &wrong_in(cluster, &["-n", "served"], "pod/bare", of_bare);
     for namespace in &EVERYWHERE[1..] {
         const LEFT_ALONE: &str = "pods of excluded namespaces and of its own stay as they are";
         let rows = vec![("an image changes", add("/spec/containers/1/image", "proxy:2"), Err(LEFT_ALONE))];

@@ -8,6 +8,7 @@ use crate::certs::ca_bundle::object::RETIRING;
 use crate::kinds::Kinds;
 use crate::names::{BREAK_GLASS, FAIL_OPEN, NARROW, SERVICE, UPGRADABLE};
 use crate::server::webhooks::CONVERT_PATH;
+use engine::sidecarset::injection::INJECTED_ANNOTATION;
 use engine::snapshot::{EXCLUDE_LABEL, Exclusion};
 
 /// Fields of metadata that the API server keeps, and annotations, which have a rule of their own.
@@ -118,12 +119,14 @@ pub fn of_definitions() -> Rules {
 pub fn of_pods(excluded: &[String]) -> Rules {
     let excluded: Vec<&str> = Exclusion::ALWAYS.into_iter().chain(excluded.iter().map(String::as_str)).collect();
     let list_of = |object: &str, path: &str| field(object, path, "[]");
+    let recorded = format!("{} in variables.oldAnnotations", text(INJECTED_ANNOTATION));
     let variables = vec![
         variable("freeOfMetadata", list(&FREE_METADATA)),
         variable(EXCLUDED_VARIABLE, list(&excluded)),
         variable("namespaceLabels", field("namespaceObject", "metadata.labels", "{}")),
         variable("oldAnnotations", field("oldObject", "metadata.annotations", "{}")),
         variable("newAnnotations", field("object", "metadata.annotations", "{}")),
+        variable("record", format!("{recorded} ? variables.oldAnnotations[{}] : ''", text(INJECTED_ANNOTATION))),
         variable("oldContainers", list_of("oldObject", "spec.containers")),
         variable("newContainers", list_of("object", "spec.containers")),
         variable("oldInitContainers", list_of("oldObject", "spec.initContainers")),
@@ -165,6 +168,11 @@ pub fn of_pods(excluded: &[String]) -> Rules {
             ),
             "of a pod's metadata only annotations may change, and none may go",
         ),
+        // Else the account could give any pod a record, and then any image.
+        on_update(
+            &format!("{recorded} || !({} in variables.newAnnotations)", text(INJECTED_ANNOTATION)),
+            "no pod without the record of its sets is given one",
+        ),
         on_update(
             &format!(
                 "{} && {} && {}",
@@ -172,7 +180,7 @@ pub fn of_pods(excluded: &[String]) -> Rules {
                 images_alone("variables.newContainers", "variables.oldContainers"),
                 images_alone("variables.newInitContainers", "variables.oldInitContainers")
             ),
-            "of a pod's spec only images may change",
+            "of a pod's spec only images may change, of containers that the record of its sets names",
         ),
         on_update(
             &format!(
@@ -187,12 +195,12 @@ pub fn of_pods(excluded: &[String]) -> Rules {
     Rules { variables, validations }
 }
 
-/// Every container is as it was, but for its image.
+/// Every container is as it was, but for the image of those that the record names.
 fn images_alone(new: &str, old: &str) -> String {
     let container = same_but("n", "o", "['image']");
-    format!(
-        "{new}.map(n, n.name) == {old}.map(o, o.name) && {new}.all(n, {old}.exists(o, o.name == n.name && {container}))"
-    )
+    let is_named = "variables.record.contains('\"' + n.name + '\"')";
+    let may_be = format!("o.name == n.name && (n == o || ({is_named} && {container}))");
+    format!("{new}.map(n, n.name) == {old}.map(o, o.name) && {new}.all(n, {old}.exists(o, {may_be}))")
 }
 
 /// A process outside the cluster may have left its address there, which is turned back to the Service.

@@ -19,7 +19,8 @@ use admission::format::selector::LabelSelector;
 /// moment that it exists; and budgets are listed only when a pod could be changed.
 const LIST_FRESH: Duration = Duration::from_millis(100);
 /// Objects in one page of the list.
-const PAGE: u32 = 500;
+/// Each may be as large as an object can be, and a page is held as text and as values.
+const PAGE: u32 = 50;
 
 /// A `PodDisruptionBudget` as it is listed.
 type Budget = Partial<PodDisruptionBudget, Spec, Status>;
@@ -49,21 +50,24 @@ impl DisruptionBudgets {
         Self { api: Api::all(client), listed: None }
     }
 
-    /// As they were a moment ago at most; nothing where they cannot be listed.
-    pub async fn fresh(&mut self) -> Option<Arc<Disruptions>> {
+    /// As they were a moment ago at most.
+    ///
+    /// # Errors
+    /// Why they cannot be listed.
+    pub async fn fresh(&mut self) -> Result<Arc<Disruptions>, String> {
         if let Some((_, disruptions)) = self.listed.as_ref().filter(|(at, _)| at.elapsed() < LIST_FRESH) {
-            return Some(Arc::clone(disruptions));
+            return Ok(Arc::clone(disruptions));
         }
         let listed = timeout(REQUEST_TIMEOUT, self.list()).await;
         match listed.unwrap_or_else(|_| Err(NoAnswer(REQUEST_TIMEOUT).to_string())) {
             Ok(found) => {
                 let disruptions = Arc::new(found);
                 self.listed = Some((Instant::now(), Arc::clone(&disruptions)));
-                Some(disruptions)
+                Ok(disruptions)
             }
             Err(error) => {
                 tracing::warn!(error, "PodDisruptionBudgets cannot be listed; no pod is changed");
-                None
+                Err(error)
             }
         }
     }

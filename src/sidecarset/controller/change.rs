@@ -42,6 +42,17 @@ pub enum Outcome {
     Failed(String),
 }
 
+/// What a pod was when its change was planned.
+#[derive(Debug, Clone, Copy)]
+pub struct AsPlanned {
+    /// Of its uid.
+    pub uid: u64,
+    /// It was not ready, and has to be so still.
+    pub is_free: bool,
+    /// It takes a place in the budget until it is back.
+    pub takes_place: bool,
+}
+
 /// Changes pods.
 #[derive(Clone)]
 pub struct PodChanger {
@@ -58,34 +69,22 @@ impl PodChanger {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Gives the pod of this uid the current form of the set, which is the one in the snapshot. One that is to be changed because it
-    /// `is_free`, as it was not ready, has to be so still. A pod that another client writes meanwhile is read once more.
-    pub async fn update(
-        &self,
-        set: &CompiledSet,
-        key: &PodKey,
-        (uid, is_free): (u64, bool),
-        snapshot: &Snapshot,
-    ) -> Outcome {
-        match self.try_to_update(set, key, (uid, is_free), snapshot).await {
-            Outcome::Stale if !is_free => self.try_to_update(set, key, (uid, is_free), snapshot).await,
+    /// Gives the pod the current form of the set, which is the one in the snapshot. A pod that another client writes meanwhile is read
+    /// once more, unless it is free.
+    pub async fn update(&self, set: &CompiledSet, key: &PodKey, planned: AsPlanned, snapshot: &Snapshot) -> Outcome {
+        match self.try_to_update(set, key, planned, snapshot).await {
+            Outcome::Stale if !planned.is_free => self.try_to_update(set, key, planned, snapshot).await,
             outcome => outcome,
         }
     }
 
-    async fn try_to_update(
-        &self,
-        set: &CompiledSet,
-        key: &PodKey,
-        (uid, is_free): (u64, bool),
-        snapshot: &Snapshot,
-    ) -> Outcome {
-        let pod = match self.read(key, uid).await {
+    async fn try_to_update(&self, set: &CompiledSet, key: &PodKey, planned: AsPlanned, snapshot: &Snapshot) -> Outcome {
+        let pod = match self.read(key, planned.uid).await {
             Ok(Some(pod)) => pod,
             Ok(None) => return Outcome::Gone,
             Err(failure) => return failure.outcome(),
         };
-        if is_free && is_ready(&pod) {
+        if planned.is_free && is_ready(&pod) {
             return Outcome::Stale;
         }
         let change = match in_place(&pod, &key.namespace, &set.name, snapshot) {
@@ -101,7 +100,7 @@ impl PodChanger {
             self.note(key, &pod, &set.name, None).await;
             return Outcome::HasIt;
         }
-        let patch = patch(&pod, set, &change, Timestamp::now());
+        let patch = patch(&pod, set, &change, planned.takes_place, Timestamp::now());
         let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
         match in_time(self.pods(&key.namespace).patch(&key.name, &params, &patch)).await {
             Ok(_) => {}
@@ -216,12 +215,12 @@ fn is_ready(pod: &Value) -> bool {
 
 /// The smallest patch: the images, the annotations, and what the containers were before. With the version that was read, so that
 /// whatever changed since is seen first.
-fn patch(pod: &Value, set: &CompiledSet, change: &Change, now: Timestamp) -> Value {
+fn patch(pod: &Value, set: &CompiledSet, change: &Change, takes_place: bool, now: Timestamp) -> Value {
     let metadata = pod.get("metadata").unwrap_or(&Value::Null);
     let mut annotations: BTreeMap<&str, String> =
         change.annotations.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     if !change.images.is_empty() {
-        annotations.insert(IN_PLACE_STATE, in_place_state(pod, set, change, now));
+        annotations.insert(IN_PLACE_STATE, in_place_state(pod, set, change, takes_place, now));
     }
     let mut patch = json!({
         "metadata": {
@@ -247,7 +246,7 @@ fn image_of<'v>(pod: &'v Value, new: &NewImage) -> &'v str {
 }
 
 /// The annotation with what the containers were that change now. What it says of other sets stays.
-fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, now: Timestamp) -> String {
+fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, takes_place: bool, now: Timestamp) -> String {
     let text = pod.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(IN_PLACE_STATE)?.as_str());
     let mut of_sets: BTreeMap<String, Value> =
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -265,6 +264,7 @@ fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, now: Timestam
     let state = InPlaceState {
         revision: set.hash.clone(),
         update_timestamp: whole_seconds(now).0.to_string(),
+        was_ready: takes_place || is_ready(pod),
         last_container_statuses: change.images.iter().map(last).collect(),
     };
     of_sets.insert(set.name.clone(), json!(state));

@@ -24,6 +24,10 @@ fn pod(annotations: Value, conditions: Value) -> Value {
     })
 }
 
+fn planned(is_free: bool) -> AsPlanned {
+    AsPlanned { uid: hashed("u"), is_free, takes_place: !is_free }
+}
+
 fn at() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
@@ -36,14 +40,14 @@ fn the_patch_holds_what_changes_and_the_version_that_was_read_and_nothing_else()
     };
     let other = json!({"b": {"revision": "v1:b"}}).to_string();
     let (set, annotations) = (set(), json!({IN_PLACE_STATE: other, "of-the-app": "x"}));
-    let patch = patch(&pod(annotations, json!([])), &set, &change, at());
+    let patch = patch(&pod(annotations, json!([])), &set, &change, true, at());
     let state: Value =
         serde_json::from_str(patch["metadata"]["annotations"][IN_PLACE_STATE].as_str().unwrap()).unwrap();
     assert_eq!(
         state,
         json!({
             "a": {
-                "revision": &*set.hash, "updateTimestamp": "2026-01-01T00:00:00Z",
+                "revision": &*set.hash, "updateTimestamp": "2026-01-01T00:00:00Z", "wasReady": true,
                 "lastContainerStatuses": {"c": {"image": "c:1", "imageID": "i1", "containerID": "c1"}},
             },
             "b": {"revision": "v1:b"},
@@ -57,7 +61,7 @@ fn the_patch_holds_what_changes_and_the_version_that_was_read_and_nothing_else()
 #[test]
 fn annotations_alone_restart_nothing_and_leave_the_state() {
     let change = Change { images: vec![], annotations: vec![("a".to_owned(), "b".to_owned())] };
-    let patch = patch(&pod(json!({}), json!([])), &set(), &change, at());
+    let patch = patch(&pod(json!({}), json!([])), &set(), &change, true, at());
     assert_eq!(patch["metadata"]["annotations"], json!({"a": "b"}));
     assert_eq!(patch.get("spec"), None);
 }
@@ -109,7 +113,7 @@ async fn a_pod_that_was_free_and_is_ready_by_now_is_not_changed() {
         let mut stored = injected("c:2");
         stored["status"]["conditions"] = json!([{"type": "Ready", "status": status}]);
         let (changer, requests) = answering(stored, 0);
-        let found = changer.update(&set(), &key(), (hashed("u"), is_free), &snapshot()).await;
+        let found = changer.update(&set(), &key(), planned(is_free), &snapshot()).await;
         assert_eq!((found, requests.load(Ordering::SeqCst)), (expected, 1), "{status}: nothing is written");
     }
 }
@@ -149,7 +153,7 @@ async fn a_pod_that_somebody_else_writes_is_read_once_more_at_once_and_then_plan
         stored["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
         let (changer, asked) = answering(stored, conflicts);
         let key = key();
-        let found = changer.update(&set(), &key, (hashed("u"), false), &snapshot()).await;
+        let found = changer.update(&set(), &key, planned(false), &snapshot()).await;
         assert_eq!((found, asked.load(Ordering::SeqCst)), (expected, requests), "{conflicts} conflicts");
     }
 }
@@ -173,7 +177,7 @@ fn going_back_to_the_image_that_runs_is_settled_at_once() {
     };
     let mut running = pod(json!({}), json!([]));
     for (image, is_settled) in [("c:2", false), ("c:3", false), ("c:1", true)] {
-        let state = in_place_state(&running, &set(), &change(image), at());
+        let state = in_place_state(&running, &set(), &change(image), true, at());
         running["metadata"]["annotations"][IN_PLACE_STATE] = state.as_str().into();
         running["spec"]["containers"][0]["image"] = image.into();
         // Runtimes name the image in their own way.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::controller::conditions::{since, whole_seconds};
 use crate::sidecarset::controller::count::Counts;
-use crate::sidecarset::controller::memory::Memory;
+use crate::sidecarset::controller::memory::{Memory, OVERDUE_AFTER};
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::replicas::Knowledge;
 use crate::sidecarset::rollout::Waits;
@@ -156,6 +156,14 @@ fn progressing(found: &Found<'_>) -> Statement {
         Waits::Failed => {
             ("False", "Failing", format!("{so_far}; the others could not be changed and are tried again."))
         }
+        Waits::UnknownDisruptions(why) => {
+            let why = format!("no pod is changed while PodDisruptionBudgets cannot be listed: {}", shortened(why));
+            ("False", "Failing", format!("{so_far}; {why}."))
+        }
+        Waits::Unreadable => {
+            let why = "no pod is changed, as spec.updateStrategy cannot be read (selector, partition); correct it";
+            ("False", "InvalidStrategy", format!("{so_far}; {why}."))
+        }
         Waits::Nothing => ("True", "RollingOut", format!("{so_far}.")),
     };
     Statement { type_: PROGRESSING, status, reason, message }
@@ -178,6 +186,12 @@ fn degraded(found: &Found<'_>) -> Statement {
     if let (pods @ 1.., Some((first, why))) = found.memory.failures() {
         reasons.push("PodsFailing");
         texts.push(format!("{pods} pods could not be changed, {} first: {}.", named(first), shortened(why)));
+    }
+    if let (pods @ 1.., Some(first)) = found.memory.overdue() {
+        reasons.push("PodsFailing");
+        let minutes = OVERDUE_AFTER.as_secs() / 60;
+        let what = format!("{pods} pods are not ready {minutes} minutes after they were changed");
+        texts.push(format!("{what}, {} first. Correct the set, or see what the pod waits for.", named(first)));
     }
     match reasons.first() {
         Some(reason) => Statement { type_: DEGRADED, status: "True", reason, message: texts.join(" ") },
@@ -222,7 +236,8 @@ pub fn news(old: &[Condition], new: &[Condition]) -> Vec<(bool, String, String)>
         let changed =
             before.is_none_or(|before| (&before.status, &before.reason) != (&condition.status, &condition.reason));
         let warns = match (condition.type_.as_str(), condition.status.as_str(), condition.reason.as_str()) {
-            (DEGRADED | CONFLICT, "True", _) | (PROGRESSING, "False", "Failing" | "NewPodsOnly") => true,
+            (DEGRADED | CONFLICT, "True", _)
+            | (PROGRESSING, "False", "Failing" | "InvalidStrategy" | "NewPodsOnly") => true,
             (PROGRESSING, "False", "Paused") | (READY, "False", "InjectionPaused") => false,
             // Not for a set that has never had a pod to follow.
             (PROGRESSING, "True", "Complete") if before.is_some_and(|before| before.reason != "Complete") => false,

@@ -33,6 +33,9 @@ pub struct InPlaceState {
     pub revision: String,
     /// When, RFC 3339.
     pub update_timestamp: String,
+    /// Whether it was ready then, or was not back from a change before: one that did not serve takes no place in a budget.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub was_ready: bool,
     /// The containers whose image was changed, as they were before.
     pub last_container_statuses: BTreeMap<String, LastStatus>,
 }
@@ -82,15 +85,15 @@ fn in_full(image: &str) -> String {
     if last.contains([':', '@']) { image.to_owned() } else { format!("{image}:latest") }
 }
 
-/// The sets that a rollout gave the pod, each with the hash of that form.
-pub fn touched(annotation: &str) -> BTreeMap<String, String> {
+/// The sets for which a rollout took the pod down that served, whatever form of them it has by now.
+pub fn touched(annotation: &str) -> BTreeSet<String> {
     let states = serde_json::from_str::<BTreeMap<String, InPlaceState>>(annotation).unwrap_or_default();
-    states.into_iter().map(|(set, state)| (set, state.revision)).collect()
+    states.into_iter().filter(|(_, state)| state.was_ready).map(|(set, _)| set).collect()
 }
 
 /// The sets with a container that does not run yet what the pod asks for. `images` are those of the pod's spec, by container. An
 /// annotation that cannot be read counts as none: a user who may write it can make this pod take a
-/// place in the budget of its sets until it runs what it asks for.
+/// place in the budget of its sets, until it is overdue.
 pub fn unsettled<'s>(
     annotation: &str,
     images: &BTreeMap<&str, &str>,

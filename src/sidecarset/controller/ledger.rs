@@ -21,6 +21,7 @@ struct Entry {
     set: Box<str>,
     uid: u64,
     hash: Box<str>,
+    takes_place: bool,
     at: Instant,
 }
 
@@ -31,10 +32,10 @@ impl Entry {
 }
 
 impl Ledger {
-    /// The pod of this uid is given the form of the set that has this hash.
-    pub fn enter(&mut self, key: &PodKey, uid: u64, (set, hash): (&str, &str), now: Instant) {
+    /// The pod of this uid is given the form of the set that has this hash. It `takes_place` in the set's budget where it served.
+    pub fn enter(&mut self, key: &PodKey, uid: u64, (set, hash): (&str, &str), takes_place: bool, now: Instant) {
         self.strike(key, set);
-        let entry = Entry { set: set.into(), uid, hash: hash.into(), at: now };
+        let entry = Entry { set: set.into(), uid, hash: hash.into(), takes_place, at: now };
         self.pods.entry(key.clone()).or_default().push(entry);
     }
 
@@ -48,12 +49,13 @@ impl Ledger {
         }
     }
 
-    /// Whether the pod of this uid was given that form of the set.
-    pub fn has(&self, key: &PodKey, uid: u64, (set, hash): (&str, &str), now: Instant) -> bool {
+    /// What the pod of this uid was given of the set: the hash of the form, which may not be the current one any more, and whether it
+    /// takes a place in the budget.
+    pub fn given(&self, key: &PodKey, uid: u64, set: &str, now: Instant) -> Option<(&str, bool)> {
         let entries = self.pods.get(key).into_iter().flatten();
-        entries
-            .filter(|entry| entry.is_fresh(now))
-            .any(|entry| (entry.uid, &*entry.set, &*entry.hash) == (uid, set, hash))
+        let mut fresh = entries.filter(|entry| entry.is_fresh(now));
+        let found = fresh.find(|entry| (entry.uid, &*entry.set) == (uid, set))?;
+        Some((&found.hash, found.takes_place))
     }
 
     /// Forgets what the watch has shown by now, and pods that are gone or others: one that vanished at the wrong moment blocks nothing.
@@ -95,14 +97,18 @@ mod tests {
     fn a_pod_is_entered_for_each_set_until_the_watch_shows_its_form() {
         let ((old, key, uid), now) = (index("old"), Instant::now());
         let mut ledger = Ledger::default();
-        ledger.enter(&key, uid, FORM, now);
-        ledger.enter(&key, uid, ("b", "2"), now);
+        ledger.enter(&key, uid, FORM, true, now);
+        ledger.enter(&key, uid, ("b", "2"), false, now);
         ledger.prune(&old, now);
-        assert!(ledger.has(&key, uid, FORM, now) && ledger.has(&key, uid, ("b", "2"), now));
-        assert!(!ledger.has(&key, uid, ("a", "newer"), now) && !ledger.has(&key, uid + 1, FORM, now));
+        let given = |ledger: &Ledger, set: &str| {
+            ledger.given(&key, uid, set, now).map(|(hash, takes)| (hash.to_owned(), takes))
+        };
+        let (of_a, of_b) = (Some(("new".to_owned(), true)), Some(("2".to_owned(), false)));
+        assert_eq!((given(&ledger, "a"), given(&ledger, "b")), (of_a, of_b.clone()));
+        assert!(given(&ledger, "c").is_none() && ledger.given(&key, uid + 1, "a", now).is_none());
         assert_eq!(ledger.in_flight(&old).count(), 1, "it goes down once");
         ledger.prune(&index("new").0, now);
-        assert!(!ledger.has(&key, uid, FORM, now) && ledger.has(&key, uid, ("b", "2"), now));
+        assert_eq!((given(&ledger, "a"), given(&ledger, "b")), (None, of_b));
         ledger.strike(&key, "b");
         assert!(ledger.pods.is_empty());
     }
@@ -116,7 +122,7 @@ mod tests {
             [("gone", &PodIndex::default(), uid, now), ("another", &old, uid + 1, now), ("not seen", &old, uid, later)]
         {
             let mut ledger = Ledger::default();
-            ledger.enter(&key, uid, FORM, now);
+            ledger.enter(&key, uid, FORM, true, now);
             ledger.prune(pods, at);
             assert!(ledger.pods.is_empty(), "{case}");
         }

@@ -20,11 +20,26 @@ use crate::sidecarset::rollout::{Form, PodState};
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A pod that is not back after so long holds up its own workload and its own namespace alone.
+pub const OVERDUE_AFTER: Duration = Duration::from_secs(600);
 
 /// What is remembered of the pods of one set.
 #[derive(Debug, Default)]
 pub struct Memory {
     pods: HashMap<PodKey, Remembered>,
+    // Pods that a rollout took down, as they were seen last.
+    touched: HashMap<PodKey, Touched>,
+}
+
+/// A pod that a rollout took down.
+#[derive(Debug)]
+struct Touched {
+    uid: u64,
+    // Of the hash that it carried.
+    form: u64,
+    // Since when it is not back; nothing once it is.
+    since: Option<Instant>,
+    is_overdue: bool,
 }
 
 #[derive(Debug)]
@@ -137,13 +152,14 @@ impl Memory {
     ) -> PodState<'p> {
         let facts = &pod.facts;
         let (mut is_settled, mut is_touched) = (pod.is_settled(set), pod.is_touched(set));
+        let given = ledger.given(key, facts.uid, set, now).filter(|(given, _)| pod.hash_of(set) != Some(*given));
+        if let Some((_, takes_place)) = given {
+            (is_settled, is_touched) = (false, takes_place);
+        }
         let form = match self.of(key, facts.uid, hash) {
             _ if pod.hash_of(set) == Some(hash) => Form::Updated,
             _ if pod.hash_of(set) == Some(BY_OPENKRUISE) => Form::OpenKruise,
-            _ if ledger.has(key, facts.uid, (set, hash), now) => {
-                (is_settled, is_touched) = (false, true);
-                Form::Updated
-            }
+            _ if given.is_some_and(|(given, _)| given == hash) => Form::Updated,
             Some(What::HasIt) => Form::Updated,
             Some(What::NewPodOnly(_)) => Form::NewPodOnly,
             Some(What::OpenKruise) => Form::OpenKruise,
@@ -159,6 +175,7 @@ impl Memory {
             is_settled,
             is_ready: pod.ready,
             is_touched,
+            is_overdue: false,
             owner: facts.owner,
             created: facts.created,
             ready_since: facts.ready_since,
@@ -166,6 +183,42 @@ impl Memory {
             phase: facts.phase,
             is_assigned: facts.is_assigned,
         }
+    }
+
+    /// Takes note of which pods that a rollout took down are back, and since when others are not: one that was back and fails later
+    /// fails by itself, and one that is not back for long is overdue. It is lost with the leader, whose successor waits anew.
+    pub fn note_in_flight(
+        &mut self,
+        set: &str,
+        members: &[Member],
+        states: &mut [PodState<'_>],
+        ledger: &Ledger,
+        now: Instant,
+    ) {
+        let mut seen = HashMap::new();
+        for ((key, pod), state) in members.iter().zip(states).filter(|(_, state)| state.is_touched) {
+            let (uid, form) = (pod.facts.uid, hashed(pod.hash_of(set)));
+            let before = self.touched.remove(key).filter(|before| before.uid == uid);
+            let since = if state.is_available() {
+                None
+            } else {
+                match before {
+                    Some(Touched { since: Some(since), .. }) => Some(since),
+                    Some(before) if before.form == form && ledger.given(key, uid, set, now).is_none() => None,
+                    _ => Some(now),
+                }
+            };
+            state.is_touched = since.is_some();
+            state.is_overdue = since.is_some_and(|since| now.saturating_duration_since(since) >= OVERDUE_AFTER);
+            seen.insert(key.clone(), Touched { uid, form, since, is_overdue: state.is_overdue });
+        }
+        self.touched = seen;
+    }
+
+    /// How many pods that were changed are not ready for long, and the first of them.
+    pub fn overdue(&self) -> (usize, Option<&PodKey>) {
+        let overdue = || self.touched.iter().filter(|(_, touched)| touched.is_overdue).map(|(key, _)| key);
+        (overdue().count(), overdue().min())
     }
 
     /// How many pods only a new pod could replace, and of the first of them its key and why.
@@ -232,11 +285,45 @@ mod tests {
         let (now, old, memory) = (Instant::now(), member("p", "old"), Memory::default());
         assert_eq!(form(&memory, &old, now), Form::Outdated);
         let mut ledger = Ledger::default();
-        ledger.enter(&old.0, old.1.facts.uid, ("a", "new"), now);
+        ledger.enter(&old.0, old.1.facts.uid, ("a", "new"), true, now);
         let state = memory.state(("a", "new"), &old, &ledger, now);
         assert!(state.form == Form::Updated && state.is_in_flight());
+        let state = memory.state(("a", "newer"), &old, &ledger, now);
+        assert!(state.form == Form::Outdated && state.is_in_flight(), "the set has changed again");
+        ledger.enter(&old.0, old.1.facts.uid, ("a", "new"), false, now);
+        assert!(!memory.state(("a", "new"), &old, &ledger, now).is_in_flight(), "it did not serve");
         let shown = member("p", "new");
         assert!(!memory.state(("a", "new"), &shown, &ledger, now).is_in_flight());
+    }
+
+    fn touched(hash: &str, ready: bool) -> Member {
+        let mut pod = pod("p", "web", &[("a", hash)], ready);
+        let state = json!({"a": {"revision": hash, "wasReady": true}}).to_string();
+        pod.annotations.get_or_insert_default().in_place_state = Some(state.into());
+        member_of(&pod)
+    }
+
+    #[test]
+    fn a_touched_pod_takes_its_place_until_it_is_back_and_is_overdue_after_a_while() {
+        let (now, mut memory) = (Instant::now(), Memory::default());
+        let ledger = Ledger::default();
+        // Hash and readiness, seconds later, and whether it is in flight and overdue.
+        for (case, hash, ready, later, expected) in [
+            ("down", "1", false, 0, (true, false)),
+            ("the set has changed again", "2", false, 599, (true, false)),
+            ("overdue", "2", false, 600, (true, true)),
+            ("back", "2", true, 601, (false, false)),
+            ("it fails by itself", "2", false, 700, (false, false)),
+            ("taken down again", "3", false, 800, (true, false)),
+        ] {
+            let (at, member) = (now + Duration::from_secs(later), touched(hash, ready));
+            let mut states = [memory.state(("a", "3"), &member, &ledger, at)];
+            memory.note_in_flight("a", std::slice::from_ref(&member), &mut states, &ledger, at);
+            assert_eq!((states[0].is_in_flight(), states[0].is_overdue), expected, "{case}");
+            assert_eq!(memory.overdue().0, usize::from(expected.1), "{case}");
+        }
+        memory.note_in_flight("a", &[], &mut [], &ledger, now);
+        assert!(memory.touched.is_empty(), "gone");
     }
 
     #[test]

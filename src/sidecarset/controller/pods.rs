@@ -305,8 +305,7 @@ mod tests {
         let mut index = index_of(&["a"]);
         let touched_pod = |container: &str, ready: bool| {
             let mut pod = pod("p", "web", &[("a", "1")], ready);
-            let state =
-                serde_json::json!({"a": {"revision": "1", "lastContainerStatuses": {"a-c": {"containerID": "c1"}}}});
+            let state = serde_json::json!({"a": {"revision": "1", "wasReady": true, "lastContainerStatuses": {"a-c": {"containerID": "c1"}}}});
             pod.annotations.get_or_insert_default().in_place_state = Some(state.to_string().into());
             let status = serde_json::json!({
                 "phase": "Running", "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],

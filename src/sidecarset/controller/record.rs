@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::{Resource as _, ResourceExt as _};
 
-use crate::sidecarset::controller::carried::{self, carried};
+use crate::sidecarset::controller::carried::{self, BY_OPENKRUISE, carried};
 use crate::sidecarset::controller::facts::PodFacts;
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
@@ -53,7 +53,7 @@ pub struct PodRecord {
     pub carried: Packed,
     /// Of these, the ones with containers whose image a rollout changed and that do not run it yet.
     pub unsettled: SomeSets,
-    /// Of these, the ones whose current form a rollout gave the pod.
+    /// Of these, the ones for which a rollout took the pod down.
     pub touched: SomeSets,
     /// Of these, the ones that the pod's condition says cannot be updated in it.
     pub refused: SomeSets,
@@ -100,8 +100,11 @@ impl PodRecord {
     #[must_use]
     pub fn verified(mut self, pod: &WatchedPod, sets: &SetIndex) -> Self {
         let is_forged = |(name, hash): (&str, &str)| {
-            let set = sets.get(name).filter(|set| !set.may_opt_out && set.pod_overrides.is_none() && set.hash == hash);
-            set.is_some_and(|set| !pod.has_images_of(set))
+            let set = sets.get(name).filter(|set| !set.may_opt_out);
+            set.is_some_and(|set| {
+                // Admission does not believe OpenKruise's list either.
+                hash == BY_OPENKRUISE || (set.pod_overrides.is_none() && set.hash == hash && !pod.has_images_of(set))
+            })
         };
         if self.carried.iter().any(is_forged) {
             let hashes = self.carried.iter().map(|it| if is_forged(it) { (it.0, "") } else { it });
@@ -115,7 +118,7 @@ impl PodRecord {
         !self.unsettled.has(&self.carried, set)
     }
 
-    /// Whether a rollout, and not its creation, gave the pod the form of the set that it has.
+    /// Whether a rollout took the pod down for the set: it was ready then.
     pub fn is_touched(&self, set: &str) -> bool {
         self.touched.has(&self.carried, set)
     }
@@ -194,9 +197,9 @@ pub(super) mod tests {
                 "namespace": "default", "name": name, "labels": {"app": app},
                 "annotations": {engine::sidecarset::injection::INJECTED_ANNOTATION: json!(injected).to_string()},
             },
-            "spec": {"containers": containers},
+            "spec": {"containers": containers, "nodeName": "n"},
             "status": {
-                "phase": "Running",
+                "phase": "Running", "containerStatuses": [{"name": "app"}],
                 "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
             },
         }))
@@ -279,6 +282,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_list_of_openkruise_takes_no_pod_of_a_must_out_of_its_rollout() {
+        for (opt_out, expected) in [("Denied", ""), ("Allowed", BY_OPENKRUISE)] {
+            let spec = json!({
+                "selector": {"matchLabels": {"app": "web"}}, "optOut": opt_out,
+                "containers": [{"name": "a-c", "image": "proxy:2"}],
+            });
+            let set = serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap();
+            let sets = SetIndex::build([Arc::new(CompiledSet::compile(&set).unwrap())]);
+            let mut pod = pod("p", "web", &[], true);
+            pod.annotations.get_or_insert_default().openkruise_list = Some("a".into());
+            let record = PodRecord::of(&pod, &wanted(&["a"])).unwrap().verified(&pod, &sets);
+            assert_eq!(record.hash_of("a"), Some(expected), "{opt_out}");
+        }
+    }
+
+    #[test]
     fn sets_that_our_condition_names_are_refused_and_no_others() {
         let mut pod = pod("p", "web", &[("a", "1"), ("b", "1")], true);
         let message = json!({"a": "env", "c": "env"}).to_string();
@@ -305,12 +324,34 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_pod_is_touched_where_a_rollout_gave_it_the_form_that_it_has() {
-        let mut pod = pod("p", "web", &[("a", "v1:new"), ("b", "v1:other")], true);
-        let state = json!({"a": {"revision": "v1:new"}, "b": {"revision": "v1:older"}}).to_string();
-        pod.annotations.get_or_insert_default().in_place_state = Some(state.into());
-        let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap();
-        assert!(record.is_touched("a") && !record.is_touched("b") && !record.is_touched("c"));
+    fn a_pod_is_touched_where_a_rollout_took_it_down_whatever_form_it_has_now() {
+        let mut pod = pod("p", "web", &[("a", "v1:new"), ("b", "v1:other"), ("d", "v1:d")], true);
+        let state = json!({
+            "a": {"revision": "v1:new", "wasReady": true}, "b": {"revision": "v1:older", "wasReady": true}, "d": {"revision": "v1:d"},
+        });
+        pod.annotations.get_or_insert_default().in_place_state = Some(state.to_string().into());
+        let record = PodRecord::of(&pod, &wanted(&["a", "b", "d"])).unwrap();
+        assert!(record.is_touched("a") && record.is_touched("b"));
+        assert!(!record.is_touched("c") && !record.is_touched("d"), "one that was not ready serves as before");
+    }
+
+    /// Templates that were exported from a running pod have it, and anybody can write it.
+    #[test]
+    fn what_rollouts_wrote_counts_for_nothing_in_a_pod_that_has_never_run() {
+        let state = json!({"a": {"revision": "1", "wasReady": true, "lastContainerStatuses": {"a-c": {}}}}).to_string();
+        for (case, status, node, counts) in [
+            ("it runs", json!({"containerStatuses": [{"name": "app"}]}), "n", true),
+            ("without a node", json!({"containerStatuses": [{"name": "app"}]}), "", false),
+            ("without a container", json!({"containerStatuses": []}), "n", false),
+            ("without a status", json!({}), "n", false),
+        ] {
+            let mut pod = pod("p", "web", &[("a", "1")], false);
+            pod.annotations.get_or_insert_default().in_place_state = Some(state.clone().into());
+            pod.status = serde_json::from_value(status).unwrap();
+            pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
+            let record = PodRecord::of(&pod, &wanted(&["a"])).unwrap();
+            assert_eq!((record.is_touched("a"), !record.is_settled("a")), (counts, counts), "{case}");
+        }
     }
 
     /// A pod with labels of so many bytes each, and these annotations.

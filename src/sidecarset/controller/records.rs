@@ -16,7 +16,7 @@ pub const OPENKRUISE_LIST: &str = "kruise.io/sidecarset-injected-list";
 pub const OPENKRUISE_HASH: &str = "kruise.io/sidecarset-hash";
 
 /// What a rollout writes of the containers whose image it changed: an object by set, as OpenKruise's under its own domain.
-pub const IN_PLACE_STATE: &str = "outrider.dev/sidecarset-inplace-update-state";
+pub const IN_PLACE_STATE: &str = engine::pod::in_place::STATE_ANNOTATION;
 
 /// The longest annotation that is read, in bytes. What is written of the sets that a pod may count for takes a sixth of it; the
 /// API server lets 256 KiB through.

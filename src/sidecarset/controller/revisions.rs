@@ -139,7 +139,10 @@ impl Revisions {
                     Ok(_) => {
                         kept.push(Kept { name: name.clone(), number, custom_version: done.custom_version.clone() });
                     }
-                    Err(kube::Error::Api(status)) if status.code == 409 => return Err(Error::Foreign(name.clone())),
+                    Err(kube::Error::Api(status)) if status.code == 409 => {
+                        self.label_again(name, &record.uid, number).await?;
+                        kept.push(Kept { name: name.clone(), number, custom_version: None });
+                    }
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -171,10 +174,7 @@ impl Revisions {
     async fn list(&self, uid: &str) -> Result<Vec<Kept>, Error> {
         let of_set = ListParams::default().labels(&format!("{SET_LABEL}={uid}"));
         let found = self.api.list(&of_set).await?;
-        let is_ours = |revision: &ControllerRevision| {
-            revision.owner_references().iter().any(|owner| owner.uid == uid && owner.controller == Some(true))
-        };
-        let kept = found.items.into_iter().filter(is_ours).map(|revision| Kept {
+        let kept = found.items.into_iter().filter(|revision| is_of(revision, uid)).map(|revision| Kept {
             name: revision.name_any(),
             number: revision.revision,
             custom_version: revision.labels().get(CUSTOM_VERSION_LABEL).cloned(),
@@ -182,10 +182,24 @@ impl Revisions {
         Ok(kept.collect())
     }
 
+    /// Takes back a revision of the set that its label was taken off by hand, which the list misses.
+    async fn label_again(&self, name: &str, uid: &str, number: i64) -> Result<(), Error> {
+        let found = self.api.get_opt(name).await?;
+        if !found.is_some_and(|revision| is_of(&revision, uid)) {
+            return Err(Error::Foreign(name.to_owned()));
+        }
+        self.patch(name, &json!({"metadata": {"labels": {SET_LABEL: uid}}, "revision": number})).await
+    }
+
     async fn patch(&self, name: &str, patch: &Value) -> Result<(), Error> {
         self.api.patch(name, &patching(SIDECARSET), &Patch::Merge(patch)).await?;
         Ok(())
     }
+}
+
+/// Whether the revision belongs to the set of this uid.
+fn is_of(revision: &ControllerRevision, uid: &str) -> bool {
+    revision.owner_references().iter().any(|owner| owner.uid == uid && owner.controller == Some(true))
 }
 
 /// The revision of the set's form.
@@ -292,6 +306,35 @@ mod tests {
         assert_eq!(sure(now).holds_for(&done("a-1"), &used(&["a-1"])), None, "an old one has become free");
         let long_ago = now.checked_sub(VERIFIED_AFTER * 2).unwrap();
         assert_eq!(sure(long_ago).holds_for(&done("a-1"), &both), None, "somebody may have deleted one");
+    }
+
+    /// An API server that lists no revision and has one of the name, which belongs to the set of this uid.
+    #[tokio::test]
+    async fn a_revision_that_lost_its_label_gets_it_back_and_one_of_somebody_else_stays() {
+        for (owner, expected) in [("u", true), ("other", false)] {
+            let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+                let owners =
+                    [json!({"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": owner, "controller": true})];
+                let metadata = json!({"name": "x", "ownerReferences": owners});
+                let one =
+                    json!({"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": metadata, "revision": 1});
+                let list =
+                    json!({"kind": "ControllerRevisionList", "apiVersion": "apps/v1", "metadata": {}, "items": []});
+                let conflict = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "", "reason": "AlreadyExists", "code": 409});
+                let is_list = request.uri().path().ends_with("controllerrevisions");
+                let (code, body) = match request.method().as_str() {
+                    "POST" => (409, conflict),
+                    "GET" if is_list => (200, list),
+                    _ => (200, one),
+                };
+                let mut response = http::Response::new(http_body_util::Full::new(bytes::Bytes::from(body.to_string())));
+                *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+                async move { Ok::<_, std::convert::Infallible>(response) }
+            });
+            let revisions = Revisions::new(Client::new(service, "default"), "default");
+            let kept = revisions.keep(&record(), &set(json!({})), &BTreeSet::new()).await;
+            assert_eq!(kept.is_ok(), expected, "{kept:?}");
+        }
     }
 
     /// An API server that has no revision and takes note of what is created.

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use kube::Client;
 
 use crate::sidecarset::controller::budgets::DisruptionBudgets;
-use crate::sidecarset::controller::change::{Outcome, PodChanger};
+use crate::sidecarset::controller::change::{AsPlanned, Outcome, PodChanger};
 use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::{Member, Members};
@@ -57,6 +57,15 @@ impl<'r> Rollout<'r> {
     }
 }
 
+/// A pod that is to be changed, and whether it takes a place in the budget: it serves, or did so when a rollout touched it last.
+type Chosen = (Member, bool);
+
+/// The pods that are changed next, and why it is not more.
+struct Next {
+    update: Vec<Chosen>,
+    waits: Waits,
+}
+
 /// Carries out rollouts.
 pub struct Rollouts {
     changer: PodChanger,
@@ -73,6 +82,8 @@ struct OfSet {
     memory: Arc<Mutex<Memory>>,
     // Compiled from this form.
     strategy: Option<(Weak<CompiledSet>, Arc<Strategy>)>,
+    // What the disruption budgets made it wait for, and when.
+    waits: Option<(Instant, Waits)>,
 }
 
 impl OfSet {
@@ -115,9 +126,14 @@ impl Rollouts {
         let set = rollout.set;
         let memory = self.memory(&set.name);
         let strategy = locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set);
-        let Some(Plan { mut update, waits }) = self.plan(rollout, &strategy, &memory).await else {
+        let Next { mut update, waits } = match self.plan(rollout, &strategy, &memory).await {
+            Ok(next) => next,
             // Without the budgets nothing is touched.
-            return Result { waits: Waits::Failed, again: Some(DISRUPTION_PAUSE) };
+            Err(why) => {
+                let waits = Waits::UnknownDisruptions(why);
+                self.pause_for(&set.name, &waits);
+                return Result { waits, again: Some(DISRUPTION_PAUSE) };
+            }
         };
         let is_all = update.len() <= MOST;
         update.truncate(MOST);
@@ -137,24 +153,38 @@ impl Rollouts {
         futures::stream::iter(cleared).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     }
 
-    /// The next pods, entered in the ledger; nothing where the disruption budgets are not known.
-    async fn plan(&self, rollout: Rollout<'_>, strategy: &Strategy, memory: &Mutex<Memory>) -> Option<Plan> {
+    /// The next pods, entered in the ledger.
+    ///
+    /// # Errors
+    /// Why the disruption budgets are not known.
+    async fn plan(
+        &self,
+        rollout: Rollout<'_>,
+        strategy: &Strategy,
+        memory: &Mutex<Memory>,
+    ) -> std::result::Result<Next, String> {
         {
             let mut memory = locked(memory);
-            memory.prune(rollout.form(), &rollout.members.carrying, rollout.snapshot);
+            let members = &rollout.members.carrying;
+            memory.prune(rollout.form(), members, rollout.snapshot);
             // Most sets have nothing to do, and need no budgets.
             let none = Disruptions::default();
-            let planned =
-                plan(&states(rollout, &memory, &locked(&self.ledger)), strategy, none.beyond(std::iter::empty()));
+            let states = states(rollout, members, &mut memory, &locked(&self.ledger));
+            let planned = plan(&states, strategy, none.beyond(std::iter::empty()));
             if planned.update.is_empty() {
-                return Some(planned);
+                return Ok(Next { update: Vec::new(), waits: planned.waits });
             }
+        }
+        if let Some(waits) = self.pause(&rollout.set.name) {
+            return Ok(Next { update: Vec::new(), waits });
         }
         let mut budgets = self.budgets.lock().await;
         let disruptions = budgets.fresh().await?;
         let now = Instant::now();
-        let (pods, memory) = (locked(&self.pods), locked(memory));
+        let (pods, mut memory) = (locked(&self.pods), locked(memory));
         let mut ledger = locked(&self.ledger);
+        // The ledger forgets what these records show, so the plan has to be made from the same ones.
+        let members = current(rollout, &pods);
         ledger.prune(&pods, now);
         let in_flight = ledger.in_flight(&pods).map(|(key, pod)| Disrupted {
             namespace: &key.namespace,
@@ -162,45 +192,64 @@ impl Rollouts {
             some_left_out: pod.some_left_out,
         });
         let left = disruptions.beyond(in_flight);
-        let planned = plan(&states(rollout, &memory, &ledger), strategy, left);
-        for (key, pod) in planned.update.iter().take(MOST).filter_map(|at| rollout.members.carrying.get(*at)) {
-            ledger.enter(key, pod.facts.uid, rollout.form(), now);
+        let states = states(rollout, &members, &mut memory, &ledger);
+        let Plan { update, waits } = plan(&states, strategy, left);
+        let takes_place = |state: &PodState<'_>| state.is_available() || state.is_in_flight();
+        let chosen = |at: usize| Some((members.get(at)?.clone(), takes_place(states.get(at)?)));
+        let update: Vec<Chosen> = update.into_iter().filter_map(chosen).collect();
+        for ((key, pod), takes_place) in update.iter().take(MOST) {
+            ledger.enter(key, pod.facts.uid, rollout.form(), *takes_place, now);
         }
-        Some(planned)
+        if update.is_empty() && matches!(waits, Waits::Disruption(..)) {
+            self.pause_for(&rollout.set.name, &waits);
+        }
+        Ok(Next { update, waits })
     }
 
-    /// Changes the pods at these positions. Returns whether all of them are changed.
+    /// Changes these pods. Returns whether all of them are changed.
     async fn carry_out(
         &self,
         rollout: Rollout<'_>,
-        update: &[usize],
+        update: &[Chosen],
         memory: &Mutex<Memory>,
         is_current: impl Fn() -> bool,
     ) -> bool {
         let (started, mut are_changed) = (Instant::now(), true);
-        let pods: Vec<&Member> = update.iter().filter_map(|at| rollout.members.carrying.get(*at)).collect();
-        for batch in pods.chunks(AT_ONCE) {
+        for batch in update.chunks(AT_ONCE) {
             if started.elapsed() > WORK_FOR || !is_current() {
-                for (key, _) in batch {
+                for ((key, _), _) in batch {
                     self.give_back(key, &rollout.set.name);
                 }
                 are_changed = false;
                 continue;
             }
-            let changes: Vec<_> = batch.iter().map(|member| self.change(rollout, member)).collect();
+            let changes: Vec<_> = batch.iter().map(|chosen| self.change(rollout, chosen)).collect();
             let mut changes = futures::stream::iter(changes).buffer_unordered(AT_ONCE);
-            while let Some((member, outcome)) = changes.next().await {
+            while let Some((chosen, outcome)) = changes.next().await {
                 are_changed &= outcome == Outcome::Changed;
-                self.note(rollout, member, outcome, memory);
+                self.note(rollout, chosen, outcome, memory);
             }
         }
         are_changed
     }
 
-    async fn change<'m>(&self, rollout: Rollout<'_>, member: &'m Member) -> (&'m Member, Outcome) {
-        let (key, pod) = member;
-        let outcome = self.changer.update(rollout.set, key, (pod.facts.uid, !pod.ready), rollout.snapshot).await;
-        (member, outcome)
+    async fn change<'m>(&self, rollout: Rollout<'_>, chosen: &'m Chosen) -> (&'m Chosen, Outcome) {
+        let ((key, pod), takes_place) = chosen;
+        let as_planned = AsPlanned { uid: pod.facts.uid, is_free: !pod.ready, takes_place: *takes_place };
+        (chosen, self.changer.update(rollout.set, key, as_planned, rollout.snapshot).await)
+    }
+
+    /// What the set waits for without a further list: what no event reports is not listed for in each reconcile.
+    fn pause(&self, set: &str) -> Option<Waits> {
+        let sets = locked(&self.sets);
+        let (at, waits) = sets.get(set)?.waits.as_ref()?;
+        (at.elapsed() < DISRUPTION_PAUSE).then(|| waits.clone())
+    }
+
+    fn pause_for(&self, set: &str, waits: &Waits) {
+        if let Some(of_set) = locked(&self.sets).get_mut(set) {
+            of_set.waits = Some((Instant::now(), waits.clone()));
+        }
     }
 
     fn give_back(&self, key: &PodKey, set: &str) {
@@ -208,13 +257,14 @@ impl Rollouts {
     }
 
     /// Takes in what became of a pod.
-    fn note(&self, rollout: Rollout<'_>, member: &Member, outcome: Outcome, memory: &Mutex<Memory>) {
+    fn note(&self, rollout: Rollout<'_>, chosen: &Chosen, outcome: Outcome, memory: &Mutex<Memory>) {
+        let (member, takes_place) = chosen;
         let (Rollout { set, snapshot, .. }, (key, pod), now) = (rollout, member, Instant::now());
         let (namespace, name, uid) = (&*key.namespace, &*key.name, pod.facts.uid);
         tracing::debug!(namespace, name, ?outcome, "Pod of a rollout");
         if outcome == Outcome::Changed {
             // The watch has not shown yet what it has.
-            locked(&self.ledger).enter(key, uid, rollout.form(), now);
+            locked(&self.ledger).enter(key, uid, rollout.form(), *takes_place, now);
             return;
         }
         self.give_back(key, &set.name);
@@ -233,16 +283,30 @@ impl Rollouts {
     }
 }
 
-fn states<'r>(rollout: Rollout<'r>, memory: &Memory, ledger: &Ledger) -> Vec<PodState<'r>> {
+/// The pods of a set by their records of this moment: other pods than before have to wait for the next plan.
+fn current(Rollout { set, members, .. }: Rollout<'_>, pods: &PodIndex) -> Vec<Member> {
+    let is_of_set = |before: &PodRecord, now: &PodRecord| {
+        now.facts.uid == before.facts.uid
+            && now.active
+            && now.hash_of(&set.name).is_some()
+            && set.selector.matches(&now.labels)
+    };
+    let now = members.carrying.iter().filter_map(|(key, before)| Some((key, before, pods.get(key)?)));
+    now.filter(|(_, before, now)| is_of_set(before, now)).map(|(key, _, now)| (key.clone(), Arc::clone(now))).collect()
+}
+
+fn states<'m>(rollout: Rollout<'_>, members: &'m [Member], memory: &mut Memory, ledger: &Ledger) -> Vec<PodState<'m>> {
     let now = Instant::now();
-    rollout.members.carrying.iter().map(|member| memory.state(rollout.form(), member, ledger, now)).collect()
+    let mut states: Vec<_> = members.iter().map(|member| memory.state(rollout.form(), member, ledger, now)).collect();
+    memory.note_in_flight(&rollout.set.name, members, &mut states, ledger, now);
+    states
 }
 
 /// When to look again.
 fn again(waits: &Waits, memory: &Memory, now: Instant) -> Option<Duration> {
     let by_state = match waits {
         Waits::Nothing => Some(Duration::ZERO),
-        Waits::Disruption(..) => Some(DISRUPTION_PAUSE),
+        Waits::Disruption(..) | Waits::UnknownDisruptions(_) => Some(DISRUPTION_PAUSE),
         Waits::MaxUnavailable(_) | Waits::MaxUnavailablePerOwner => Some(IN_FLIGHT_PAUSE),
         _ => None,
     };

@@ -33,9 +33,14 @@ struct Stage {
 impl Stage {
     /// With so many pods, a budget that allows so many disruptions, and this answer to the patch of a pod.
     fn new(count: usize, allowed: i32, answer: StatusCode) -> Self {
+        Self::limited(count, 100, allowed, answer)
+    }
+
+    /// The same, with this `maxUnavailable`.
+    fn limited(count: usize, max_unavailable: i32, allowed: i32, answer: StatusCode) -> Self {
         let new_form = |name: &str| {
             let spec = json!({
-                "updateStrategy": {"maxUnavailable": 100},
+                "updateStrategy": {"maxUnavailable": max_unavailable},
                 "containers": [{"name": format!("{name}-c"), "image": "proxy:2"}],
             });
             let mut set = set(&spec);
@@ -143,6 +148,40 @@ async fn a_pod_that_may_have_been_changed_keeps_its_place() {
         assert!(matches!(stage.run("a", || true).await.waits, Waits::Disruption(..)));
         assert_eq!(stage.patches(), 1);
     }
+}
+
+/// The watch shows what the last reconcile wrote between reading the pods and planning.
+#[tokio::test]
+async fn the_plan_is_made_from_the_records_that_the_ledger_is_compared_with() {
+    let stage = Stage::limited(4, 1, 100, StatusCode::OK);
+    let set = stage.snapshot.sets.get("a").unwrap();
+    let members = Members::of(set, &mut locked(&stage.pods), &stage.snapshot);
+    let run = || stage.rollouts.run(Rollout { set, members: &members, snapshot: &stage.snapshot }, || true);
+    run().await;
+    assert_eq!(stage.patches(), 1);
+    // The pod has the form and is down; another one is free, so that the first plan is not empty.
+    let shown = |name: &str, hash: &str| {
+        let mut pod = pod(name, "web", &[("a", hash), ("b", "v1:old")], false);
+        let written = json!({"a": {"wasReady": hash != "v1:old"}}).to_string();
+        pod.annotations.get_or_insert_default().in_place_state = Some(written.into());
+        locked(&stage.pods).update(&PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a", "b"])));
+    };
+    let touched = {
+        let (pods, ledger) = (locked(&stage.pods), locked(&stage.rollouts.ledger));
+        ledger.in_flight(&pods).next().unwrap().0.name.to_string()
+    };
+    shown(&touched, &set.hash);
+    let free = members.carrying.iter().find(|(key, _)| *key.name != *touched).unwrap().0.name.clone();
+    shown(&free, "v1:old");
+    // As they were read before the watch showed the first.
+    let mut members = Members::of(set, &mut locked(&stage.pods), &stage.snapshot);
+    for member in members.carrying.iter_mut().filter(|(key, _)| *key.name == *touched) {
+        let old = pod(&touched, "web", &[("a", "v1:old"), ("b", "v1:old")], true);
+        member.1 = Arc::new(PodRecord::of(&old, &wanted(&["a", "b"])).unwrap());
+    }
+    stage.rollouts.run(Rollout { set, members: &members, snapshot: &stage.snapshot }, || true).await;
+    // The API server says that the free one is ready by now: nothing more is patched.
+    assert_eq!(stage.patches(), 1);
 }
 
 /// The set is paused, or gone, while a batch is on its way.

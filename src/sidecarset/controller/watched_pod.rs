@@ -140,7 +140,13 @@ impl WatchedPod {
         lists.flatten().flatten()
     }
 
+    /// What rollouts wrote down of the pod. They touch none before it runs on a node: it came with the pod's template then.
     fn in_place_state(&self) -> Option<&str> {
+        let runs = |status: &PodStatus| status.container_statuses.as_ref().is_some_and(|all| !all.is_empty());
+        let node = self.spec.as_ref()?.node_name.as_deref().unwrap_or_default();
+        if node.is_empty() || !self.status.as_ref().is_some_and(runs) {
+            return None;
+        }
         self.annotations.as_ref()?.in_place_state.as_deref()
     }
 
@@ -171,11 +177,11 @@ impl WatchedPod {
         SomeSets::of(carried, |set, _| sets.contains(set))
     }
 
-    /// The sets among these whose recorded form a rollout gave the pod.
+    /// The sets among these for which a rollout took the pod down.
     pub(super) fn touched(&self, carried: &Packed) -> SomeSets {
         let Some(state) = self.in_place_state() else { return SomeSets::default() };
         let touched = touched(state);
-        SomeSets::of(carried, |set, hash| touched.get(set).is_some_and(|revision| revision == hash))
+        SomeSets::of(carried, |set, _| touched.contains(set))
     }
 
     /// The sets among these that our condition names.

@@ -60,8 +60,10 @@ pub struct PodState<'p> {
     pub is_settled: bool,
     /// Whether it is ready.
     pub is_ready: bool,
-    /// Whether a rollout gave it its form, and not its creation.
+    /// Whether a rollout took it down that served, and it has not been back since.
     pub is_touched: bool,
+    /// Whether that is so long ago that it holds up its own workload and namespace alone.
+    pub is_overdue: bool,
     /// The workload that it is of; 0 for a pod without a controller.
     pub owner: u64,
     /// When it was created, in seconds.
@@ -87,10 +89,9 @@ impl<'p> PodState<'p> {
         self.is_ready && self.is_settled
     }
 
-    /// Whether the rollout has touched it and it is not back: it takes a place in the budget.
+    /// Whether a rollout took it down and it is not back, whatever form it has by now: it takes a place in the budget. One that was
+    /// not ready anyway is nothing that the rollout waits for.
     pub const fn is_in_flight(&self) -> bool {
-        // One that was created with the current form and is not ready is nothing that the rollout waits for.
-        let is_touched = (matches!(self.form, Form::Updated) && self.is_touched) || !self.is_settled;
-        is_touched && !self.is_available()
+        self.is_touched && !self.is_available()
     }
 }

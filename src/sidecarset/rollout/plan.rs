@@ -29,6 +29,10 @@ pub enum Waits {
     OpenKruise,
     /// Pods that could not be changed are tried again.
     Failed,
+    /// `PodDisruptionBudget`s cannot be listed; why.
+    UnknownDisruptions(String),
+    /// Which pods are to follow cannot be read from the set.
+    Unreadable,
     /// The rollout goes on.
     Nothing,
 }
@@ -44,16 +48,18 @@ pub struct Plan {
 
 /// Which of the pods that carry a set are touched next.
 ///
-/// `pods` are all that count for the set: shares and budgets are of these. A ready pod takes a place in the budget of `maxUnavailable`,
+/// `pods` are all that count for the set. Shares of pods that may be unavailable are of those that serve, or would but for a rollout. A ready pod takes a place in the budget of `maxUnavailable`,
 /// in that of its workload and in each `PodDisruptionBudget` about it; one that is not ready takes none, as nothing is lost by
 /// touching it. Pods that were touched and are not back keep their places; of each `PodDisruptionBudget` `disruptions` is what is left
 /// beyond these.
-pub fn plan(pods: &[PodState<'_>], strategy: &Strategy, disruptions: Left<'_>) -> Plan {
+pub fn plan<'p>(pods: &[PodState<'p>], strategy: &Strategy, disruptions: Left<'p>) -> Plan {
     let nothing = |waits| Plan { update: Vec::new(), waits };
     let outdated = pods.iter().filter(|pod| pod.form != Form::Updated).count();
     let of_openkruise = pods.iter().filter(|pod| pod.form == Form::OpenKruise).count();
     if outdated == of_openkruise {
         return nothing(if outdated == 0 { Waits::Done } else { Waits::OpenKruise });
+    } else if strategy.is_unreadable {
+        return nothing(Waits::Unreadable);
     } else if strategy.not_update {
         return nothing(Waits::NotUpdate);
     } else if strategy.paused {
@@ -110,17 +116,30 @@ struct Budgets<'b> {
     max_unavailable: usize,
     left: usize,
     by_owner: Option<HashMap<u64, usize>>,
+    // How many pods of a namespace are not back for long.
+    overdue: HashMap<&'b str, usize>,
     disruptions: Left<'b>,
 }
 
 impl<'b> Budgets<'b> {
-    fn new(pods: &[PodState<'_>], strategy: &Strategy, disruptions: Left<'b>) -> Self {
-        let in_flight = pods.iter().filter(|pod| pod.is_in_flight()).count();
-        let max_unavailable = strategy.unavailable_of(pods.len());
+    fn new(pods: &[PodState<'b>], strategy: &Strategy, disruptions: Left<'b>) -> Self {
+        let (mut in_flight, mut serving, mut overdue) = (0_usize, 0_usize, HashMap::<_, usize>::new());
+        for pod in pods {
+            let is_in_flight = pod.is_in_flight();
+            serving = serving.saturating_add(usize::from(is_in_flight || pod.is_available()));
+            if is_in_flight && pod.is_overdue {
+                let of_namespace = overdue.entry(pod.namespace).or_default();
+                *of_namespace = of_namespace.saturating_add(1);
+            } else if is_in_flight {
+                in_flight = in_flight.saturating_add(1);
+            }
+        }
+        let max_unavailable = strategy.unavailable_of(serving);
         Self {
             max_unavailable,
             left: max_unavailable.saturating_sub(in_flight),
             by_owner: strategy.max_unavailable_per_owner.as_ref().map(|_| by_owner(pods, strategy)),
+            overdue,
             disruptions,
         }
     }
@@ -130,7 +149,8 @@ impl<'b> Budgets<'b> {
         if !pod.is_available() {
             return Ok(());
         }
-        if self.left == 0 {
+        let overdue = self.overdue.get(pod.namespace).copied().unwrap_or_default();
+        if self.left == 0 || overdue >= self.max_unavailable {
             return Err(Waits::MaxUnavailable(self.max_unavailable));
         }
         let of_owner = self.by_owner.as_ref().and_then(|by_owner| by_owner.get(&pod.owner));
@@ -152,7 +172,7 @@ fn by_owner(pods: &[PodState<'_>], strategy: &Strategy) -> HashMap<u64, usize> {
     let mut counted: HashMap<u64, (usize, usize)> = HashMap::new();
     for pod in pods.iter().filter(|pod| pod.owner != 0) {
         let (all, in_flight) = counted.entry(pod.owner).or_default();
-        *all = all.saturating_add(1);
+        *all = all.saturating_add(usize::from(pod.is_available() || pod.is_in_flight()));
         *in_flight = in_flight.saturating_add(usize::from(pod.is_in_flight()));
     }
     let left = |(owner, (all, in_flight)): (u64, (usize, usize))| {

@@ -13,6 +13,8 @@ use engine::sidecarset::vocabulary::NOT_UPDATE;
 pub struct Strategy {
     /// Running pods stay as they are.
     pub not_update: bool,
+    /// Which pods are to follow cannot be read, as of a set that was stored while no webhook validated it: none does.
+    pub is_unreadable: bool,
     /// The rollout is stopped.
     pub paused: bool,
     /// The only pods that are updated.
@@ -47,13 +49,16 @@ impl Strategy {
         self.selector.as_ref().is_none_or(|selector| selector.matches(labels))
     }
 
-    /// That of a set. What validation refuses counts as its default.
+    /// That of a set. What validation refuses counts as its default, unless that would be more pods.
     pub fn of(strategy: UpdateStrategy) -> Self {
+        let selector = strategy.selector.as_ref().map(|selector| selector.compile().ok());
+        let partition = strategy.partition.unwrap_or(IntOrString::Int(0));
         Self {
+            is_unreadable: selector.as_ref().is_some_and(Option::is_none) || read(&partition, 1).is_none(),
             not_update: strategy.type_.as_deref() == Some(NOT_UPDATE),
             paused: strategy.paused.unwrap_or_default(),
-            selector: strategy.selector.as_ref().and_then(|selector| selector.compile().ok()),
-            partition: strategy.partition.unwrap_or(IntOrString::Int(0)),
+            selector: selector.flatten(),
+            partition,
             max_unavailable: strategy.max_unavailable.unwrap_or(IntOrString::Int(1)),
             max_unavailable_per_owner: strategy.max_unavailable_per_owner,
             priority: Priority::of(strategy.priority_strategy.as_ref()),
@@ -95,8 +100,12 @@ impl Strategy {
 }
 
 fn amount(amount: &IntOrString, total: usize, default: usize) -> usize {
+    read(amount, total).unwrap_or(default)
+}
+
+fn read(amount: &IntOrString, total: usize) -> Option<usize> {
     let total = i32::try_from(total).unwrap_or(i32::MAX);
-    amount.scaled(total, Rounding::Up).ok().and_then(|scaled| usize::try_from(scaled).ok()).unwrap_or(default)
+    usize::try_from(amount.scaled(total, Rounding::Up).ok()?).ok()
 }
 
 impl Priority {

@@ -20,6 +20,8 @@ struct TestPod {
     is_settled: bool,
     is_ready: bool,
     is_touched: bool,
+    is_overdue: bool,
+    namespace: &'static str,
     owner: u64,
     created: u32,
     ready_since: u32,
@@ -31,7 +33,7 @@ struct TestPod {
 impl TestPod {
     fn state(&self) -> PodState<'_> {
         PodState {
-            namespace: "default",
+            namespace: self.namespace,
             name: &self.name,
             labels: &self.labels,
             some_left_out: self.some_left_out,
@@ -39,6 +41,7 @@ impl TestPod {
             is_settled: self.is_settled,
             is_ready: self.is_ready,
             is_touched: self.is_touched,
+            is_overdue: self.is_overdue,
             owner: self.owner,
             created: self.created,
             ready_since: self.ready_since,
@@ -63,7 +66,9 @@ fn outdated(n: usize) -> TestPod {
         form: Form::Outdated,
         is_settled: true,
         is_ready: true,
-        is_touched: true,
+        is_touched: false,
+        is_overdue: false,
+        namespace: "default",
         owner: 1,
         created: u32::try_from(n).unwrap(),
         ready_since: 1000,
@@ -77,7 +82,7 @@ fn outdated(n: usize) -> TestPod {
 fn pods(total: usize, updated: usize, updated_ready: usize) -> Vec<TestPod> {
     let pod = |n: usize| {
         let form = if n < updated { Form::Updated } else { Form::Outdated };
-        TestPod { form, is_ready: n >= updated || n < updated_ready, ..outdated(n) }
+        TestPod { form, is_ready: n >= updated || n < updated_ready, is_touched: n < updated, ..outdated(n) }
     };
     (0..total).map(pod).collect()
 }
@@ -112,8 +117,9 @@ fn counts(pods: &[TestPod]) -> [usize; 3] {
 fn touch(pods: &mut [TestPod], written: Value) -> usize {
     let plan = planned(pods, written);
     for position in &plan.update {
-        pods[*position].form = Form::Updated;
-        pods[*position].is_settled = false;
+        let pod = &mut pods[*position];
+        pod.is_touched = pod.state().is_available() || pod.state().is_in_flight();
+        (pod.form, pod.is_settled) = (Form::Updated, false);
     }
     plan.update.len()
 }
@@ -121,7 +127,7 @@ fn touch(pods: &mut [TestPod], written: Value) -> usize {
 /// What restarts is back.
 fn come_back(pods: &mut [TestPod]) {
     for pod in pods.iter_mut().filter(|pod| pod.form == Form::Updated) {
-        (pod.is_settled, pod.is_ready) = (true, true);
+        (pod.is_settled, pod.is_ready, pod.is_touched) = (true, true, false);
     }
 }
 
@@ -443,6 +449,66 @@ fn a_pod_that_was_created_with_the_current_form_and_is_not_ready_takes_no_place(
     assert_eq!(next(&pods, json!({})), ["pod-2"]);
 }
 
+/// One tenant's application crashes, whatever the set does.
+#[test]
+fn a_pod_that_was_not_ready_when_it_was_touched_holds_up_nobody() {
+    let mut pods = pods(4, 0, 0);
+    pods[0].is_ready = false;
+    assert_eq!(touch(&mut pods, json!({})), 2, "the one that is free, and another");
+    come_back(&mut pods[1..]);
+    assert_eq!(next(&pods, json!({})), ["pod-2"]);
+}
+
+/// Image 2 starts and crashes, image 3 too.
+#[test]
+fn edits_while_pods_are_down_give_no_further_places() {
+    let written = json!({"maxUnavailable": "10%", "maxUnavailablePerOwner": "50%"});
+    let mut pods = pods(100, 0, 0);
+    for _ in 0..4 {
+        touch(&mut pods, written.clone());
+        for pod in pods.iter_mut().filter(|pod| pod.form == Form::Updated) {
+            // Each is another container, and is not ready.
+            (pod.is_settled, pod.is_ready) = (true, false);
+        }
+        assert_eq!(pods.iter().filter(|pod| !pod.is_ready).count(), 10);
+        for pod in &mut pods {
+            pod.form = Form::Outdated;
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_is_overdue_holds_up_its_namespace_and_its_workload_alone() {
+    let mut pods = pods(4, 1, 0);
+    for pod in &mut pods[2..] {
+        (pod.namespace, pod.owner) = ("other", 2);
+    }
+    assert_eq!(planned(&pods, json!({})).waits, Waits::MaxUnavailable(1));
+    pods[0].is_overdue = true;
+    assert_eq!(next(&pods, json!({})), ["pod-3"]);
+    let two = json!({"maxUnavailable": 2, "maxUnavailablePerOwner": 1});
+    assert_eq!(next(&pods, two), ["pod-3"], "its workload has no place left");
+}
+
+/// 900 of 1,000 selected pods have never been scheduled.
+#[test]
+fn a_share_is_of_the_pods_that_serve() {
+    let mut pods = pods(1000, 0, 0);
+    for pod in &mut pods[100..] {
+        (pod.is_ready, pod.is_assigned, pod.form) = (false, false, Form::NewPodOnly);
+    }
+    assert_eq!(next(&pods, json!({"maxUnavailable": "10%"})).len(), 10);
+}
+
+#[test]
+fn a_set_whose_canaries_cannot_be_read_changes_no_pod() {
+    let bad = json!({"matchExpressions": [{"key": "a", "operator": "Near"}]});
+    for written in [json!({"selector": bad}), json!({"partition": "many"}), json!({"partition": -1})] {
+        let plan = planned(&pods(3, 0, 0), written.clone());
+        assert_eq!((plan.update, plan.waits), (vec![], Waits::Unreadable), "{written}");
+    }
+}
+
 /// Whatever happens to the pods meanwhile, the budget holds at every step, and the rollout ends.
 #[test]
 fn max_unavailable_holds_at_every_step_and_the_rollout_ends() {
@@ -457,7 +523,7 @@ fn max_unavailable_holds_at_every_step_and_the_rollout_ends() {
             // Now and then only some come back.
             let back = if steps % 3 == 0 { 1 } else { max_unavailable };
             for pod in pods.iter_mut().filter(|pod| !pod.is_settled).take(back) {
-                (pod.is_settled, pod.is_ready) = (true, true);
+                (pod.is_settled, pod.is_ready, pod.is_touched) = (true, true, false);
             }
             steps += 1;
             assert!(steps <= 3 * total, "it does not end");

@@ -17,6 +17,9 @@ use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection, List};
 use crate::sidecarset::sameness::is_image_of;
 use crate::snapshot::Snapshot;
 
+/// What rollouts write down of a pod that they change: what its containers were before. A new pod has none.
+pub const STATE_ANNOTATION: &str = "outrider.dev/sidecarset-inplace-update-state";
+
 /// What has to change in a pod so that it carries the current form of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InPlace {
@@ -57,7 +60,8 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
     let images = with_set(pod, namespace, set, snapshot, |injection, compiled| {
         if injection.carried().has(&compiled.name) {
             return new_images(pod, compiled, &injection).map(Some);
-        } else if injection.carried().is_by_openkruise(&compiled.name) {
+        } else if compiled.may_opt_out && injection.carried().is_by_openkruise(&compiled.name) {
+            // Of a must anybody could write it to keep the set as it is: as at admission, it counts for nothing.
             return Ok(None);
         }
         Err(format!("the pod has no record of the set in its annotation {INJECTED_ANNOTATION}"))

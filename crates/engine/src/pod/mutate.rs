@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-use admission::reply::Cause;
-use admission::{Denial, Mutating, Reason, Request, Unserved, Verdict};
+use admission::patch::escape;
+use admission::reply::{Cause, Outcome as Answer};
+use admission::{Denial, Mutating, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
 
 use crate::outcome::REASON;
 use crate::plugins::endpoints::pods;
+use crate::pod::in_place::STATE_ANNOTATION;
 use crate::pod::limits::too_large;
 use crate::pod::select::{Fitted, SKIP_ANNOTATION, Selection, Skip, fitted, injection, opts_out_of_nothing, selected};
 use crate::pod::skip::skip;
@@ -63,7 +65,22 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
             Outcome::Refused(clash) => report.clashes.push((set.name.clone(), clash)),
         }
     }
-    Ok(report.into_verdict(request, injection))
+    Ok(without_state(report.into_verdict(request, injection), request))
+}
+
+/// Takes from a new pod what a rollout wrote down of another: templates that were exported from a running pod have it, and the new pod
+/// would take a place in the budget of its sets.
+fn without_state(mut verdict: Verdict, request: &Request<'_, PodView<'_>>) -> Verdict {
+    let of_another = request.object.as_ref().and_then(|pod| pod.metadata.annotation(STATE_ANNOTATION));
+    if request.operation == Operation::Create && of_another.is_some() && !matches!(verdict.outcome, Answer::Denied(_)) {
+        let mut patch = match std::mem::take(&mut verdict.outcome) {
+            Answer::Patched(patch) => patch,
+            _ => PatchWriter::default(),
+        };
+        patch.remove(&format!("/metadata/annotations/{}", escape(STATE_ANNOTATION)));
+        verdict.outcome = Answer::Patched(patch);
+    }
+    verdict
 }
 
 /// What becomes of a set that selects a pod.

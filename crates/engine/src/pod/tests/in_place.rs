@@ -256,3 +256,15 @@ fn a_pod_that_openkruise_injected_is_left_alone() {
     pod["metadata"]["annotations"] = json!({"kruise.io/sidecarset-injected-list": "other, log"});
     assert_eq!(asked(&pod, containers(json!({"image": "log:2"}))), InPlace::OpenKruise);
 }
+
+/// Anybody can write `OpenKruise`'s list.
+#[test]
+fn the_list_of_openkruise_keeps_no_pod_of_a_must_as_it_is() {
+    for (opt_out, is_left_alone) in [("Allowed", true), ("Denied", false)] {
+        let spec = |image: &str| json!({"optOut": opt_out, "containers": [{"name": "log", "image": image}]});
+        let (mut pod, _) = between(spec("log:1"), spec("log:1"));
+        pod["metadata"]["annotations"] = json!({"kruise.io/sidecarset-injected-list": "log"});
+        let found = asked(&pod, spec("log:2"));
+        assert_eq!(found == InPlace::OpenKruise, is_left_alone, "{opt_out}: {found:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use admission::Decision;
 use serde_json::{Value, json};
 
+use crate::pod::in_place::STATE_ANNOTATION;
 use crate::reasons;
 use crate::testing::{World, pod, set};
 
@@ -33,6 +34,25 @@ fn an_injected_pod_is_left_as_it_is() {
     assert_eq!((second.decision, second.reason), (Decision::Allowed, reasons::ALREADY_INJECTED));
     assert!(second.patch.is_none() && second.warnings.is_empty());
     assert_eq!(second.audit["reason"], "AlreadyInjected");
+}
+
+/// It comes with a template that was exported from a running pod.
+#[test]
+fn what_rollouts_wrote_of_another_pod_is_taken_from_a_new_one() {
+    let world = World::from_objects(&[mesh()]);
+    let state = json!({"mesh": {"revision": "v1:0", "wasReady": true}}).to_string();
+    let annotations = json!({STATE_ANNOTATION: state, "of-the-app": "x"});
+    let mut exported = pod(json!({}));
+    exported["metadata"]["annotations"] = annotations;
+    let made = world.mutate(&exported);
+    assert_eq!(made.reason, reasons::INJECTED);
+    let annotations = made.pod["metadata"]["annotations"].as_object().unwrap();
+    assert!(!annotations.contains_key(STATE_ANNOTATION) && annotations.contains_key("of-the-app"));
+    let mut again = made.pod;
+    again["metadata"]["annotations"][STATE_ANNOTATION] = "{}".into();
+    let again = world.mutate(&again);
+    assert_eq!(again.reason, reasons::ALREADY_INJECTED);
+    assert!(again.pod["metadata"]["annotations"].get(STATE_ANNOTATION).is_none());
 }
 
 #[test]
