@@ -248,6 +248,6 @@ fn groups_that_may_read_sets_are_bound_to_the_viewers_alone() {
         to_groups.map(|object| object["roleRef"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert!(bindings(&[]).is_empty());
-    let found = bindings(&["--set=rbac.viewers={system:authenticated,1234}"]);
+    let found = bindings(&["--set=rbac.viewers={system:authenticated,team:dev}"]);
     assert_eq!(found, ["outrider-sidecarset-viewer", "outrider-admissionplugin-viewer"]);
 }

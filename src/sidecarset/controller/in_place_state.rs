@@ -23,6 +23,8 @@ pub struct ContainerStatus {
     pub container_id: Option<String>,
     /// How often it was started again.
     pub restart_count: i32,
+    /// Whether it serves, if that is known.
+    pub ready: Option<bool>,
 }
 
 /// What the annotation says of one set.
@@ -91,7 +93,7 @@ pub fn touched(annotation: &str) -> BTreeSet<String> {
     states.into_iter().filter(|(_, state)| state.was_ready).map(|(set, _)| set).collect()
 }
 
-/// The sets with a container that does not run yet what the pod asks for. `images` are those of the pod's spec, by container. An
+/// The sets with a container that does not run yet what the pod asks for, or does not serve with it. `images` are those of the pod's spec, by container. An
 /// annotation that cannot be read counts as none: a user who may write it can make this pod take a
 /// place in the budget of its sets, until it is overdue.
 pub fn unsettled<'s>(
@@ -105,7 +107,7 @@ pub fn unsettled<'s>(
     let statuses: HashMap<&str, &ContainerStatus> = statuses.map(|status| (status.name.as_str(), status)).collect();
     let is_still = |(name, last): (&String, &LastStatus)| {
         let Some(image) = images.get(name.as_str()) else { return false };
-        statuses.get(name.as_str()).is_none_or(|status| last.is_still(status, image))
+        statuses.get(name.as_str()).is_none_or(|status| status.ready == Some(false) || last.is_still(status, image))
     };
     let sets = states.into_iter().filter(|(_, state)| state.last_container_statuses.iter().any(is_still));
     sets.map(|(set, _)| set).collect()
@@ -142,6 +144,17 @@ mod tests {
             ("the runtime names the image in full", &old, status("docker.io/library/proxy:2", "id2", Some("c2")), true),
         ] {
             assert_eq!(is_settled(last, &status), settled, "{case}");
+        }
+    }
+
+    /// An image that does not come up stops the rollout, whatever the containers of the application do.
+    #[test]
+    fn a_new_container_is_settled_when_it_serves() {
+        let old = json!({"imageID": "id1", "containerID": "c1"});
+        for (ready, settled) in [(json!(false), false), (json!(true), true), (json!(null), true)] {
+            let status =
+                json!([{"name": "c", "image": "proxy:2", "imageID": "id2", "containerID": "c2", "ready": ready}]);
+            assert_eq!(is_settled(&old, &status), settled, "{ready}");
         }
     }
 

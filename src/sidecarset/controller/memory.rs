@@ -209,7 +209,9 @@ impl Memory {
                 }
             };
             state.is_touched = since.is_some();
-            state.is_overdue = since.is_some_and(|since| now.saturating_duration_since(since) >= OVERDUE_AFTER);
+            // Where the set's own containers do not serve, the rollout itself may be at fault: that stops it, however long it takes.
+            state.is_overdue =
+                state.is_settled && since.is_some_and(|since| now.saturating_duration_since(since) >= OVERDUE_AFTER);
             seen.insert(key.clone(), Touched { uid, form, since, is_overdue: state.is_overdue });
         }
         self.touched = seen;
