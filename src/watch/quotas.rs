@@ -48,6 +48,9 @@ impl QuotaWatch {
     }
 
     /// The next event; none, for ever, while there is no watch.
+    ///
+    /// # Errors
+    /// Those of the watch, which goes on.
     pub async fn next(&mut self) -> QuotaEvent {
         if let Some(events) = &mut self.events
             && let Some(event) = events.next().await

@@ -70,7 +70,7 @@ fn owners(random: &mut Random) -> Value {
         of("example.com/v1", "Pod"),
     ];
     let mut owners: Vec<Value> = Vec::new();
-    for uid in 0..1 + random.below(2) {
+    for uid in 0..=random.below(2) {
         // Most owners are of a kind that some user may finalize.
         let mut owner = if random.below(3) == 0 { random.pick(&kinds) } else { kinds[random.below(2)].clone() };
         (owner["name"], owner["uid"]) = (format!("owner-{uid}").into(), format!("uid-{uid}").into());
@@ -237,8 +237,8 @@ fn without_a_replica_owners_are_written_by_what_keeps_the_cluster_alive() {
         let created = create(&object, user);
         assert!(created.success(), "{what}: {}", created.stderr);
     }
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
-    assert!(create(&node, &admin).success());
+    let machine = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+    assert!(create(&machine, &admin).success());
     let owned = json!({"metadata": {"ownerReferences": owner}}).to_string();
     let patch = |more: &[&str]| {
         let arguments = ["patch", "node/n1", "--type=merge", "--as=admin", "-p", owned.as_str()];
@@ -336,14 +336,14 @@ fn cluster_says_dry(cluster: &Cluster) -> Vec<String> {
 }
 
 /// Creates events at a rate, and returns how long each took and how many were refused.
-async fn burst(client: &Client, begin: &str, rate: u32, seconds: u32) -> (Vec<Duration>, usize) {
+async fn burst(client: &Client, prefix: &str, rate: u32, seconds: u32) -> (Vec<Duration>, usize) {
     let (api, turns) = (Api::<Event>::namespaced(client.clone(), "shop"), Arc::new(Semaphore::new(256)));
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate);
     let mut tasks = tokio::task::JoinSet::new();
     for at in 0..rate * seconds {
         ticks.tick().await;
         let turn = Arc::clone(&turns).acquire_owned().await.unwrap();
-        let (api, event) = (api.clone(), serde_json::from_value(event(&format!("{begin}{at}"), "load")).unwrap());
+        let (api, event) = (api.clone(), serde_json::from_value(event(&format!("{prefix}{at}"), "load")).unwrap());
         tasks.spawn(async move {
             let _turn = turn;
             let began = Instant::now();
@@ -377,9 +377,9 @@ fn a_thousand_events_a_second_do_not_fail() {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         Client::try_from(config).unwrap()
     });
-    let measured = |what: &str, begin: &str| {
+    let measured = |what: &str, prefix: &str| {
         let began = Instant::now();
-        let (took, refused) = runtime.block_on(burst(&client, begin, 1000, 3));
+        let (took, refused) = runtime.block_on(burst(&client, prefix, 1000, 3));
         let at = |share: usize| took[(took.len() - 1) * share / 100].as_secs_f64() * 1000.0;
         let rate = f64::from(u32::try_from(took.len()).unwrap()) / began.elapsed().as_secs_f64();
         eprintln!(

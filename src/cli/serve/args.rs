@@ -151,6 +151,7 @@ impl CertificateArgs {
 /// The webhook configurations.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registration")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RegistrationArgs {
     /// Create the webhook configurations and point them at --webhook-url: for running outside the cluster
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(), requires = "webhook_url",
@@ -165,7 +166,7 @@ pub struct RegistrationArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub narrow_webhooks: bool,
-    /// Let an on-demand webhook entry be for all resources, which AdmissionPlugins with OwnerReferencesPermissionEnforcement need.
+    /// Let an on-demand webhook entry be for all resources, which admission plugins of `OwnerReferencesPermissionEnforcement` need.
     /// The chart value guard.allResources sets it, as the policies about the service account must allow the entry too
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]

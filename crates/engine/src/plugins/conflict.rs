@@ -136,7 +136,6 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
             let Settings::PodTolerationRestriction(b) = other else { return None };
             of_tolerations(a, b)
         }
-        Settings::ExtendedResourceToleration => None,
         Settings::LimitTopology(a) => {
             let Settings::LimitTopology(b) = other else { return None };
             let what = "has another list; a pod may use only keys that are on both";
@@ -155,8 +154,12 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
             let Settings::PodSecurity(b) = other else { return None };
             of_labels(a, b)
         }
-        // All of them must allow a request, and the limits of all hold: none takes anything from another.
-        Settings::OwnerReferences(_) | Settings::EventRateLimit(_) | Settings::ResourceQuota(_) => None,
+        // All of them must allow a request, and the limits of all hold: none takes anything from another. Two that add tolerations add
+        // the same.
+        Settings::ExtendedResourceToleration
+        | Settings::OwnerReferences(_)
+        | Settings::EventRateLimit(_)
+        | Settings::ResourceQuota(_) => None,
     }
 }
 

@@ -250,12 +250,15 @@ fn too_many(what: &str) -> String {
     )
 }
 
+/// The resources of a kind.
+type Mapping<'r> = Vec<(&'r GroupVersion, &'r ServedResource)>;
+
 /// The resources of the owner's kind, or why there is none.
 fn mapped<'r>(
     request: &'r Request<'_, OwnedFacts<'_>>,
     one: &OwnerReference<'_>,
     place: Result<&'r GroupVersion, &String>,
-) -> Result<Result<Vec<(&'r GroupVersion, &'r ServedResource)>, String>, Unserved> {
+) -> Result<Result<Mapping<'r>, String>, Unserved> {
     let (version, kind) = (shortened(&one.api_version), shortened(&one.kind));
     let none = |why: &str| {
         Ok(Err(format!(

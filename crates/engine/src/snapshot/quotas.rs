@@ -34,6 +34,7 @@ struct ScopeTerm {
 /// What is read of the status of a quota.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
+#[allow(clippy::zero_sized_map_values, reason = "a map in the API, of which only the keys are read")]
 pub struct QuotaStatus {
     hard: Option<BTreeMap<String, IgnoredAny>>,
 }

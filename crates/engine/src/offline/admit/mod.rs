@@ -174,7 +174,7 @@ struct Place<'a> {
     kind: &'a str,
 }
 
-impl<'a> From<Resource> for Place<'a> {
+impl From<Resource> for Place<'_> {
     fn from(served: Resource) -> Self {
         let Resource { group, version, resource, kind } = served;
         Self { group, version, resource: resource.into(), kind }

@@ -214,7 +214,9 @@ impl QuotaFacts<'_> {
         let of = |container: &'a Container<'_>| amounts(container.resources.as_ref().and_then(&list));
         let (mut sum, mut sidecars, mut init) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for container in &self.spec.containers {
-            of(container).into_iter().for_each(|(name, amount)| add(&mut sum, name, &amount));
+            for (name, amount) in of(container) {
+                add(&mut sum, name, &amount);
+            }
         }
         for container in &self.spec.init_containers {
             for (name, mut amount) in of(container) {
@@ -339,8 +341,8 @@ struct Term<'a> {
     namespaces: Option<&'a RawValue>,
     #[serde(borrow)]
     namespace_selector: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pod_affinity_term: Option<&'a RawValue>,
+    #[serde(borrow, rename = "podAffinityTerm")]
+    preferred: Option<&'a RawValue>,
 }
 
 impl Term<'_> {
@@ -348,7 +350,7 @@ impl Term<'_> {
         let is_set =
             |value: Option<&RawValue>, empty: &str| value.is_some_and(|value| ![empty, "null"].contains(&value.get()));
         let preferred = || {
-            let term = self.pod_affinity_term.and_then(|term| serde_json::from_str::<Term<'_>>(term.get()).ok());
+            let term = self.preferred.and_then(|term| serde_json::from_str::<Term<'_>>(term.get()).ok());
             term.is_some_and(|term| is_set(term.namespaces, "[]") || is_set(term.namespace_selector, "null"))
         };
         is_set(self.namespaces, "[]") || is_set(self.namespace_selector, "null") || preferred()

@@ -14,9 +14,17 @@ fn faults(spec: Value) -> String {
     compile(&plugin("a", spec)).map_or_else(|errors| errors.to_string(), |_| String::new())
 }
 
+/// Each spec has a fault with the text beside it.
+fn assert_told(cases: &[(Value, &str)]) {
+    for (spec, expected) in cases {
+        let found = faults(spec.clone());
+        assert!(found.contains(expected), "{spec}: {found}");
+    }
+}
+
 #[test]
 fn every_fault_is_told_with_its_field() {
-    for (spec, expected) in [
+    assert_told(&[
         (json!({}), "spec.plugin: Required value: one of AlwaysPullImages, PodNodeSelector"),
         (
             json!({"plugin": "AlwaysPullImage"}),
@@ -81,6 +89,12 @@ fn every_fault_is_told_with_its_field() {
                 "ownerReferencesPermissionEnforcement": {"resources": ["pods", "Pods.apps"]}}),
             "spec.ownerReferencesPermissionEnforcement.resources[1]: Invalid value: \"Pods.apps\"",
         ),
+    ]);
+}
+
+#[test]
+fn every_fault_of_what_all_plugins_have_is_told_with_its_field() {
+    assert_told(&[
         (json!({"plugin": "AlwaysPullImages", "mode": "On"}), "spec.mode: Unsupported value"),
         (json!({"plugin": "AlwaysPullImages", "backend": "Policy"}), "spec.backend: Forbidden: not served yet"),
         (
@@ -123,6 +137,12 @@ fn every_fault_is_told_with_its_field() {
             json!({"plugin": "AlwaysPullImages", "match": {"namespaceSelector": {"matchLabels": {"-": "a"}}}}),
             "spec.match.namespaceSelector",
         ),
+    ]);
+}
+
+#[test]
+fn every_fault_of_a_configuration_is_told_with_its_field() {
+    assert_told(&[
         (
             json!({"plugin": "AlwaysPullImages", "alwaysPullImages": {"exemptImages": [""]}}),
             "spec.alwaysPullImages.exemptImages[0]",
@@ -167,10 +187,7 @@ fn every_fault_is_told_with_its_field() {
             json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": {"allowedTopologyKeys": [" "]}}),
             "allowedTopologyKeys[0]",
         ),
-    ] {
-        let found = faults(spec.clone());
-        assert!(found.contains(expected), "{spec}: {found}");
-    }
+    ]);
 }
 
 #[test]
