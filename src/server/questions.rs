@@ -53,7 +53,7 @@ impl Asker for AllowAll {
 
 /// A question that was sent, for all who wait for its answer.
 type Asked = Shared<BoxFuture<'static, Option<Known>>>;
-/// Questions that are open. Who waits holds them, so that one that nobody waits for any more is given up.
+/// Questions that are open. Who waits holds them, so that one that no review waits for any more is given up.
 type Open = Mutex<HashMap<Question, WeakShared<BoxFuture<'static, Option<Known>>>>>;
 
 /// What asks, remembers and counts.

@@ -56,7 +56,7 @@ impl ByTime {
     }
 }
 
-/// That a version has no kinds may change at any moment, by whoever installs them. What an authorizer could not decide is no answer of
+/// That a version has no kinds may change at any moment, when somebody installs them. What an authorizer could not decide is no answer of
 /// its rules.
 fn counts_later(question: &Question, known: &Known) -> bool {
     let is_object = matches!(question, Question::Object(_));
