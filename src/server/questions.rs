@@ -144,11 +144,11 @@ impl Questions {
             return Some(asked);
         }
         let entry = Entry { open: Arc::clone(&self.open), question: question.clone() };
-        let asked = self.request(asker, question.clone(), Some(entry)).boxed().shared();
-        if let Some(weak) = asked.downgrade() {
+        let shared = self.request(asker, question.clone(), Some(entry)).boxed().shared();
+        if let Some(weak) = shared.downgrade() {
             open.insert(question.clone(), weak);
         }
-        Some(asked)
+        Some(shared)
     }
 
     fn request(

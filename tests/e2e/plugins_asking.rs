@@ -239,9 +239,9 @@ fn without_a_replica_owners_are_written_by_what_keeps_the_cluster_alive() {
     }
     let machine = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
     assert!(create(&machine, &admin).success());
-    let owned = json!({"metadata": {"ownerReferences": owner}}).to_string();
+    let change = json!({"metadata": {"ownerReferences": owner}}).to_string();
     let patch = |more: &[&str]| {
-        let arguments = ["patch", "node/n1", "--type=merge", "--as=admin", "-p", owned.as_str()];
+        let arguments = ["patch", "node/n1", "--type=merge", "--as=admin", "-p", change.as_str()];
         cluster.kubectl(&[&arguments, more].concat(), None).unwrap()
     };
     assert!(patch(&[]).stderr.contains("failed calling webhook"), "owners of a Node are judged");

@@ -158,12 +158,7 @@ impl ResourceQuota {
             return Ok(Ok(()));
         }
         if !names.is_empty() {
-            let more = names.len().saturating_sub(NAMED);
-            let mut listed = names.iter().take(NAMED).map(|name| shortened(name)).collect::<Vec<_>>().join(",");
-            if more > 0 {
-                listed += &format!(" and {more} more");
-            }
-            return Ok(Err(forbidden(resource, name, &format!("insufficient quota to consume: {listed}"))));
+            return Ok(Err(forbidden(resource, name, &format!("insufficient quota to consume: {}", listed(&names)))));
         }
         let uncovered = self.limited.iter().flat_map(|one| &one.scopes);
         let uncovered = uncovered.filter(|scope| scopes.contains(scope) && !covering.contains(scope.name.as_str()));
@@ -183,6 +178,15 @@ impl ResourceQuota {
             .iter()
             .filter(|(name, amount)| is_consumed(amount) && parts.iter().any(|part| name.contains(part.as_str())));
         limited.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// Names for a message.
+fn listed(names: &BTreeSet<&str>) -> String {
+    let first = names.iter().take(NAMED).map(|name| shortened(name)).collect::<Vec<_>>().join(",");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 
