@@ -29,7 +29,7 @@ const CONDITIONS: &[MatchCondition] = &[
              'coordination.k8s.io/leases', 'discovery.k8s.io/endpointslices', 'events.k8s.io/events', 'policy.",
             api_domain!(),
             "/admissionplugins']) && !(request.resource.group == '' && request.resource.resource == 'nodes' && \
-             request.subResource == 'status')"
+             has(request.subResource) && request.subResource == 'status')"
         ),
     },
     MatchCondition {

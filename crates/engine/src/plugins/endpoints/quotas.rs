@@ -41,7 +41,7 @@ const CONSUMES: MatchCondition = MatchCondition {
     name: concat!(api_domain!(), "/consumption-changes"),
     expression: concat!(
         "request.operation == 'CREATE' || (!has(oldObject.metadata.deletionTimestamp) && \
-         (request.resource.resource == 'pods' ? request.subResource == 'resize' : request.resource.resource == 'services' ? (",
+         (request.resource.resource == 'pods' ? (has(request.subResource) && request.subResource == 'resize') : request.resource.resource == 'services' ? (",
         changes!("type"),
         " || ",
         changes!("ports"),
