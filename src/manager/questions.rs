@@ -2,7 +2,9 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client};
@@ -51,7 +53,7 @@ impl ApiServer {
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
         let answer = Api::all(self.0.clone()).create(&PostParams::default(), &review).await?;
         let status = answer.status.unwrap_or_default();
-        Ok(Known::Allowed(status.allowed && status.denied != Some(true), status.reason.unwrap_or_default()))
+        Ok(answer_of(status))
     }
 
     async fn object(&self, object: &Object) -> Result<Known, kube::Error> {
@@ -90,6 +92,16 @@ impl ApiServer {
     }
 }
 
+/// A no beside an error is that of an authorizer that did not answer, or of a rule that is missing.
+fn answer_of(status: SubjectAccessReviewStatus) -> Known {
+    let reason = status.reason.unwrap_or_default();
+    let is_allowed = status.allowed && status.denied != Some(true);
+    match status.evaluation_error.filter(|error| !is_allowed && !error.is_empty()) {
+        Some(error) => Known::Unsure { reason, error },
+        None => Known::Allowed(is_allowed, reason),
+    }
+}
+
 impl Asker for ApiServer {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Known, String>> {
         async move {
@@ -102,5 +114,30 @@ impl Asker for ApiServer {
             }
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_no_beside_an_error_of_an_authorizer_says_both() {
+        let status = |allowed, error: Option<&str>| SubjectAccessReviewStatus {
+            allowed,
+            reason: Some("why".to_owned()),
+            evaluation_error: error.map(str::to_owned),
+            ..SubjectAccessReviewStatus::default()
+        };
+        let why = || "why".to_owned();
+        for (status, expected) in [
+            (status(false, None), Known::Allowed(false, why())),
+            (status(false, Some("down")), Known::Unsure { reason: why(), error: "down".to_owned() }),
+            (status(true, Some("down")), Known::Allowed(true, why())),
+        ] {
+            assert_eq!(answer_of(status), expected);
+        }
+        let denied = SubjectAccessReviewStatus { allowed: true, denied: Some(true), ..status(true, None) };
+        assert!(!answer_of(denied).is_yes());
     }
 }

@@ -19,6 +19,7 @@ mod plain;
 pub mod questions;
 mod rate_limits;
 mod record;
+mod remembered;
 mod reply;
 mod scrapers;
 pub mod shutdown;

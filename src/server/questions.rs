@@ -10,41 +10,24 @@ use std::time::{Duration, Instant};
 
 use admission::{Answers, Known, Question, Unserved};
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all};
+use futures::future::{BoxFuture, Shared, WeakShared, join_all};
 use tokio::sync::Semaphore;
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 
 use super::rate_limits::RateLimits;
+use super::remembered::Remembered;
 use crate::metrics::{Metrics, QuestionResult};
 
 /// Questions that are asked at one time, of all reviews together.
 const IN_FLIGHT: usize = 32;
+/// Those of them about served resources, which an aggregated API that does not answer holds up.
+const DISCOVERIES: usize = 4;
+/// How long one question may take from when it is sent.
+const ONE_QUESTION: Duration = Duration::from_secs(2);
 /// Questions of one review in one round.
 pub const OF_ONE_REVIEW: usize = 16;
 /// Rounds of one review: a question may depend on the answer to an earlier one.
 pub const ROUNDS: usize = 4;
-/// How long an answer about rights, images or served resources counts. Rights that are taken back are good for so long. Objects are asked for anew.
-pub const ANSWER_LIFE: Duration = Duration::from_secs(10);
-/// Answers that are remembered. While so many count, no further one is.
-const REMEMBERED: usize = 4096;
-
-/// Bytes of the largest question whose answer is remembered: all of them take at most 16 MiB.
-const LARGEST: usize = 4096;
-
-/// The bytes of a question, roughly.
-fn size(question: &Question) -> usize {
-    match question {
-        Question::Access(access) => {
-            let lists =
-                access.extra.iter().map(|(key, values)| key.len() + values.iter().map(String::len).sum::<usize>());
-            let groups = access.groups.iter().map(|group| group.len() + size_of::<String>());
-            access.user.len() + access.uid.len() + access.name.len() + groups.sum::<usize>() + lists.sum::<usize>()
-        }
-        Question::Images(images) => images.images.iter().map(String::len).sum(),
-        Question::Resources(of) => of.group.len() + of.version.len(),
-        Question::Object(_) | Question::Tokens(_) => 0,
-    }
-}
 
 /// Who knows the answers.
 pub trait Asker: fmt::Debug + Send + Sync {
@@ -68,13 +51,21 @@ impl Asker for AllowAll {
     }
 }
 
+/// A question that was sent, for all who wait for its answer.
+type Asked = Shared<BoxFuture<'static, Option<Known>>>;
+/// Questions that are open. Who waits holds them, so that one that no review waits for any more is given up.
+type Open = Mutex<HashMap<Question, WeakShared<BoxFuture<'static, Option<Known>>>>>;
+
 /// What asks, remembers and counts.
 #[derive(Debug)]
 pub struct Questions {
     /// Answers no question, for a process without a cluster.
     asker: Option<Arc<dyn Asker>>,
-    in_flight: Semaphore,
-    remembered: Mutex<HashMap<Question, (Known, Instant)>>,
+    in_flight: Arc<Semaphore>,
+    discoveries: Arc<Semaphore>,
+    patience: Duration,
+    open: Arc<Open>,
+    remembered: Arc<Remembered>,
     rate_limits: RateLimits,
     began: Instant,
     metrics: Metrics,
@@ -85,8 +76,11 @@ impl Questions {
     pub fn new(asker: Option<Arc<dyn Asker>>, metrics: Metrics) -> Self {
         Self {
             asker,
-            in_flight: Semaphore::new(IN_FLIGHT),
-            remembered: Mutex::default(),
+            in_flight: Arc::new(Semaphore::new(IN_FLIGHT)),
+            discoveries: Arc::new(Semaphore::new(DISCOVERIES)),
+            patience: ONE_QUESTION,
+            open: Arc::default(),
+            remembered: Arc::default(),
             rate_limits: RateLimits::default(),
             began: Instant::now(),
             metrics,
@@ -128,41 +122,76 @@ impl Questions {
             self.metrics.question(question.kind(), QuestionResult::answered);
             return Some(Known::Tokens(self.rate_limits.take(tokens, self.began.elapsed())));
         }
-        if let Some(known) = self.remembers(question) {
+        if let Some(known) = self.remembered.get(question) {
             self.metrics.question(question.kind(), QuestionResult::cached);
             return Some(known);
         }
-        let asker = self.asker.as_ref()?;
-        let Ok(_turn) = self.in_flight.acquire().await else { return None };
-        match asker.ask(question).await {
-            Ok(known) => {
-                self.metrics.question(question.kind(), QuestionResult::answered);
-                self.remember(question, &known);
-                Some(known)
-            }
-            Err(error) => {
-                self.metrics.question(question.kind(), QuestionResult::error);
-                tracing::warn!(kind = question.kind(), error, "A question of a review was not answered");
-                None
+        let known = self.asked(question)?.await;
+        let result = if known.is_some() { QuestionResult::answered } else { QuestionResult::error };
+        self.metrics.question(question.kind(), result);
+        known
+    }
+
+    /// The request for this question: the one that is open already, or a new one.
+    fn asked(&self, question: &Question) -> Option<Asked> {
+        let asker = Arc::clone(self.asker.as_ref()?);
+        // An object may have come while an earlier request for it was open.
+        if matches!(question, Question::Object(_)) {
+            return Some(self.request(asker, question.clone(), None).boxed().shared());
+        }
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(asked) = open.get(question).and_then(WeakShared::upgrade) {
+            return Some(asked);
+        }
+        let entry = Entry { open: Arc::clone(&self.open), question: question.clone() };
+        let shared = self.request(asker, question.clone(), Some(entry)).boxed().shared();
+        if let Some(weak) = shared.downgrade() {
+            open.insert(question.clone(), weak);
+        }
+        Some(shared)
+    }
+
+    fn request(
+        &self,
+        asker: Arc<dyn Asker>,
+        question: Question,
+        entry: Option<Entry>,
+    ) -> impl Future<Output = Option<Known>> + Send + use<> {
+        let (in_flight, discoveries) = (Arc::clone(&self.in_flight), Arc::clone(&self.discoveries));
+        let (remembered, patience) = (Arc::clone(&self.remembered), self.patience);
+        async move {
+            let _entry = entry;
+            let is_discovery = matches!(question, Question::Resources(_));
+            let _turn = if is_discovery { discoveries.acquire().await } else { in_flight.acquire().await }.ok()?;
+            let answer = match timeout(patience, asker.ask(&question)).await {
+                Ok(answer) => answer,
+                // An API that does not answer has no kinds, as one whose discovery fails.
+                Err(_) if is_discovery => Ok(Known::Failed(format!("no answer in {patience:?}"))),
+                Err(_) => Err(format!("no answer in {patience:?}")),
+            };
+            match answer {
+                Ok(known) => {
+                    remembered.keep(&question, &known);
+                    Some(known)
+                }
+                Err(error) => {
+                    tracing::warn!(kind = question.kind(), error, "A question of a review was not answered");
+                    None
+                }
             }
         }
     }
+}
 
-    fn remembers(&self, question: &Question) -> Option<Known> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, since) = remembered.get(question)?;
-        (since.elapsed() < ANSWER_LIFE).then(|| known.clone())
-    }
+/// The place of a question among those that are open, which goes with its request.
+struct Entry {
+    open: Arc<Open>,
+    question: Question,
+}
 
-    fn remember(&self, question: &Question, known: &Known) {
-        if matches!(question, Question::Object(_)) || matches!(known, Known::Failed(_)) || size(question) > LARGEST {
-            return;
-        }
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.retain(|_, (_, since)| since.elapsed() < ANSWER_LIFE);
-        if remembered.len() < REMEMBERED {
-            remembered.insert(question.clone(), (known.clone(), Instant::now()));
-        }
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.question);
     }
 }
 
@@ -170,7 +199,7 @@ impl Questions {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use admission::question::{Access, Object, RateLimit, Token};
+    use admission::question::{Access, GroupVersion, Object, RateLimit, Token};
 
     use super::*;
     use crate::metrics::Freshness;
@@ -222,18 +251,51 @@ mod tests {
         }
     }
 
+    /// Answers nothing, and counts what is sent.
+    #[derive(Debug, Default)]
+    struct Hangs(AtomicUsize);
+
+    impl Asker for Hangs {
+        fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Known, String>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            match question {
+                Question::Access(access) if access.user == "kim" => {
+                    std::future::ready(Ok(Known::Allowed(true, String::new()))).boxed()
+                }
+                _ => std::future::pending().boxed(),
+            }
+        }
+    }
+
+    fn version(name: &str) -> Question {
+        Question::Resources(GroupVersion { group: "x".to_owned(), version: name.to_owned() })
+    }
+
     #[tokio::test]
-    async fn what_is_large_failed_or_old_is_not_remembered() {
-        let questions = Questions::new(None, Metrics::new(Freshness::default()));
-        let kept = || questions.remembered.lock().unwrap().len();
-        let yes = Known::Allowed(true, String::new());
-        questions.remember(&about(&"k".repeat(LARGEST + 1)), &yes);
-        questions.remember(&about("kim"), &Known::Failed("no".to_owned()));
-        assert_eq!(kept(), 0);
-        let Some(before) = Instant::now().checked_sub(ANSWER_LIFE) else { return };
-        questions.remembered.lock().unwrap().insert(about("old"), (yes.clone(), before));
-        questions.remember(&about("kim"), &yes);
-        assert_eq!(kept(), 1, "an answer that counts no more goes with the next one");
+    async fn equal_questions_share_one_request_and_one_that_nobody_waits_for_is_given_up() {
+        let asker = Arc::new(Hangs::default());
+        let questions = Questions::new(Some(asker.clone()), Metrics::new(Freshness::default()));
+        let hung = version("v1");
+        for sent in 1..=2 {
+            let many = join_all((0..40).map(|_| questions.one(&hung)));
+            assert!(timeout(Duration::from_millis(20), many).await.is_err());
+            assert_eq!(asker.0.load(Ordering::SeqCst), sent);
+            assert!(questions.open.lock().unwrap().is_empty(), "it was given up with those who waited for it");
+        }
+    }
+
+    #[tokio::test]
+    async fn apis_that_do_not_answer_take_four_places_for_a_while_and_hold_up_nobody_else() {
+        let asker = Arc::new(Hangs::default());
+        let mut questions = Questions::new(Some(asker.clone()), Metrics::new(Freshness::default()));
+        questions.patience = Duration::from_millis(50);
+        let hung: Vec<Question> = (0..40).map(|at| version(&format!("v{at}"))).collect();
+        let all = join_all(hung.iter().map(|question| questions.one(question)));
+        let other = async { (asker.0.load(Ordering::SeqCst), questions.one(&about("kim")).await) };
+        let (failed, (sent, known)) = futures::join!(all, other);
+        assert_eq!((sent, known), (DISCOVERIES, Some(Known::Allowed(true, String::new()))));
+        assert_eq!(failed, vec![Some(Known::Failed("no answer in 50ms".to_owned())); 40]);
+        assert_eq!(questions.one(&about("slow")).await, None, "of a right, no answer is no verdict");
     }
 
     #[tokio::test]

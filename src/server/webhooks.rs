@@ -230,15 +230,17 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
                 Err(Refusal { unserved: Unserved::Unanswered(questions), uid }) => (questions, uid),
                 decided => return decided,
             };
-            let asked = self.questions.answer(questions, &mut answers, deadline).await;
+            let asked = self.questions.answer(questions, &mut answers, time_for_questions(deadline)).await;
             if let Err(unserved) = asked {
-                // What is known may be enough for a refusal: no question that fails takes it back.
+                // What is known may be enough: for a refusal, which no question that fails takes back, or for plugins that only report.
+                answers.close();
                 return match self.decided(route, &body, &answers, deadline).await {
                     Err(Refusal { unserved: Unserved::Unanswered(_), .. }) => Err(Refusal { unserved, uid }),
                     decided => decided,
                 };
             }
         }
+        answers.close();
         self.decided(route, &body, &answers, deadline).await
     }
 
@@ -368,6 +370,12 @@ impl<W: Send + Sync + 'static> Decision<W> {
         };
         Err(Refusal { unserved, uid: record::uid_of(body) })
     }
+}
+
+/// How long questions may take: a little time is left for the decision without their answers.
+fn time_for_questions(deadline: Instant) -> Instant {
+    let now = Instant::now();
+    now + deadline.saturating_duration_since(now) * 9 / 10
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), Unserved> {

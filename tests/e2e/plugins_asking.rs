@@ -213,6 +213,10 @@ fn without_a_replica_owners_are_written_by_what_keeps_the_cluster_alive() {
     cluster
         .kubectl_ok(&["create", "clusterrolebinding", "admin", "--clusterrole=cluster-admin", "--user=admin"], None)
         .unwrap();
+    let group = "--group=system:serviceaccounts:kube-system";
+    cluster
+        .kubectl_ok(&["create", "clusterrolebinding", "controllers", "--clusterrole=cluster-admin", group], None)
+        .unwrap();
     let lost = create(&object("v1", "ConfigMap", "shop", &owner), &admin);
     assert!(lost.stderr.contains("failed calling webhook"), "the entry is in force: {}", lost.stderr);
     for (what, object, user) in [
@@ -227,7 +231,6 @@ fn without_a_replica_owners_are_written_by_what_keeps_the_cluster_alive() {
             &[
                 "--as=system:serviceaccount:kube-system:replicaset-controller",
                 "--as-group=system:serviceaccounts:kube-system",
-                "--as-group=system:masters",
             ],
         ),
     ] {
@@ -236,8 +239,14 @@ fn without_a_replica_owners_are_written_by_what_keeps_the_cluster_alive() {
     }
     let machine = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
     assert!(create(&machine, &admin).success());
-    let patched = cluster.kubectl(&["annotate", "node/n1", "a=b", "--as=admin"], None).unwrap();
-    assert!(patched.success(), "{}", patched.stderr);
+    let change = json!({"metadata": {"ownerReferences": owner}}).to_string();
+    let patch = |more: &[&str]| {
+        let arguments = ["patch", "node/n1", "--type=merge", "--as=admin", "-p", change.as_str()];
+        cluster.kubectl(&[&arguments, more].concat(), None).unwrap()
+    };
+    assert!(patch(&[]).stderr.contains("failed calling webhook"), "owners of a Node are judged");
+    let heartbeat = patch(&["--subresource=status"]);
+    assert!(heartbeat.success(), "{}", heartbeat.stderr);
     // And out of it, without us.
     let deleted =
         cluster.kubectl(&["delete", "validatingwebhookconfiguration/outrider-on-demand-validating"], None).unwrap();

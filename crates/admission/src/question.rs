@@ -173,6 +173,13 @@ impl fmt::Display for Question {
 pub enum Known {
     /// To [`Question::Access`] and [`Question::Images`].
     Allowed(bool, String),
+    /// To [`Question::Access`]: no, but an authorizer failed, and might have said yes.
+    Unsure {
+        /// What the authorizers say.
+        reason: String,
+        /// What failed.
+        error: String,
+    },
     /// To [`Question::Object`]: the object, if there is one.
     Object(Option<Value>),
     /// To [`Question::Resources`]: those of objects, without sub-resources; none where there is no such version.
@@ -201,7 +208,7 @@ impl Known {
             Self::Allowed(allowed, _) => *allowed,
             Self::Object(object) => object.is_some(),
             Self::Resources(resources) => !resources.is_empty(),
-            Self::Failed(_) => false,
+            Self::Failed(_) | Self::Unsure { .. } => false,
             Self::Tokens(taken) => taken.iter().all(|taken| *taken),
         }
     }
@@ -209,19 +216,32 @@ impl Known {
 
 /// The answers so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answers(BTreeMap<Question, Known>);
+pub struct Answers {
+    known: BTreeMap<Question, Known>,
+    is_final: bool,
+}
 
 impl Answers {
     /// No answer.
-    pub const NONE: &Self = &Self(BTreeMap::new());
+    pub const NONE: &Self = &Self { known: BTreeMap::new(), is_final: false };
 
     /// An answer, if there is one.
     pub fn get(&self, question: &Question) -> Option<&Known> {
-        self.0.get(question)
+        self.known.get(question)
     }
 
     /// Adds an answer.
     pub fn insert(&mut self, question: Question, answer: Known) {
-        self.0.insert(question, answer);
+        self.known.insert(question, answer);
+    }
+
+    /// Marks them as all that there will be: a decision that can do without the others is to be taken now.
+    pub const fn close(&mut self) {
+        self.is_final = true;
+    }
+
+    /// Whether no further answer will come.
+    pub const fn is_final(&self) -> bool {
+        self.is_final
     }
 }

@@ -211,6 +211,11 @@ impl<O> Request<'_, O> {
         found.ok_or_else(|| Unserved::Unanswered(questions.into_iter().filter(|one| known(one).is_none()).collect()))
     }
 
+    /// Whether what is not known yet will not be known in time: who can decide without it should.
+    pub fn has_final_answers(&self) -> bool {
+        self.answers.is_some_and(Answers::is_final)
+    }
+
     /// Whether the request is for a sub-resource, not for the object itself.
     pub fn is_sub_resource(&self) -> bool {
         !self.sub_resource.is_empty()

@@ -143,8 +143,8 @@ pub fn judge<'a>(
         let names = [request.name.as_str(), &new.metadata.name, &new.metadata.generate_name];
         Ok(Err(forbidden(&in_words(&request.resource), said_name(names), &why)))
     };
-    if let Some(Known::Allowed(false, reason)) = known.first().filter(|_| must_delete) {
-        return refuse(format!("cannot set an ownerRef on a resource you can't delete: {reason}, <nil>"));
+    if let Some(denied) = known.first().filter(|_| must_delete).and_then(|known| denial(known)) {
+        return refuse(format!("cannot set an ownerRef on a resource you can't delete: {denied}"));
     }
     if blocking.is_empty() || known.last().is_some_and(|known| known.is_yes()) {
         return Ok(Ok(()));
@@ -223,19 +223,25 @@ fn finalize<'a>(request: &Request<'a, OwnedFacts<'a>>, blocking: &[&OwnerReferen
         }
     }
     // One that is known to be denied decides, whether the others are answered or not.
-    let denied = rights.iter().find_map(|right| match request.ask(right.clone()) {
-        Ok(Known::Allowed(false, reason)) => Some(reason),
-        _ => None,
-    });
+    let denied = rights.iter().find_map(|right| denial(request.ask(right.clone()).ok()?));
     if denied.is_none() {
         request.ask_all(rights)?;
     }
     let denied = denied.map(|reason| {
         format!(
-            "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: {reason}, <nil>"
+            "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: {reason}"
         )
     });
     Ok(denied.or(missing).map_or(Ok(()), Err))
+}
+
+/// Reason and error of an authorizer, as Go prints both.
+fn denial(known: &Known) -> Option<String> {
+    match known {
+        Known::Allowed(false, reason) => Some(format!("{reason}, <nil>")),
+        Known::Unsure { reason, error } => Some(format!("{reason}, {error}")),
+        _ => None,
+    }
 }
 
 fn too_many(what: &str) -> String {

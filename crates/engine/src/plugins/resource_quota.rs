@@ -6,8 +6,10 @@ mod facts;
 use std::collections::{BTreeMap, BTreeSet};
 
 use admission::format::Quantity;
+use admission::{Deadline, Unserved};
 
 use super::{forbidden, shortened};
+use facts::Counted;
 pub use facts::QuotaFacts;
 
 /// Resources whose objects are covered, all of the core group.
@@ -24,6 +26,9 @@ pub const SCOPES: [&str; 7] = [
 ];
 /// Operators of scopes.
 pub const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+
+/// Names in one message.
+const NAMED: usize = 64;
 
 /// The configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +49,7 @@ pub struct Limited {
 }
 
 /// A scope, and what its value must be.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scope {
     /// One of [`SCOPES`].
     pub name: String,
@@ -78,8 +83,8 @@ impl Scope {
 /// What is read of a `ResourceQuota`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Its scopes, and those of its selector.
-    pub scopes: Vec<Scope>,
+    /// Its scopes, and those of its selector, each once.
+    pub scopes: BTreeSet<Scope>,
     /// What `status.hard` names: a quota that has not been counted yet covers nothing.
     pub hard: BTreeSet<String>,
 }
@@ -87,16 +92,23 @@ pub struct Quota {
 /// What an object consumes.
 type Usage = BTreeMap<String, Quantity>;
 
-/// An object, and what it was.
+/// An object, and what it was: what quotas count of both is worked out once for all plugins and quotas.
 pub struct Consumed<'r, 'a> {
-    /// The resource: one of [`RESOURCES`].
-    pub resource: &'r str,
-    /// As it is to be stored.
-    pub new: &'r QuotaFacts<'a>,
-    /// As it is stored; none for a new one.
-    pub old: Option<&'r QuotaFacts<'a>>,
-    /// Its name in messages.
-    pub name: &'r str,
+    resource: &'r str,
+    name: &'r str,
+    new: Counted<'r, 'a>,
+    old: Option<Counted<'r, 'a>>,
+    /// Whether more of anything is consumed than before; none for a new object.
+    grown: Option<bool>,
+}
+
+impl<'r, 'a> Consumed<'r, 'a> {
+    /// The object as it is to be stored and as it is stored, of one of [`RESOURCES`], with its name in messages.
+    pub fn new(resource: &'r str, name: &'r str, new: &'r QuotaFacts<'a>, old: Option<&'r QuotaFacts<'a>>) -> Self {
+        let (new, old) = (Counted::of(new, resource), old.map(|old| Counted::of(old, resource)));
+        let grown = old.as_ref().map(|old| grows(&new.usage, &old.usage));
+        Self { resource, name, new, old, grown }
+    }
 }
 
 impl ResourceQuota {
@@ -104,62 +116,77 @@ impl ResourceQuota {
     /// where it counts).
     ///
     /// # Errors
-    /// Why it is refused.
+    /// [`Unserved::OutOfTime`] when the deadline passes. Inside: why it is refused.
     pub fn check<'q>(
         &self,
         object: &Consumed<'_, '_>,
-        quotas: impl Iterator<Item = &'q Quota> + Clone,
-    ) -> Result<(), String> {
-        let Consumed { resource, new, old, name } = object;
-        let matched = |scope: &Scope, facts: &QuotaFacts<'_>| facts.is_in(resource, scope);
-        let scopes: Vec<&Scope> =
-            self.limited.iter().flat_map(|one| &one.scopes).filter(|scope| matched(scope, new)).collect();
-        let usage = new.usage(resource);
-        let mut names = self.names(resource, &usage);
+        quotas: impl Iterator<Item = &'q Quota>,
+        deadline: Deadline<'_>,
+    ) -> Result<Result<(), String>, Unserved> {
+        let Consumed { resource, name, new, old, grown } = object;
+        let scopes: BTreeSet<&Scope> =
+            self.limited.iter().flat_map(|one| &one.scopes).filter(|scope| new.is_in(scope)).collect();
+        let mut names = self.names(resource, &new.usage);
         if scopes.is_empty() && names.is_empty() {
-            return Ok(());
+            return Ok(Ok(()));
         }
-        let grown = old.map(|old| grows(&usage, &old.usage(resource)));
         let (mut covering, mut is_charged) = (BTreeSet::new(), false);
         let mut is_of_any = false;
         for quota in quotas {
-            covering.extend(quota.scopes.iter().filter(|scope| matched(scope, new)).map(|scope| scope.name.as_str()));
-            let restricted: Vec<&String> = quota.hard.iter().filter(|hard| facts::is_counted(resource, hard)).collect();
-            if restricted.is_empty() || !quota.scopes.iter().all(|scope| matched(scope, new)) {
+            deadline.check()?;
+            let mut is_of_all = true;
+            for scope in &quota.scopes {
+                if new.is_in(scope) {
+                    covering.insert(scope.name.as_str());
+                } else {
+                    is_of_all = false;
+                }
+            }
+            let mut restricted = quota.hard.iter().filter(|hard| facts::is_counted(resource, hard)).peekable();
+            if restricted.peek().is_none() || !is_of_all {
                 continue;
             }
             is_of_any = true;
             // A quota that did not count the object before counts all of it.
-            let was_counted = old.is_some_and(|old| quota.scopes.iter().all(|scope| matched(scope, old)));
-            is_charged |= !was_counted || grown == Some(true);
+            let was_counted = old.as_ref().is_some_and(|old| quota.scopes.iter().all(|scope| old.is_in(scope)));
+            is_charged |= !was_counted || *grown == Some(true);
             for one in restricted {
-                names.remove(one);
+                names.remove(one.as_str());
             }
         }
-        if if is_of_any { !is_charged } else { grown == Some(false) } {
-            return Ok(());
+        if if is_of_any { !is_charged } else { *grown == Some(false) } {
+            return Ok(Ok(()));
         }
         if !names.is_empty() {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            return Err(forbidden(resource, name, &format!("insufficient quota to consume: {}", names.join(","))));
+            return Ok(Err(forbidden(resource, name, &format!("insufficient quota to consume: {}", listed(&names)))));
         }
-        let uncovered = scopes.iter().filter(|scope| !covering.contains(scope.name.as_str()));
+        let uncovered = self.limited.iter().flat_map(|one| &one.scopes);
+        let uncovered = uncovered.filter(|scope| scopes.contains(scope) && !covering.contains(scope.name.as_str()));
         let uncovered: Vec<String> = uncovered.map(ToString::to_string).collect();
         if uncovered.is_empty() {
-            return Ok(());
+            return Ok(Ok(()));
         }
-        Err(format!("insufficient quota to match these scopes: [{}]", uncovered.join(" ")))
+        Ok(Err(format!("insufficient quota to match these scopes: [{}]", uncovered.join(" "))))
     }
 
     /// What is consumed and limited.
-    fn names(&self, resource: &str, usage: &Usage) -> BTreeSet<String> {
-        let parts: Vec<&String> =
+    fn names<'u>(&self, resource: &str, usage: &'u Usage) -> BTreeSet<&'u str> {
+        let parts: BTreeSet<&String> =
             self.limited.iter().filter(|one| one.resource == resource).flat_map(|one| &one.contains).collect();
         let is_consumed = |amount: &Quantity| !amount.is_zero() && !amount.is_negative();
         let limited = usage
             .iter()
             .filter(|(name, amount)| is_consumed(amount) && parts.iter().any(|part| name.contains(part.as_str())));
-        limited.map(|(name, _)| shortened(name).to_owned()).collect()
+        limited.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// Names for a message.
+fn listed(names: &BTreeSet<&str>) -> String {
+    let first = names.iter().take(NAMED).map(|name| shortened(name)).collect::<Vec<_>>().join(",");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 

@@ -39,6 +39,10 @@ fn limited(one: LimitedResourceSpec, path: &Path, errors: &mut ErrorList) -> Lim
     if match_contains.is_empty() && match_scopes.is_empty() {
         errors.push(Error::required(&path.child("matchContains"), "or matchScopes: what a quota must cover"));
     }
+    if match_contains.len() > MAX_LIMITED {
+        errors.push(Error::too_many(&path.child("matchContains"), match_contains.len(), MAX_LIMITED));
+        return Limited::default();
+    }
     bounded(&match_contains, &path.child("matchContains"), errors, |text| {
         text.is_empty().then(|| "must not be empty".to_owned())
     });

@@ -10,7 +10,7 @@ use admission::registry::{FailurePolicy, Namespaces, Phase, Rule};
 use super::{events, namespaces, owner_references, quotas, services, update};
 use crate::demand::Demand;
 use crate::plugins::Plugin;
-use crate::plugins::compiled::CompiledPlugin;
+use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::snapshot::Snapshot;
 
 /// The objects of a plugin that one entry is for. A review does not name the entry, so each group has a path of its own.
@@ -87,7 +87,9 @@ impl PluginEntry {
     /// an entry cannot express them: while Outrider does not answer, they do not hold.
     pub fn not_evaluated(&self, object: &CompiledPlugin) -> Vec<&'static str> {
         let seconds = object.timeout_seconds.is_some_and(|seconds| seconds != self.demand.timeout_seconds);
+        let chooses = matches!(&object.settings, Settings::OwnerReferences(owners) if !owners.resources.is_empty());
         let fields = [
+            ("spec.ownerReferencesPermissionEnforcement.resources", chooses),
             ("spec.timeoutSeconds", seconds),
             ("spec.match.namespaceSelector", object.namespaces != self.shared.namespaces),
             ("spec.match.excludeNamespaces", !object.excluded_namespaces().is_subset(&self.shared.excluded)),

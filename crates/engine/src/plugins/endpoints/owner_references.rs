@@ -7,7 +7,7 @@ use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unser
 
 use super::entries::Group;
 use super::report::Report;
-use super::scope::concerned;
+use super::scope::{binds, cannot_tell, concerned};
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::owner_references::{OwnedFacts, REFERENCES, is_left_alone, judge};
 use crate::reasons;
@@ -29,7 +29,7 @@ const CONDITIONS: &[MatchCondition] = &[
              'coordination.k8s.io/leases', 'discovery.k8s.io/endpointslices', 'events.k8s.io/events', 'policy.",
             api_domain!(),
             "/admissionplugins']) && !(request.resource.group == '' && request.resource.resource == 'nodes' && \
-             request.subResource == 'status')"
+             has(request.subResource) && request.subResource == 'status')"
         ),
     },
     MatchCondition {
@@ -114,6 +114,10 @@ impl Validating<Snapshot> for OwnerValidation {
         if new.metadata.owner_references.len() > REFERENCES {
             let message =
                 format!("metadata.ownerReferences holds more than {REFERENCES} owners, which no API server stores");
+            if !binds(&plugins) {
+                findings.warnings.extend(cannot_tell(&plugins, &message));
+                return Ok(());
+            }
             findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(&request.name, message)));
             return Ok(());
         }
@@ -121,7 +125,14 @@ impl Validating<Snapshot> for OwnerValidation {
         let judged = if plugins.iter().all(|(_, is_exempt)| *is_exempt) {
             Ok(())
         } else {
-            judge(request, new, old.filter(|_| is_update))?
+            match judge(request, new, old.filter(|_| is_update)) {
+                // Who only reports keeps no request from being stored.
+                Err(Unserved::Unanswered(_)) if request.has_final_answers() && !binds(&plugins) => {
+                    findings.warnings.extend(cannot_tell(&plugins, "the API server did not answer what it was asked"));
+                    return Ok(());
+                }
+                judged => judged?,
+            }
         };
         let mut report = Report::default();
         for (plugin, is_exempt) in plugins {

@@ -1,15 +1,13 @@
 //! Pods, claims and services under `ResourceQuota`.
 
-use std::sync::Arc;
-
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
 use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
 
 use super::entries::Group;
 use super::report::Report;
-use super::scope::concerned;
+use super::scope::{binds, cannot_tell, concerned};
 use crate::plugins::Plugin;
-use crate::plugins::compiled::{CompiledPlugin, Mode, Settings};
+use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::resource_quota::{Consumed, QuotaFacts};
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -43,7 +41,7 @@ const CONSUMES: MatchCondition = MatchCondition {
     name: concat!(api_domain!(), "/consumption-changes"),
     expression: concat!(
         "request.operation == 'CREATE' || (!has(oldObject.metadata.deletionTimestamp) && \
-         (request.resource.resource == 'pods' ? request.subResource == 'resize' : request.resource.resource == 'services' ? (",
+         (request.resource.resource == 'pods' ? (has(request.subResource) && request.subResource == 'resize') : request.resource.resource == 'services' ? (",
         changes!("type"),
         " || ",
         changes!("ports"),
@@ -121,26 +119,31 @@ impl Validating<Snapshot> for QuotaValidation {
         if concerned.plugins.is_empty() {
             return Ok(());
         }
+        let is_binding = binds(&concerned.plugins);
         if snapshot.namespaces_may_appear && !snapshot.quotas.is_complete {
+            let why = "ResourceQuotas have not been read yet";
             // Only what would be refused has to wait.
-            let binds = |(plugin, is_exempt): &(&Arc<CompiledPlugin>, bool)| plugin.mode == Mode::Enforce && !is_exempt;
-            if !concerned.plugins.iter().any(binds) {
-                return Ok(());
+            if is_binding {
+                return Err(Unserved::NotReady(why.to_owned()));
             }
-            return Err(Unserved::NotReady("ResourceQuotas have not been read yet".to_owned()));
+            findings.warnings.extend(cannot_tell(&concerned.plugins, why));
+            return Ok(());
         }
         let name = new.said_name(&request.name);
         if new.is_cut() {
             let message = "the object has more containers or ports than an API server stores; make it smaller";
+            if !is_binding {
+                findings.warnings.extend(cannot_tell(&concerned.plugins, message));
+                return Ok(());
+            }
             findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(&request.name, message)));
             return Ok(());
         }
-        let object = Consumed { resource, new, old, name };
+        let object = Consumed::new(resource, name, new, old);
         let mut report = Report::default();
         for (plugin, is_exempt) in concerned.plugins {
-            request.deadline.check()?;
             let Settings::ResourceQuota(settings) = &plugin.settings else { continue };
-            let judged = settings.check(&object, snapshot.quotas.of(&request.namespace));
+            let judged = settings.check(&object, snapshot.quotas.of(&request.namespace), request.deadline)?;
             if report.checks((plugin, is_exempt), judged, request) {
                 break;
             }

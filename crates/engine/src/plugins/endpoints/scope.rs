@@ -21,6 +21,20 @@ pub struct Concerned<'s> {
     pub warnings: Vec<String>,
 }
 
+/// Whether one of the plugins may refuse a request of this user.
+pub fn binds(plugins: &[(&Arc<CompiledPlugin>, bool)]) -> bool {
+    plugins.iter().any(|(plugin, is_exempt)| plugin.mode == Mode::Enforce && !is_exempt)
+}
+
+/// The warnings of plugins that only report and cannot know what they would say.
+pub fn cannot_tell(plugins: &[(&Arc<CompiledPlugin>, bool)], why: &str) -> Vec<String> {
+    let warning = plugins.iter().filter(|(plugin, is_exempt)| plugin.mode == Mode::Warn && !is_exempt);
+    let text = |plugin: &CompiledPlugin| {
+        format!("AdmissionPlugin {:?} ({}) cannot say whether it would refuse it: {why}", plugin.name, plugin.plugin)
+    };
+    warning.map(|(plugin, _)| text(plugin)).collect()
+}
+
 /// The plugins among `chosen` that the request of a user in a namespace concerns.
 ///
 /// # Errors
@@ -46,7 +60,7 @@ pub fn concerned<'s>(
         for plugin in candidates.into_iter().filter(|one| chosen(one) && !one.excludes(namespace)) {
             match plugin.namespaces.as_ref().map_or(Some(true), |selector| known.is_selected(selector)) {
                 Some(true) => found.plugins.push(with_exemption(plugin)),
-                None if plugin.mode == Mode::Enforce => {
+                None if binds(&[with_exemption(plugin)]) => {
                     return Err(Unserved::NamespaceLabels(namespace.to_owned()));
                 }
                 _ => {}
@@ -62,7 +76,13 @@ pub fn concerned<'s>(
             continue;
         }
         if snapshot.namespaces_may_appear && (!by_name || plugin.reads_annotations()) {
-            return Err(Unserved::NamespaceUnknown(namespace.to_owned()));
+            let one = [with_exemption(plugin)];
+            if binds(&one) {
+                return Err(Unserved::NamespaceUnknown(namespace.to_owned()));
+            }
+            let why = format!("namespace {namespace:?} has not been seen yet");
+            found.warnings.extend(cannot_tell(&one, &why));
+            continue;
         }
         let (name, what) = (&plugin.name, if by_name { "annotations" } else { "labels" });
         if !by_name || plugin.reads_annotations() {

@@ -1,5 +1,6 @@
 //! The fields of pods, claims and services that quotas count, borrowed from the body.
 
+use std::cell::OnceCell;
 use std::cmp::max;
 use std::collections::BTreeMap;
 
@@ -239,21 +240,6 @@ impl QuotaFacts<'_> {
         sum
     }
 
-    /// Whether the object is in a scope.
-    pub(super) fn is_in(&self, resource: &str, scope: &Scope) -> bool {
-        let spec = &self.spec;
-        match (resource, scope.name.as_str()) {
-            ("pods", "Terminating") => self.is_terminating(),
-            ("pods", "NotTerminating") => !self.is_terminating(),
-            ("pods", "BestEffort") => self.is_best_effort(),
-            ("pods", "NotBestEffort") => !self.is_best_effort(),
-            ("pods", "PriorityClass") => scope.allows(&spec.priority_class_name),
-            ("pods", "CrossNamespacePodAffinity") => spec.affinity.is_some_and(crosses_namespaces),
-            ("persistentvolumeclaims", "VolumeAttributesClass") => scope.allows(&spec.volume_attributes_class_name),
-            _ => false,
-        }
-    }
-
     fn is_terminating(&self) -> bool {
         self.spec.active_deadline_seconds.is_some_and(|seconds| seconds >= 0)
     }
@@ -269,6 +255,40 @@ impl QuotaFacts<'_> {
         }
         let containers = self.spec.containers.iter().chain(&self.spec.init_containers);
         !containers.filter_map(|container| container.resources.as_ref()).any(any)
+    }
+}
+
+/// An object with what quotas count of it.
+pub(super) struct Counted<'r, 'a> {
+    facts: &'r QuotaFacts<'a>,
+    resource: &'r str,
+    pub(super) usage: Usage,
+    // Each reads a large part of a pod, and only where a scope is about it.
+    is_best_effort: OnceCell<bool>,
+    crosses_namespaces: OnceCell<bool>,
+}
+
+impl<'r, 'a> Counted<'r, 'a> {
+    pub(super) fn of(facts: &'r QuotaFacts<'a>, resource: &'r str) -> Self {
+        let usage = facts.usage(resource);
+        Self { facts, resource, usage, is_best_effort: OnceCell::new(), crosses_namespaces: OnceCell::new() }
+    }
+
+    /// Whether the object is in a scope.
+    pub(super) fn is_in(&self, scope: &Scope) -> bool {
+        let spec = &self.facts.spec;
+        let is_best_effort = || *self.is_best_effort.get_or_init(|| self.facts.is_best_effort());
+        let crosses = || *self.crosses_namespaces.get_or_init(|| spec.affinity.is_some_and(crosses_namespaces));
+        match (self.resource, scope.name.as_str()) {
+            ("pods", "Terminating") => self.facts.is_terminating(),
+            ("pods", "NotTerminating") => !self.facts.is_terminating(),
+            ("pods", "BestEffort") => is_best_effort(),
+            ("pods", "NotBestEffort") => !is_best_effort(),
+            ("pods", "PriorityClass") => scope.allows(&spec.priority_class_name),
+            ("pods", "CrossNamespacePodAffinity") => crosses(),
+            ("persistentvolumeclaims", "VolumeAttributesClass") => scope.allows(&spec.volume_attributes_class_name),
+            _ => false,
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! `OwnerReferencesPermissionEnforcement` (4.15).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use admission::question::{Access, ServedResource};
 use admission::registry::{FailurePolicy, Phase};
-use admission::{Decision, Known, Question, Unserved};
+use admission::{Answers, Deadline, Decision, Known, Question, Unserved};
 use serde_json::{Value, json};
 
 use super::plugin;
@@ -19,7 +20,7 @@ fn on() -> World {
     World::from_objects(&[plugin("o", json!({"plugin": "OwnerReferencesPermissionEnforcement"}))])
 }
 
-/// An owner, and whether it is blocked.
+/// An owner, and whether its deletion is blocked.
 fn owner(kind: &str, uid: &str, blocks: Option<bool>) -> Value {
     let version = if kind == "DaemonSet" { "apps/v1" } else { "v1" };
     json!({"apiVersion": version, "kind": kind, "name": format!("{uid}-name"), "uid": uid, "blockOwnerDeletion": blocks})
@@ -118,6 +119,8 @@ fn owners_that_block_need_the_right_to_finalize_them_as_the_table_says() {
     let (t, f) = (Some(true), Some(false));
     let (of_rc, of_node) = ("non-rc-deleter", "non-node-deleter");
     let denied = Some(CANNOT_FINALIZE);
+    let mut renamed = rc(t);
+    renamed[0]["name"] = "other".into();
     hold(&[
         ("pods", of_rc, None, vec![], None),
         ("pods", of_rc, None, rc(None), None),
@@ -137,8 +140,9 @@ fn owners_that_block_need_the_right_to_finalize_them_as_the_table_says() {
         ("pods", of_rc, Some(vec![]), rc(t), denied),
         ("pods", of_rc, Some(vec![]), ds(t), None),
         ("pods", of_node, Some(vec![]), node(t), denied),
-        // A uid that was there twice counts as its last, and one that blocked under another name blocks.
+        // A uid that was there twice counts as its last, and one that blocked under another name blocked.
         ("pods", of_rc, Some([rc(t), rc(f)].concat()), rc(t), denied),
+        ("pods", of_rc, Some(renamed.clone()), rc(t), None),
     ]);
 }
 
@@ -274,10 +278,13 @@ fn the_conditions_of_the_entry_name_what_the_code_leaves_alone() {
     let found = demands(&world.snapshot);
     let [entry] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((entry.phase, entry.failure_policy), (Phase::Validating, FailurePolicy::Ignore));
-    let conditions: String = entry.rule.match_conditions.iter().map(|condition| condition.expression).collect();
-    for name in LEFT_ALONE.iter().chain(&CONTROL_PLANE_USERS).chain(&CONTROL_PLANE_GROUPS) {
-        assert!(conditions.contains(&format!("'{name}'")), "{name}: {conditions}");
-    }
+    let quoted = |name: &str| -> BTreeSet<&str> {
+        let condition = entry.rule.match_conditions.iter().find(|condition| condition.name.ends_with(name)).unwrap();
+        condition.expression.split('\'').skip(1).step_by(2).collect()
+    };
+    let beside = ["/", "", "nodes", "status"];
+    assert_eq!(quoted("/left-alone"), LEFT_ALONE.into_iter().chain(beside).collect());
+    assert_eq!(quoted("/control-plane"), CONTROL_PLANE_USERS.into_iter().chain(CONTROL_PLANE_GROUPS).collect());
     world.snapshot.may_name_all_resources = false;
     assert!(demands(&world.snapshot).is_empty(), "only where the installation allows an entry for all resources");
 }
@@ -351,4 +358,47 @@ fn a_failed_discovery_and_a_long_name_are_refusals_and_a_known_denial_wins() {
     let (reply, questions) = asked(&on(), &self::review("pods", "non-rc-deleter", None, &[long]));
     assert!(reply.message.contains("longer than 253 bytes"), "{}", reply.message);
     assert!(questions.iter().all(|question| !matches!(question, Question::Access(access) if access.name.len() > 253)));
+}
+
+#[test]
+fn what_an_authorizer_could_not_decide_is_a_refusal_that_names_its_error() {
+    let unsure = |question: &Question| match question {
+        Question::Access(_) => Known::Unsure { reason: "because".to_owned(), error: "no role".to_owned() },
+        _ => known(question),
+    };
+    let review = review("pods", "super", Some(&[]), &[owner(RC, "1", None)]);
+    let (reply, _) = on().ask_with(PATH, &review, unsure).unwrap();
+    assert!(reply.message.ends_with("a resource you can't delete: because, no role"), "{}", reply.message);
+}
+
+#[test]
+fn plugins_that_do_not_bind_the_user_refuse_nothing_for_lack_of_answers_or_room() {
+    let world = |mode: &str, users: &[&str]| {
+        let spec =
+            json!({"plugin": "OwnerReferencesPermissionEnforcement", "mode": mode, "match": {"excludeUsers": users}});
+        World::from_objects(&[plugin("o", spec)])
+    };
+    let asking = review("pods", "kim", Some(&[]), &[owner(RC, "1", None)]);
+    let many: Vec<Value> = (0..115_001).map(|uid| json!({"uid": uid.to_string()})).collect();
+    let large = review("pods", "kim", Some(&[]), &many);
+    let mut closed = Answers::default();
+    closed.close();
+    for (mode, users, warnings) in [("Enforce", &["kim"][..], 0), ("Audit", &[], 0), ("Warn", &[], 1)] {
+        let world = world(mode, users);
+        for (review, said) in [(&asking, "did not answer"), (&large, "more than 115000 owners")] {
+            let body = serde_json::to_vec(review).unwrap();
+            let endpoint = &world.registry.find(PATH).unwrap().endpoint;
+            let answer = endpoint.answer_with(&body, &world.snapshot, &closed, Deadline::default()).unwrap();
+            assert_eq!(answer.decision, Decision::Allowed, "{mode}");
+            let count = String::from_utf8(answer.body).unwrap().matches(said).count();
+            assert_eq!(count, warnings, "{mode} {said}");
+        }
+    }
+    let open = world("Warn", &[]).ask(PATH, &asking);
+    assert!(matches!(open, Err(Unserved::Unanswered(_))), "it asks first: {open:?}");
+    let body = serde_json::to_vec(&asking).unwrap();
+    let enforced = world("Enforce", &[]);
+    let endpoint = &enforced.registry.find(PATH).unwrap().endpoint;
+    let open = endpoint.answer_with(&body, &enforced.snapshot, &closed, Deadline::default());
+    assert!(matches!(open, Err(Unserved::Unanswered(_))));
 }

@@ -53,7 +53,7 @@ fn pod(requests: Value) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": requests}}]})
 }
 
-/// Rows 1 to 5.
+/// Rows 1 to 5 of the reference are the first five.
 #[test]
 fn what_is_consumed_and_limited_needs_a_quota_that_names_it() {
     let cpu = pod(json!({"cpu": "1"}));
@@ -318,5 +318,89 @@ fn excluded_namespaces_need_no_quota() {
         let mut review = review("Pod", "", None, &pod(json!({"cpu": "1"})));
         review["request"]["namespace"] = namespace.into();
         assert_eq!(world.ask(PATH, &review).unwrap().decision, Decision::Allowed, "{namespace}");
+    }
+}
+
+/// A class of 210 characters makes a name that is longer than what messages name.
+#[test]
+fn a_quota_that_names_a_long_name_covers_it() {
+    let name = format!("{}.storageclass.storage.k8s.io/persistentvolumeclaims", "c".repeat(210));
+    let limited = json!([{"resource": "persistentvolumeclaims", "matchContains": ["storageclass"]}]);
+    let claim = json!({"storageClassName": "c".repeat(210)});
+    let judged = |quotas: &[Value]| said(&world(&limited, quotas), &review("PersistentVolumeClaim", "", None, &claim));
+    assert_eq!(judged(&[quota("a", &[&name], Value::Null, Value::Null)]), "");
+    assert!(judged(&[]).contains("insufficient quota to consume: ccc"), "{}", judged(&[]));
+}
+
+#[test]
+fn sixty_four_names_are_in_the_message_and_the_others_are_counted() {
+    let requests: serde_json::Map<String, Value> = (0..70).map(|at| (format!("x.com/{at}"), json!("1"))).collect();
+    let limited = json!([{"resource": "pods", "matchContains": ["x.com"]}]);
+    let found = said(&world(&limited, &[]), &review("Pod", "", None, &pod(Value::Object(requests))));
+    assert!(found.matches("requests.x.com/").count() == 64 && found.ends_with(" and 6 more"), "{found}");
+}
+
+#[test]
+fn the_deadline_is_checked_for_each_quota_and_a_scope_that_is_written_often_is_one() {
+    let scope = json!({"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"});
+    let selector = json!({"matchExpressions": vec![scope; 5000]});
+    let limited = json!([{"resource": "pods", "matchContains": ["cpu"]}]);
+    let checks = |count: usize| {
+        let quotas: Vec<Value> =
+            (0..count).map(|at| quota(&format!("q{at}"), &["cpu"], Value::Null, selector.clone())).collect();
+        let world = world(&limited, &quotas);
+        assert!(world.snapshot.quotas.of("shop").all(|quota| quota.scopes.len() == 1));
+        let body = serde_json::to_vec(&review("Pod", "", None, &pod(json!({"cpu": "1"})))).unwrap();
+        let calls = std::cell::Cell::new(0);
+        let is_over = || {
+            calls.set(calls.get() + 1);
+            false
+        };
+        world.answer_within(PATH, &body, admission::Deadline::until(&is_over)).unwrap();
+        calls.get()
+    };
+    assert_eq!(checks(7) - checks(2), 5);
+}
+
+#[test]
+fn parts_of_names_are_bounded() {
+    let parts: Vec<String> = (0..65).map(|at| format!("p{at}")).collect();
+    let spec = json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": [{"resource": "pods", "matchContains": parts}]}});
+    let refused = format!("{:?}", crate::plugins::validation::compile(&plugin("q", spec)));
+    assert!(refused.contains("limitedResources[0].matchContains") && refused.contains("64"), "{refused}");
+}
+
+#[test]
+fn plugins_that_do_not_bind_the_user_refuse_no_object_for_its_size() {
+    let containers = vec![json!({}); 40_001];
+    let limited = json!([{"resource": "pods", "matchContains": ["cpu"]}]);
+    for (mode, code) in [("Enforce", Some(422)), ("Warn", None), ("Audit", None)] {
+        let spec = json!({"plugin": "ResourceQuota", "mode": mode, "resourceQuota": {"limitedResources": limited}});
+        let world = World::from_objects(&[plugin("q", spec)]);
+        let reply = world.ask(PATH, &review("Pod", "", None, &json!({"containers": containers}))).unwrap();
+        assert_eq!(reply.code, code, "{mode}");
+        assert_eq!(reply.warnings.len(), usize::from(mode == "Warn"), "{mode}");
+    }
+}
+
+/// The labels of a namespace that was created a moment ago are not known.
+#[test]
+fn plugins_that_do_not_bind_the_user_keep_no_request_waiting_for_its_namespace() {
+    for (mode, users, waits, warnings) in [
+        ("Enforce", &[][..], true, 0),
+        ("Enforce", &["kim"], false, 0),
+        ("Warn", &[], false, 1),
+        ("Audit", &[], false, 0),
+    ] {
+        let scope = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}, "excludeUsers": users});
+        let limited = json!({"limitedResources": [{"resource": "pods", "matchContains": ["cpu"]}]});
+        let spec = json!({"plugin": "ResourceQuota", "mode": mode, "match": scope, "resourceQuota": limited});
+        let world = World::from_objects(&[plugin("q", spec)]).live();
+        let mut review = review("Pod", "", None, &pod(json!({"cpu": "1"})));
+        review["request"]["userInfo"] = json!({"username": "kim"});
+        match world.ask(PATH, &review) {
+            Err(open) => assert!(waits && open.status() == 503, "{mode}: {open:?}"),
+            Ok(reply) => assert_eq!((waits, reply.warnings.len()), (false, warnings), "{mode}: {:?}", reply.warnings),
+        }
     }
 }
