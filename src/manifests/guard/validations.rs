@@ -1,5 +1,7 @@
 //! What the service account may write, as CEL.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 
 use super::cel::{field, list, same_but, text};
@@ -116,8 +118,11 @@ pub fn of_definitions() -> Rules {
 }
 
 /// Of pods, which rollouts change while they run: images, annotations, and one condition.
-pub fn of_pods(excluded: &[String]) -> Rules {
-    let excluded: Vec<&str> = Exclusion::ALWAYS.into_iter().chain(excluded.iter().map(String::as_str)).collect();
+pub fn of_pods(namespace: &str, excluded: &[String]) -> Rules {
+    // As the chart writes them.
+    let excluded: BTreeSet<&str> =
+        Exclusion::ALWAYS.into_iter().chain([namespace]).chain(excluded.iter().map(String::as_str)).collect();
+    let excluded: Vec<&str> = excluded.into_iter().collect();
     let list_of = |object: &str, path: &str| field(object, path, "[]");
     let recorded = format!("{} in variables.oldAnnotations", text(INJECTED_ANNOTATION));
     let variables = vec![
