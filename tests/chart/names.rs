@@ -166,7 +166,7 @@ fn the_policies_are_about_the_account_and_the_namespace_of_the_release() {
         variables.into_iter().find(|it| it["name"] == "excludedNamespaces").unwrap()["expression"].clone()
     };
     let chosen = rendered(&["--set=excludedNamespaces={shop,kube-system}"]);
-    assert_eq!(excluded(&chosen), "['hooks', 'kube-node-lease', 'kube-public', 'kube-system', 'shop']");
+    assert_eq!(excluded(&chosen), "['kube-node-lease', 'kube-public', 'kube-system', 'shop']");
     let without = rendered(&["--set=guard.enabled=false"]);
     assert!(without.iter().all(|object| !object["kind"].as_str().unwrap().contains("AdmissionPolicy")));
     let refused = rendered_for(&["--api-versions=v1/Pod", "--api-versions=cert-manager.io/v1/Certificate"]);

@@ -68,7 +68,7 @@ impl Guard {
             ("apiextensions.k8s.io", &["customresourcedefinitions", "customresourcedefinitions/status"]),
             validations::of_definitions(),
         );
-        let pods = spec(namespace, account, ("", &["pods", "pods/*"]), validations::of_pods(namespace, excluded));
+        let pods = spec(namespace, account, ("", &["pods", "pods/*"]), validations::of_pods(excluded));
         [
             Self { name: format!("{prefix}-{WEBHOOKS}"), spec: webhooks },
             Self { name: format!("{prefix}-{DEFINITIONS}"), spec: definitions },

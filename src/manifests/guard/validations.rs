@@ -118,10 +118,9 @@ pub fn of_definitions() -> Rules {
 }
 
 /// Of pods, which rollouts change while they run: images, annotations, and one condition.
-pub fn of_pods(namespace: &str, excluded: &[String]) -> Rules {
-    // As the chart writes them.
-    let excluded: BTreeSet<&str> =
-        Exclusion::ALWAYS.into_iter().chain([namespace]).chain(excluded.iter().map(String::as_str)).collect();
+pub fn of_pods(excluded: &[String]) -> Rules {
+    // In the chart's order.
+    let excluded: BTreeSet<&str> = Exclusion::ALWAYS.into_iter().chain(excluded.iter().map(String::as_str)).collect();
     let excluded: Vec<&str> = excluded.into_iter().collect();
     let list_of = |object: &str, path: &str| field(object, path, "[]");
     let recorded = format!("{} in variables.oldAnnotations", text(INJECTED_ANNOTATION));
