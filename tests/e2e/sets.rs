@@ -19,7 +19,7 @@ fn defaults_are_stored_and_can_be_read() {
 fn an_unknown_field_of_a_container_is_kept_with_a_warning() {
     let room = Room::new("unknown");
     let manifest = SET.replace("image: 'proxy:1'", "image: 'proxy:1', imagePullPolcy: Always");
-    let output = room.kubectl(&["apply", "-f", "-"], Some(&manifest));
+    let output = room.kubectl(&["apply", "--validate=warn", "-f", "-"], Some(&manifest));
     assert!(output.success(), "{}", output.stderr);
     assert_eq!(output.stderr, include_str!("golden/unknown-field.txt"));
     let stored = room.get(&["sidecarset", room.name()]);
