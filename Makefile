@@ -278,7 +278,8 @@ bench-cronjob: ## Time until the Jobs of 300 CronJobs of one minute exist, ours 
 
 .PHONY: bench-rollouts
 bench-rollouts: ## Memory of the leader, time and requests of rollouts over 5,000 pods of 201 sets; starts its own cluster.
-	$(CARGO) test --locked -p outrider --test e2e -- --ignored --exact --nocapture \
+	$(CARGO) build --release --locked -p outrider
+	OUTRIDER_BINARY=$(TARGET_DIR)/release/outrider $(CARGO) test --locked -p outrider --test e2e -- --ignored --exact --nocapture \
 	  bench::rollouts::five_thousand_pods_of_two_hundred_sets_follow
 
 .PHONY: bench-memory

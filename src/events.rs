@@ -30,19 +30,18 @@ impl Events {
 
     /// Writes a warning about an object that a controller reconciles.
     pub async fn warn(&self, object: &impl Resource<DynamicType = ()>, reason: &str, message: &str) {
-        self.reconciled(object, true, reason, message, None).await;
+        self.reconciled(object, true, reason, message).await;
     }
 
-    /// Writes an event about an object that a controller reconciles. `related` is another object that it concerns.
+    /// Writes an event about an object that a controller reconciles.
     pub async fn reconciled(
         &self,
         object: &impl Resource<DynamicType = ()>,
         warning: bool,
         reason: &str,
         message: &str,
-        related: Option<ObjectReference>,
     ) {
-        self.write(&of_reconcile(warning, reason, message, related), &object.object_ref(&())).await;
+        self.write(&of_reconcile(warning, reason, message, None), &object.object_ref(&())).await;
     }
 
     /// Writes an event about the object that `about` refers to.

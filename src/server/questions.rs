@@ -213,6 +213,7 @@ mod tests {
             async move {
                 match question {
                     Question::Access(access) if access.user == "slow" => std::future::pending().await,
+                    Question::Resources(_) => std::future::pending().await,
                     Question::Access(access) if access.user == "broken" => Err("no".to_owned()),
                     _ => Ok(Known::Allowed(true, String::new())),
                 }
@@ -251,29 +252,13 @@ mod tests {
         }
     }
 
-    /// Answers nothing, and counts what is sent.
-    #[derive(Debug, Default)]
-    struct Hangs(AtomicUsize);
-
-    impl Asker for Hangs {
-        fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Known, String>> {
-            self.0.fetch_add(1, Ordering::SeqCst);
-            match question {
-                Question::Access(access) if access.user == "kim" => {
-                    std::future::ready(Ok(Known::Allowed(true, String::new()))).boxed()
-                }
-                _ => std::future::pending().boxed(),
-            }
-        }
-    }
-
     fn version(name: &str) -> Question {
         Question::Resources(GroupVersion { group: "x".to_owned(), version: name.to_owned() })
     }
 
     #[tokio::test]
     async fn equal_questions_share_one_request_and_one_that_nobody_waits_for_is_given_up() {
-        let asker = Arc::new(Hangs::default());
+        let asker = Arc::new(Counts::default());
         let questions = Questions::new(Some(asker.clone()), Metrics::new(Freshness::default()));
         let hung = version("v1");
         for sent in 1..=2 {
@@ -286,7 +271,7 @@ mod tests {
 
     #[tokio::test]
     async fn apis_that_do_not_answer_take_four_places_for_a_while_and_hold_up_nobody_else() {
-        let asker = Arc::new(Hangs::default());
+        let asker = Arc::new(Counts::default());
         let mut questions = Questions::new(Some(asker.clone()), Metrics::new(Freshness::default()));
         questions.patience = Duration::from_millis(50);
         let hung: Vec<Question> = (0..40).map(|at| version(&format!("v{at}"))).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cluster::Cluster;
 
-use crate::process::OUTRIDER;
+use crate::process::binary as process_binary;
 
 /// A process that was started by [`MemoryGroup::binary`].
 pub struct MemoryGroup {
@@ -25,7 +25,7 @@ impl MemoryGroup {
         if let Some(group) = &group {
             writeln!(script, "echo $$ > {}", group.join("cgroup.procs").display()).unwrap();
         }
-        writeln!(script, "exec {OUTRIDER} \"$@\"").unwrap();
+        writeln!(script, "exec {} \"$@\"", process_binary().display()).unwrap();
         fs::write(&binary, script).unwrap();
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&binary, executable).unwrap();

@@ -47,7 +47,7 @@ pub fn eventually_counts(what: &str, goal: u64, count: impl Fn() -> u64) {
 pub const OUTRIDER: &str = env!("CARGO_BIN_EXE_outrider");
 
 /// The binary that tests start. A benchmark measures it as it is released.
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     std::env::var_os("OUTRIDER_BINARY").map_or_else(|| PathBuf::from(OUTRIDER), PathBuf::from)
 }
 

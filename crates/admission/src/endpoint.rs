@@ -214,6 +214,19 @@ impl Findings {
         self.denial = Some((Reason::UNDECODABLE, lacking(field, request.operation)));
     }
 
+    /// The object as a request stores it and, of an update, as it is stored. None where the request stores none, and where an object is
+    /// missing that there must be, which refuses it.
+    pub fn stored<'r, O>(&mut self, request: &'r Request<'_, O>) -> Option<(&'r O, Option<&'r O>)> {
+        match (request.operation, &request.object, &request.old_object) {
+            (Operation::Create, Some(new), _) => return Some((new, None)),
+            (Operation::Update, Some(new), Some(old)) => return Some((new, Some(old))),
+            (Operation::Create | Operation::Update, None, _) => self.lacks("object", request),
+            (Operation::Update, Some(_), None) => self.lacks("oldObject", request),
+            _ => {}
+        }
+        None
+    }
+
     fn into_verdict<O>(self, request: &Request<'_, O>) -> Verdict {
         let mut verdict = match self.denial {
             Some((reason, denial)) => Verdict::deny(reason, denial),

@@ -126,7 +126,7 @@ impl Rollouts {
         let set = rollout.set;
         let memory = self.memory(&set.name);
         let strategy = locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set);
-        let Next { mut update, waits } = match self.plan(rollout, &strategy, &memory).await {
+        let Next { update, waits } = match self.plan(rollout, &strategy, &memory).await {
             Ok(next) => next,
             // Without the budgets nothing is touched.
             Err(why) => {
@@ -135,11 +135,9 @@ impl Rollouts {
                 return Result { waits, again: Some(DISRUPTION_PAUSE) };
             }
         };
-        let is_all = update.len() <= MOST;
-        update.truncate(MOST);
         let are_changed = self.carry_out(rollout, &update, &memory, is_current).await;
         // Others may take the places of those that were not changed.
-        let waits = if is_all && are_changed { waits } else { Waits::Nothing };
+        let waits = if are_changed { waits } else { Waits::Nothing };
         self.clear(rollout).await;
         let again = again(&waits, &locked(&memory), Instant::now());
         Result { waits, again }
@@ -192,12 +190,16 @@ impl Rollouts {
             some_left_out: pod.some_left_out,
         });
         let left = disruptions.beyond(in_flight);
+        // The plan is of these records, and the watch waits for the index.
+        drop(pods);
         let states = states(rollout, &members, &mut memory, &ledger);
         let Plan { update, waits } = plan(&states, strategy, left);
         let takes_place = |state: &PodState<'_>| state.is_available() || state.is_in_flight();
         let chosen = |at: usize| Some((members.get(at)?.clone(), takes_place(states.get(at)?)));
-        let update: Vec<Chosen> = update.into_iter().filter_map(chosen).collect();
-        for ((key, pod), takes_place) in update.iter().take(MOST) {
+        let mut update: Vec<Chosen> = update.into_iter().filter_map(chosen).collect();
+        let waits = if update.len() > MOST { Waits::Nothing } else { waits };
+        update.truncate(MOST);
+        for ((key, pod), takes_place) in &update {
             ledger.enter(key, pod.facts.uid, rollout.form(), *takes_place, now);
         }
         if update.is_empty() && matches!(waits, Waits::Disruption(..)) {

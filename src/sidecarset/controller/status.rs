@@ -152,7 +152,7 @@ impl StatusWriter {
         };
         for (warns, reason, message) in news(stored, &status.conditions) {
             if self.is_news(&set.name, &reason) {
-                self.events.reconciled(&object, warns, &reason, &message, None).await;
+                self.events.reconciled(&object, warns, &reason, &message).await;
             }
         }
     }

@@ -224,9 +224,9 @@ impl EventHandler<'_> {
     }
 
     fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> Sets {
+        self.census.pod(key, record.as_ref(), &self.world.snapshot.load());
         let mut index = locked(self.pods);
         let snapshot = self.world.snapshot.load();
-        self.census.pod(key, record.as_ref(), &snapshot);
         let touched = index.update_by(key, record, &snapshot);
         self.census.clipped(index.clipped());
         touched

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use admission::field::{Error, ErrorList, Path};
 use admission::format::names::{dns1123_label, dns1123_subdomain};
-use admission::format::selector::{LabelSelector, Selector};
+use admission::format::selector::{LabelSelector, Requirement, Selector};
 use admission::registry::FailurePolicy;
 use admission::review::UserInfo;
 
@@ -240,15 +240,15 @@ impl CompiledPlugin {
 
     /// Whether it changes pods.
     pub const fn mutates(&self) -> bool {
-        !matches!(
-            self.settings,
-            Settings::LimitTopology(_)
-                | Settings::DenyServiceExternalIps(_)
-                | Settings::NamespaceLifecycle(_)
-                | Settings::OwnerReferences(_)
-                | Settings::EventRateLimit(_)
-                | Settings::ResourceQuota(_)
-        )
+        self.plugin.is_of_pods() && !matches!(self.settings, Settings::LimitTopology(_))
+    }
+
+    /// The labels, with their values, one of which a namespace must have to be selected.
+    pub fn needed_labels(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.namespaces.iter().flat_map(Selector::requirements).filter_map(|requirement| match requirement {
+            Requirement::In(key, values) => Some((key.as_str(), values.as_slice())),
+            _ => None,
+        })
     }
 
     /// What is to be changed in a new pod.

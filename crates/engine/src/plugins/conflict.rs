@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use admission::format::selector::{Requirement, Selector};
-
 use super::Plugin;
 use super::compiled::{CompiledPlugin, Mode, Settings};
 use super::index::PluginIndex;
@@ -60,7 +58,7 @@ struct Apart<'o> {
 impl<'o> Apart<'o> {
     fn of(all: &'o [&'o Arc<CompiledPlugin>]) -> Self {
         let mut counts = BTreeMap::<&str, usize>::new();
-        for (key, _) in all.iter().flat_map(|one| needed(one)) {
+        for (key, _) in all.iter().flat_map(|one| one.needed_labels()) {
             *counts.entry(key).or_default() += 1;
         }
         let key = counts.into_iter().max_by_key(|(_, count)| *count).map(|(key, _)| key);
@@ -79,7 +77,7 @@ impl<'o> Apart<'o> {
     }
 
     fn values(&self, one: &'o CompiledPlugin) -> Option<&'o [String]> {
-        needed(one).find(|(key, _)| Some(*key) == self.key).map(|(_, values)| values)
+        one.needed_labels().find(|(key, _)| Some(*key) == self.key).map(|(_, values)| values)
     }
 
     /// Those that may have a namespace in common with it.
@@ -94,17 +92,10 @@ impl<'o> Apart<'o> {
     }
 }
 
-fn needed(one: &CompiledPlugin) -> impl Iterator<Item = (&str, &[String])> {
-    one.namespaces.iter().flat_map(Selector::requirements).filter_map(|requirement| match requirement {
-        Requirement::In(key, values) => Some((key.as_str(), values.as_slice())),
-        _ => None,
-    })
-}
-
 fn overlap(one: &CompiledPlugin, other: &CompiledPlugin) -> bool {
     super::work::done(1);
     let left_alone = |by: &CompiledPlugin, of: &CompiledPlugin| {
-        needed(of)
+        of.needed_labels()
             .filter(|(key, _)| *key == NAMESPACE_NAME_LABEL)
             .any(|(_, names)| names.iter().all(|name| by.excludes(name)))
     };

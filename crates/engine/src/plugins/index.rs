@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use admission::format::selector::{Requirement, Selector};
-
 use super::Plugin;
 use super::compiled::{CompiledPlugin, Mode};
 
@@ -33,15 +31,10 @@ impl PluginIndex {
             if !plugin.ignores() {
                 index.failing.insert(plugin.plugin);
             }
-            let needed = plugin.namespaces.iter().flat_map(Selector::requirements);
-            let needed = needed.filter_map(|requirement| match requirement {
-                Requirement::In(key, values) => Some((key, values)),
-                _ => None,
-            });
-            match needed.min_by_key(|(_, values)| values.len()) {
+            match plugin.needed_labels().min_by_key(|(_, values)| values.len()) {
                 None => index.others.push(position),
                 Some((key, values)) => {
-                    let by_value = index.by_label.entry(key.clone()).or_default();
+                    let by_value = index.by_label.entry(key.to_owned()).or_default();
                     for value in values {
                         by_value.entry(value.clone()).or_default().push(position);
                     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use admission::Text;
+use admission::format::Quantity;
 use admission::patch::{PatchWriter, Present, quoted};
 use admission::review::null_as_default;
 use serde::Deserialize;
@@ -149,6 +150,12 @@ admission::only_objects!(
 );
 
 impl<'a> Spec<'a> {
+    /// Whether the pod asks for no CPU and no memory.
+    pub fn is_best_effort(&self) -> bool {
+        let containers = [List::Containers, List::Init].into_iter().flat_map(|list| self.list(list));
+        is_best_effort(self.resources.as_ref(), containers.filter_map(|container| container.resources.as_ref()))
+    }
+
     /// The containers of a list.
     pub fn list(&self, list: List) -> &[Container<'a>] {
         let found = match list {
@@ -369,4 +376,36 @@ fn container_field<'a>(
         _ => {}
     }
     Ok(())
+}
+
+/// Whether a pod asks for no CPU and no memory (`ComputePodQOS` of k8s.io/kubernetes/pkg/apis/core/v1/helper/qos). What is asked for
+/// the pod as a whole goes before what its containers ask for.
+pub fn is_best_effort<'r, 'a: 'r>(
+    of_pod: Option<&'r Resources<'a>>,
+    mut of_containers: impl Iterator<Item = &'r Resources<'a>>,
+) -> bool {
+    match of_pod.filter(|of_pod| of_pod.any(|_| true)) {
+        Some(of_pod) => !of_pod.asks(),
+        None => !of_containers.any(Resources::asks),
+    }
+}
+
+impl Resources<'_> {
+    fn asks(&self) -> bool {
+        self.any(|quantity| quantity.is_some_and(|some| !some.is_zero() && !some.is_negative()))
+    }
+
+    /// Whether CPU or memory is among requests or limits, with such a quantity.
+    fn any(&self, fits: impl Fn(Option<Quantity>) -> bool) -> bool {
+        let mut found = false;
+        for list in [self.requests, self.limits].into_iter().flatten() {
+            admission::raw::members(list, |key, value| {
+                if matches!(key.name(), "cpu" | "memory") {
+                    let text = admission::raw::string(value).unwrap_or_else(|| value.get().into());
+                    found |= fits(text.parse().ok());
+                }
+            });
+        }
+        found
+    }
 }

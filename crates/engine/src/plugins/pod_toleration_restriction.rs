@@ -1,13 +1,10 @@
 //! `PodTolerationRestriction`: pods get the tolerations of their namespace, and may have only those that an allow-list has.
 
-use admission::format::Quantity;
-use serde_json::value::RawValue;
-
-use super::change::{Change, List};
+use super::change::Change;
 use super::compiled::At;
 use super::default_toleration_seconds::{NOT_READY, UNREACHABLE};
 use super::placement::{DEFAULT_TOLERATIONS, Read, TOLERATIONS_WHITELIST};
-use super::pod_facts::{Resources, Spec};
+use super::pod_facts::Spec;
 use super::toleration::{AllowList, Cover, EXISTS, NO_EXECUTE, NO_SCHEDULE, Tolerated, Toleration, merged};
 
 const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
@@ -64,7 +61,7 @@ impl PodTolerationRestriction {
         }
         let (defaults, _) =
             self.list(&self.default, DEFAULT_TOLERATIONS, at, |placement| &placement.default_tolerations)?;
-        let more = (!is_best_effort(spec)).then(memory_pressure);
+        let more = (!spec.is_best_effort()).then(memory_pressure);
         let extra: Vec<Tolerated<'a>> = defaults.iter().cloned().chain(more).map(Tolerated::from).collect();
         if extra.is_empty() {
             // Only where something is added are lists merged.
@@ -84,7 +81,7 @@ impl PodTolerationRestriction {
     pub fn change_update<'a>(spec: &Spec<'a>) -> Change<'a> {
         let pressure = memory_pressure();
         let covered = || Cover::of(spec.tolerations().iter().map(|one| &one.toleration)).covers(&pressure);
-        if is_best_effort(spec) || covered() {
+        if spec.is_best_effort() || covered() {
             return Change::default();
         }
         let all = spec.tolerations().iter().cloned().chain([pressure.clone().into()]).collect();
@@ -133,35 +130,4 @@ pub fn is_built_in(one: &Toleration<'_>) -> bool {
     let key = one.key.as_str();
     let effect = if matches!(key, NOT_READY | UNREACHABLE) { NO_EXECUTE } else { NO_SCHEDULE };
     one.operator.as_str() == EXISTS && one.value.is_empty() && one.effect.as_str() == effect && BUILT_IN.contains(&key)
-}
-
-/// Whether the pod asks for no CPU and no memory (`ComputePodQOS` of k8s.io/kubernetes/pkg/apis/core/v1/helper/qos). What is asked for
-/// the pod as a whole goes before what its containers ask for.
-fn is_best_effort(spec: &Spec<'_>) -> bool {
-    if spec.resources.as_ref().is_some_and(|resources| lists(resources).any(|list| names(list, |_| true))) {
-        return spec.resources.as_ref().is_none_or(|resources| !asks(resources));
-    }
-    let lists = [List::Containers, List::Init].into_iter().flat_map(|list| spec.list(list));
-    !lists.filter_map(|container| container.resources.as_ref()).any(asks)
-}
-
-fn lists<'r>(resources: &'r Resources<'_>) -> impl Iterator<Item = &'r RawValue> {
-    [resources.requests, resources.limits].into_iter().flatten()
-}
-
-fn asks(resources: &Resources<'_>) -> bool {
-    lists(resources)
-        .any(|list| names(list, |quantity| quantity.is_some_and(|some| !some.is_zero() && !some.is_negative())))
-}
-
-/// Whether CPU or memory is among these, with such a quantity.
-fn names(list: &RawValue, fits: impl Fn(Option<Quantity>) -> bool) -> bool {
-    let mut found = false;
-    admission::raw::members(list, |key, value| {
-        if matches!(key.name(), "cpu" | "memory") {
-            let text = admission::raw::string(value).unwrap_or_else(|| value.get().into());
-            found |= fits(text.parse().ok());
-        }
-    });
-    found
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use admission::format::Quantity;
 use admission::{Deadline, Unserved};
 
+use super::api::ScopeSpec;
 use super::{forbidden, shortened};
 use facts::Counted;
 pub use facts::QuotaFacts;
@@ -66,6 +67,12 @@ impl std::fmt::Display for Scope {
     }
 }
 
+impl From<ScopeSpec> for Scope {
+    fn from(ScopeSpec { scope_name: name, operator, values }: ScopeSpec) -> Self {
+        Self { name, operator, values }
+    }
+}
+
 impl Scope {
     /// Whether the value of an object, if it has one, is one of those.
     fn allows(&self, value: &str) -> bool {
@@ -112,6 +119,11 @@ impl<'r, 'a> Consumed<'r, 'a> {
 }
 
 impl ResourceQuota {
+    /// Whether it may limit objects of the resource.
+    pub fn concerns(&self, resource: &str) -> bool {
+        self.limited.iter().any(|one| one.resource == resource || !one.scopes.is_empty())
+    }
+
     /// Judges an object in a namespace with these quotas (`CheckRequest` of k8s.io/apiserver/pkg/admission/plugin/resourcequota, up to
     /// where it counts).
     ///
@@ -154,7 +166,8 @@ impl ResourceQuota {
                 names.remove(one.as_str());
             }
         }
-        if if is_of_any { !is_charged } else { *grown == Some(false) } {
+        let is_settled = if is_of_any { !is_charged } else { *grown == Some(false) };
+        if is_settled {
             return Ok(Ok(()));
         }
         if !names.is_empty() {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::collection::{Collection, Effect};
+use crate::plugins::api::ScopeSpec;
 use crate::plugins::resource_quota::{Quota, Scope};
 
 /// What is read of the spec of a quota.
@@ -20,15 +21,7 @@ pub struct QuotaSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ScopeSelector {
-    match_expressions: Option<Vec<ScopeTerm>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ScopeTerm {
-    scope_name: String,
-    operator: String,
-    values: Option<Vec<String>>,
+    match_expressions: Option<Vec<ScopeSpec>>,
 }
 
 /// What is read of the status of a quota.
@@ -45,13 +38,8 @@ pub fn read(spec: Option<QuotaSpec>, status: Option<QuotaStatus>) -> Quota {
     let plain =
         scopes.into_iter().flatten().map(|name| Scope { name, operator: "Exists".to_owned(), values: Vec::new() });
     let selected = scope_selector.and_then(|selector| selector.match_expressions).into_iter().flatten();
-    let selected = selected.map(|ScopeTerm { scope_name, operator, values }| Scope {
-        name: scope_name,
-        operator,
-        values: values.unwrap_or_default(),
-    });
     let hard = status.and_then(|status| status.hard).unwrap_or_default();
-    Quota { scopes: plain.chain(selected).collect(), hard: hard.into_keys().collect() }
+    Quota { scopes: plain.chain(selected.map(Scope::from)).collect(), hard: hard.into_keys().collect() }
 }
 
 /// Every quota that has been seen, by namespace and name.

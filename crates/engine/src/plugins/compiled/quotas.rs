@@ -58,22 +58,23 @@ fn limited(one: LimitedResourceSpec, path: &Path, errors: &mut ErrorList) -> Lim
 /// What the API server's own validation of quotas says (`validateScopedResourceSelectorRequirement` of
 /// k8s.io/kubernetes/pkg/apis/core/validation).
 fn scope(one: ScopeSpec, path: &Path, errors: &mut ErrorList) -> Scope {
-    let ScopeSpec { scope_name: name, operator, values } = one;
+    let one = Scope::from(one);
+    let Scope { name, operator, values } = &one;
     if !SCOPES.contains(&name.as_str()) {
-        errors.push(Error::not_supported(&path.child("scopeName"), shortened(&name), &SCOPES));
+        errors.push(Error::not_supported(&path.child("scopeName"), shortened(name), &SCOPES));
     }
     let path_of_operator = path.child("operator");
     let has_values = ["PriorityClass", "VolumeAttributesClass"].contains(&name.as_str());
     match operator.as_str() {
         _ if !OPERATORS.contains(&operator.as_str()) => {
-            errors.push(Error::not_supported(&path_of_operator, shortened(&operator), &OPERATORS));
+            errors.push(Error::not_supported(&path_of_operator, shortened(operator), &OPERATORS));
         }
         "Exists" => {}
         _ if !has_values => {
             let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, \
                           ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or \
                           ResourceQuotaScopeCrossNamespacePodAffinity";
-            errors.push(Error::invalid(&path_of_operator, shortened(&operator), detail));
+            errors.push(Error::invalid(&path_of_operator, shortened(operator), detail));
         }
         _ => {}
     }
@@ -85,6 +86,6 @@ fn scope(one: ScopeSpec, path: &Path, errors: &mut ErrorList) -> Scope {
         let detail = "must be no scope value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
         errors.push(Error::forbidden(&path.child("values"), detail));
     }
-    bounded(&values, &path.child("values"), errors, |text| text.is_empty().then(|| "must not be empty".to_owned()));
-    Scope { name, operator, values }
+    bounded(values, &path.child("values"), errors, |text| text.is_empty().then(|| "must not be empty".to_owned()));
+    one
 }

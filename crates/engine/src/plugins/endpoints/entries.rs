@@ -35,24 +35,21 @@ impl Group {
 }
 
 /// The entries whose objects say how the API server calls.
-const OTHERS: [(Plugin, Phase, Rule); 7] = [
-    (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE),
-    (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE),
-    (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING),
-    (Plugin::PodSecurity, Phase::Validating, namespaces::LABELLED),
-    (Plugin::OwnerReferencesPermissionEnforcement, Phase::Validating, owner_references::RULE),
-    (Plugin::EventRateLimit, Phase::Validating, events::RULE),
-    (Plugin::ResourceQuota, Phase::Validating, quotas::RULE),
-];
-
-/// The same for the objects that say `Ignore`, where others may say `Fail`.
-const IGNORING: [(Plugin, Phase, Rule); 6] = [
-    (Plugin::DenyServiceExternalIPs, Phase::Validating, services::IGNORING),
-    (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE_IGNORING),
-    (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING_IGNORING),
-    (Plugin::PodSecurity, Phase::Validating, namespaces::LABELLED_IGNORING),
-    (Plugin::OwnerReferencesPermissionEnforcement, Phase::Validating, owner_references::IGNORING),
-    (Plugin::ResourceQuota, Phase::Validating, quotas::IGNORING),
+///
+/// With the rule for those that say `Ignore`, where others may say `Fail`.
+const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 7] = [
+    (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE, Some(services::IGNORING)),
+    (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE, Some(namespaces::LIFECYCLE_IGNORING)),
+    (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING, Some(namespaces::LABELLING_IGNORING)),
+    (Plugin::PodSecurity, Phase::Validating, namespaces::LABELLED, Some(namespaces::LABELLED_IGNORING)),
+    (
+        Plugin::OwnerReferencesPermissionEnforcement,
+        Phase::Validating,
+        owner_references::RULE,
+        Some(owner_references::IGNORING),
+    ),
+    (Plugin::EventRateLimit, Phase::Validating, events::RULE, None),
+    (Plugin::ResourceQuota, Phase::Validating, quotas::RULE, Some(quotas::IGNORING)),
 ];
 
 /// The most groups that a match condition compares those of a user with: the API server bounds the cost of conditions.
@@ -114,9 +111,10 @@ pub fn permitted(snapshot: &Snapshot) -> Vec<Demand> {
 
 /// Whether a rule of this name is for objects of the plugin, and not only for some that another rule is for as well.
 pub fn is_of(plugin: Plugin, name: &str, snapshot: &Snapshot) -> bool {
-    let has =
-        |rows: &[(Plugin, Phase, Rule)]| rows.iter().any(|(known, _, rule)| *known == plugin && rule.name == name);
-    has(&OTHERS) || (snapshot.plugins.fails(plugin) && has(&IGNORING))
+    let fails = snapshot.plugins.fails(plugin);
+    OTHERS.iter().filter(|(of, ..)| *of == plugin).any(|(_, _, rule, ignoring)| {
+        rule.name == name || (fails && ignoring.as_ref().is_some_and(|ignoring| ignoring.name == name))
+    })
 }
 
 /// Every entry that accepted objects need beside that of new pods.
@@ -136,10 +134,12 @@ pub fn all(snapshot: &Snapshot) -> Vec<PluginEntry> {
 }
 
 /// One entry for the objects that say `Fail`, and one for those that say `Ignore`. Where all agree, it has the name of the plugin.
-fn of_objects((plugin, phase, rule): (Plugin, Phase, Rule), snapshot: &Snapshot) -> Vec<PluginEntry> {
+fn of_objects(
+    (plugin, phase, rule, ignoring): (Plugin, Phase, Rule, Option<Rule>),
+    snapshot: &Snapshot,
+) -> Vec<PluginEntry> {
     let rule = if plugin == Plugin::EventRateLimit { events::rule(snapshot) } else { rule };
-    let ignoring = IGNORING.into_iter().find(|(of, when, _)| (*of, *when) == (plugin, phase));
-    let Some((.., ignoring)) = ignoring else {
+    let Some(ignoring) = ignoring else {
         return entry(plugin, phase, rule, |_| true, snapshot).into_iter().collect();
     };
     let failing = entry(plugin, phase, rule, |one| !one.ignores(), snapshot);

@@ -1,7 +1,5 @@
 //! Events under `EventRateLimit`.
 
-use std::sync::Arc;
-
 use admission::question::{Known, Question, Token};
 use admission::registry::{FailurePolicy, MatchPolicy, Namespaces, Resource, Rule};
 use admission::{Denial, Findings, ObjectLimit, Operation, Request, Unserved, Validating};
@@ -71,55 +69,40 @@ impl Validating<Snapshot> for EventValidation {
         })?;
         findings.warnings.extend(concerned.warnings);
         let mut report = Report::default();
-        let tokens = taken(request, event, &concerned.plugins)?;
+        // Who is exempt takes no token: what the event would have met is unknown, and nothing is said of it.
+        let limited: Vec<_> = concerned
+            .plugins
+            .into_iter()
+            .filter(|(_, is_exempt)| !is_exempt)
+            .filter_map(|(plugin, _)| {
+                let settings = settings(plugin)?;
+                let tokens = settings.tokens(&plugin.name, event, &request.namespace, &request.user_info.username);
+                Some((plugin, settings, tokens))
+            })
+            .collect();
+        // The tokens of all are taken at one time.
+        let wanted: Vec<Token> = limited.iter().flat_map(|(.., tokens)| tokens).cloned().collect();
+        let mut taken: &[bool] = &[];
+        if !wanted.is_empty() {
+            let Known::Tokens(known) = request.ask(Question::Tokens(wanted))? else { return Err(Unserved::Fault) };
+            taken = known;
+        }
         let mut reasons = Vec::new();
-        for ((plugin, is_exempt), tokens) in concerned.plugins.into_iter().zip(tokens) {
-            let Some(settings) = settings(plugin) else { continue };
-            let refusals: Vec<String> = settings.refusals(&tokens.0, &tokens.1).collect();
-            // What an exempt event would have met is unknown: it takes no token, and nothing is said of it.
-            if is_exempt {
+        for (plugin, settings, tokens) in &limited {
+            let (own, others) = taken.split_at_checked(tokens.len()).unwrap_or((taken, &[]));
+            taken = others;
+            let mut refusals: Vec<String> = settings.refusals(tokens, own).collect();
+            if refusals.is_empty() {
                 continue;
             }
-            if plugin.mode == Mode::Enforce && !refusals.is_empty() {
+            if plugin.mode == Mode::Enforce {
                 // All of them are said at once.
-                reasons.extend(refusals);
-                report.refuses_as(plugin, refusal(&reasons), |message| Denial::too_many_requests(request, message));
-            } else if !refusals.is_empty() {
-                report.refuses(plugin, refusal(&refusals), request);
+                reasons.append(&mut refusals);
+                refusals.clone_from(&reasons);
             }
+            report.refuses_as(plugin, refusal(&refusals), |message| Denial::too_many_requests(request, message));
         }
         report.finish(findings);
         Ok(())
     }
-}
-
-/// The tokens of a plugin, and which of them there were.
-type Taken = (Vec<Token>, Vec<bool>);
-
-/// Takes the tokens of all plugins at one time. Who is exempt takes none.
-fn taken<'a>(
-    request: &Request<'a, EventFacts<'a>>,
-    event: &EventFacts<'a>,
-    plugins: &[(&Arc<CompiledPlugin>, bool)],
-) -> Result<Vec<Taken>, Unserved> {
-    let of = |(plugin, is_exempt): &(&Arc<CompiledPlugin>, bool)| {
-        let settings = settings(plugin).filter(|_| !is_exempt);
-        let tokens =
-            settings.map(|one| one.tokens(&plugin.name, event, &request.namespace, &request.user_info.username));
-        tokens.unwrap_or_default()
-    };
-    let wanted: Vec<Vec<Token>> = plugins.iter().map(of).collect();
-    let all = wanted.concat();
-    if all.is_empty() {
-        return Ok(wanted.into_iter().map(|tokens| (tokens, Vec::new())).collect());
-    }
-    let Known::Tokens(known) = request.ask(Question::Tokens(all))? else { return Err(Unserved::Fault) };
-    let mut known = known.iter().copied();
-    Ok(wanted
-        .into_iter()
-        .map(|tokens| {
-            let taken = known.by_ref().take(tokens.len()).collect();
-            (tokens, taken)
-        })
-        .collect())
 }

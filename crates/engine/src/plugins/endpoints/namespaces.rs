@@ -126,14 +126,12 @@ impl Validating<Snapshot> for LifecycleValidation {
         }
         let name = old.said_name(&request.name);
         let mut report = Report::default();
-        for (plugin, is_exempt) in
-            concerned(snapshot, old, name, &request.user_info, (Plugin::NamespaceLifecycle, self.group))
-        {
-            let Settings::NamespaceLifecycle(settings) = &plugin.settings else { continue };
-            if report.checks((plugin, is_exempt), settings.check(old, name), request) {
-                break;
-            }
-        }
+        let chosen = (Plugin::NamespaceLifecycle, self.group);
+        let concerned = concerned(snapshot, old, name, &request.user_info, chosen);
+        report.judge(concerned, request, |plugin| match &plugin.settings {
+            Settings::NamespaceLifecycle(settings) => Ok(settings.check(old, name)),
+            _ => Ok(Ok(())),
+        })?;
         report.finish(findings);
         Ok(())
     }
@@ -192,17 +190,7 @@ impl Validating<Snapshot> for LabelValidation {
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         findings.reason = reasons::NO_MATCH;
-        let Some(new) = &request.object else {
-            if request.operation != Operation::Delete {
-                findings.lacks("object", request);
-            }
-            return Ok(());
-        };
-        let old = request.old_object.as_ref();
-        if request.operation == Operation::Update && old.is_none() {
-            findings.lacks("oldObject", request);
-            return Ok(());
-        }
+        let Some((new, old)) = findings.stored(request) else { return Ok(()) };
         if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
@@ -210,18 +198,16 @@ impl Validating<Snapshot> for LabelValidation {
         let mut report = Report::default();
         // By what it was: labels are what is to be judged.
         let chosen = (Plugin::PodSecurity, self.group);
-        for (plugin, is_exempt) in concerned(snapshot, old.unwrap_or(new), name, &request.user_info, chosen) {
-            let Settings::PodSecurity(settings) = &plugin.settings else { continue };
-            let judged = match (request.operation, old) {
+        let concerned = concerned(snapshot, old.unwrap_or(new), name, &request.user_info, chosen);
+        report.judge(concerned, request, |plugin| {
+            let Settings::PodSecurity(settings) = &plugin.settings else { return Ok(Ok(())) };
+            Ok(match old {
+                Some(old) => settings.check_update(old, new, name),
                 // What a mode that changes nothing would add is missing, and that was said.
-                (Operation::Create, _) if plugin.judges_changes() => settings.check(new, name),
-                (Operation::Update, Some(old)) => settings.check_update(old, new, name),
-                _ => Ok(()),
-            };
-            if report.checks((plugin, is_exempt), judged, request) {
-                break;
-            }
-        }
+                None if plugin.judges_changes() => settings.check(new, name),
+                None => Ok(()),
+            })
+        })?;
         report.finish(findings);
         Ok(())
     }

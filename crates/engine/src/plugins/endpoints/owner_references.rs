@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule, Scope};
-use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
+use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
 use super::entries::Group;
 use super::report::Report;
-use super::scope::{binds, cannot_tell, concerned};
+use super::scope::{binds, cannot_tell, concerned, refuse_unread};
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::owner_references::{OwnedFacts, REFERENCES, is_left_alone, judge};
 use crate::reasons;
@@ -91,22 +91,10 @@ impl Validating<Snapshot> for OwnerValidation {
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         findings.reason = reasons::NO_MATCH;
-        let is_update = match request.operation {
-            Operation::Create => false,
-            Operation::Update => true,
-            _ => return Ok(()),
-        };
         if is_left_alone(&request.resource, &request.sub_resource, &request.user_info) {
             return Ok(());
         }
-        let (Some(new), old) = (&request.object, request.old_object.as_ref()) else {
-            findings.lacks("object", request);
-            return Ok(());
-        };
-        if is_update && old.is_none() {
-            findings.lacks("oldObject", request);
-            return Ok(());
-        }
+        let Some((new, old)) = findings.stored(request) else { return Ok(()) };
         let plugins = plugins(self.group, request, snapshot, findings)?;
         if plugins.is_empty() {
             return Ok(());
@@ -114,18 +102,14 @@ impl Validating<Snapshot> for OwnerValidation {
         if new.metadata.owner_references.len() > REFERENCES {
             let message =
                 format!("metadata.ownerReferences holds more than {REFERENCES} owners, which no API server stores");
-            if !binds(&plugins) {
-                findings.warnings.extend(cannot_tell(&plugins, &message));
-                return Ok(());
-            }
-            findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(&request.name, message)));
+            refuse_unread(&plugins, &request.name, &message, findings);
             return Ok(());
         }
         // For a user who is exempt from all of them there is nothing to ask.
         let judged = if plugins.iter().all(|(_, is_exempt)| *is_exempt) {
             Ok(())
         } else {
-            match judge(request, new, old.filter(|_| is_update)) {
+            match judge(request, new, old) {
                 // Who only reports keeps no request from being stored.
                 Err(Unserved::Unanswered(_)) if request.has_final_answers() && !binds(&plugins) => {
                     findings.warnings.extend(cannot_tell(&plugins, "the API server did not answer what it was asked"));
@@ -135,11 +119,7 @@ impl Validating<Snapshot> for OwnerValidation {
             }
         };
         let mut report = Report::default();
-        for (plugin, is_exempt) in plugins {
-            if report.checks((plugin, is_exempt), judged.clone(), request) {
-                break;
-            }
-        }
+        report.judge(plugins, request, |_| Ok(judged.clone()))?;
         report.finish(findings);
         Ok(())
     }

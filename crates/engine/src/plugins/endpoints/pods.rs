@@ -36,7 +36,7 @@ pub fn mutate(
     if !concerns(request, snapshot) || matches!(verdict.outcome, Outcome::Denied(_)) {
         return Ok(verdict);
     }
-    let chosen = |one: &CompiledPlugin| one.plugin.is_of_pods() && one.mutates();
+    let chosen = CompiledPlugin::mutates;
     let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
     verdict.warnings.extend(concerned.warnings);
     if concerned.plugins.is_empty() {
@@ -128,16 +128,9 @@ pub fn validate(
         is_mirror: is_mirror(facts.metadata.annotations.as_ref(), &request.user_info),
         ..at(request, facts.metadata.said_name(&request.name), concerned.placement)
     };
-    for (plugin, is_exempt) in concerned.plugins {
-        request.deadline.check()?;
-        // Of a mutator that was said when it changed nothing.
-        if is_exempt && plugin.mutates() {
-            continue;
-        }
-        if report.checks((plugin, is_exempt), plugin.check(spec, &at), request) {
-            break;
-        }
-    }
+    // Of a mutator that was said when it changed nothing.
+    concerned.plugins.retain(|(plugin, is_exempt)| !(*is_exempt && plugin.mutates()));
+    report.judge(concerned.plugins, request, |plugin| Ok(plugin.check(spec, &at)))?;
     report.add_to(findings);
     let reason = report.reason();
     if let Some(denial) = report.denial {

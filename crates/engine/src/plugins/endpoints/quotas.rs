@@ -1,11 +1,11 @@
 //! Pods, claims and services under `ResourceQuota`.
 
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
-use admission::{Denial, Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
+use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
 use super::entries::Group;
 use super::report::Report;
-use super::scope::{binds, cannot_tell, concerned};
+use super::scope::{binds, cannot_tell, concerned, refuse_unread};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::resource_quota::{Consumed, QuotaFacts};
@@ -93,37 +93,28 @@ impl Validating<Snapshot> for QuotaValidation {
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         findings.reason = reasons::NO_MATCH;
-        let (resource, is_pod) = (resource(request), resource(request) == "pods");
-        let is_update = match request.operation {
-            Operation::Create => false,
-            Operation::Update => true,
-            _ => return Ok(()),
-        };
-        if is_update && is_pod && request.sub_resource.as_str() != "resize" {
+        let resource = resource(request);
+        let is_resize = request.sub_resource.as_str() == "resize";
+        if request.operation == Operation::Update && resource == "pods" && !is_resize {
             return Ok(());
         }
-        let (Some(new), old) = (&request.object, request.old_object.as_ref().filter(|_| is_update)) else {
-            findings.lacks("object", request);
-            return Ok(());
-        };
-        if is_update && old.is_none() {
-            findings.lacks("oldObject", request);
-            return Ok(());
-        }
+        let Some((new, old)) = findings.stored(request) else { return Ok(()) };
         if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
-        let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::ResourceQuota, snapshot);
+        let chosen = |one: &CompiledPlugin| {
+            self.group.has(one, Plugin::ResourceQuota, snapshot)
+                && matches!(&one.settings, Settings::ResourceQuota(settings) if settings.concerns(resource))
+        };
         let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
         findings.warnings.extend(concerned.warnings);
         if concerned.plugins.is_empty() {
             return Ok(());
         }
-        let is_binding = binds(&concerned.plugins);
         if snapshot.namespaces_may_appear && !snapshot.quotas.is_complete {
             let why = "ResourceQuotas have not been read yet";
             // Only what would be refused has to wait.
-            if is_binding {
+            if binds(&concerned.plugins) {
                 return Err(Unserved::NotReady(why.to_owned()));
             }
             findings.warnings.extend(cannot_tell(&concerned.plugins, why));
@@ -132,22 +123,17 @@ impl Validating<Snapshot> for QuotaValidation {
         let name = new.said_name(&request.name);
         if new.is_cut() {
             let message = "the object has more containers or ports than an API server stores; make it smaller";
-            if !is_binding {
-                findings.warnings.extend(cannot_tell(&concerned.plugins, message));
-                return Ok(());
-            }
-            findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(&request.name, message)));
+            refuse_unread(&concerned.plugins, &request.name, message, findings);
             return Ok(());
         }
         let object = Consumed::new(resource, name, new, old);
         let mut report = Report::default();
-        for (plugin, is_exempt) in concerned.plugins {
-            let Settings::ResourceQuota(settings) = &plugin.settings else { continue };
-            let judged = settings.check(&object, snapshot.quotas.of(&request.namespace), request.deadline)?;
-            if report.checks((plugin, is_exempt), judged, request) {
-                break;
+        report.judge(concerned.plugins, request, |plugin| match &plugin.settings {
+            Settings::ResourceQuota(settings) => {
+                settings.check(&object, snapshot.quotas.of(&request.namespace), request.deadline)
             }
-        }
+            _ => Ok(Ok(())),
+        })?;
         report.finish(findings);
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! What the plugins decided on one request.
 
+use std::sync::Arc;
+
 use admission::reply::Count;
-use admission::{Denial, Findings, PatchWriter, Reason, Request, Verdict};
+use admission::{Denial, Findings, PatchWriter, Reason, Request, Unserved, Verdict};
 
 use super::AUDIT;
 use crate::outcome::refuse;
@@ -139,6 +141,25 @@ impl<'s> Report<'s> {
             }
             Err(message) => self.refuses(plugin, message, request),
         }
+    }
+
+    /// Judges by each plugin in turn, up to the first that refuses.
+    ///
+    /// # Errors
+    /// [`Unserved::OutOfTime`] when the deadline passes, and those of `check`.
+    pub fn judge<O>(
+        &mut self,
+        plugins: Vec<(&'s Arc<CompiledPlugin>, bool)>,
+        request: &Request<'_, O>,
+        mut check: impl FnMut(&'s CompiledPlugin) -> Result<Result<(), String>, Unserved>,
+    ) -> Result<(), Unserved> {
+        for (plugin, is_exempt) in plugins {
+            request.deadline.check()?;
+            if self.checks((plugin, is_exempt), check(plugin)?, request) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The verdict with this patch; `otherwise` is the reason where no plugin decided anything.

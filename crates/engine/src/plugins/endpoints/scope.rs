@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use admission::Unserved;
 use admission::review::UserInfo;
+use admission::{Denial, Findings, Reason, Unserved};
 
 use crate::plugins::compiled::{CompiledPlugin, Mode};
 use crate::plugins::placement::Placement;
@@ -33,6 +33,15 @@ pub fn cannot_tell(plugins: &[(&Arc<CompiledPlugin>, bool)], why: &str) -> Vec<S
         format!("AdmissionPlugin {:?} ({}) cannot say whether it would refuse it: {why}", plugin.name, plugin.plugin)
     };
     warning.map(|(plugin, _)| text(plugin)).collect()
+}
+
+/// Refuses an object of which not all is read. Plugins that only report cannot tell.
+pub fn refuse_unread(plugins: &[(&Arc<CompiledPlugin>, bool)], name: &str, message: &str, findings: &mut Findings) {
+    if binds(plugins) {
+        findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(name, message)));
+    } else {
+        findings.warnings.extend(cannot_tell(plugins, message));
+    }
 }
 
 /// The plugins among `chosen` that the request of a user in a namespace concerns.

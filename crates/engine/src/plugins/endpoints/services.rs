@@ -58,19 +58,7 @@ impl Validating<Snapshot> for ServiceValidation {
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         findings.reason = reasons::NO_MATCH;
-        let is_update = match request.operation {
-            Operation::Create => false,
-            Operation::Update => true,
-            _ => return Ok(()),
-        };
-        let (Some(new), old) = (&request.object, request.old_object.as_ref()) else {
-            findings.lacks("object", request);
-            return Ok(());
-        };
-        if is_update && old.is_none() {
-            findings.lacks("oldObject", request);
-            return Ok(());
-        }
+        let Some((new, old)) = findings.stored(request) else { return Ok(()) };
         if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
@@ -82,13 +70,10 @@ impl Validating<Snapshot> for ServiceValidation {
         }
         let mut report = Report::with(concerned.warnings);
         let name = said_name([&request.name, &new.metadata.name, &new.metadata.generate_name]);
-        let old = old.filter(|_| is_update);
-        for (plugin, is_exempt) in concerned.plugins {
-            let Settings::DenyServiceExternalIps(settings) = &plugin.settings else { continue };
-            if report.checks((plugin, is_exempt), settings.check(new, old, name), request) {
-                break;
-            }
-        }
+        report.judge(concerned.plugins, request, |plugin| match &plugin.settings {
+            Settings::DenyServiceExternalIps(settings) => Ok(settings.check(new, old, name)),
+            _ => Ok(Ok(())),
+        })?;
         report.finish(findings);
         Ok(())
     }

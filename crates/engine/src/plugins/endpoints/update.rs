@@ -132,12 +132,7 @@ fn validate<'a>(
     }
     let mut report = Report::with(concerned.warnings);
     let at = at(request, pods.0.metadata.said_name(&request.name), concerned.placement);
-    for (plugin, is_exempt) in concerned.plugins {
-        request.deadline.check()?;
-        if report.checks((plugin, is_exempt), check(plugin, pods, &at), request) {
-            break;
-        }
-    }
+    report.judge(concerned.plugins, request, |plugin| Ok(check(plugin, pods, &at)))?;
     report.finish(findings);
     Ok(())
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::{Scope, Usage};
 use crate::plugins::extended_resource_toleration::is_extended;
-use crate::plugins::pod_facts::Resources;
+use crate::plugins::pod_facts::{Resources, is_best_effort};
 use crate::plugins::said_name;
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most_or_none};
@@ -93,6 +93,9 @@ struct Port {
 
 admission::only_objects!(QuotaFacts<'a>, Metadata<'a>, Spec<'a>, Container<'a>, Port);
 
+/// Resources that quotas count by their own names.
+const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
 /// Whether objects of the resource count for what a quota names (`MatchingResources` of the evaluators).
 pub fn is_counted(resource: &str, hard: &str) -> bool {
     let is_object = |prefix: &str| hard == resource || hard.strip_prefix(prefix) == Some(resource);
@@ -101,7 +104,7 @@ pub fn is_counted(resource: &str, hard: &str) -> bool {
             is_object("count/")
                 || ["", "requests.", "limits."].iter().any(|prefix| {
                     let name = hard.strip_prefix(prefix);
-                    name.is_some_and(|name| ["cpu", "memory", "ephemeral-storage"].contains(&name))
+                    name.is_some_and(|name| COMPUTE.contains(&name))
                 })
                 || hard.starts_with("hugepages-")
                 || hard
@@ -188,11 +191,7 @@ impl QuotaFacts<'_> {
         }
         for (name, amount) in requests {
             match name.as_str() {
-                "cpu" | "memory" | "ephemeral-storage" => {
-                    usage.insert(format!("requests.{name}"), amount.clone());
-                    usage.insert(name, amount);
-                }
-                _ if name.starts_with("hugepages-") => {
+                _ if COMPUTE.contains(&name.as_str()) || name.starts_with("hugepages-") => {
                     usage.insert(format!("requests.{name}"), amount.clone());
                     usage.insert(name, amount);
                 }
@@ -201,7 +200,7 @@ impl QuotaFacts<'_> {
             }
         }
         for (name, amount) in limits {
-            if ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) {
+            if COMPUTE.contains(&name.as_str()) {
                 usage.insert(format!("limits.{name}"), amount);
             }
         }
@@ -244,17 +243,9 @@ impl QuotaFacts<'_> {
         self.spec.active_deadline_seconds.is_some_and(|seconds| seconds >= 0)
     }
 
-    /// Whether nothing asks for CPU or memory (`GetPodQOS` of k8s.io/kubernetes/pkg/apis/core/v1/helper/qos).
     fn is_best_effort(&self) -> bool {
-        let asks = |list: Option<&RawValue>| {
-            amounts(list).iter().any(|(name, amount)| (name == "cpu" || name == "memory") && !amount.is_zero())
-        };
-        let any = |resources: &Resources<'_>| asks(resources.requests) || asks(resources.limits);
-        if let Some(of_pod) = self.spec.resources.as_ref().filter(|it| it.requests.is_some() || it.limits.is_some()) {
-            return !any(of_pod);
-        }
         let containers = self.spec.containers.iter().chain(&self.spec.init_containers);
-        !containers.filter_map(|container| container.resources.as_ref()).any(any)
+        is_best_effort(self.spec.resources.as_ref(), containers.filter_map(|container| container.resources.as_ref()))
     }
 }
 

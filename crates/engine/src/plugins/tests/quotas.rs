@@ -223,6 +223,12 @@ fn what_is_in_a_scope() {
         ("BestEffort", json!({"containers": [{"resources": {"limits": {"example.com/gpu": 1}}}]}), true),
         ("BestEffort", json!({"initContainers": [{"resources": {"limits": {"memory": "1"}}}]}), false),
         ("BestEffort", json!({"resources": {"requests": {"cpu": "1"}}}), false),
+        // What names neither CPU nor memory for the pod as a whole says nothing of what its containers ask for.
+        (
+            "BestEffort",
+            json!({"resources": {"requests": {}}, "containers": [{"resources": {"limits": {"cpu": "1"}}}]}),
+            false,
+        ),
         ("NotBestEffort", pod(json!({"cpu": "1m"})), true),
         ("CrossNamespacePodAffinity", required, true),
         ("CrossNamespacePodAffinity", preferred, true),
