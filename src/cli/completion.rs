@@ -8,10 +8,17 @@ use clap_complete::Shell;
 
 /// Arguments of `outrider completion`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct CompletionArgs {
     /// The shell
     pub shell: Shell,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  outrider completion bash > /etc/bash_completion.d/outrider
+  outrider completion zsh > \"${fpath[1]}/_outrider\"
+  outrider completion fish > ~/.config/fish/completions/outrider.fish";
 
 /// Prints the script.
 pub fn execute(args: &CompletionArgs) -> ExitCode {

@@ -18,6 +18,7 @@ use super::report::{FindingsFormat, Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use engine::offline::admit::{self, Reply, find};
 use engine::pod::PODS;
+use engine::reasons;
 use engine::snapshot::Snapshot;
 use engine::yaml;
 
@@ -245,6 +246,9 @@ fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{path}: {} {}{}{dry_run}", of.operation, of.kind, object_name(answer));
     let _ = writeln!(text, "{}: {}", answer.decision.as_str(), answer.reason);
+    if answer.reason == reasons::NO_MATCH {
+        let _ = writeln!(text, "for each set why it does not select the pod: outrider explain");
+    }
     let Some(reply) = reply else { return text };
     // In kubectl's order, the warnings first: an unknown field often explains the other errors.
     for warning in &reply.warnings {

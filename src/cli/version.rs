@@ -10,11 +10,17 @@ use super::streams::{Outcome, Streams, with_process_streams};
 
 /// Arguments of `outrider version`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct VersionArgs {
     /// What to print
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub output: Format,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  outrider version
+  outrider version -o json | jq -r .version";
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::kind::{Family, Kind};
+use crate::kind::Kind;
 use crate::kinds::{KINDS, product, workshop};
 use crate::selection::{Unknown, choose};
 use engine::demand::Demand;
@@ -44,9 +44,9 @@ impl Kinds {
         definitions.filter(|crd| crd.spec.conversion.is_some()).filter_map(|crd| crd.metadata.name).collect()
     }
 
-    /// Names of the kinds that are on and could be off.
-    pub fn optional(&self) -> Vec<&'static str> {
-        self.iter().filter(|kind| kind.family == Family::Workshop).map(|kind| kind.name).collect()
+    /// Their names.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.iter().map(|kind| kind.name).collect()
     }
 
     /// Their deciders on new pods, in order.
@@ -89,7 +89,6 @@ mod tests {
         assert_eq!(on(""), ["sidecarset", "admissionplugin"]);
         assert_eq!(on("*").len(), KINDS.len());
         assert_eq!(on("welcome"), ["sidecarset", "admissionplugin", "welcome"]);
-        assert_eq!("welcome".parse::<Kinds>().unwrap().optional(), ["welcome"]);
         for unknown in ["welcomes", "sidecarset", "-sidecarset"] {
             let error = unknown.parse::<Kinds>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("there is no kind {unknown:?}; ")), "{error}");

@@ -10,6 +10,19 @@ pub struct Body {
     pub text: String,
     /// The sets of the world.
     pub sets: Sets,
+    /// The admission plugins of the world.
+    pub plugins: Plugins,
+}
+
+/// The admission plugins that are there when a body is decided on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plugins {
+    /// None.
+    None,
+    /// One of each plugin of pods.
+    OfPods,
+    /// One that demands a quota.
+    Quota,
 }
 
 /// The sets that are there when a body is decided on.
@@ -37,6 +50,8 @@ pub struct Kind {
 
 const MUTATE: &str = "/mutate--v1-pod";
 const VALIDATE: &str = "/validate--v1-pod";
+/// Asked behind everything else that may change a pod.
+const QUOTA: &str = "/validate--v1-pod-resourcequota";
 const MUTATE_SET: &str = "/mutate-apps-outrider-dev-v1alpha1-sidecarset";
 const VALIDATE_SET: &str = "/validate-apps-outrider-dev-v1alpha1-sidecarset";
 
@@ -83,6 +98,36 @@ pub const KINDS: &[Kind] = &[
     kind("the same, validated", 4_000, |n| set(VALIDATE_SET, &joined(n, |_| r#"{"":0}"#.to_owned()))),
     kind("the same, beyond the limit", 225_000, |n| set(VALIDATE_SET, &joined(n, |_| r#"{"":0}"#.to_owned()))),
     kind("a set of n containers of a name each", 400, |n| set(VALIDATE_SET, &containers(n))),
+    kind("n tolerations, plugins", 15_000, |n| {
+        plugins(spec(&format!(r#""tolerations":[{}]"#, joined(n, |i| format!(r#"{{"key":"k{i}"}}"#)))))
+    }),
+    kind("n equal tolerations, plugins", 15_000, |n| {
+        plugins(spec(&format!(r#""tolerations":[{}]"#, joined(n, |_| r#"{"operator":"Exists"}"#.to_owned()))))
+    }),
+    kind("n extended resources, plugins", 15_000, |n| plugins(pod("", &extended(0, n), ""))),
+    kind("n containers of an extended resource each, plugins", 5_000, |n| {
+        plugins(pod("", &joined(n, |i| extended(i, 1)), ""))
+    }),
+    kind("n labels for nodes, plugins", 40_000, |n| {
+        plugins(spec(&format!(r#""nodeSelector":{{{}}}"#, joined(n, |i| format!(r#""l{i}":"""#)))))
+    }),
+    kind("n terms of an affinity, plugins", 20_000, |n| {
+        let term = |i: usize| {
+            format!(r#"{{"topologyKey":"kubernetes.io/hostname","labelSelector":{{"matchLabels":{{"a":"{i}"}}}}}}"#)
+        };
+        let terms = joined(n, term);
+        plugins(spec(&format!(
+            r#""affinity":{{"podAntiAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":[{terms}]}}}}"#
+        )))
+    }),
+    kind("n extended resources, quota", 15_000, |n| Body {
+        plugins: Plugins::Quota,
+        ..pod_of(QUOTA, "", &extended(0, n), "")
+    }),
+    kind("n containers of an extended resource each, quota", 5_000, |n| Body {
+        plugins: Plugins::Quota,
+        ..pod_of(QUOTA, "", &joined(n, |i| extended(i, 1)), "")
+    }),
     Kind { name: "n sets that match", n: 250, make: |n| among(Sets::Matching(n)), beside_harmless: false },
     kind("n sets of negations", 1_250, |n| among(Sets::Negations(n))),
 ];
@@ -134,13 +179,28 @@ fn review(path: &'static str, object: &str) -> Body {
     let text = format!(
         r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"{group}","version":"{version}","kind":"{kind}"}},"resource":{{"group":"{group}","version":"{version}","resource":"{resource}"}},"namespace":"shop","operation":"CREATE","userInfo":{{}},"object":{object},"oldObject":null}}}}"#
     );
-    Body { path, text, sets: Sets::One }
+    Body { path, text, sets: Sets::One, plugins: Plugins::None }
 }
 
 fn pod(labels: &str, containers: &str, more: &str) -> Body {
+    pod_of(MUTATE, labels, containers, more)
+}
+
+fn pod_of(path: &'static str, labels: &str, containers: &str, more: &str) -> Body {
     let comma = if labels.is_empty() { "" } else { "," };
     let metadata = format!(r#"{{"name":"p","labels":{{"app":"web"{comma}{labels}}}}}"#);
-    review(MUTATE, &format!(r#"{{"metadata":{metadata},"spec":{{"containers":[{containers}]{more}}}}}"#))
+    review(path, &format!(r#"{{"metadata":{metadata},"spec":{{"containers":[{containers}]{more}}}}}"#))
+}
+
+/// With every plugin of pods.
+fn plugins(body: Body) -> Body {
+    Body { plugins: Plugins::OfPods, ..body }
+}
+
+/// A container that asks for `n` extended resources.
+fn extended(number: usize, n: usize) -> String {
+    let requests = joined(n, |i| format!(r#""x.y/{}":"1""#, number + i));
+    format!(r#"{{"name":"c{number}","resources":{{"requests":{{{requests}}}}}}}"#)
 }
 
 fn spec(field: &str) -> Body {

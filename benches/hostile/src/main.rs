@@ -10,12 +10,14 @@ mod world;
 use std::process::ExitCode;
 
 use admission::Registry;
+use engine::plugins::endpoints;
+use engine::sidecarset::defaults::SidecarSetDefaults;
+use engine::sidecarset::validation::SidecarSetValidation;
+use engine::sidecarset::{mutating_rule, validating_rule};
 use engine::snapshot::Snapshot;
-use outrider::kinds::Kinds;
-use outrider::registry::registry;
 use peak_alloc::PeakAlloc;
 
-use crate::bodies::{Body, KINDS, Kind, Sets, harmless};
+use crate::bodies::{Body, KINDS, Kind, harmless};
 use crate::measure::{Cost, measure};
 
 // Counting costs a little with each allocation, which hostile bodies make more of.
@@ -54,7 +56,9 @@ fn main() -> ExitCode {
 }
 
 fn run(only: &str) -> Result<Vec<String>, String> {
-    let registry = registry(&Kinds::all());
+    let registry = endpoints::register(engine::pod::register(Registry::default(), Vec::new()))
+        .defaulting(mutating_rule(), SidecarSetDefaults)
+        .validating(validating_rule(), SidecarSetValidation);
     println!(
         "| body | n | bytes at 4n | ms at n | ms at 4n | ratio | harmless ms | times | MB at n | MB at 4n | ratio | outcome at 4n |"
     );
@@ -69,9 +73,10 @@ fn run(only: &str) -> Result<Vec<String>, String> {
 }
 
 fn row(registry: &Registry<Snapshot>, kind: &'static Kind) -> Result<Row, String> {
-    let cost = |body: &Body| measure(registry, &world::world(body.sets)?, body);
+    let cost = |body: &Body| measure(registry, &world::world(body)?, body);
     let (small, large) = ((kind.make)(kind.n), (kind.make)(4 * kind.n));
-    let harmless = Body { sets: Sets::One, ..harmless(large.path, large.text.len()) };
+    // In the same world but for the sets: each that matches costs, whatever the pod.
+    let harmless = Body { plugins: large.plugins, ..harmless(large.path, large.text.len()) };
     Ok(Row { kind, small: cost(&small)?, large: cost(&large)?, harmless: cost(&harmless)? })
 }
 

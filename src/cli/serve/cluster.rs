@@ -73,7 +73,7 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
     process.known = Some(manager.known());
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = WebhookEntry::all(&registry);
-    let kinds = args.kinds.enable_kinds.optional();
+    let kinds = args.kinds.enable_kinds.names();
     tracing::info!(api_server = connection.url(), namespace = args.namespace, ?kinds, "Serving a cluster");
     let managing = tokio::spawn(manager.run(hooks, process.shutdown.clone()));
     let ended = tokio::spawn(end_in_time(managing, process.shutdown.clone(), args.ending().finish));

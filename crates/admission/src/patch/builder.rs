@@ -56,6 +56,19 @@ impl PatchBuilder {
         &self.document
     }
 
+    /// The value at `pointer`. As `Value::pointer`, which copies every token.
+    pub fn get(&self, pointer: &str) -> Option<&Value> {
+        if pointer.is_empty() {
+            return Some(&self.document);
+        }
+        pointer.strip_prefix('/')?.split('/').try_fold(&self.document, |value, token| match value {
+            Value::Object(map) if token.contains('~') => map.get(&unescape(token)),
+            Value::Object(map) => map.get(token),
+            Value::Array(list) => list.get(element_index(token)?),
+            _ => None,
+        })
+    }
+
     /// The patch.
     pub fn finish(self) -> PatchWriter {
         self.writer
@@ -68,7 +81,7 @@ impl PatchBuilder {
     /// When a parent is neither a map nor absent, when a list has no such element, and when `pointer` is the whole
     /// document or does not start with `/`.
     pub fn set(&mut self, pointer: &str, value: Value) -> Result<(), PatchError> {
-        match self.document.pointer(pointer) {
+        match self.get(pointer) {
             Some(present) if *present == value => Ok(()),
             None if value.is_null() => Ok(()),
             _ => self.put(pointer, value),
@@ -80,7 +93,7 @@ impl PatchBuilder {
     /// # Errors
     /// As [`Self::set`].
     pub fn default(&mut self, pointer: &str, value: Value) -> Result<(), PatchError> {
-        match self.document.pointer(pointer) {
+        match self.get(pointer) {
             None | Some(Value::Null) => self.set(pointer, value),
             Some(_) => Ok(()),
         }
@@ -137,7 +150,7 @@ impl PatchBuilder {
         let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
         for end in ends {
             let (prefix, rest) = pointer.split_at(end);
-            match self.document.pointer(prefix) {
+            match self.get(prefix) {
                 None | Some(Value::Null) => return self.write(prefix, nest(rest, value)),
                 Some(_) if rest.is_empty() => return self.write(prefix, value),
                 Some(Value::Object(_) | Value::Array(_)) => {}

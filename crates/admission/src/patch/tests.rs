@@ -116,6 +116,18 @@ fn the_builder_writes_the_least_that_has_the_effect() {
 }
 
 #[test]
+fn a_place_is_found_as_the_library_finds_it() {
+    let document = json!({"a": {"b~/": 1, "": 2, "~1": 3}, "l": [1, [2]], "s": "text", "n": null});
+    let builder = PatchBuilder::new(&document);
+    for pointer in [
+        "", "/", "/a", "/a/b~0~1", "/a/b~/", "/a/", "/a/~01", "/a/~1", "/l/0", "/l/1/0", "/l/00", "/l/+1", "/l/2",
+        "/l/-", "/s/x", "/n", "/n/x", "a", "/none",
+    ] {
+        assert_eq!(builder.get(pointer), document.pointer(pointer), "{pointer:?}");
+    }
+}
+
+#[test]
 fn removing_takes_only_what_is_there() {
     let document = json!({"a": {"b": 1, "": 2}, "l": [1, 2], "s": "text"});
     let cases = [

@@ -38,8 +38,23 @@ pub struct Change<'a> {
     pub node_labels: Vec<(String, String)>,
     /// Labels of a namespace that are added.
     pub labels: Vec<(String, String)>,
-    /// The tolerations as they are to be.
-    pub tolerations: Option<Vec<Tolerated<'a>>>,
+    /// Tolerations that are added, or all as they are to be.
+    pub tolerations: Tolerations<'a>,
+}
+
+/// A change of tolerations.
+#[derive(Debug)]
+pub enum Tolerations<'a> {
+    /// These are added behind those that are there; none changes nothing.
+    Added(Vec<Tolerated<'a>>),
+    /// These take the place of all that are there.
+    Replaced(Vec<Tolerated<'a>>),
+}
+
+impl Default for Tolerations<'_> {
+    fn default() -> Self {
+        Self::Added(Vec::new())
+    }
 }
 
 impl Change<'_> {
@@ -49,7 +64,7 @@ impl Change<'_> {
             && self.pulled_volumes.is_empty()
             && self.node_labels.is_empty()
             && self.labels.is_empty()
-            && self.tolerations.is_none()
+            && matches!(&self.tolerations, Tolerations::Added(none) if none.is_empty())
     }
 
     /// In words, for somebody who is warned.
@@ -70,8 +85,13 @@ impl Change<'_> {
                 self.labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
             words.push(format!("add the labels {}", labels.join(",")));
         }
-        if let Some(tolerations) = &self.tolerations {
-            words.push(format!("set {} tolerations", tolerations.len()));
+        match &self.tolerations {
+            Tolerations::Added(none) if none.is_empty() => {}
+            Tolerations::Added(added) => {
+                let count = added.len();
+                words.push(format!("add {count} toleration{}", if count == 1 { "" } else { "s" }));
+            }
+            Tolerations::Replaced(all) => words.push(format!("set {} tolerations", all.len())),
         }
         words.join(" and ")
     }

@@ -5,7 +5,7 @@
 
 use admission::Text;
 
-use super::change::Change;
+use super::change::{Change, Tolerations};
 use super::pod_facts::Spec;
 use super::toleration::{EXISTS, NO_EXECUTE, Tolerated, Toleration};
 
@@ -41,15 +41,17 @@ impl DefaultTolerationSeconds {
             let seconds = wanted.iter().find(|(key, _)| one.key.as_str() == *key).map(|(_, seconds)| *seconds)?;
             (is_default(one) && seconds != DEFAULT_SECONDS).then_some(seconds)
         };
-        if missing.is_empty() && !spec.tolerations().iter().any(|one| other(&one.toleration).is_some()) {
-            return Change::default();
-        }
-        let changed = spec.tolerations().iter().map(|one| match other(&one.toleration) {
-            Some(seconds) => added(one.toleration.key.to_string(), seconds),
-            None => one.clone(),
-        });
         let missing = missing.into_iter().map(|(key, seconds)| added(key.to_owned(), seconds));
-        Change { tolerations: Some(changed.chain(missing).collect()), ..Change::default() }
+        let tolerations = if spec.tolerations().iter().any(|one| other(&one.toleration).is_some()) {
+            let changed = spec.tolerations().iter().map(|one| match other(&one.toleration) {
+                Some(seconds) => added(one.toleration.key.to_string(), seconds),
+                None => one.clone(),
+            });
+            Tolerations::Replaced(changed.chain(missing).collect())
+        } else {
+            Tolerations::Added(missing.collect())
+        };
+        Change { tolerations, ..Change::default() }
     }
 }
 

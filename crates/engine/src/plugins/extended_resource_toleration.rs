@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use admission::format::names::qualified_name;
 
-use super::change::{Change, List};
+use super::change::{Change, List, Tolerations};
 use super::pod_facts::Spec;
 use super::toleration::{EXISTS, NO_SCHEDULE, Tolerated, Toleration};
 
@@ -31,11 +31,7 @@ pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
         .filter(|resource| !present.contains(&[resource, EXISTS, "", NO_SCHEDULE]))
         .map(|resource| Toleration::exists(resource, NO_SCHEDULE, None).into())
         .collect();
-    if missing.is_empty() {
-        return Change::default();
-    }
-    let tolerations = spec.tolerations().iter().cloned().chain(missing).collect();
-    Change { tolerations: Some(tolerations), ..Change::default() }
+    Change { tolerations: Tolerations::Added(missing), ..Change::default() }
 }
 
 /// By which tolerations are one (`MatchToleration` of k8s.io/api/core/v1).

@@ -9,9 +9,9 @@ use admission::review::null_as_default;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::change::{Change, List};
+use super::change::{Change, List, Tolerations};
 use super::said_name;
-use super::toleration::{Tolerated, Toleration};
+use super::toleration::Tolerated;
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most};
 use crate::pod::view;
@@ -77,6 +77,9 @@ pub struct Spec<'a> {
     /// Node labels that were added.
     #[serde(skip)]
     selected: BTreeMap<String, String>,
+    /// The tolerations that others took the place of.
+    #[serde(skip)]
+    replaced: Option<Vec<Tolerated<'a>>>,
     /// Where the pod asks to run, raw.
     #[serde(borrow)]
     pub affinity: Option<&'a RawValue>,
@@ -169,6 +172,7 @@ impl<'a> Spec<'a> {
             tolerations: list::<_, TOLERATIONS>(spec.tolerations)?,
             node_selector: Some(&spec.node_selector).filter(|labels| !labels.is_empty()).cloned(),
             selected: BTreeMap::new(),
+            replaced: None,
             affinity: spec.affinity,
             resources: spec.resources.map(read).transpose()?,
         })
@@ -250,8 +254,13 @@ impl<'a> Spec<'a> {
             }
         }
         self.selected.extend(change.node_labels);
-        if let Some(tolerations) = change.tolerations {
-            self.tolerations = Some(tolerations);
+        match change.tolerations {
+            Tolerations::Added(none) if none.is_empty() => {}
+            Tolerations::Added(added) => self.tolerations.get_or_insert_default().extend(added),
+            Tolerations::Replaced(all) => {
+                let before = self.tolerations.replace(all).unwrap_or_default();
+                self.replaced.get_or_insert(before);
+            }
         }
     }
 
@@ -263,8 +272,8 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// What was changed, as a patch. `before` are the tolerations as they were; none where there was no list.
-    pub fn patch(&self, before: Option<&[Toleration<'_>]>) -> PatchWriter {
+    /// What was changed, as a patch. There were so many tolerations before; none where there was no list.
+    pub fn patch(&self, before: Option<usize>) -> PatchWriter {
         let mut patch = PatchWriter::default();
         let always = quoted(ALWAYS);
         for (list, index, _) in self.containers().filter(|(_, _, container)| container.is_changed) {
@@ -277,22 +286,31 @@ impl<'a> Spec<'a> {
         let added: Vec<(&str, String)> =
             self.selected.iter().map(|(key, value)| (key.as_str(), quoted(value))).collect();
         patch.set_members("/spec/nodeSelector", labels, added.iter().map(|(key, value)| (*key, value.as_str())));
-        let kept = before.unwrap_or_default();
+        self.patch_tolerations(before, &mut patch);
+        patch
+    }
+
+    fn patch_tolerations(&self, before: Option<usize>, patch: &mut PatchWriter) {
         let json = |list: &[Tolerated<'_>]| list.iter().map(Tolerated::to_json).collect::<Vec<_>>();
-        match self.tolerations().split_at_checked(kept.len()) {
+        let own = before.unwrap_or_default();
+        let are_kept = |same: &[Tolerated<'_>]| {
             // What one plugin takes out another may put back: then there is nothing to do.
-            Some((same, added)) if same.iter().map(|one| &one.toleration).eq(kept) => {
-                let present = before.map_or(Present::Absent, |list| Present::Len(list.len()));
+            self.replaced.as_ref().is_none_or(|replaced| {
+                replaced.iter().take(own).map(|one| &one.toleration).eq(same.iter().map(|one| &one.toleration))
+            })
+        };
+        match self.tolerations().split_at_checked(own) {
+            Some((same, added)) if are_kept(same) => {
+                let present = before.map_or(Present::Absent, Present::Len);
                 patch.surround("/spec/tolerations", present, [], json(added).iter().map(String::as_str));
             }
             _ => patch.add("/spec/tolerations", &format!("[{}]", json(self.tolerations()).join(","))),
         }
-        patch
     }
 
-    /// The tolerations as they are; none where there is no list.
-    pub fn present_tolerations(&self) -> Option<Vec<Toleration<'a>>> {
-        self.tolerations.as_ref().map(|list| list.iter().map(|one| one.toleration.clone()).collect())
+    /// How many tolerations there are; none where there is no list.
+    pub fn count_of_tolerations(&self) -> Option<usize> {
+        self.tolerations.as_ref().map(Vec::len)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `PodTolerationRestriction`: pods get the tolerations of their namespace, and may have only those that an allow-list has.
 
-use super::change::Change;
+use super::change::{Change, Tolerations};
 use super::compiled::At;
 use super::default_toleration_seconds::{NOT_READY, UNREACHABLE};
 use super::placement::{DEFAULT_TOLERATIONS, Read, TOLERATIONS_WHITELIST};
@@ -68,13 +68,19 @@ impl PodTolerationRestriction {
             self.within(spec.tolerations().iter().map(|one| &one.toleration), at)?;
             return Ok(Change::default());
         }
-        let all: Vec<&Tolerated<'a>> = spec.tolerations().iter().chain(&extra).collect();
-        let kept = merged(&all.iter().map(|one| &one.toleration).collect::<Vec<_>>());
-        let changes = kept.iter().enumerate().any(|(index, kept)| *kept != (index < spec.tolerations().len()));
-        let result: Vec<Tolerated<'a>> =
-            all.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(one, _)| one.clone()).collect();
-        self.within(result.iter().map(|one| &one.toleration), at)?;
-        Ok(Change { tolerations: changes.then_some(result), ..Change::default() })
+        let own = spec.tolerations().len();
+        let all: Vec<&Toleration<'_>> = spec.tolerations().iter().chain(&extra).map(|one| &one.toleration).collect();
+        let kept = merged(&all);
+        self.within(all.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(one, _)| one), at)?;
+        let (of_own, of_extra) = kept.split_at(own);
+        let added = extra.into_iter().zip(of_extra).filter(|(_, kept)| **kept).map(|(one, _)| one);
+        let tolerations = if of_own.iter().all(|kept| *kept) {
+            Tolerations::Added(added.collect())
+        } else {
+            let rest = spec.tolerations().iter().zip(of_own).filter(|(_, kept)| **kept).map(|(one, _)| one.clone());
+            Tolerations::Replaced(rest.chain(added).collect())
+        };
+        Ok(Change { tolerations, ..Change::default() })
     }
 
     /// What is to be added to a pod that is changed. Tolerations of a pod can only be added to.
@@ -84,8 +90,7 @@ impl PodTolerationRestriction {
         if spec.is_best_effort() || covered() {
             return Change::default();
         }
-        let all = spec.tolerations().iter().cloned().chain([pressure.clone().into()]).collect();
-        Change { tolerations: Some(all), ..Change::default() }
+        Change { tolerations: Tolerations::Added(vec![pressure.into()]), ..Change::default() }
     }
 
     /// Judges a pod as it is to be stored.

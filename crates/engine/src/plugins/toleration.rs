@@ -1,8 +1,8 @@
-//! Tolerations: which covers which, and merging lists of them.
-//!
-//! `isSuperset` and `MergeTolerations` of k8s.io/kubernetes/pkg/util/tolerations, in time linear in the lists.
+//! Tolerations: which covers which (`isSuperset` of k8s.io/kubernetes/pkg/util/tolerations).
 
-use std::collections::{HashMap, HashSet};
+mod cover;
+mod merge;
+
 use std::fmt::Write as _;
 
 use admission::Text;
@@ -10,6 +10,11 @@ use admission::patch::push_quoted;
 use admission::review::null_as_default;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+pub use self::cover::Cover;
+pub use self::merge::merged;
+#[cfg(test)]
+pub use self::merge::{merged_by_cover, merged_in_pairs};
 
 /// The effect that ends pods that run.
 pub const NO_EXECUTE: &str = "NoExecute";
@@ -180,57 +185,6 @@ type Operator<'t> = Option<&'t str>;
 /// Key, effect and operator.
 type Bucket<'t> = (&'t str, &'t str, Operator<'t>);
 
-/// Tolerations, by what they cover.
-#[derive(Debug, Default)]
-pub struct Cover<'t, 'a> {
-    identical: HashSet<&'t Toleration<'a>>,
-    /// The two of each bucket that differ and reach furthest: of these one covers, or none does.
-    buckets: HashMap<Bucket<'t>, [Option<&'t Toleration<'a>>; 2]>,
-}
-
-impl<'t, 'a> Cover<'t, 'a> {
-    /// All of these.
-    pub fn of(tolerations: impl IntoIterator<Item = &'t Toleration<'a>>) -> Self {
-        let mut cover = Self::default();
-        tolerations.into_iter().for_each(|toleration| cover.insert(toleration));
-        cover
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.identical.is_empty()
-    }
-
-    /// Adds one.
-    pub fn insert(&mut self, toleration: &'t Toleration<'a>) {
-        if !self.identical.insert(toleration) {
-            return;
-        }
-        let Some(operator) = toleration.expects() else { return };
-        let [first, second] = self.buckets.entry((&toleration.key, &toleration.effect, operator)).or_default();
-        let beats = |other: Option<&Toleration<'_>>| other.is_none_or(|other| toleration.reach() > other.reach());
-        if beats(*first) {
-            *second = first.replace(toleration);
-        } else if beats(*second) {
-            *second = Some(toleration);
-        }
-    }
-
-    /// Whether one of them covers it.
-    pub fn covers(&self, toleration: &Toleration<'_>) -> bool {
-        self.identical.contains(toleration) || self.covers_otherwise(toleration)
-    }
-
-    /// Whether one that is not identical covers it.
-    pub fn covers_otherwise(&self, toleration: &Toleration<'_>) -> bool {
-        buckets_of(toleration).any(|bucket| {
-            super::work::done(1);
-            let found = self.buckets.get(&bucket).into_iter().flatten().flatten();
-            found.into_iter().any(|wide| *wide != toleration && is_superset(wide, toleration))
-        })
-    }
-}
-
 /// The buckets of all that could cover it.
 fn buckets_of<'t>(toleration: &'t Toleration<'_>) -> impl Iterator<Item = Bucket<'t>> {
     let (key, effect) = (toleration.key.as_str(), toleration.effect.as_str());
@@ -255,8 +209,7 @@ impl AllowList {
         all.sort_unstable_by(|one, other| one.identity().cmp(&other.identity()));
         all.dedup();
         let cover = Cover::of(&all);
-        let mut furthest: Vec<Toleration<'static>> =
-            cover.buckets.values().flatten().flatten().map(|&one| one.clone()).collect();
+        let mut furthest: Vec<Toleration<'static>> = cover.furthest().cloned().collect();
         furthest.sort_unstable_by(|one, other| (one.bucket(), one.identity()).cmp(&(other.bucket(), other.identity())));
         Self { all, furthest }
     }
@@ -283,45 +236,4 @@ impl AllowList {
                 found.into_iter().any(|wide| is_superset(wide, toleration))
             })
     }
-}
-
-/// Up to this many tolerations, to compare all pairs beats every index.
-const FEW: usize = 16;
-
-/// Which of these tolerations are kept: not what an earlier one covers, and not what a later one covers that differs.
-pub fn merged(all: &[&Toleration<'_>]) -> Vec<bool> {
-    if all.len() <= FEW { merged_in_pairs(all) } else { merged_by_cover(all) }
-}
-
-/// As `MergeTolerations` does it.
-pub(super) fn merged_in_pairs(all: &[&Toleration<'_>]) -> Vec<bool> {
-    let mut kept: Vec<bool> = Vec::with_capacity(all.len());
-    for (index, one) in all.iter().enumerate() {
-        let (earlier, rest) = all.split_at(index);
-        let mut earlier = earlier.iter().zip(&kept).filter(|(_, kept)| **kept);
-        let is_covered = earlier.any(|(earlier, _)| is_superset(earlier, one))
-            || rest.iter().any(|later| later != one && is_superset(later, one));
-        kept.push(!is_covered);
-    }
-    kept
-}
-
-/// The same in linear time.
-pub(super) fn merged_by_cover(all: &[&Toleration<'_>]) -> Vec<bool> {
-    let mut later = Cover::default();
-    let mut is_covered: Vec<bool> = Vec::with_capacity(all.len());
-    for toleration in all.iter().rev() {
-        is_covered.push(later.covers_otherwise(toleration));
-        later.insert(toleration);
-    }
-    let mut kept = Cover::default();
-    let mut kept_flags = Vec::with_capacity(all.len());
-    for (toleration, is_covered) in all.iter().zip(is_covered.into_iter().rev()) {
-        let is_kept = !is_covered && !kept.covers(toleration);
-        if is_kept {
-            kept.insert(toleration);
-        }
-        kept_flags.push(is_kept);
-    }
-    kept_flags
 }

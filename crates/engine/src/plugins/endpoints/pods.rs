@@ -59,7 +59,7 @@ pub fn mutate(
             return Ok(verdict);
         };
         let at = at_creation(request, pod, concerned.placement);
-        let before = spec.present_tolerations();
+        let before = spec.count_of_tolerations();
         for (plugin, is_exempt) in concerned.plugins {
             request.deadline.check()?;
             match plugin.change(&spec, &at) {
@@ -75,7 +75,7 @@ pub fn mutate(
                 }
             }
         }
-        spec.patch(before.as_deref())
+        spec.patch(before)
     };
     patch.append(&added);
     verdict.warnings.append(&mut report.warnings);

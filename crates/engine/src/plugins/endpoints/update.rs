@@ -103,7 +103,7 @@ fn mutate<'a>(
             changed.get_or_insert_with(|| fresh.clone()).apply(change);
         }
     }
-    let patch = changed.map(|spec| spec.patch(fresh.present_tolerations().as_deref())).unwrap_or_default();
+    let patch = changed.map(|spec| spec.patch(fresh.count_of_tolerations())).unwrap_or_default();
     Ok(report.into_verdict(reasons::ALLOWED, patch))
 }
 

@@ -19,7 +19,7 @@ pub struct Filler<'p>(pub &'p mut PatchBuilder);
 impl Filler<'_> {
     /// The value at a pointer; `null` is nothing.
     pub fn get(&self, pointer: &str) -> Option<&Value> {
-        self.0.document().pointer(pointer).filter(|value| !value.is_null())
+        self.0.get(pointer).filter(|value| !value.is_null())
     }
 
     /// Whether a map is at the pointer.
