@@ -60,6 +60,8 @@ fn keeps_fields(old: &Map<String, Value>, new: &Map<String, Value>, path: &mut V
 
 fn may_be_added(path: &[String], key: &str) -> bool {
     match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        // Of a pod that has none: the API server refuses it, and the webhook may be called with it all the same.
+        [] => matches!(key, "metadata" | "spec"),
         ["metadata"] => key == "annotations",
         ["metadata", "annotations"] => true,
         ["spec"] => ADDED_TO_SPEC.contains(&key),
