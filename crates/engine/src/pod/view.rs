@@ -43,9 +43,6 @@ pub struct Metadata<'a> {
     /// Annotations; absent and empty differ for the patch.
     #[serde(borrow)]
     pub annotations: Option<BorrowedMap<'a>>,
-    /// The start of the name, where the API server makes one up.
-    #[serde(borrow)]
-    pub generate_name: Text<'a>,
     /// Its owners.
     #[serde(borrow, rename = "ownerReferences")]
     pub owners: Owners<'a>,
