@@ -231,6 +231,7 @@ impl Connection {
             plugins: plugins.then(|| self.listening(&world.plugins.contact)).transpose()?,
             namespaces: self.listening(&world.namespaces.contact)?,
             configuration: self.listening(&world.configuration.contact)?,
+            revisions: self.listening(&world.revisions.contact)?,
             quotas: self.listening(&LastSeen::default())?,
             namespace: namespace.to_owned(),
             version: self.client()?,

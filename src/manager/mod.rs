@@ -128,7 +128,7 @@ impl Manager {
         let gates = Gates {
             model: ModelGates {
                 synced: read_by_decisions(&options.kinds, &world)
-                    .chain([("configuration", &world.configuration)])
+                    .chain([("configuration", &world.configuration), ("controllerrevisions", &world.revisions)])
                     .map(|(watch, model)| Gated { watch, gate: gate(&format!("sync:{watch}")), model: model.clone() })
                     .collect(),
                 snapshot: gate("snapshot"),

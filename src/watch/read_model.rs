@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::{StreamExt, stream};
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
@@ -34,6 +35,7 @@ use engine::snapshot::collection::Effect;
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use engine::snapshot::namespace;
 use engine::snapshot::plugins::PluginTable;
+use engine::snapshot::revisions::{Revision, SET_LABEL};
 use engine::snapshot::sets::{SetRecord, SetTable};
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
@@ -80,6 +82,8 @@ pub struct ReadModel {
     pub namespaces: Model,
     /// The watch of our configuration.
     pub configuration: Model,
+    /// The watch of revisions.
+    pub revisions: Model,
     changes: broadcast::Sender<Change>,
     generation: watch::Sender<u64>,
 }
@@ -95,6 +99,7 @@ impl ReadModel {
             plugins: Model::default(),
             namespaces: Model::default(),
             configuration: Model::default(),
+            revisions: Model::default(),
             changes: broadcast::channel(CHANGES).0,
             generation: watch::Sender::new(0),
         }
@@ -139,7 +144,7 @@ impl ReadModel {
 
     /// How long ago the quieter of the watches got an answer; `None` while one of them never did.
     pub fn age(&self) -> Option<Duration> {
-        let others = self.namespaces.age()?.max(self.configuration.age()?);
+        let others = self.namespaces.age()?.max(self.configuration.age()?).max(self.revisions.age()?);
         Some(self.sidecarsets.age()?.max(self.plugins.age()?).max(others))
     }
 }
@@ -160,6 +165,8 @@ pub struct Clients {
     pub namespaces: Client,
     /// For our configuration.
     pub configuration: Client,
+    /// For revisions.
+    pub revisions: Client,
     /// For quotas, while they are read.
     pub quotas: Client,
     /// Our own namespace, in which that is.
@@ -186,6 +193,8 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
+    let revisions = Api::<Lenient<ControllerRevision>>::namespaced(clients.revisions, &clients.namespace);
+    let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
     let mut quotas = QuotaWatch::new(clients.quotas);
     let mut versions = pin!(minor_versions(clients.version));
@@ -208,6 +217,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
                 quotas.follow_need(&mut feed);
             }
             event = quotas.next() => quotas.take(event, &mut feed),
+            Some(event) = revisions.next() => intake.revision(event, &mut feed),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),
             Some(minor) = versions.next() => feed.apply_version(minor),
         }
@@ -246,6 +256,7 @@ struct EventHandler<'a> {
     plugins: Follower<String>,
     namespaces: Follower<String>,
     maps: Follower<String>,
+    revisions: Follower<String>,
     /// Each once, so that it does not grow with the events.
     unsent: BTreeSet<Change>,
     clipping: LogThrottle,
@@ -259,6 +270,7 @@ impl<'a> EventHandler<'a> {
             plugins: Follower::default(),
             namespaces: Follower::default(),
             maps: Follower::default(),
+            revisions: Follower::default(),
             unsent: BTreeSet::new(),
             clipping: LogThrottle::default(),
         }
@@ -279,7 +291,7 @@ impl EventHandler<'_> {
 
     fn all_listed(&self) -> bool {
         let world = self.world;
-        [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration]
+        [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration, &world.revisions]
             .iter()
             .all(|model| model.is_synced())
     }
@@ -354,6 +366,32 @@ impl EventHandler<'_> {
             }
             Step::Gone(name) => tell(feed.collections.namespaces.remove(&name), name),
             Step::Listed => world.namespaces.mark_synced(),
+        });
+    }
+
+    fn revision(
+        &mut self,
+        event: Result<Event<Lenient<ControllerRevision>>, watcher::Error>,
+        feed: &mut SnapshotBuilder,
+    ) {
+        let (world, collection) = (self.world, &mut feed.collections.revisions);
+        world.revisions.note(&event);
+        self.revisions.follow(event, Lenient::name_any, |step| match step {
+            Step::Is(guarded) => {
+                let name = guarded.name_any();
+                let object =
+                    guarded.object.and_then(|it| serde_json::to_value(&*it).map_err(|error| error.to_string()));
+                match object.map(|object| Revision::of(&object)) {
+                    // No controller asks: revisions are for pods that are created.
+                    Ok(Some(revision)) => drop(collection.apply(&revision)),
+                    Ok(None) => drop(collection.remove(&name)),
+                    Err(error) => {
+                        tracing::warn!(controllerrevision = name, %error, "ControllerRevision cannot be read")
+                    }
+                }
+            }
+            Step::Gone(name) => drop(collection.remove(&name)),
+            Step::Listed => world.revisions.mark_synced(),
         });
     }
 

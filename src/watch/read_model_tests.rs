@@ -85,6 +85,10 @@ fn nothing_is_published_before_all_collections_are_complete() {
     }
     assert!(!intake.all_listed());
     for event in [Event::Init, Event::InitDone] {
+        intake.revision(Ok(event), &mut feed);
+    }
+    assert!(!intake.all_listed());
+    for event in [Event::Init, Event::InitDone] {
         intake.plugin(Ok(event), &mut feed);
     }
     assert!(intake.all_listed() && !world.is_published());
@@ -151,7 +155,8 @@ fn of_every_watch_it_is_noted_that_it_fails() {
     intake.namespace(Err(watcher::Error::NoResourceVersion), &mut feed);
     intake.configuration(Err(watcher::Error::NoResourceVersion), &mut feed);
     intake.plugin(Err(watcher::Error::NoResourceVersion), &mut feed);
-    for model in [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration] {
+    intake.revision(Err(watcher::Error::NoResourceVersion), &mut feed);
+    for model in [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration, &world.revisions] {
         assert!(model.failing().is_some());
     }
 }

@@ -35,6 +35,8 @@ reasons! {
     WRONG_PLATFORM = Reason::new("WrongPlatform") => "The pod runs on another operating system than the set's containers.",
     PLATFORM_UNKNOWN = Reason::new("PlatformUnknown") => "The pod must carry a set for Windows, and does not say on which operating system it runs.",
     SET_PAUSED = Reason::new("SetPaused") => "Injection by the set is paused.",
+    CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
+    PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet: it gets an older revision.",
     OUTDATED = Reason::new("Outdated") => "The pod carries an older form of the set.",
     UNINJECTED = Reason::new("Uninjected") => "The pod lacks the set when it is about to be stored.",
     CONTAINER_CLASH = Reason::new("ContainerClash") => "The pod has another container of that name.",
@@ -62,8 +64,6 @@ reasons! {
     /// Codes that this build never gives: their names are taken for what is not built yet. Who gives one moves it to [`ALL`].
     RESERVED:
     SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource, which the endpoint leaves alone.",
-    CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
-    PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
 }
 
 /// Why a request got no verdict: code, HTTP status and meaning. No review is answered with these; they are in the server's log and in

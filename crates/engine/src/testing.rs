@@ -19,7 +19,9 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::Namespaces;
+use crate::snapshot::pinned::PinnedForms;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
+use crate::snapshot::revisions::{Revision, RevisionIndex};
 
 /// The namespace of pods that do not say another.
 pub const NAMESPACE: &str = "shop";
@@ -37,6 +39,7 @@ impl World {
         let mut namespaces = Namespaces::default();
         let mut quotas = Quotas::default();
         let mut configuration = ConfigurationMaps::default();
+        let mut revisions = Vec::new();
         for object in objects {
             if object["kind"] == "Namespace" {
                 let labels: Option<BTreeMap<String, String>> =
@@ -55,6 +58,8 @@ impl World {
                 let (spec, status) = (object["spec"].clone(), object["status"].clone());
                 let quota = read(serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
                 quotas.insert(&key, quota);
+            } else if object["kind"] == "ControllerRevision" {
+                revisions.push(Arc::new(Revision::of(object).unwrap()));
             } else if object["kind"] == "ConfigMap" {
                 let allow_list = object["data"]["SidecarSet_PatchPodMetadata_WhiteList"].as_str().map(str::to_owned);
                 configuration.apply(&ConfigurationMap { allow_list });
@@ -62,8 +67,12 @@ impl World {
                 sets.push(Arc::new(compile(object)));
             }
         }
+        let revisions = RevisionIndex::build(revisions);
+        let pinned = PinnedForms::default().next(sets.iter().map(|set| (set, "")), &revisions);
         let snapshot = Snapshot {
             sets: Arc::new(SetIndex::build(sets)),
+            pinned: Arc::new(pinned),
+            revisions: Arc::new(revisions),
             plugins: Arc::new(PluginIndex::build(plugins)),
             namespaces: Arc::new(namespaces),
             quotas: Arc::new(quotas),

@@ -7,7 +7,7 @@ use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Valida
 use crate::outcome::{REASON, refuse};
 use crate::plugins::endpoints::pods;
 use crate::pod::limits::too_large;
-use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
+use crate::pod::select::{Fitted, Selection, fitted, injection, selected_at_creation};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
@@ -52,7 +52,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
         return Ok(());
     };
     findings.reason = reasons::NO_MATCH;
-    let selected = match selected(pod, &request.namespace, snapshot)? {
+    let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => {
             refuse(findings, Reason::TOO_LARGE, too_large(request, exceeded));

@@ -4,8 +4,10 @@ pub mod builder;
 pub mod collection;
 pub mod configuration;
 pub mod namespace;
+pub mod pinned;
 pub mod plugins;
 pub mod quotas;
+pub mod revisions;
 pub mod sets;
 pub mod table;
 
@@ -15,8 +17,10 @@ use std::sync::Arc;
 use self::collection::{Collected, Collection, collections};
 use self::configuration::ConfigurationMaps;
 use self::namespace::NamespaceList;
+use self::pinned::PinnedForms;
 use self::plugins::Plugins;
 use self::quotas::QuotaList;
+use self::revisions::Revisions;
 use self::sets::Sets;
 use crate::plugins::index::PluginIndex;
 use crate::sidecarset::index::SetIndex;
@@ -24,6 +28,8 @@ use crate::sidecarset::index::SetIndex;
 collections! {
     /// Every SidecarSet, compiled.
     sets: Sets,
+    /// Every revision of the sets.
+    revisions: Revisions,
     /// Every `AdmissionPlugin` that is on, compiled.
     plugins: Plugins,
     /// Labels of the namespaces, and what their annotations say about pods.

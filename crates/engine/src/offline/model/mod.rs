@@ -22,11 +22,13 @@ use crate::plugins::placement::Placement;
 use crate::plugins::validation;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
-use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::compiled::{CompiledSet, bases};
 use crate::sidecarset::index::SetIndex;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::{KnownNamespace, Namespaces};
+use crate::snapshot::pinned::PinnedForms;
+use crate::snapshot::revisions::RevisionIndex;
 use crate::snapshot::{Exclusion, Snapshot};
 
 /// How unknown fields are treated, as by kubectl's flag of that name.
@@ -74,7 +76,7 @@ pub struct Reading<'a> {
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
     let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
-    let Sorted { namespaces, sets, plugins, quotas, configuration, mut warnings, mut errors, .. } =
+    let Sorted { namespaces, sets, plugins, quotas, revisions, configuration, mut warnings, mut errors, .. } =
         Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
@@ -88,19 +90,23 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     let empty = Snapshot {
         namespaces: Arc::new(known),
         quotas: Arc::new(quotas),
+        revisions: Arc::new(RevisionIndex::build(revisions)),
         configuration: self::configuration(configuration, &mut warnings),
         exclusion: Arc::clone(exclusion),
         minor_version,
         ..Snapshot::default()
     };
-    let compiled =
-        each(&sets, &mut errors, |name, manifest| compile(&admit(name, manifest, registry, &empty)?.object, manifest));
+    let compiled = compile_all(&sets, registry, &empty, &mut errors);
     let switched_on = each(&plugins, &mut errors, |name, manifest| {
         let object = admit(name, manifest, registry, &empty)?.object;
         compile_plugin(&object, manifest)
     });
+    let uid = |set: &CompiledSet| sets.get(&set.name).and_then(|it| it.value.pointer("/metadata/uid")?.as_str());
+    let with_uids = compiled.iter().map(|set| (set, uid(set).unwrap_or_default()));
+    let pinned = Arc::new(PinnedForms::default().next(with_uids, &empty.revisions));
     let (sets_index, plugin_index) = (SetIndex::build(compiled), PluginIndex::build(switched_on));
-    let snapshot = Snapshot { generation: 1, sets: Arc::new(sets_index), plugins: Arc::new(plugin_index), ..empty };
+    let snapshot =
+        Snapshot { generation: 1, sets: Arc::new(sets_index), plugins: Arc::new(plugin_index), pinned, ..empty };
     if errors.is_empty() {
         // Once more, now that every set is known: what two of them mean for each other.
         let found = each(&sets, &mut errors, |name, manifest| {
@@ -124,6 +130,28 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         return Err(Unusable { errors, warnings });
     }
     Ok(Loaded { snapshot, warnings, has_sets: !sets.is_empty() || !plugins.is_empty() })
+}
+
+/// Every set, compiled: canaries last, as they are admitted only beside their bases.
+fn compile_all(
+    sets: &BTreeMap<String, &Manifest>,
+    registry: &Registry<Snapshot>,
+    empty: &Snapshot,
+    errors: &mut Vec<Error>,
+) -> Vec<Arc<CompiledSet>> {
+    let is_canary = |manifest: &Manifest| {
+        let annotations = manifest.value.pointer("/metadata/annotations");
+        bases(|key| annotations?.get(key)?.as_str()).next().is_some()
+    };
+    let (canaries, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        sets.iter().map(|(name, manifest)| (name.clone(), *manifest)).partition(|(_, manifest)| is_canary(manifest));
+    let mut compiled =
+        each(&others, errors, |name, manifest| compile(&admit(name, manifest, registry, empty)?.object, manifest));
+    let beside = Snapshot { sets: Arc::new(SetIndex::build(compiled.iter().cloned())), ..empty.clone() };
+    compiled.extend(each(&canaries, errors, |name, manifest| {
+        compile(&admit(name, manifest, registry, &beside)?.object, manifest)
+    }));
+    compiled
 }
 
 fn configuration(map: Option<(String, ConfigurationMap)>, warnings: &mut Vec<String>) -> Arc<Configuration> {

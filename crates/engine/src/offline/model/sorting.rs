@@ -1,7 +1,7 @@
 //! Objects of manifests by what they are.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,6 +18,7 @@ use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::sidecarset::validation;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
+use crate::snapshot::revisions::Revision;
 use crate::suggest::suggest;
 
 /// What decides, by name, and what is wrong with it.
@@ -27,6 +28,8 @@ pub struct Sorted<'m> {
     pub plugins: BTreeMap<String, &'m Manifest>,
     /// Quotas, of manifests with a namespace.
     pub quotas: Quotas,
+    /// Revisions of sets.
+    pub revisions: Vec<Arc<Revision>>,
     /// With the place that it came from.
     pub configuration: Option<(String, ConfigurationMap)>,
     pub warnings: Vec<String>,
@@ -43,6 +46,8 @@ const NAMESPACE: &str = "Namespace";
 const CONFIG_MAP_KIND: &str = "ConfigMap";
 
 const QUOTA: &str = "ResourceQuota";
+
+const REVISION: &str = "ControllerRevision";
 
 static NAMESPACE_SHAPE: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind(NAMESPACE));
 
@@ -80,6 +85,7 @@ impl<'m> Sorted<'m> {
             sets: BTreeMap::new(),
             plugins: BTreeMap::new(),
             quotas: Quotas::default(),
+            revisions: Vec::new(),
             configuration: None,
             warnings: Vec::new(),
             errors: Vec::new(),
@@ -105,6 +111,7 @@ impl<'m> Sorted<'m> {
             ("", NAMESPACE) => self.namespace(manifest, identity),
             ("", QUOTA) => self.quota(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
+            ("apps", REVISION) => self.revisions.extend(Revision::of(&manifest.value).map(Arc::new)),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
             (plugins::GROUP, plugins::KIND) if identity.api_version == plugins::API_VERSION => {
                 self.plugin(manifest, identity);

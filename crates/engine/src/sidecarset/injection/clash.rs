@@ -27,6 +27,11 @@ pub struct Clash {
 }
 
 impl Clash {
+    /// The revision that new pods get cannot be injected.
+    pub(crate) fn no_revision(why: &str) -> Self {
+        Self { reason: reasons::EVALUATION_FAILED, field: String::new(), text: why.to_owned() }
+    }
+
     /// A container of the pod's own. `field` is the first field in which it differs, where it is in the same list.
     pub(super) fn container(
         set: &CompiledSet,
