@@ -22,6 +22,10 @@ use crate::metrics::{Metrics, QuestionResult};
 const IN_FLIGHT: usize = 32;
 /// Those of them about served resources, which an aggregated API that does not answer holds up.
 const DISCOVERIES: usize = 4;
+/// Those of them about images, which a slow reviewer holds up.
+const REVIEWS_OF_IMAGES: usize = 16;
+/// How long a reviewer of images may take: as long as the longest review. What ends sooner is who waits.
+const ONE_REVIEW_OF_IMAGES: Duration = Duration::from_secs(30);
 /// How long one question may take from when it is sent.
 const ONE_QUESTION: Duration = Duration::from_secs(2);
 /// Questions of one review in one round.
@@ -63,6 +67,7 @@ pub struct Questions {
     asker: Option<Arc<dyn Asker>>,
     in_flight: Arc<Semaphore>,
     discoveries: Arc<Semaphore>,
+    images: Arc<Semaphore>,
     patience: Duration,
     open: Arc<Open>,
     remembered: Arc<Remembered>,
@@ -78,6 +83,7 @@ impl Questions {
             asker,
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT)),
             discoveries: Arc::new(Semaphore::new(DISCOVERIES)),
+            images: Arc::new(Semaphore::new(REVIEWS_OF_IMAGES)),
             patience: ONE_QUESTION,
             open: Arc::default(),
             remembered: Arc::default(),
@@ -100,7 +106,9 @@ impl Questions {
         if questions.len() > OF_ONE_REVIEW {
             return Err(Unserved::Unanswered(questions));
         }
-        let asked = timeout_at(deadline.into(), join_all(questions.iter().map(|question| self.one(question)))).await;
+        let asked =
+            timeout_at(deadline.into(), join_all(questions.iter().map(|question| self.until(question, deadline))))
+                .await;
         let Ok(asked) = asked else {
             for question in &questions {
                 self.metrics.question(question.kind(), QuestionResult::timeout);
@@ -115,6 +123,18 @@ impl Questions {
             }
         }
         if open.is_empty() { Ok(()) } else { Err(Unserved::Unanswered(open)) }
+    }
+
+    /// The answer by the deadline. That nobody reviewed images in time is an answer: the plugin's object says what follows.
+    async fn until(&self, question: &Question, deadline: Instant) -> Option<Known> {
+        if !matches!(question, Question::Images(_)) {
+            return self.one(question).await;
+        }
+        let late = || Some(Known::Failed("the image policy backend did not answer in time".to_owned()));
+        timeout_at(deadline.into(), self.one(question)).await.unwrap_or_else(|_| {
+            self.metrics.question(question.kind(), QuestionResult::timeout);
+            late()
+        })
     }
 
     async fn one(&self, question: &Question) -> Option<Known> {
@@ -157,12 +177,16 @@ impl Questions {
         question: Question,
         entry: Option<Entry>,
     ) -> impl Future<Output = Option<Known>> + Send + use<> {
-        let (in_flight, discoveries) = (Arc::clone(&self.in_flight), Arc::clone(&self.discoveries));
-        let (remembered, patience) = (Arc::clone(&self.remembered), self.patience);
+        let (turns, patience) = match &question {
+            Question::Resources(_) => (&self.discoveries, self.patience),
+            Question::Images(_) => (&self.images, ONE_REVIEW_OF_IMAGES),
+            _ => (&self.in_flight, self.patience),
+        };
+        let (turns, remembered) = (Arc::clone(turns), Arc::clone(&self.remembered));
         async move {
             let _entry = entry;
             let is_discovery = matches!(question, Question::Resources(_));
-            let _turn = if is_discovery { discoveries.acquire().await } else { in_flight.acquire().await }.ok()?;
+            let _turn = turns.acquire().await.ok()?;
             let answer = match timeout(patience, asker.ask(&question)).await {
                 Ok(answer) => answer,
                 // An API that does not answer has no kinds, as one whose discovery fails.

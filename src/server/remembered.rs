@@ -59,7 +59,8 @@ impl ByTime {
 /// That a version has no kinds may change at any moment, when somebody installs them. What an authorizer could not decide is no answer of
 /// its rules.
 fn counts_later(question: &Question, known: &Known) -> bool {
-    let is_object = matches!(question, Question::Object(_));
+    // What a reviewer of images says counts for as long as the object says that asks.
+    let is_object = matches!(question, Question::Object(_) | Question::Images(_));
     match known {
         Known::Failed(_) | Known::Unsure { .. } => false,
         Known::Resources(resources) => !resources.is_empty(),
