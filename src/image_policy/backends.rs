@@ -43,7 +43,7 @@ struct Named {
     cache: Cache,
 }
 
-/// A kubeconfig, and the client that is made of it when somebody asks.
+/// A kubeconfig, and the client that is made of it for the first question.
 #[derive(Debug)]
 struct Slot {
     text: String,
@@ -114,7 +114,7 @@ impl Named {
             return Ok(Arc::new(ImageVerdict { allowed: true, ..ImageVerdict::default() }));
         }
         let spec = exchange::spec(images);
-        let digest = digest_of(key, &spec);
+        let digest = digest_of(&images.backend, &spec);
         if let Some(verdict) = self.cache.get(&digest, Instant::now()) {
             return Ok(verdict);
         }
@@ -127,9 +127,11 @@ impl Named {
     }
 }
 
-fn digest_of(key: &str, spec: &Value) -> Digest {
+/// Objects with other TTLs keep verdicts of their own.
+fn digest_of(backend: &ImageBackend, spec: &Value) -> Digest {
     let mut found = Digest::default();
-    found.copy_from_slice(digest(&SHA256, json!([key, spec]).to_string().as_bytes()).as_ref());
+    let all = json!([backend.name, backend.allow_ttl, backend.deny_ttl, spec]);
+    found.copy_from_slice(digest(&SHA256, all.to_string().as_bytes()).as_ref());
     found
 }
 

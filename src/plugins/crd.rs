@@ -271,7 +271,7 @@ fn image_policy_webhook() -> Vec<Field> {
         ("allowTTL", int64("Seconds for which a yes counts, up to 1800. Default: 300. -1: none.")),
         ("denyTTL", int64("Seconds for which a no counts, up to 1800. Default: 30. -1: none.")),
         ("retryBackoff", int64("Milliseconds before the second of five tries, up to 300000. Default: 500. -1: none.")),
-        ("defaultAllow", flag("Whether images may run that the backend cannot be asked about. Default: false.")),
+        ("defaultAllow", flag("Whether images may run while the backend gives no verdict on them. Default: false.")),
     ]
 }
 

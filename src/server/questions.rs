@@ -12,6 +12,7 @@ use admission::{Answers, Known, Question, Unserved};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared, join_all};
 use tokio::sync::Semaphore;
+use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 
 use super::rate_limits::RateLimits;
@@ -106,35 +107,37 @@ impl Questions {
         if questions.len() > OF_ONE_REVIEW {
             return Err(Unserved::Unanswered(questions));
         }
-        let asked =
-            timeout_at(deadline.into(), join_all(questions.iter().map(|question| self.until(question, deadline))))
-                .await;
-        let Ok(asked) = asked else {
-            for question in &questions {
-                self.metrics.question(question.kind(), QuestionResult::timeout);
-            }
-            return Err(Unserved::OutOfTime);
-        };
-        let mut open = Vec::new();
+        let asked = join_all(questions.iter().map(|question| self.until(question, deadline))).await;
+        let (mut open, mut is_late) = (Vec::new(), false);
         for (question, known) in questions.into_iter().zip(asked) {
             match known {
-                Some(known) => answers.insert(question, known),
-                None => open.push(question),
+                Ok(Some(known)) => answers.insert(question, known),
+                Ok(None) => open.push(question),
+                Err(_) => is_late = true,
             }
         }
-        if open.is_empty() { Ok(()) } else { Err(Unserved::Unanswered(open)) }
+        match (is_late, open.is_empty()) {
+            (true, _) => Err(Unserved::OutOfTime),
+            (false, false) => Err(Unserved::Unanswered(open)),
+            (false, true) => Ok(()),
+        }
     }
 
-    /// The answer by the deadline. That nobody reviewed images in time is an answer: the plugin's object says what follows.
-    async fn until(&self, question: &Question, deadline: Instant) -> Option<Known> {
-        if !matches!(question, Question::Images(_)) {
-            return self.one(question).await;
+    /// The answer by the deadline, which is that of this question alone, so that no other one decides what its end means: that there was
+    /// no verdict on images in time is an answer, and the plugin's object says what follows.
+    async fn until(&self, question: &Question, deadline: Instant) -> Result<Option<Known>, Elapsed> {
+        match timeout_at(deadline.into(), self.one(question)).await {
+            Err(late) => {
+                self.metrics.question(question.kind(), QuestionResult::timeout);
+                let said = "the image policy backend did not answer in time";
+                if matches!(question, Question::Images(_)) {
+                    Ok(Some(Known::Failed(said.to_owned())))
+                } else {
+                    Err(late)
+                }
+            }
+            known => known,
         }
-        let late = || Some(Known::Failed("the image policy backend did not answer in time".to_owned()));
-        timeout_at(deadline.into(), self.one(question)).await.unwrap_or_else(|_| {
-            self.metrics.question(question.kind(), QuestionResult::timeout);
-            late()
-        })
     }
 
     async fn one(&self, question: &Question) -> Option<Known> {

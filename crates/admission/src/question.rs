@@ -197,7 +197,7 @@ impl fmt::Display for Question {
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Known {
-    /// To [`Question::Access`], and to [`Question::Images`] where nobody reviews them.
+    /// To [`Question::Access`], and to [`Question::Images`] where there is no backend to review them.
     Allowed(bool, String),
     /// To [`Question::Images`].
     Images(Arc<ImageVerdict>),

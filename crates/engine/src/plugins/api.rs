@@ -355,7 +355,7 @@ pub struct ImagePolicyWebhookSpec {
     /// Milliseconds before the second try; 500 where absent or 0, none with -1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_backoff: Option<i64>,
-    /// Whether images may run that the backend cannot be asked about; false where absent.
+    /// Whether images may run while the backend gives no verdict on them; false where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_allow: Option<bool>,
 }

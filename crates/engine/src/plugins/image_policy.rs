@@ -23,7 +23,7 @@ pub const KUBECONFIG: &str = "kubeconfig";
 pub struct ImagePolicy {
     /// Who reviews images.
     pub backend: ImageBackend,
-    /// Whether images may run that the backend cannot be asked about.
+    /// Whether images may run while the backend gives no verdict on them.
     pub default_allow: bool,
 }
 
@@ -32,13 +32,13 @@ pub struct ImagePolicy {
 pub enum Reviewed<'k> {
     /// A verdict.
     Verdict(&'k ImageVerdict),
-    /// A yes without one, where nobody reviews.
+    /// A yes without one, where there is no backend.
     Allowed,
     /// Nothing, and why.
     Failed(&'k str),
 }
 
-/// What is asked about a pod; about ephemeral containers alone where the request is for those.
+/// What the backend is asked: the images of a pod, or those of its ephemeral containers alone where the request is for those.
 pub fn images(backend: &ImageBackend, pod: &PodFacts<'_>, spec: &Spec<'_>, namespace: &str, ephemeral: bool) -> Images {
     let lists = if ephemeral { &[List::Ephemeral][..] } else { &[List::Containers, List::Init] };
     let containers = lists.iter().flat_map(|list| spec.list(*list));
