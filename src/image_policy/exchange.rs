@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 const KIND: &str = "ImageReview";
@@ -86,8 +86,8 @@ fn causes(error: &dyn Error) -> String {
 struct Reply {
     api_version: String,
     kind: String,
-    #[serde(default)]
-    status: Status,
+    /// An object: where a structure is expected, serde reads an array as its fields as well.
+    status: Option<Map<String, Value>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -100,20 +100,23 @@ struct Status {
 
 fn verdict(reply: &[u8]) -> Result<ImageVerdict, String> {
     let refused = |why: &str| format!("the reply of the image policy backend is no {KIND}: {why}");
-    let reply: Reply = serde_json::from_slice(reply).map_err(|error| refused(&error.to_string()))?;
+    let reply: Map<String, Value> = serde_json::from_slice(reply).map_err(|error| refused(&error.to_string()))?;
+    let reply: Reply = serde_json::from_value(Value::Object(reply)).map_err(|error| refused(&error.to_string()))?;
     if (reply.api_version.as_str(), reply.kind.as_str()) != (API_VERSION, KIND) {
         let found = format!("{} {}", beginning(&reply.api_version, 64), beginning(&reply.kind, 64));
         return Err(refused(&format!("found {found}, expected {API_VERSION} {KIND}")));
     }
-    let annotations = reply.status.audit_annotations.unwrap_or_default().into_iter();
+    let status: Status = serde_json::from_value(Value::Object(reply.status.unwrap_or_default()))
+        .map_err(|error| refused(&format!("status: {error}")))?;
+    let annotations = status.audit_annotations.unwrap_or_default().into_iter();
     // The API server drops the others.
     let audit = annotations
         .filter(|(key, _)| is_audit_key(key))
         .take(ANNOTATIONS)
         .map(|(key, value)| (key, beginning(&value, SAID).to_owned()));
     Ok(ImageVerdict {
-        allowed: reply.status.allowed,
-        reason: beginning(&reply.status.reason, SAID).to_owned(),
+        allowed: status.allowed,
+        reason: beginning(&status.reason, SAID).to_owned(),
         audit: audit.collect(),
     })
 }
@@ -132,7 +135,8 @@ mod tests {
         let read = |text: &str| verdict(text.as_bytes());
         assert!(read(&of(json!({"allowed": true}))).unwrap().allowed);
         assert!(!read(&of(json!({}))).unwrap().allowed, "a yes is said");
-        for text in ["", "{}", "[]", "{\"allowed\":true}", &of(json!({"allowed": "yes"})), &of(json!([true]))] {
+        let array = json!([API_VERSION, KIND, {"allowed": true}]).to_string();
+        for text in ["", "{}", "[]", "{\"allowed\":true}", &of(json!({"allowed": "yes"})), &of(json!([true])), &array] {
             assert!(read(text).is_err_and(|why| why.contains("is no ImageReview")), "{text}");
         }
         let lie = of(json!({"allowed": true})).replace("ImageReview", "AdmissionReview");
