@@ -226,7 +226,7 @@ impl Drop for Entry {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use admission::question::{Access, GroupVersion, Object, RateLimit, Token};
+    use admission::question::{Access, GroupVersion, Images, Object, RateLimit, Token};
 
     use super::*;
     use crate::metrics::Freshness;
@@ -241,6 +241,7 @@ mod tests {
                 match question {
                     Question::Access(access) if access.user == "slow" => std::future::pending().await,
                     Question::Resources(_) => std::future::pending().await,
+                    Question::Images(images) if images.namespace == "slow" => std::future::pending().await,
                     Question::Access(access) if access.user == "broken" => Err("no".to_owned()),
                     _ => Ok(Known::Allowed(true, String::new())),
                 }
@@ -319,6 +320,21 @@ mod tests {
             let mut answers = Answers::default();
             questions.answer(vec![question.clone()], &mut answers, soon()).await.unwrap();
             assert_eq!(answers.get(&question), Some(&Known::Tokens(vec![is_there])));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_late_review_of_images_is_an_answer_beside_another_late_question_and_is_given_up() {
+        let questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
+        let images = Question::Images(Images { namespace: "slow".to_owned(), ..Images::default() });
+        for (beside, expected) in [(None, Ok(())), (Some(about("slow")), Err(Unserved::OutOfTime))] {
+            let mut answers = Answers::default();
+            let asked = std::iter::once(images.clone()).chain(beside).collect();
+            assert_eq!(questions.answer(asked, &mut answers, soon()).await, expected);
+            let late = Known::Failed("the image policy backend did not answer in time".to_owned());
+            assert_eq!(answers.get(&images), Some(&late));
+            assert!(questions.open.lock().unwrap().is_empty(), "it was given up");
+            assert_eq!(questions.images.available_permits(), REVIEWS_OF_IMAGES);
         }
     }
 
