@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod events;
 mod field_managers;
 pub mod go_duration;
+pub mod image_policy;
 pub mod input;
 pub mod kind;
 pub mod kinds;

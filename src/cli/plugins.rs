@@ -112,6 +112,7 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::OwnerReferencesPermissionEnforcement => sample!("ownerreferencespermissionenforcement"),
         Plugin::EventRateLimit => sample!("eventratelimit"),
         Plugin::ResourceQuota => sample!("resourcequota"),
+        Plugin::ImagePolicyWebhook => sample!("imagepolicywebhook"),
     }
 }
 

@@ -41,6 +41,7 @@ use crate::certs::Resolver;
 use crate::certs::lifetimes::signed;
 use crate::controller::leader_term::LeaderTerm;
 use crate::controller::{Context, Own};
+use crate::image_policy::ImageBackends;
 use crate::kind::{Reader, Watched};
 use crate::kinds::Kinds;
 use crate::manager::background::Background;
@@ -83,6 +84,8 @@ pub struct Shared {
     pub metrics: Metrics,
     /// Gets the certificate.
     pub resolver: Arc<Resolver>,
+    /// Get to know the reviewers of images.
+    pub images: Arc<ImageBackends>,
 }
 
 /// All work with the API server, made but not begun.
@@ -144,7 +147,7 @@ impl Manager {
             client: connection.client()?,
             background,
             background_client,
-            watching: connection.watching(&world, &options.namespace, options.plugins)?,
+            watching: connection.watching(&world, &options.namespace, options.plugins, &shared.images)?,
             bundle: watch::Sender::new(None),
             options,
             feed,

@@ -228,6 +228,7 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
             ),
         )],
         Plugin::ResourceQuota => vec![("limitedResources", limited_resources())],
+        Plugin::ImagePolicyWebhook => image_policy_webhook(),
         Plugin::EventRateLimit => vec![
             ("limits", event_limits()),
             (
@@ -256,6 +257,22 @@ fn pod_security() -> JSONSchemaProps {
             ("warn-version", version(warn)),
         ],
     )
+}
+
+fn image_policy_webhook() -> Vec<Field> {
+    vec![
+        (
+            "kubeConfigKey",
+            text(
+                "Key of the Secret outrider-image-policy, in the namespace of Outrider, with the kubeconfig of the backend. Default: kubeconfig.",
+            ),
+        ),
+        ("backendNamespace", text("Namespace that the backend runs in, which is left alone. Default: none.")),
+        ("allowTTL", int64("Seconds for which a yes counts, up to 1800. Default: 300. -1: none.")),
+        ("denyTTL", int64("Seconds for which a no counts, up to 1800. Default: 30. -1: none.")),
+        ("retryBackoff", int64("Milliseconds before the second of five tries, up to 300000. Default: 500. -1: none.")),
+        ("defaultAllow", flag("Whether images may run while the backend gives no verdict on them. Default: false.")),
+    ]
 }
 
 fn event_limits() -> JSONSchemaProps {

@@ -6,6 +6,7 @@ pub mod coverage;
 pub mod deployment;
 mod failing;
 pub mod follow;
+mod image_policy;
 pub mod in_order;
 pub mod last_seen;
 pub mod lenient;

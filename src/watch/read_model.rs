@@ -17,9 +17,11 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::image_policy::ImageBackends;
 use crate::logging::throttle::LogThrottle;
 use crate::watch::annotations::SomeAnnotations;
 use crate::watch::follow::{Follower, Step, events};
+use crate::watch::image_policy::BackendWatch;
 use crate::watch::lenient::Lenient;
 pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
@@ -169,6 +171,10 @@ pub struct Clients {
     pub revisions: Client,
     /// For quotas, while they are read.
     pub quotas: Client,
+    /// For the Secret of reviewers of images, while it is read.
+    pub secrets: Client,
+    /// Get what is in it.
+    pub images: Arc<ImageBackends>,
     /// Our own namespace, in which that is.
     pub namespace: String,
     /// For its version. No one reads the age of this answer: it says nothing about a watch.
@@ -197,6 +203,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
     let mut quotas = QuotaWatch::new(clients.quotas);
+    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, clients.images);
     let mut versions = pin!(minor_versions(clients.version));
 
     let mut intake = EventHandler::of(&world);
@@ -215,9 +222,11 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
             Some(event) = plugins.next() => {
                 intake.plugin(event, &mut feed);
                 quotas.follow_need(&mut feed);
+                images.follow_need(&feed);
             }
             event = quotas.next() => quotas.take(event, &mut feed),
             Some(event) = revisions.next() => intake.revision(event, &mut feed),
+            event = images.next() => images.take(event),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),
             Some(minor) = versions.next() => feed.apply_version(minor),
         }

@@ -15,7 +15,7 @@ pub fn says_little(reason: Reason) -> bool {
 
 /// Refuses, and gives the audit log the reason.
 pub fn refuse(findings: &mut Findings, reason: Reason, denial: Denial) {
-    findings.audit.push((REASON, reason.as_str().to_owned()));
+    findings.audit.push((REASON.into(), reason.as_str().to_owned()));
     findings.denial = Some((reason, denial));
 }
 
@@ -29,7 +29,7 @@ pub fn refuse_after_all(findings: &mut Findings, reason: Reason, denial: Denial)
 pub fn set_reason(verdict: &mut Verdict, reason: Reason) {
     verdict.reason = reason;
     verdict.audit.retain(|(key, _)| *key != REASON);
-    verdict.audit.push((REASON, reason.as_str().to_owned()));
+    verdict.audit.push((REASON.into(), reason.as_str().to_owned()));
 }
 
 /// The refusal of a pod that earlier deciders would have changed.

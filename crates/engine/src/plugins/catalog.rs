@@ -118,7 +118,13 @@ pub const ALL: &[Entry] = &[
         Served,
         "changes new pods in the call for pods, and judges them as they are stored; changed pods and ephemeral containers by on-demand entries",
     ),
-    entry("ImagePolicyWebhook", false, OFF, NotYet, "a bridge to ImageReview backends is not served yet"),
+    entry(
+        "ImagePolicyWebhook",
+        false,
+        OFF,
+        Served,
+        "validates pods and ephemeral containers by an on-demand entry; asks an ImageReview backend that a Secret names",
+    ),
     entry(
         "PodSecurity",
         true,
@@ -213,8 +219,7 @@ pub const ALL: &[Entry] = &[
 ];
 
 /// Sections of the spec that are named in the design and not served, with their plugins.
-pub const UNSERVED_SECTIONS: [(&str, &str); 2] =
-    [("imagePolicyWebhook", "ImagePolicyWebhook"), ("podTopologyLabels", "PodTopologyLabels")];
+pub const UNSERVED_SECTIONS: [(&str, &str); 1] = [("podTopologyLabels", "PodTopologyLabels")];
 
 /// The plugin of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -14,6 +14,7 @@ pub mod deny_service_external_ips;
 pub mod endpoints;
 pub mod event_rate_limit;
 pub mod extended_resource_toleration;
+pub mod image_policy;
 pub mod index;
 pub mod limit_pod_hard_anti_affinity_topology;
 pub mod namespace_facts;
@@ -68,11 +69,13 @@ pub enum Plugin {
     EventRateLimit,
     /// What may be consumed only where a quota covers it.
     ResourceQuota,
+    /// Which images may run.
+    ImagePolicyWebhook,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
@@ -85,6 +88,7 @@ impl Plugin {
         Self::OwnerReferencesPermissionEnforcement,
         Self::EventRateLimit,
         Self::ResourceQuota,
+        Self::ImagePolicyWebhook,
     ];
 
     /// The API server's name.
@@ -102,6 +106,7 @@ impl Plugin {
             Self::OwnerReferencesPermissionEnforcement => "OwnerReferencesPermissionEnforcement",
             Self::EventRateLimit => "EventRateLimit",
             Self::ResourceQuota => "ResourceQuota",
+            Self::ImagePolicyWebhook => "ImagePolicyWebhook",
         }
     }
 
@@ -120,6 +125,7 @@ impl Plugin {
             Self::OwnerReferencesPermissionEnforcement => "ownerReferencesPermissionEnforcement",
             Self::EventRateLimit => "eventRateLimit",
             Self::ResourceQuota => "resourceQuota",
+            Self::ImagePolicyWebhook => "imagePolicyWebhook",
         }
     }
 
@@ -128,7 +134,7 @@ impl Plugin {
         Self::ALL.into_iter().find(|plugin| plugin.name() == name)
     }
 
-    /// Whether it is about pods: it decides in the one call for new pods.
+    /// Whether it decides in the one call for new pods.
     pub const fn is_of_pods(self) -> bool {
         !matches!(
             self,
@@ -138,6 +144,7 @@ impl Plugin {
                 | Self::OwnerReferencesPermissionEnforcement
                 | Self::EventRateLimit
                 | Self::ResourceQuota
+                | Self::ImagePolicyWebhook
         )
     }
 }

@@ -4,6 +4,7 @@
 //! `SidecarSet`s are the first stage and `AdmissionPlugin`s the second; both are part of the endpoints and read the pod's
 //! view, for which the body is decoded once; only where a further stage has something to decide is the whole pod decoded.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use admission::reply::Outcome;
@@ -63,7 +64,7 @@ pub struct Step {
     /// Sentences for the user.
     pub warnings: Vec<String>,
     /// Entries for the audit log.
-    pub audit: Vec<(&'static str, String)>,
+    pub audit: Vec<(Cow<'static, str>, String)>,
     /// Set when the pod is refused. No later stage is asked then.
     pub denial: Option<(Reason, Denial)>,
 }

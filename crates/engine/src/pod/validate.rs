@@ -44,7 +44,7 @@ impl Validating<Snapshot> for PodValidation {
 fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut Findings) -> Result<(), Unserved> {
     if let Some(reason) = skip(request, snapshot) {
         findings.reason = reason;
-        findings.audit.push((REASON, reason.as_str().to_owned()));
+        findings.audit.push((REASON.into(), reason.as_str().to_owned()));
         return Ok(());
     }
     let Some(pod) = &request.object else {
@@ -150,7 +150,7 @@ impl Report {
         } else if let Some(reason) = self.reason {
             findings.reason = reason;
             if matches!(reason, reasons::UNINJECTED | reasons::OUTDATED) {
-                findings.audit.push((REASON, reason.as_str().to_owned()));
+                findings.audit.push((REASON.into(), reason.as_str().to_owned()));
             }
         }
     }
