@@ -18,6 +18,7 @@ pub mod go_duration;
 pub mod input;
 pub mod kind;
 pub mod kinds;
+pub mod limitrange;
 pub mod logging;
 pub mod manager;
 pub mod manifests;

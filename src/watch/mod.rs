@@ -9,6 +9,7 @@ pub mod follow;
 pub mod in_order;
 pub mod last_seen;
 pub mod lenient;
+mod limit_range;
 pub mod model;
 mod of_kind;
 pub mod partial;
@@ -21,6 +22,7 @@ pub mod report;
 mod sidecarset;
 pub mod version;
 
+pub use limit_range::ClusterLimitRangeResource;
 pub(crate) use of_kind::resource_of_kind;
 pub use plugin::AdmissionPluginResource;
 pub use sidecarset::SidecarSetResource;

@@ -160,7 +160,7 @@ pub fn is_mirror(annotations: Option<&BorrowedMap<'_>>, user: &UserInfo<'_>) -> 
 }
 
 /// The pod as it came, or why it cannot be read.
-fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Reason, Denial)>> {
+pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Reason, Denial)>> {
     let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
     // A body that is not UTF-8 as a whole is kept nowhere.
     let review =
