@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 
 use crate::doctor::report::{Check, Finding, Severity};
-use crate::manifests::guard::{ACTIONS, CHOSEN, Guard};
+use crate::manifests::guard::{ACTIONS, Guard, may_be_chosen};
 use crate::names::APP;
 
 /// What was read about one service account.
@@ -99,7 +99,8 @@ fn resources(spec: &ValidatingAdmissionPolicySpec) -> Vec<String> {
 fn is_as_shipped(policy: &ValidatingAdmissionPolicy, guard: &Guard) -> bool {
     let (Some(found), shipped) = (policy.spec.as_ref(), &guard.spec) else { return false };
     let of = |spec: &ValidatingAdmissionPolicySpec| -> Vec<Variable> {
-        spec.variables.iter().flatten().filter(|variable| !CHOSEN.contains(&variable.name.as_str())).cloned().collect()
+        let variables = spec.variables.iter().flatten();
+        variables.filter(|it| !may_be_chosen(&it.name, &it.expression)).cloned().collect()
     };
     let constraints = found.match_constraints.as_ref();
     let operations = |spec: &ValidatingAdmissionPolicySpec| {
@@ -129,6 +130,7 @@ fn selects_all(selector: Option<&LabelSelector>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifests::guard::ALL_RESOURCES_VARIABLE;
 
     type Change<'a> = &'a dyn Fn(&mut GuardFacts);
 
@@ -152,8 +154,8 @@ mod tests {
         assert_eq!(found(|_| {}), Vec::<String>::new());
         let widened = found(|facts| {
             let variables = facts.policies[0].spec.as_mut().unwrap().variables.as_mut().unwrap();
-            for variable in variables.iter_mut().filter(|it| CHOSEN.contains(&it.name.as_str())) {
-                variable.expression += " + ['*']";
+            for variable in variables.iter_mut().filter(|it| it.name == ALL_RESOURCES_VARIABLE) {
+                variable.expression = "true".to_owned();
             }
             let constraints = facts.policies[0].spec.as_mut().unwrap().match_constraints.as_mut().unwrap();
             constraints.namespace_selector = Some(LabelSelector::default());
@@ -167,7 +169,7 @@ mod tests {
         let idle = "the policy mine-guard-webhooks on mutatingwebhookconfigurations and";
         let spec = |facts: &mut GuardFacts| facts.policies[0].spec.clone().unwrap();
         let put = |facts: &mut GuardFacts, spec| facts.policies[0].spec = Some(spec);
-        let changes: [(&str, Change<'_>); 7] = [
+        let changes: [(&str, Change<'_>); 8] = [
             (none, &|facts| drop(facts.policies.remove(0))),
             (none, &|facts| {
                 let mut other = spec(facts);
@@ -185,6 +187,12 @@ mod tests {
             (idle, &|facts| {
                 let mut other = spec(facts);
                 other.validations.as_mut().unwrap()[4].expression = "true".to_owned();
+                put(facts, other);
+            }),
+            (idle, &|facts| {
+                let mut other = spec(facts);
+                let resources = other.variables.as_mut().unwrap().iter_mut().find(|it| it.name == "resources").unwrap();
+                resources.expression += " + ['secrets']";
                 put(facts, other);
             }),
             (idle, &|facts| {

@@ -107,7 +107,7 @@ fn missing(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<String> {
     if !entries::is_permitted(plugin.plugin, facts.snapshot) {
         return Some(
             "The webhook entry would be for all resources, which the installation does not allow: set the chart value \
-             guard.allResources, or the flag --on-demand-all-resources and the lists of the guard policy."
+             guard.allResources, or the flag --on-demand-all-resources and the variable allResources of the policy outrider-guard-webhooks."
                 .to_owned(),
         );
     }

@@ -193,8 +193,9 @@ fn of_definitions() -> Vec<Row> {
 const POD: &str = "pod/web";
 const POD_METADATA: &str = "of a pod's metadata only annotations may change";
 const POD_SPEC: &str = "of a pod's spec only images may change, of containers that the record of its sets names";
-const NO_RECORD: &str = "no pod without the record of its sets is given one";
+const NO_RECORD: &str = "the record of a pod's sets names no container that it did not name before";
 const RECORD: &str = r#"{"a":{"hash":"v1:0","containers":["proxy"],"initContainers":["native"]}}"#;
+const RECORD_OF_ALL: &str = r#"{"a":{"hash":"v1:0","containers":["app","proxy"],"initContainers":["native"]}}"#;
 const POD_STATUS: &str = "of a pod's status only the condition outrider.dev/SidecarSetUpgradable may change";
 
 /// What the API server itself lets anybody change in a running pod.
@@ -205,6 +206,11 @@ fn of_pods() -> Vec<Row> {
         ("an image of an init container changes", add("/spec/initContainers/0/image", "native:2"), Ok(())),
         ("an image of the application changes", add("/spec/containers/0/image", "app:2"), Err(POD_SPEC)),
         ("the record is written", add("/metadata/annotations/outrider.dev~1injected", "{}"), Ok(())),
+        (
+            "the record names the application",
+            add("/metadata/annotations/outrider.dev~1injected", RECORD_OF_ALL),
+            Err(NO_RECORD),
+        ),
         ("an annotation of a set changes", add("/metadata/annotations/example.com~1kept", "no"), Ok(())),
         ("an annotation goes", remove("/metadata/annotations/example.com~1kept"), Err(POD_METADATA)),
         ("a label is added", add("/metadata/labels/a", "b"), Err(POD_METADATA)),
@@ -384,7 +390,31 @@ fn the_account_changes_what_it_keeps_and_nothing_else() {
     only_updates(&cluster);
     everybody_else_is_free(&cluster);
     a_large_configuration_is_within_the_budget(&cluster);
+    entries_for_all_resources_validate(&cluster);
     the_doctor_reads_them(&cluster);
+}
+
+/// As the chart's value `guard.allResources` makes the policy.
+fn entries_for_all_resources_validate(cluster: &Cluster) {
+    const POLICY: &str = "validatingadmissionpolicy/outrider-guard-webhooks";
+    let names = cluster.kubectl_ok(&["get", POLICY, "-o", "jsonpath={.spec.variables[*].name}"], None).unwrap();
+    let place = names.split(' ').position(|name| name == "allResources").unwrap();
+    let patch = json!([{"op": "replace", "path": format!("/spec/variables/{place}/expression"), "value": "true"}]);
+    cluster.kubectl_ok(&["patch", POLICY, "--type=json", "-p", &patch.to_string()], None).unwrap();
+    let made = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "outrider-on-demand-validating"}, "webhooks": [],
+    });
+    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&made.to_string())).unwrap();
+    let of =
+        |client: Value| add("/webhooks", json!([entry("a.policy.outrider.dev", client, &["*"], &["*/*"])])).to_string();
+    let tried = |object: &str, patch: &str| tried(cluster, &["patch", object, "--type=json", "-p", patch], None);
+    let validating = "validatingwebhookconfiguration/outrider-on-demand-validating";
+    eventually("the policy is in force", || tried(validating, &of(our_service())).is_ok());
+    assert!(tried(ON_DEMAND, &of(our_service())).unwrap_err().contains(NOT_OURS));
+    let thief = json!({"service": {"name": "thief", "namespace": "outrider-system"}});
+    assert!(tried(validating, &of(thief)).unwrap_err().contains(NOT_OURS));
+    assert!(tried(VALIDATING, &of(our_service())).unwrap_err().contains(ONLY));
 }
 
 /// The API server gives an expression so much to compute, and no more.

@@ -5,6 +5,7 @@
 //! change a few fields.
 
 mod cel;
+mod pods;
 mod validations;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -33,14 +34,21 @@ const NAMESPACE_VARIABLE: &str = "ownNamespace";
 /// What puts a policy in force: everything that it does not allow is denied.
 pub const ACTIONS: [&str; 1] = ["Deny"];
 
-/// Variables that the chart may widen: groups and resources of on-demand entries.
-pub const WIDENED: [&str; 2] = ["groups", "resources"];
+/// The variable that says whether an entry of the validating on-demand configuration may name every resource. The chart's value
+/// `guard.allResources` makes it true.
+pub const ALL_RESOURCES_VARIABLE: &str = "allResources";
 
 /// The variable with the names of namespaces that are left alone; the chart knows more of them.
 pub const EXCLUDED_VARIABLE: &str = "excludedNamespaces";
 
-/// Variables that the chart writes: their values do not make a policy another one.
-pub const CHOSEN: [&str; 3] = [WIDENED[0], WIDENED[1], EXCLUDED_VARIABLE];
+/// Whether `expression` is a value that an installation may choose for the variable `name`: it makes a policy no other one.
+pub fn may_be_chosen(name: &str, expression: &str) -> bool {
+    match name {
+        ALL_RESOURCES_VARIABLE => ["false", "true"].contains(&expression),
+        EXCLUDED_VARIABLE => true,
+        _ => false,
+    }
+}
 
 /// A policy.
 #[derive(Debug, Clone)]
@@ -68,7 +76,7 @@ impl Guard {
             ("apiextensions.k8s.io", &["customresourcedefinitions", "customresourcedefinitions/status"]),
             validations::of_definitions(),
         );
-        let pods = spec(namespace, account, ("", &["pods", "pods/*"]), validations::of_pods(excluded));
+        let pods = spec(namespace, account, ("", &["pods", "pods/*"]), pods::of_pods(excluded));
         [
             Self { name: format!("{prefix}-{WEBHOOKS}"), spec: webhooks },
             Self { name: format!("{prefix}-{DEFINITIONS}"), spec: definitions },

@@ -1,20 +1,16 @@
-//! What the service account may write, as CEL.
-
-use std::collections::BTreeSet;
+//! What the service account may write in webhook configurations and definitions, as CEL.
 
 use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 
 use super::cel::{field, list, same_but, text};
-use super::{EXCLUDED_VARIABLE, NAMESPACE_VARIABLE, ON_DEMAND, WIDENED};
+use super::{ALL_RESOURCES_VARIABLE, ON_DEMAND};
 use crate::certs::ca_bundle::object::RETIRING;
 use crate::kinds::Kinds;
-use crate::names::{BREAK_GLASS, FAIL_OPEN, NARROW, SERVICE, UPGRADABLE};
+use crate::names::{BREAK_GLASS, FAIL_OPEN, NARROW, ON_DEMAND_VALIDATING, SERVICE};
 use crate::server::webhooks::CONVERT_PATH;
-use engine::sidecarset::injection::INJECTED_ANNOTATION;
-use engine::snapshot::{EXCLUDE_LABEL, Exclusion};
 
 /// Fields of metadata that the API server keeps, and annotations, which have a rule of their own.
-const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
+pub const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
 
 /// What an entry of an on-demand configuration may be about. Nothing here holds a secret of others.
 pub const RESOURCES: [&str; 8] = [
@@ -47,9 +43,10 @@ pub fn of_webhooks() -> Rules {
         variable("new", field("object", "webhooks", "[]")),
         variable("freeOfEntry", list(&["clientConfig", "failurePolicy", "matchConditions"])),
         variable("onDemand", format!("request.name in {}", list(&ON_DEMAND))),
+        variable("groups", list(&GROUPS)),
+        variable("resources", list(&RESOURCES)),
+        variable(ALL_RESOURCES_VARIABLE, "false".to_owned()),
     ]);
-    variables
-        .extend(WIDENED.into_iter().zip([list(&GROUPS), list(&RESOURCES)]).map(|(name, list)| variable(name, list)));
     let mut validations = common(&annotations, "webhooks");
     validations.extend([
         on_update(
@@ -60,7 +57,8 @@ pub fn of_webhooks() -> Rules {
         on_update(
             &format!("!variables.onDemand || variables.new.all(n, n in variables.old || ({}))", on_demand_entry("n")),
             &format!(
-                "a new or changed on-demand entry calls the Service {SERVICE} and names resources of the list in this policy"
+                "a new or changed on-demand entry calls the Service {SERVICE} and names resources of the list in this policy, or any \
+                 where it validates and the variable {ALL_RESOURCES_VARIABLE} is true"
             ),
         ),
     ]);
@@ -82,9 +80,13 @@ fn entries() -> String {
 fn on_demand_entry(entry: &str) -> String {
     let client = calls_us(&format!("{entry}.clientConfig"));
     let rules = field(entry, "rules", "[]");
-    format!(
-        "{client} && {rules}.all(r, r.apiGroups.all(g, g in variables.groups) && r.resources.all(x, x in variables.resources))"
-    )
+    // What changes objects never concerns all of them: no plugin needs it, and it could give an account the rights of another.
+    let all = format!(
+        "(variables.{ALL_RESOURCES_VARIABLE} && request.resource.resource == 'validatingwebhookconfigurations' && request.name == {})",
+        text(ON_DEMAND_VALIDATING)
+    );
+    let listed = "r.apiGroups.all(g, g in variables.groups) && r.resources.all(x, x in variables.resources)";
+    format!("{client} && ({all} || {rules}.all(r, {listed}))")
 }
 
 /// Of custom resource definitions.
@@ -115,96 +117,6 @@ pub fn of_definitions() -> Rules {
         ),
     ]);
     Rules { variables, validations }
-}
-
-/// Of pods, which rollouts change while they run: images, annotations, and one condition.
-pub fn of_pods(excluded: &[String]) -> Rules {
-    // In the chart's order.
-    let excluded: BTreeSet<&str> = Exclusion::ALWAYS.into_iter().chain(excluded.iter().map(String::as_str)).collect();
-    let excluded: Vec<&str> = excluded.into_iter().collect();
-    let list_of = |object: &str, path: &str| field(object, path, "[]");
-    let recorded = format!("{} in variables.oldAnnotations", text(INJECTED_ANNOTATION));
-    let variables = vec![
-        variable("freeOfMetadata", list(&FREE_METADATA)),
-        variable(EXCLUDED_VARIABLE, list(&excluded)),
-        variable("namespaceLabels", field("namespaceObject", "metadata.labels", "{}")),
-        variable("oldAnnotations", field("oldObject", "metadata.annotations", "{}")),
-        variable("newAnnotations", field("object", "metadata.annotations", "{}")),
-        variable("record", format!("{recorded} ? variables.oldAnnotations[{}] : ''", text(INJECTED_ANNOTATION))),
-        variable("oldContainers", list_of("oldObject", "spec.containers")),
-        variable("newContainers", list_of("object", "spec.containers")),
-        variable("oldInitContainers", list_of("oldObject", "spec.initContainers")),
-        variable("newInitContainers", list_of("object", "spec.initContainers")),
-        variable("oldStatus", field("oldObject", "status", "{}")),
-        variable("newStatus", field("object", "status", "{}")),
-    ];
-    let others = |status: &str| {
-        let conditions = field(&format!("variables.{status}"), "conditions", "[]");
-        format!("{conditions}.filter(c, c.type != {})", text(UPGRADABLE))
-    };
-    let validations = vec![
-        Validation {
-            expression:
-                "request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource in ['', 'status'])"
-                    .to_owned(),
-            message: Some(refusal(
-                "a pod and its status may be updated, and pods neither created, evicted nor deleted",
-            )),
-            ..Validation::default()
-        },
-        Validation {
-            expression: format!(
-                "!(request.namespace in variables.{EXCLUDED_VARIABLE}) && request.namespace != variables.{NAMESPACE_VARIABLE} && \
-                 !({} in variables.namespaceLabels)",
-                text(EXCLUDE_LABEL)
-            ),
-            message: Some(refusal("pods of excluded namespaces and of its own stay as they are")),
-            ..Validation::default()
-        },
-        on_update(
-            &same_but("object", "oldObject", &list(&["metadata", "spec", "status"])),
-            "no other field may change",
-        ),
-        on_update(
-            &format!(
-                "{} && variables.oldAnnotations.all(k, k in variables.newAnnotations)",
-                same_but("object.metadata", "oldObject.metadata", "variables.freeOfMetadata")
-            ),
-            "of a pod's metadata only annotations may change, and none may go",
-        ),
-        // Else the account could give any pod a record, and then any image.
-        on_update(
-            &format!("{recorded} || !({} in variables.newAnnotations)", text(INJECTED_ANNOTATION)),
-            "no pod without the record of its sets is given one",
-        ),
-        on_update(
-            &format!(
-                "{} && {} && {}",
-                same_but("object.spec", "oldObject.spec", &list(&["containers", "initContainers"])),
-                images_alone("variables.newContainers", "variables.oldContainers"),
-                images_alone("variables.newInitContainers", "variables.oldInitContainers")
-            ),
-            "of a pod's spec only images may change, of containers that the record of its sets names",
-        ),
-        on_update(
-            &format!(
-                "{} && {} == {}",
-                same_but("variables.newStatus", "variables.oldStatus", &list(&["conditions"])),
-                others("newStatus"),
-                others("oldStatus")
-            ),
-            &format!("of a pod's status only the condition {UPGRADABLE} may change"),
-        ),
-    ];
-    Rules { variables, validations }
-}
-
-/// Every container is as it was, but for the image of those that the record names.
-fn images_alone(new: &str, old: &str) -> String {
-    let container = same_but("n", "o", "['image']");
-    let is_named = "variables.record.contains('\"' + n.name + '\"')";
-    let may_be = format!("o.name == n.name && (n == o || ({is_named} && {container}))");
-    format!("{new}.map(n, n.name) == {old}.map(o, o.name) && {new}.all(n, {old}.exists(o, {may_be}))")
 }
 
 /// A process outside the cluster may have left its address there, which is turned back to the Service.
@@ -263,8 +175,8 @@ fn common(annotations: &[&str], content: &str) -> Vec<Validation> {
     ]
 }
 
-/// Other operations are refused by a rule of their own, which then is the only one that speaks.
-fn on_update(expression: &str, message: &str) -> Validation {
+/// A rule for updates. Other operations are refused by a rule of their own, which then is the only one that speaks.
+pub fn on_update(expression: &str, message: &str) -> Validation {
     Validation {
         expression: format!("request.operation != 'UPDATE' || ({expression})"),
         message: Some(refusal(message)),
@@ -272,10 +184,12 @@ fn on_update(expression: &str, message: &str) -> Validation {
     }
 }
 
-fn refusal(rule: &str) -> String {
+/// The message of a rule.
+pub fn refusal(rule: &str) -> String {
     format!("Outrider's service account may not do this: {rule}")
 }
 
-fn variable(name: &str, expression: String) -> Variable {
+/// A variable of a policy.
+pub fn variable(name: &str, expression: String) -> Variable {
     Variable { name: name.to_owned(), expression }
 }

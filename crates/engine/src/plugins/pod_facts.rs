@@ -14,6 +14,7 @@ use super::said_name;
 use super::toleration::{Tolerated, Toleration};
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most};
+use crate::pod::view::{self, PodView};
 
 /// Tolerations of a pod: each without a key takes 10 bytes as the API server stores it, of 1.5 MiB.
 pub const TOLERATIONS: usize = 150_000;
@@ -152,7 +153,43 @@ admission::only_objects!(
     Resources<'a>
 );
 
+impl<'a> PodFacts<'a> {
+    /// Of a pod that was decoded for the sets: its body is not scanned again.
+    ///
+    /// # Errors
+    /// When a part that sets do not read has another type.
+    pub fn of_view(pod: &PodView<'a>) -> Result<Self, serde_json::Error> {
+        let metadata = Metadata {
+            name: pod.metadata.name.clone(),
+            generate_name: pod.metadata.generate_name.clone(),
+            annotations: pod.metadata.annotations.clone(),
+            deletion_timestamp: None,
+        };
+        let spec = if pod.spec.is_there { Some(Spec::of_view(&pod.spec)?) } else { None };
+        Ok(Self { metadata, spec })
+    }
+}
+
 impl<'a> Spec<'a> {
+    fn of_view(spec: &view::Spec<'a>) -> Result<Self, serde_json::Error> {
+        let containers = |list: &Option<Vec<view::Container<'a>>>| {
+            list.as_ref().map(|list| list.iter().map(Container::of_view).collect()).transpose()
+        };
+        let volumes =
+            spec.volumes.as_ref().map(|list| list.iter().map(|raw| Volume::of_view(raw)).collect()).transpose()?;
+        Ok(Self {
+            containers: containers(&spec.containers)?,
+            init_containers: containers(&spec.init_containers)?,
+            ephemeral_containers: list::<_, { limits::CONTAINERS }>(spec.ephemeral_containers)?,
+            volumes,
+            tolerations: list::<_, TOLERATIONS>(spec.tolerations)?,
+            node_selector: Some(&spec.node_selector).filter(|labels| !labels.is_empty()).cloned(),
+            selected: BTreeMap::new(),
+            affinity: spec.affinity,
+            resources: spec.resources.map(read).transpose()?,
+        })
+    }
+
     /// Whether the pod asks for no CPU and no memory.
     pub fn is_best_effort(&self) -> bool {
         let containers = [List::Containers, List::Init].into_iter().flat_map(|list| self.list(list));
@@ -273,6 +310,36 @@ impl<'a> Spec<'a> {
     pub fn present_tolerations(&self) -> Option<Vec<Toleration<'a>>> {
         self.tolerations.as_ref().map(|list| list.iter().map(|one| one.toleration.clone()).collect())
     }
+}
+
+impl<'a> Container<'a> {
+    fn of_view(container: &view::Container<'a>) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            name: container.name.clone(),
+            image: container.image.clone(),
+            image_pull_policy: container.image_pull_policy.clone(),
+            resources: container.resources.map(read).transpose()?,
+            is_changed: false,
+        })
+    }
+}
+
+impl<'a> Volume<'a> {
+    fn of_view(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
+        // Most hold no image, and a search is cheaper than reading them. Escapes can spell a key in many ways.
+        let may_hold_an_image = raw.get().contains("image") || raw.get().contains('\\');
+        if may_hold_an_image { read(raw) } else { Ok(Self::default()) }
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, serde_json::Error> {
+    serde_json::from_str(raw.get())
+}
+
+fn list<'a, T: Deserialize<'a>, const N: usize>(
+    raw: Option<&'a RawValue>,
+) -> Result<Option<Vec<T>>, serde_json::Error> {
+    raw.map_or(Ok(None), |raw| at_most::<_, _, N>(&mut serde_json::Deserializer::from_str(raw.get())))
 }
 
 #[derive(Deserialize)]

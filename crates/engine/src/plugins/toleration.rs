@@ -3,9 +3,10 @@
 //! `isSuperset` and `MergeTolerations` of k8s.io/kubernetes/pkg/util/tolerations, in time linear in the lists.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 
 use admission::Text;
-use admission::patch::quoted;
+use admission::patch::push_quoted;
 use admission::review::null_as_default;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -87,13 +88,20 @@ impl<'a> Toleration<'a> {
     pub fn to_json(&self) -> String {
         let fields =
             [("key", &self.key), ("operator", &self.operator), ("value", &self.value), ("effect", &self.effect)];
-        let mut parts: Vec<String> = fields
-            .into_iter()
-            .filter(|(_, text)| !text.is_empty())
-            .map(|(field, text)| format!("\"{field}\":{}", quoted(text)))
-            .collect();
-        parts.extend(self.toleration_seconds.map(|seconds| format!("\"tolerationSeconds\":{seconds}")));
-        format!("{{{}}}", parts.join(","))
+        let mut json = String::with_capacity(128);
+        for (field, text) in fields.into_iter().filter(|(_, text)| !text.is_empty()) {
+            json.push_str(if json.is_empty() { "{\"" } else { ",\"" });
+            json.push_str(field);
+            json.push_str("\":");
+            push_quoted(&mut json, text);
+        }
+        if let Some(seconds) = self.toleration_seconds {
+            json.push_str(if json.is_empty() { "{" } else { "," });
+            // Writing to a String cannot fail.
+            let _ = write!(json, "\"tolerationSeconds\":{seconds}");
+        }
+        json.push_str(if json.is_empty() { "{}" } else { "}" });
+        json
     }
 
     /// How long a taint is tolerated; all that are for ever are alike.
@@ -277,8 +285,29 @@ impl AllowList {
     }
 }
 
+/// Up to this many tolerations, to compare all pairs beats every index.
+const FEW: usize = 16;
+
 /// Which of these tolerations are kept: not what an earlier one covers, and not what a later one covers that differs.
 pub fn merged(all: &[&Toleration<'_>]) -> Vec<bool> {
+    if all.len() <= FEW { merged_in_pairs(all) } else { merged_by_cover(all) }
+}
+
+/// As `MergeTolerations` does it.
+pub(super) fn merged_in_pairs(all: &[&Toleration<'_>]) -> Vec<bool> {
+    let mut kept: Vec<bool> = Vec::with_capacity(all.len());
+    for (index, one) in all.iter().enumerate() {
+        let (earlier, rest) = all.split_at(index);
+        let mut earlier = earlier.iter().zip(&kept).filter(|(_, kept)| **kept);
+        let is_covered = earlier.any(|(earlier, _)| is_superset(earlier, one))
+            || rest.iter().any(|later| later != one && is_superset(later, one));
+        kept.push(!is_covered);
+    }
+    kept
+}
+
+/// The same in linear time.
+pub(super) fn merged_by_cover(all: &[&Toleration<'_>]) -> Vec<bool> {
     let mut later = Cover::default();
     let mut is_covered: Vec<bool> = Vec::with_capacity(all.len());
     for toleration in all.iter().rev() {

@@ -1,8 +1,8 @@
 //! Several deciders on one pod, in a fixed order and in one call: what an earlier one added is seen by the later ones, and the reply
 //! holds one patch.
 //!
-//! `SidecarSet`s are the first stage, `ClusterLimitRange`s the second and `AdmissionPlugin`s the third; all are part of the endpoints. A pod that concerns no further stage is decoded once, into the view
-//! that sets read, and once more into that of plugins where one is about it; only where a further stage has something to decide is the whole pod decoded.
+//! `SidecarSet`s are the first stage, `ClusterLimitRange`s the second and `AdmissionPlugin`s the third; all are part of the endpoints and
+//! read the pod's view, for which the body is decoded once; only where a further stage has something to decide is the whole pod decoded.
 
 use std::fmt::Debug;
 

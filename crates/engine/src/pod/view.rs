@@ -33,6 +33,9 @@ pub struct Metadata<'a> {
     /// Name; empty where the API server has yet to make one up.
     #[serde(borrow)]
     pub name: Text<'a>,
+    /// The beginning of a name that the API server makes up.
+    #[serde(borrow)]
+    pub generate_name: Text<'a>,
     /// The labels, which selectors match.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub labels: BorrowedMap<'a>,
@@ -106,6 +109,9 @@ pub struct Spec<'a> {
     /// Init containers.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
     pub init_containers: Option<Vec<Container<'a>>>,
+    /// Ephemeral containers, raw: the API server refuses new pods that have some.
+    #[serde(borrow)]
+    pub ephemeral_containers: Option<&'a RawValue>,
     /// Volumes, raw: only a volume of the same name as one of ours is looked into.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::VOLUMES }>")]
     pub volumes: Option<Vec<&'a RawValue>>,
@@ -134,6 +140,9 @@ pub struct Spec<'a> {
     /// Node labels that the pod asks for.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub node_selector: BorrowedMap<'a>,
+    /// Tolerations, raw: plugins alone read them.
+    #[serde(borrow)]
+    pub tolerations: Option<&'a RawValue>,
     /// Where the pod asks to run, raw: few pods name their operating system there.
     #[serde(borrow)]
     pub affinity: Option<&'a RawValue>,
@@ -164,6 +173,8 @@ pub struct Container<'a> {
     pub name: Text<'a>,
     /// Image of the container.
     pub image: Text<'a>,
+    /// `Always`, `IfNotPresent`, `Never`, or empty.
+    pub image_pull_policy: Text<'a>,
     /// Ports, raw: they matter only where a set has some, and a body may hold millions.
     pub ports: Option<&'a RawValue>,
     /// Security context.
@@ -231,6 +242,7 @@ impl<'de> Visitor<'de> for ContainerVisitor {
             match field.as_str() {
                 "name" => container.name = map.next_value()?,
                 "image" => container.image = map.next_value()?,
+                "imagePullPolicy" => container.image_pull_policy = map.next_value()?,
                 "ports" => container.ports = map.next_value::<ReadablePorts<'_>>()?.0,
                 "securityContext" => container.security_context = map.next_value()?,
                 "resources" => container.resources = map.next_value()?,

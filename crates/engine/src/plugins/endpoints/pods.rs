@@ -2,7 +2,7 @@
 
 use admission::reply::Outcome;
 use admission::review::UserInfo;
-use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Review, Unserved, Verdict};
+use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
 
 use super::report::Report;
 use super::scope::concerned;
@@ -159,13 +159,11 @@ pub fn is_mirror(annotations: Option<&BorrowedMap<'_>>, user: &UserInfo<'_>) -> 
     annotations.is_some_and(|annotations| annotations.get(MIRROR_ANNOTATION).is_some()) && user.groups.contains(NODES)
 }
 
-/// The pod as it came, or why it cannot be read.
+/// What plugins read of the pod as it came, or why it cannot be read.
 pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Reason, Denial)>> {
     let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
-    // A body that is not UTF-8 as a whole is kept nowhere.
-    let review =
-        Review::<PodFacts<'a>>::parse(request.body.as_bytes()).map_err(|error| undecodable(error.to_string()))?;
-    let facts = review.request.object.unwrap_or_default();
+    let Some(pod) = &request.object else { return Ok(PodFacts::default()) };
+    let facts = PodFacts::of_view(pod).map_err(|error| undecodable(error.to_string()))?;
     match facts.spec.as_ref().and_then(|spec| too_large(spec, &request.name)) {
         Some(denial) => Err(Box::new((Reason::TOO_LARGE, denial))),
         None => Ok(facts),

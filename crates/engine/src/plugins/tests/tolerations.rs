@@ -1,7 +1,9 @@
 //! Which toleration covers which, allow-lists, and merging: the tables of Kubernetes' own tests
 //! (k8s.io/kubernetes/pkg/util/tolerations).
 
-use crate::plugins::toleration::{Cover, Toleration, is_superset, merged};
+use admission::Text;
+
+use crate::plugins::toleration::{Cover, Toleration, is_superset, merged, merged_by_cover, merged_in_pairs};
 
 /// `all`, or a key with a value behind a colon, an effect behind a slash, and seconds behind a minus.
 fn toleration(text: &'static str) -> Toleration<'static> {
@@ -128,19 +130,6 @@ fn merged_lists_keep_their_order_and_lose_what_another_covers() {
     assert_eq!(merge(&["all"], &[value, other]), ["all"]);
 }
 
-/// `MergeTolerations` as Kubernetes has it, in quadratic time.
-fn merged_slowly(all: &[&Toleration<'_>]) -> Vec<bool> {
-    let mut kept: Vec<usize> = Vec::new();
-    for (index, one) in all.iter().enumerate() {
-        let earlier = kept.iter().any(|&at| is_superset(all[at], one));
-        let later = all[index + 1..].iter().any(|other| other != one && is_superset(other, one));
-        if !earlier && !later {
-            kept.push(index);
-        }
-    }
-    (0..all.len()).map(|index| kept.contains(&index)).collect()
-}
-
 #[test]
 fn merging_in_linear_time_keeps_what_kubernetes_keeps() {
     // A sequence with a fixed seed; operators and values that validation refuses are among them.
@@ -164,6 +153,24 @@ fn merging_in_linear_time_keeps_what_kubernetes_keeps() {
             })
             .collect();
         let all: Vec<&Toleration<'_>> = all.iter().collect();
-        assert_eq!(merged(&all), merged_slowly(&all), "round {round}: {all:?}");
+        assert_eq!(merged_by_cover(&all), merged_in_pairs(&all), "round {round}: {all:?}");
     }
+}
+
+#[test]
+fn a_toleration_is_written_without_what_is_empty() {
+    let full = Toleration {
+        value: Text("a\"b".into()),
+        toleration_seconds: Some(30),
+        ..Toleration::exists("k", "NoExecute", None)
+    };
+    assert_eq!(
+        full.to_json(),
+        r#"{"key":"k","operator":"Exists","value":"a\"b","effect":"NoExecute","tolerationSeconds":30}"#
+    );
+    assert_eq!(
+        Toleration { toleration_seconds: Some(-1), ..Toleration::default() }.to_json(),
+        r#"{"tolerationSeconds":-1}"#
+    );
+    assert_eq!(Toleration::default().to_json(), "{}");
 }

@@ -1,0 +1,131 @@
+//! What the service account may write in pods, as CEL.
+
+use std::collections::BTreeSet;
+
+use engine::sidecarset::injection::INJECTED_ANNOTATION;
+use engine::snapshot::{EXCLUDE_LABEL, Exclusion};
+use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
+
+use super::cel::{field, list, same_but, text};
+use super::validations::{FREE_METADATA, Rules, on_update, refusal, variable};
+use super::{EXCLUDED_VARIABLE, NAMESPACE_VARIABLE};
+use crate::names::UPGRADABLE;
+
+/// Of pods, which rollouts change while they run: images, annotations, and one condition.
+pub fn of_pods(excluded: &[String]) -> Rules {
+    let mut validations = vec![updates_alone(), outside_excluded_namespaces()];
+    validations.extend([
+        on_update(
+            &same_but("object", "oldObject", &list(&["metadata", "spec", "status"])),
+            "no other field may change",
+        ),
+        on_update(
+            &format!(
+                "{} && variables.oldAnnotations.all(k, k in variables.newAnnotations)",
+                same_but("object.metadata", "oldObject.metadata", "variables.freeOfMetadata")
+            ),
+            "of a pod's metadata only annotations may change, and none may go",
+        ),
+        // Else the account could give any pod a record, or an application's container a place in one, and then any image.
+        on_update(
+            &format!("{} && {}", named_before("variables.newContainers"), named_before("variables.newInitContainers")),
+            "the record of a pod's sets names no container that it did not name before",
+        ),
+        images(),
+        status(),
+    ]);
+    Rules { variables: variables(excluded), validations }
+}
+
+fn variables(excluded: &[String]) -> Vec<Variable> {
+    // In the chart's order.
+    let excluded: BTreeSet<&str> = Exclusion::ALWAYS.into_iter().chain(excluded.iter().map(String::as_str)).collect();
+    let excluded: Vec<&str> = excluded.into_iter().collect();
+    let list_of = |object: &str, path: &str| field(object, path, "[]");
+    let record = |annotations: &str| {
+        let key = text(INJECTED_ANNOTATION);
+        format!("{key} in variables.{annotations} ? variables.{annotations}[{key}] : ''")
+    };
+    vec![
+        variable("freeOfMetadata", list(&FREE_METADATA)),
+        variable(EXCLUDED_VARIABLE, list(&excluded)),
+        variable("namespaceLabels", field("namespaceObject", "metadata.labels", "{}")),
+        variable("oldAnnotations", field("oldObject", "metadata.annotations", "{}")),
+        variable("newAnnotations", field("object", "metadata.annotations", "{}")),
+        variable("oldRecord", record("oldAnnotations")),
+        variable("newRecord", record("newAnnotations")),
+        variable("oldContainers", list_of("oldObject", "spec.containers")),
+        variable("newContainers", list_of("object", "spec.containers")),
+        variable("oldInitContainers", list_of("oldObject", "spec.initContainers")),
+        variable("newInitContainers", list_of("object", "spec.initContainers")),
+        variable("oldStatus", field("oldObject", "status", "{}")),
+        variable("newStatus", field("object", "status", "{}")),
+    ]
+}
+
+fn updates_alone() -> Validation {
+    let expression =
+        "request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource in ['', 'status'])";
+    Validation {
+        expression: expression.to_owned(),
+        message: Some(refusal("a pod and its status may be updated, and pods neither created, evicted nor deleted")),
+        ..Validation::default()
+    }
+}
+
+fn outside_excluded_namespaces() -> Validation {
+    Validation {
+        expression: format!(
+            "!(request.namespace in variables.{EXCLUDED_VARIABLE}) && request.namespace != variables.{NAMESPACE_VARIABLE} && \
+             !({} in variables.namespaceLabels)",
+            text(EXCLUDE_LABEL)
+        ),
+        message: Some(refusal("pods of excluded namespaces and of its own stay as they are")),
+        ..Validation::default()
+    }
+}
+
+fn images() -> Validation {
+    on_update(
+        &format!(
+            "{} && {} && {}",
+            same_but("object.spec", "oldObject.spec", &list(&["containers", "initContainers"])),
+            images_alone("variables.newContainers", "variables.oldContainers"),
+            images_alone("variables.newInitContainers", "variables.oldInitContainers")
+        ),
+        "of a pod's spec only images may change, of containers that the record of its sets names",
+    )
+}
+
+fn status() -> Validation {
+    let others = |status: &str| {
+        let conditions = field(&format!("variables.{status}"), "conditions", "[]");
+        format!("{conditions}.filter(c, c.type != {})", text(UPGRADABLE))
+    };
+    on_update(
+        &format!(
+            "{} && {} == {}",
+            same_but("variables.newStatus", "variables.oldStatus", &list(&["conditions"])),
+            others("newStatus"),
+            others("oldStatus")
+        ),
+        &format!("of a pod's status only the condition {UPGRADABLE} may change"),
+    )
+}
+
+/// Every container is as it was, but for the image of those that the record names.
+fn images_alone(new: &str, old: &str) -> String {
+    let container = same_but("n", "o", "['image']");
+    let is_named = is_named("oldRecord");
+    let may_be = format!("o.name == n.name && (n == o || ({is_named} && {container}))");
+    format!("{new}.map(n, n.name) == {old}.map(o, o.name) && {new}.all(n, {old}.exists(o, {may_be}))")
+}
+
+/// No container of the list is new to the record.
+fn named_before(containers: &str) -> String {
+    format!("{containers}.all(n, !{} || {})", is_named("newRecord"), is_named("oldRecord"))
+}
+
+fn is_named(record: &str) -> String {
+    format!("variables.{record}.contains('\"' + n.name + '\"')")
+}
