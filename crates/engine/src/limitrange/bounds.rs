@@ -43,16 +43,20 @@ pub struct Faults {
 impl Faults {
     fn check(&mut self, found: Result<(), String>) {
         let Err(message) = found else { return };
-        if self.is_full() {
-            self.is_cut = true;
-        } else if self.known.insert(message.clone()) {
-            self.said.push(message);
+        if self.known.contains(&message) {
+            return;
         }
+        if self.said.len() >= SAID {
+            self.is_cut = true;
+            return;
+        }
+        self.known.insert(message.clone());
+        self.said.push(message);
     }
 
-    /// Whether no further message is taken.
-    pub fn is_full(&self) -> bool {
-        self.said.len() >= SAID
+    /// Whether there are more messages than are kept.
+    pub const fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// All messages in one (`NewAggregate` of k8s.io/apimachinery/pkg/util/errors); none where nothing is wrong.
@@ -84,7 +88,7 @@ impl Bounds {
         }
     }
 
-    /// Judges a claim, whose limits nobody reads.
+    /// Judges a claim, of which only requests count.
     pub fn check_claim(&self, kind: &str, requests: &Amounts, faults: &mut Faults) {
         let usage = Usage { requests: requests.clone(), ..Usage::default() };
         for (name, least) in &self.min {

@@ -93,15 +93,7 @@ impl CompiledRange {
     fn add(&mut self, type_: LimitType, item: Item) {
         let Item { min, max, ratio, default, default_request } = item;
         if type_ == LimitType::Container {
-            let mut limits = default;
-            for (name, amount) in &max {
-                limits.entry(name.clone()).or_insert_with(|| amount.clone());
-            }
-            let mut requests = default_request;
-            for (name, amount) in limits.iter().chain(&min) {
-                requests.entry(name.clone()).or_insert_with(|| amount.clone());
-            }
-            (self.limits, self.requests) = (limits, requests);
+            (self.limits, self.requests) = (default, default_request);
         }
         let bounds = Bounds { min, max, ratio };
         if !bounds.is_empty() {
@@ -138,7 +130,7 @@ impl CompiledRange {
             match type_ {
                 LimitType::Container => {
                     for usage in containers {
-                        if faults.is_full() {
+                        if faults.is_cut() {
                             break;
                         }
                         bounds.check(type_.name(), usage, &mut faults);
@@ -202,8 +194,22 @@ impl Item {
             let detail = "either minimum or maximum storage value is required, but neither was provided";
             errors.push(Error::required(&path.child("limits"), detail));
         }
+        if type_ == LimitType::Container {
+            item.fill();
+        }
         item.compare(path, errors);
         item
+    }
+
+    /// `SetDefaults_LimitRangeItem`.
+    fn fill(&mut self) {
+        let Self { min, max, default, default_request, .. } = self;
+        for (name, amount) in &*max {
+            default.entry(name.clone()).or_insert_with(|| amount.clone());
+        }
+        for (name, amount) in default.iter().chain(&*min) {
+            default_request.entry(name.clone()).or_insert_with(|| amount.clone());
+        }
     }
 
     /// What contradicts each other.
@@ -212,22 +218,26 @@ impl Item {
         let names: BTreeSet<&String> = lists.into_iter().flat_map(BTreeMap::keys).collect();
         for name in names {
             let [min, max, default, request, ratio] = lists.map(|list| list.get(name));
-            let mut in_order =
-                |field: &'static str, low: Option<&Quantity>, high: Option<&Quantity>, words: [&str; 2]| {
-                    if let (Some(low), Some(high)) = (low, high)
-                        && low > high
-                    {
-                        let detail = format!("{} value {low} is greater than {} value {high}", words[0], words[1]);
-                        let at_fault = if field == "defaultRequest" && words[0] == "min" { high } else { low };
-                        errors.push(Error::invalid(&path.child(field).key(name.as_str()), at_fault, detail));
-                    }
-                };
-            in_order("min", min, max, ["min", "max"]);
-            in_order("defaultRequest", min, request, ["min", "default request"]);
-            in_order("defaultRequest", request, max, ["default request", "max"]);
-            in_order("defaultRequest", request, default, ["default request", "default limit"]);
-            in_order("default", min, default, ["min", "default"]);
-            in_order("default", default, max, ["default", "max"]);
+            let orders = [
+                ("min", min, max, ["min", "max"], At::Low),
+                ("defaultRequest", min, request, ["min", "default request"], At::High),
+                ("defaultRequest", request, max, ["default request", "max"], At::Low),
+                ("defaultRequest", request, default, ["default request", "default limit"], At::Low),
+                ("default", min, default, ["min", "default"], At::Low),
+                ("default", default, max, ["default", "max"], At::High),
+            ];
+            for (field, low, high, [first, second], at) in orders {
+                if let (Some(low), Some(high)) = (low, high)
+                    && low > high
+                {
+                    let detail = format!("{first} value {low} is greater than {second} value {high}");
+                    let at_fault = match at {
+                        At::Low => low,
+                        At::High => high,
+                    };
+                    errors.push(Error::invalid(&path.child(field).key(name.as_str()), at_fault, detail));
+                }
+            }
             if let Some(ratio) = ratio {
                 let path = path.child("maxLimitRequestRatio").key(name.as_str());
                 errors.extend(wrong_ratio(ratio, min, max).map(|detail| Error::invalid(&path, ratio, detail)));
@@ -241,6 +251,13 @@ impl Item {
             }
         }
     }
+}
+
+/// Which of two amounts a message shows.
+#[derive(Clone, Copy)]
+enum At {
+    Low,
+    High,
 }
 
 /// What is wrong with a ratio.
@@ -278,7 +295,8 @@ fn amounts(type_: LimitType, written: &WrittenAmounts, path: &Path, is_ratio: bo
             errors.extend(faults.into_iter().map(|fault| Error::invalid(&path, name.as_str(), fault)));
         }
         match amount.0.parse::<Quantity>() {
-            Ok(quantity) => {
+            Ok(mut quantity) => {
+                quantity.round_up_to_milli();
                 let faults = if is_ratio { Vec::new() } else { resource_name::amount_faults(name, &quantity) };
                 errors.extend(faults.into_iter().map(|fault| Error::invalid(&path, &quantity, fault)));
                 found.insert(name.clone(), quantity);

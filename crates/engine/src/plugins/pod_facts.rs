@@ -319,6 +319,7 @@ impl<'a> Container<'a> {
             image: container.image.clone(),
             image_pull_policy: container.image_pull_policy.clone(),
             resources: container.resources.map(read).transpose()?,
+            restart_policy: container.restart_policy.clone(),
             is_changed: false,
         })
     }
