@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use admission::format::Quantity;
 
 use crate::plugins::amounts::Amounts;
+use crate::plugins::work;
 
 /// The greatest amount that can be compared in thousandths (`MaxMilliValue` of k8s.io/apimachinery/pkg/api/resource).
 const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
@@ -77,6 +78,7 @@ impl Bounds {
 
     /// Judges a container or a pod, which `kind` names.
     pub fn check(&self, kind: &str, usage: &Usage, faults: &mut Faults) {
+        work::done(self.min.len() + self.max.len() + self.ratio.len());
         for (name, least) in &self.min {
             faults.check(at_least(kind, name, least, usage));
         }

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::compiled::CompiledRange;
 use crate::plugins::change::List;
 use crate::plugins::pod_facts::{Container, PodFacts};
+use crate::plugins::work;
 
 /// The annotation that says what was filled in, as the API server's own plugin writes it.
 pub const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -113,6 +114,7 @@ impl<'r> Defaults<'r> {
         let containers = pod.spec.as_ref().map(|spec| spec.list(list)).unwrap_or_default();
         for (index, container) in containers.iter().enumerate().filter(|(_, container)| chosen(container)) {
             deadline.check()?;
+            work::done(self.limits.len() + self.requests.len());
             self.fill_container(&format!("/spec/{}/{index}/resources", list.field()), container, what, filled);
             if filled.patch.len() + filled.texts.len() > MAX_GROWTH {
                 return Ok(Err(TooLarge));

@@ -11,3 +11,7 @@ pub mod defaults;
 pub mod endpoints;
 pub mod index;
 pub mod validation;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

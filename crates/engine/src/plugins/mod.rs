@@ -28,7 +28,7 @@ pub mod pod_toleration_restriction;
 pub mod resource_quota;
 pub mod toleration;
 pub mod validation;
-mod work;
+pub(crate) mod work;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
