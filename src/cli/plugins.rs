@@ -192,6 +192,11 @@ mod tests {
             let compiled = engine::plugins::validation::compile(&document.value).unwrap();
             assert_eq!(compiled.plugin, plugin);
         }
+        let (outcome, text, _) = ran(Some("LimitRanger"), Format::Text);
+        assert_eq!(outcome, Outcome::Fine);
+        let document = engine::yaml::read(&text).unwrap().remove(0);
+        assert_eq!(document.value["kind"], "ClusterLimitRange");
+        engine::limitrange::validation::compile(&document.value).unwrap();
     }
 
     #[test]

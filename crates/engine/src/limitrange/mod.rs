@@ -13,5 +13,5 @@ pub mod index;
 pub mod validation;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests;

@@ -219,7 +219,7 @@ pub const ALL: &[Entry] = &[
 ];
 
 /// Plugins that are served by objects of a kind of their own, with that kind.
-pub const OF_OTHER_KINDS: [(&str, &str); 1] = [("LimitRanger", crate::limitrange::api::KIND)];
+pub const OF_OTHER_KINDS: [(&str, &str); 1] = [("LimitRanger", "ClusterLimitRange")];
 
 /// The kind whose objects switch on a plugin that no `AdmissionPlugin` can.
 pub fn kind_of(plugin: &str) -> Option<&'static str> {

@@ -55,6 +55,6 @@ pub fn said(reply: &Reply) -> String {
         return String::new();
     }
     assert_eq!(reply.code, Some(403), "{}", reply.message);
-    let (_, why) = reply.message.split_once(" \"p\" is forbidden: ").expect("what is refused, by name");
+    let (_, why) = reply.message.split_once(" \"p\" is forbidden: ").unwrap();
     why.to_owned()
 }
