@@ -62,7 +62,7 @@ fn comparable(object: &Value) -> Value {
 }
 
 /// Kinds that are always on: SidecarSet and AdmissionPlugin.
-const PRODUCT: usize = 2;
+const PRODUCT: usize = 3;
 
 #[test]
 #[ignore = "needs helm: make test"]
