@@ -61,7 +61,7 @@ fn comparable(object: &Value) -> Value {
     object
 }
 
-/// Kinds that are always on: SidecarSet and AdmissionPlugin.
+/// Kinds that are always on: SidecarSet, AdmissionPlugin and ClusterLimitRange.
 const PRODUCT: usize = 3;
 
 #[test]

@@ -112,7 +112,8 @@ fn every_admission_plugin_has_a_page_with_its_sample() {
             entry.how()
         );
         // The first line is for editors.
-        let sample: Vec<&str> = example_of(entry).unwrap().lines().filter(|line| !line.contains("yaml-language-server")).collect();
+        let sample: Vec<&str> =
+            example_of(entry).unwrap().lines().filter(|line| !line.contains("yaml-language-server")).collect();
         let sample = format!("```yaml\n{}\n```", sample.join("\n"));
         hold(
             &format!("docs/plugins/{plugin}.md"),

@@ -54,7 +54,12 @@ fn amounts(random: &mut Random, cpu: &[&str], memory: &[&str]) -> Value {
 fn resources(random: &mut Random) -> Value {
     let requests = amounts(random, &["5m", "50m", "0.2", "1"], &["32Mi", "64Mi", "100M"]);
     let limits = amounts(random, &["1", "1500m", "2", "3"], &["128Mi", "1Gi", "1.5Gi"]);
-    random.pick(&[json!({}), json!({"requests": requests}), json!({"limits": limits}), json!({"requests": requests, "limits": limits})])
+    random.pick(&[
+        json!({}),
+        json!({"requests": requests}),
+        json!({"limits": limits}),
+        json!({"requests": requests, "limits": limits}),
+    ])
 }
 
 fn object(random: &mut Random, at: usize) -> Value {
@@ -89,7 +94,8 @@ fn alike(line: &str) -> Vec<String> {
 
 /// Spec and annotations of each object of a namespace.
 fn stored(cluster: &Cluster, namespace: &str) -> BTreeMap<String, (Value, Value)> {
-    let found = cluster.kubectl_ok(&["get", "pods,persistentvolumeclaims", "-n", namespace, "-o", "json"], None).unwrap();
+    let found =
+        cluster.kubectl_ok(&["get", "pods,persistentvolumeclaims", "-n", namespace, "-o", "json"], None).unwrap();
     let found: Value = serde_json::from_str(&found).unwrap();
     let of = |object: &Value| {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
@@ -152,7 +158,11 @@ fn a_cluster_limit_range_does_what_a_limit_range_does_and_nothing_more_beside_on
     }
     let filled = original.values().filter(|(_, annotations)| !annotations.is_null()).count();
     eprintln!("{} of {} objects were refused, {filled} filled in, alike", own.len(), objects.len());
-    assert!(own.len() * 5 > objects.len() && filled * 5 > objects.len(), "the objects show little: {} {filled}", own.len());
+    assert!(
+        own.len() * 5 > objects.len() && filled * 5 > objects.len(),
+        "the objects show little: {} {filled}",
+        own.len()
+    );
 
     let pods: Vec<String> = original.keys().filter(|name| name.starts_with('p')).take(24).cloned().collect();
     let [own, selected, both] = [OWN, SELECTED, BOTH].map(|namespace| resized(&cluster, namespace, &pods));

@@ -104,7 +104,8 @@ fn plugins_see_what_a_range_filled_in() {
     let plugin = json!({"kind": "AdmissionPlugin", "metadata": {"name": "t"}, "spec": quality});
     let range = range("r", json!([{"type": "Container", "default": {"memory": "1Mi"}}]));
     let namespace = json!({"kind": "Namespace", "metadata": {"name": "shop"}});
-    let keys = |objects: &[Value]| World::from_objects(objects).mutate(&open()).pod["spec"]["tolerations"][0]["key"].clone();
+    let keys =
+        |objects: &[Value]| World::from_objects(objects).mutate(&open()).pod["spec"]["tolerations"][0]["key"].clone();
     // Only of a pod that asks for nothing the plugin would not tolerate memory pressure.
     assert_eq!(keys(&[plugin.clone(), namespace.clone()]), Value::Null);
     assert_eq!(keys(&[plugin, namespace, range]), "node.kubernetes.io/memory-pressure");

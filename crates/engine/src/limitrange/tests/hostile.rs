@@ -4,8 +4,8 @@ use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use super::{pod, range, review};
-use crate::pod::limits::CONTAINERS;
 use crate::plugins::work;
+use crate::pod::limits::CONTAINERS;
 use crate::testing::World;
 
 /// The most resources of a limit.
@@ -14,10 +14,7 @@ const RESOURCES: usize = 64;
 fn world() -> World {
     let amounts: serde_json::Map<String, Value> =
         (0..RESOURCES).map(|at| (format!("a.com/r{at:02}"), json!("5"))).collect();
-    World::from_objects(&[range(
-        "r",
-        json!([{"type": "Container", "max": amounts}, {"type": "Pod", "max": amounts}]),
-    )])
+    World::from_objects(&[range("r", json!([{"type": "Container", "max": amounts}, {"type": "Pod", "max": amounts}]))])
 }
 
 fn containers(count: usize, resources: &dyn Fn(usize) -> Value) -> Value {
@@ -32,10 +29,12 @@ fn steps(world: &World, pod: &Value) -> usize {
 #[test]
 fn work_grows_with_the_containers_and_not_with_what_one_of_them_names() {
     let world = world();
-    let (small, large) = (steps(&world, &containers(50, &|_| json!({}))), steps(&world, &containers(200, &|_| json!({}))));
+    let (small, large) =
+        (steps(&world, &containers(50, &|_| json!({}))), steps(&world, &containers(200, &|_| json!({}))));
     assert!(small > 0 && large <= 5 * small, "{small} {large}");
     let named = |count: usize| {
-        let amounts: serde_json::Map<String, Value> = (0..count).map(|at| (format!("b.com/r{at}"), json!("1"))).collect();
+        let amounts: serde_json::Map<String, Value> =
+            (0..count).map(|at| (format!("b.com/r{at}"), json!("1"))).collect();
         containers(1, &|_| json!({"requests": amounts, "limits": amounts}))
     };
     assert_eq!(steps(&world, &named(10_000)), steps(&world, &named(1)), "amounts are looked up by name");
@@ -49,7 +48,7 @@ fn a_pod_with_more_containers_than_any_api_server_stores_is_refused() {
         assert_eq!((reply.code, reply.reason), (Some(422), Reason::TOO_LARGE));
     }
     let resized = review("Pod", "pods", "resize", Some(&many), &many);
-    for path in ["/mutate--v1-pod-limitranger", "/validate--v1-pod-limitranger"] {
+    for path in ["/mutate--v1-pod-resize-limitranger", "/validate--v1-pod-limitranger"] {
         let reply = world.ask(path, &resized).unwrap();
         assert_eq!((reply.code, reply.reason), (Some(422), Reason::TOO_LARGE), "{path}");
     }
@@ -79,8 +78,7 @@ fn a_refusal_does_not_grow_with_the_faults() {
 
 #[test]
 fn hundred_thousand_resources_are_no_trouble() {
-    let amounts: serde_json::Map<String, Value> =
-        (0..100_000).map(|at| (format!("b.com/r{at}"), json!("1"))).collect();
+    let amounts: serde_json::Map<String, Value> = (0..100_000).map(|at| (format!("b.com/r{at}"), json!("1"))).collect();
     let world = World::from_objects(&[range("r", json!([{"type": "Container", "default": {"cpu": "1"}}]))]);
     let reply = world.mutate(&containers(1, &|_| json!({"limits": amounts})));
     match reply.decision {
@@ -89,7 +87,8 @@ fn hundred_thousand_resources_are_no_trouble() {
     }
     let mut claim = json!({"metadata": {"name": "p"}, "spec": {"resources": {"requests": amounts}}});
     claim["spec"]["resources"]["requests"]["storage"] = "5Gi".into();
-    let world = World::from_objects(&[range("r", json!([{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]))]);
+    let world =
+        World::from_objects(&[range("r", json!([{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]))]);
     let review = review("PersistentVolumeClaim", "persistentvolumeclaims", "", None, &claim);
     let reply = world.ask("/validate--v1-persistentvolumeclaim-limitranger", &review).unwrap();
     assert!(reply.message.ends_with("maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 5Gi"));

@@ -129,7 +129,8 @@ fn each_message_is_said_once_and_amounts_as_the_api_server_stores_them() {
 fn what_is_asked_for_the_pod_as_a_whole_goes_before_what_its_containers_ask_for() {
     let both = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
     let (max, min) = (json!({"max": both("400m", "200Mi")}), json!({"min": both("160m", "200Mi")}));
-    let (cpu, memory) = ("maximum cpu usage per Pod is 400m, but limit is 500m", "maximum memory usage per Pod is 200Mi");
+    let (cpu, memory) =
+        ("maximum cpu usage per Pod is 400m, but limit is 500m", "maximum memory usage per Pod is 200Mi");
     let rows = [
         (1, &max, json!({"requests": both("200m", "180Mi"), "limits": both("400m", "200Mi")}), String::new()),
         (2, &min, json!({"requests": both("160m", "200Mi")}), String::new()),

@@ -16,7 +16,7 @@ fn of_limit(limit: &str) -> Value {
 #[test]
 fn a_resize_is_judged() {
     let world = bounded(json!({"type": "Pod", "max": {"cpu": "2"}}));
-    let judged = |old: &Value, new: &Value| said(&asked(&world, "/validate--v1-pod-limitranger", old, new));
+    let judged = |old: &Value, new: &Value| said(&asked(&world, "/validate--v1-pod-resize-limitranger", old, new));
     let refused = "maximum cpu usage per Pod is 2, but limit is 3";
     assert_eq!(judged(&of_limit("1"), &of_limit("2")), "");
     assert_eq!(judged(&of_limit("1"), &of_limit("3")), refused);
@@ -33,7 +33,7 @@ fn a_resize_fills_in_what_can_be_resized_and_writes_no_annotation() {
         "initContainers": [{"name": "i"}, {"name": "s", "restartPolicy": "Always"}],
     });
     let old = pod(spec);
-    let reply = asked(&world, "/mutate--v1-pod-limitranger", &old, &old);
+    let reply = asked(&world, "/mutate--v1-pod-resize-limitranger", &old, &old);
     assert_eq!(
         reply.pod["spec"]["containers"][0]["resources"],
         json!({"requests": {"memory": "1Mi", "cpu": "1"}, "limits": {"cpu": "2"}})
@@ -45,6 +45,6 @@ fn a_resize_fills_in_what_can_be_resized_and_writes_no_annotation() {
     );
     assert_eq!(reply.pod["metadata"], old["metadata"]);
     assert_eq!(reply.audit["limits"], "r=PluginChanged");
-    let again = asked(&world, "/mutate--v1-pod-limitranger", &old, &reply.pod);
+    let again = asked(&world, "/mutate--v1-pod-resize-limitranger", &old, &reply.pod);
     assert_eq!(again.patch, None, "the second call changes nothing");
 }
