@@ -19,6 +19,7 @@ pub mod image_policy;
 pub mod input;
 pub mod kind;
 pub mod kinds;
+pub mod limitrange;
 pub mod logging;
 pub mod manager;
 pub mod manifests;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use admission::format::names::dns1123_subdomain;
 use clap::Args;
+use engine::limitrange::api as limits;
 use engine::plugins::api as plugins;
 use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
 use http::Request;
@@ -199,15 +200,19 @@ pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manif
     asking(args, async |client, place| {
         let sets = format!("/apis/{API_VERSION}/{PLURAL}");
         let of_plugins = format!("/apis/{}/{}", plugins::API_VERSION, plugins::PLURAL);
+        let of_ranges = format!("/apis/{}/{}", limits::API_VERSION, limits::PLURAL);
         let mut found = Vec::new();
         for (path, api_version, kind) in [
             (sets.as_str(), API_VERSION, KIND),
             (of_plugins.as_str(), plugins::API_VERSION, plugins::KIND),
+            (of_ranges.as_str(), limits::API_VERSION, limits::KIND),
             ("/api/v1/namespaces", "v1", "Namespace"),
         ] {
             let objects = match (get(client, path).await, namespace) {
                 // The cluster does not know the kind: it has no such objects.
-                (Err(error), _) if code(&error) == Some(404) && kind == plugins::KIND => continue,
+                (Err(error), _) if code(&error) == Some(404) && [plugins::KIND, limits::KIND].contains(&kind) => {
+                    continue;
+                }
                 (Err(error), Some(name)) if code(&error) == Some(403) && kind == "Namespace" => {
                     get(client, &format!("{path}/{name}")).await.map(|namespace| vec![namespace])
                 }
@@ -246,6 +251,7 @@ fn viewer(kind: &str) -> &'static str {
     match kind {
         KIND => "; a ClusterRoleBinding to outrider-sidecarset-viewer allows it",
         plugins::KIND => "; a ClusterRoleBinding to outrider-admissionplugin-viewer allows it",
+        limits::KIND => "; a ClusterRoleBinding to outrider-clusterlimitrange-viewer allows it",
         _ => "",
     }
 }

@@ -77,7 +77,9 @@ mod tests {
         for role in &roles {
             let name = role.metadata.name.clone().unwrap();
             let expected: &[&str] = match name.as_str() {
-                "outrider-sidecarset-editor" | "outrider-admissionplugin-editor" => &[],
+                "outrider-sidecarset-editor"
+                | "outrider-admissionplugin-editor"
+                | "outrider-clusterlimitrange-editor" => &[],
                 _ if name.ends_with("-viewer") => &[TO_VIEW],
                 _ => &[TO_EDIT],
             };

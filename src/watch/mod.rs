@@ -10,6 +10,7 @@ mod image_policy;
 pub mod in_order;
 pub mod last_seen;
 pub mod lenient;
+mod limit_range;
 pub mod model;
 mod of_kind;
 pub mod partial;
@@ -22,6 +23,7 @@ pub mod report;
 mod sidecarset;
 pub mod version;
 
+pub use limit_range::ClusterLimitRangeResource;
 pub(crate) use of_kind::resource_of_kind;
 pub use plugin::AdmissionPluginResource;
 pub use sidecarset::SidecarSetResource;

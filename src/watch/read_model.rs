@@ -28,7 +28,8 @@ use crate::watch::model::wait_for;
 use crate::watch::partial::Partial;
 use crate::watch::quotas::QuotaWatch;
 use crate::watch::version::minor_versions;
-use crate::watch::{AdmissionPluginResource, SidecarSetResource};
+use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
+use engine::limitrange::api as limits;
 use engine::plugins::api as plugins;
 use engine::sidecarset::api::{PLURAL, SidecarSet};
 use engine::snapshot::Snapshot;
@@ -80,6 +81,8 @@ pub struct ReadModel {
     pub sidecarsets: Model,
     /// The watch of plugins.
     pub plugins: Model,
+    /// The watch of ranges.
+    pub limit_ranges: Model,
     /// The watch of namespaces.
     pub namespaces: Model,
     /// The watch of our configuration.
@@ -99,6 +102,7 @@ impl ReadModel {
             plugin_table: feed.collections.plugins.collection().table(),
             sidecarsets: Model::default(),
             plugins: Model::default(),
+            limit_ranges: Model::default(),
             namespaces: Model::default(),
             configuration: Model::default(),
             revisions: Model::default(),
@@ -108,8 +112,13 @@ impl ReadModel {
     }
 
     /// The watches of what rows of kinds name, by its plural.
-    pub const fn models(&self) -> [(&'static str, &Model); 3] {
-        [(PLURAL, &self.sidecarsets), (plugins::PLURAL, &self.plugins), ("namespaces", &self.namespaces)]
+    pub const fn models(&self) -> [(&'static str, &Model); 4] {
+        [
+            (PLURAL, &self.sidecarsets),
+            (plugins::PLURAL, &self.plugins),
+            (limits::PLURAL, &self.limit_ranges),
+            ("namespaces", &self.namespaces),
+        ]
     }
 
     /// Every change from now on.
@@ -147,7 +156,8 @@ impl ReadModel {
     /// How long ago the quieter of the watches got an answer; `None` while one of them never did.
     pub fn age(&self) -> Option<Duration> {
         let others = self.namespaces.age()?.max(self.configuration.age()?).max(self.revisions.age()?);
-        Some(self.sidecarsets.age()?.max(self.plugins.age()?).max(others))
+        let policies = self.plugins.age()?.max(self.limit_ranges.age()?);
+        Some(self.sidecarsets.age()?.max(policies).max(others))
     }
 }
 
@@ -163,6 +173,8 @@ pub struct Clients {
     pub sidecarsets: Client,
     /// For plugins; none where they are off: then there are no objects.
     pub plugins: Option<Client>,
+    /// For ranges; none where plugins are off.
+    pub limit_ranges: Option<Client>,
     /// For namespaces.
     pub namespaces: Client,
     /// For our configuration.
@@ -195,6 +207,13 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let of_plugins =
         clients.plugins.map(|client| events(Api::<Lenient<AdmissionPluginResource>>::all(client), watch_config()));
     let mut plugins = pin!(of_plugins.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
+    if clients.limit_ranges.is_none() {
+        world.limit_ranges.mark_unknown();
+    }
+    let of_ranges = clients
+        .limit_ranges
+        .map(|client| events(Api::<Lenient<ClusterLimitRangeResource>>::all(client), watch_config()));
+    let mut limit_ranges = pin!(of_ranges.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
     let mut namespaces = pin!(events(Api::<SlimNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
@@ -224,6 +243,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
                 quotas.follow_need(&mut feed);
                 images.follow_need(&feed);
             }
+            Some(event) = limit_ranges.next() => intake.limit_range(event, &mut feed),
             event = quotas.next() => quotas.take(event, &mut feed),
             Some(event) = revisions.next() => intake.revision(event, &mut feed),
             event = images.next() => images.take(event),
@@ -263,6 +283,7 @@ struct EventHandler<'a> {
     world: &'a ReadModel,
     sets: Follower<String>,
     plugins: Follower<String>,
+    limit_ranges: Follower<String>,
     namespaces: Follower<String>,
     maps: Follower<String>,
     revisions: Follower<String>,
@@ -277,6 +298,7 @@ impl<'a> EventHandler<'a> {
             world,
             sets: Follower::default(),
             plugins: Follower::default(),
+            limit_ranges: Follower::default(),
             namespaces: Follower::default(),
             maps: Follower::default(),
             revisions: Follower::default(),
@@ -300,7 +322,8 @@ impl EventHandler<'_> {
 
     fn all_listed(&self) -> bool {
         let world = self.world;
-        [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration, &world.revisions]
+        let policies = [&world.plugins, &world.limit_ranges];
+        [&world.sidecarsets, &world.namespaces, &world.configuration, &world.revisions].into_iter().chain(policies)
             .iter()
             .all(|model| model.is_synced())
     }
@@ -351,6 +374,33 @@ impl EventHandler<'_> {
             }
             Step::Gone(name) => drop(collection.remove(&name)),
             Step::Listed => world.plugins.mark_synced(),
+        });
+    }
+
+    fn limit_range(
+        &mut self,
+        event: Result<Event<Lenient<ClusterLimitRangeResource>>, watcher::Error>,
+        feed: &mut SnapshotBuilder,
+    ) {
+        let (world, collection) = (self.world, &mut feed.collections.limit_ranges);
+        if world.limit_ranges.note_optional(&event) {
+            for name in collection.collection().names() {
+                collection.remove(&name);
+            }
+            return;
+        }
+        self.limit_ranges.follow(event, Lenient::name_any, |step| match step {
+            Step::Is(guarded) => {
+                let name = guarded.name_any();
+                match guarded.object {
+                    Ok(object) => drop(collection.apply(&(*object).into())),
+                    Err(error) => {
+                        tracing::warn!(clusterlimitrange = name, %error, "ClusterLimitRange cannot be read; its last good form stays");
+                    }
+                }
+            }
+            Step::Gone(name) => drop(collection.remove(&name)),
+            Step::Listed => world.limit_ranges.mark_synced(),
         });
     }
 

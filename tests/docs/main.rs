@@ -90,18 +90,21 @@ fn table_of_admission_plugins_is_up_to_date() {
         table.push_str(&line(cells));
     }
     let listed = |plugin: Plugin| format!("- [{plugin}](plugins/{plugin}.md)\n");
-    let pages: String = Plugin::ALL.into_iter().map(listed).collect();
+    let of_kind = "- [LimitRanger](plugins/LimitRanger.md), by the kind ClusterLimitRange\n".to_owned();
+    let pages: String = Plugin::ALL.into_iter().map(listed).chain([of_kind]).collect();
     let page = include_str!("admission-plugins.md").replace("{table}\n", &table).replace("{pages}\n", &pages);
     hold("docs/admission-plugins.md", &page);
 }
 
 #[test]
 fn every_admission_plugin_has_a_page_with_its_sample() {
-    use outrider::cli::plugins::{example, provided};
-    for plugin in Plugin::ALL {
+    use engine::plugins::catalog::{OF_OTHER_KINDS, find};
+    use outrider::cli::plugins::{example_of, provided};
+    let of_other_kinds = OF_OTHER_KINDS.map(|(plugin, _)| plugin);
+    for plugin in Plugin::ALL.map(Plugin::name).into_iter().chain(of_other_kinds) {
         let template = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/docs/plugins/{plugin}.md"));
         let template = fs::read_to_string(&template).unwrap_or_else(|error| panic!("{}: {error}", template.display()));
-        let entry = engine::plugins::catalog::find(plugin.name()).unwrap();
+        let entry = find(plugin).unwrap();
         let default = if entry.is_default { "on" } else { "off" };
         let [eks, aks, gke] = entry.providers.map(provided);
         let catalog = format!(
@@ -109,7 +112,8 @@ fn every_admission_plugin_has_a_page_with_its_sample() {
             entry.how()
         );
         // The first line is for editors.
-        let sample: Vec<&str> = example(plugin).lines().filter(|line| !line.contains("yaml-language-server")).collect();
+        let sample: Vec<&str> =
+            example_of(entry).unwrap().lines().filter(|line| !line.contains("yaml-language-server")).collect();
         let sample = format!("```yaml\n{}\n```", sample.join("\n"));
         hold(
             &format!("docs/plugins/{plugin}.md"),

@@ -24,6 +24,7 @@ mod gitops;
 mod guard;
 mod injection;
 mod left_alone;
+mod limit_ranges;
 mod memory_group;
 mod narrowing;
 mod on_demand;

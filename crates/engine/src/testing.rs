@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::limitrange::index::LimitRanges;
 use crate::plugins;
 use crate::plugins::index::PluginIndex;
 use crate::pod::older::{TakenOut, take_out};
@@ -35,7 +36,7 @@ pub struct World {
 impl World {
     /// A world offline with these objects.
     pub fn from_objects(objects: &[Value]) -> Self {
-        let (mut sets, mut plugins) = (Vec::new(), Vec::new());
+        let (mut sets, mut plugins, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
         let mut namespaces = Namespaces::default();
         let mut quotas = Quotas::default();
         let mut configuration = ConfigurationMaps::default();
@@ -52,6 +53,8 @@ impl World {
                 namespaces.insert_annotated(name, labels, annotations.unwrap_or_default());
             } else if object["kind"] == "AdmissionPlugin" {
                 plugins.push(Arc::new(crate::plugins::validation::compile(object).unwrap()));
+            } else if object["kind"] == "ClusterLimitRange" {
+                ranges.push(Arc::new(crate::limitrange::validation::compile(object).unwrap()));
             } else if object["kind"] == "ResourceQuota" {
                 let text = |field: &str| object["metadata"][field].as_str().unwrap().to_owned();
                 let key = QuotaKey { namespace: text("namespace"), name: text("name") };
@@ -74,13 +77,15 @@ impl World {
             pinned: Arc::new(pinned),
             revisions: Arc::new(revisions),
             plugins: Arc::new(PluginIndex::build(plugins)),
+            limit_ranges: Arc::new(LimitRanges::build(ranges)),
             namespaces: Arc::new(namespaces),
             quotas: Arc::new(quotas),
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
             configuration: configuration.view(),
             ..Snapshot::default()
         };
-        Self { snapshot, registry: plugins::endpoints::register(crate::pod::register(Registry::default(), Vec::new())) }
+        let registry = plugins::endpoints::register(crate::pod::register(Registry::default(), Vec::new()));
+        Self { snapshot, registry: crate::limitrange::endpoints::register(registry) }
     }
 
     /// The same with a cluster, in which namespaces may appear.

@@ -296,7 +296,9 @@ fn plugin(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Option<Plug
         errors.push(match catalog::find(&spec.plugin) {
             _ if spec.plugin.is_empty() => Error::required(&path, format!("one of {}", names.join(", "))),
             Some(entry) => {
-                Error::invalid(&path, spec.plugin.as_str(), format!("Outrider does not serve it: {}", entry.how()))
+                let why = catalog::kind_of(entry.name)
+                    .map_or_else(|| "Outrider does not serve it".to_owned(), |kind| format!("create a {kind} instead"));
+                Error::invalid(&path, spec.plugin.as_str(), format!("{why}: {}", entry.how()))
             }
             None => Error::not_supported(&path, shortened(&spec.plugin), &names),
         });

@@ -4,6 +4,7 @@
 //! (`k8s.io/kubernetes/plugin/pkg/admission`). Their order, modes and scopes are in [`index`], the endpoints in [`endpoints`].
 
 pub mod always_pull_images;
+pub mod amounts;
 pub mod api;
 pub mod catalog;
 pub mod change;
@@ -28,7 +29,7 @@ pub mod pod_toleration_restriction;
 pub mod resource_quota;
 pub mod toleration;
 pub mod validation;
-mod work;
+pub(crate) mod work;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
@@ -38,7 +39,7 @@ use std::fmt;
 
 /// The name of an object in messages: that of the request, its own, or the beginning of one that the API server makes up. A request
 /// for many objects has none.
-fn said_name(names: [&str; 3]) -> &str {
+pub(crate) fn said_name(names: [&str; 3]) -> &str {
     names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
 }
 
@@ -159,11 +160,11 @@ impl fmt::Display for Plugin {
 const REPEATED: usize = 253;
 
 /// As much of a text from a review as a message repeats.
-fn shortened(text: &str) -> &str {
+pub(crate) fn shortened(text: &str) -> &str {
     text.char_indices().nth(REPEATED).and_then(|(at, _)| text.get(..at)).unwrap_or(text)
 }
 
 /// A refusal as the API server words it (`NewForbidden` of k8s.io/apimachinery/pkg/api/errors).
-fn forbidden(resource: &str, name: &str, why: &str) -> String {
+pub(crate) fn forbidden(resource: &str, name: &str, why: &str) -> String {
     format!("{resource} {} is forbidden: {why}", admission::field::quote(shortened(name)))
 }

@@ -101,6 +101,9 @@ pub struct Container<'a> {
     /// Requests and limits.
     #[serde(borrow)]
     pub resources: Option<Resources<'a>>,
+    /// `Always` for an init container that is a sidecar.
+    #[serde(borrow)]
+    pub restart_policy: Text<'a>,
     #[serde(skip)]
     is_changed: bool,
 }
@@ -316,6 +319,7 @@ impl<'a> Container<'a> {
             image: container.image.clone(),
             image_pull_policy: container.image_pull_policy.clone(),
             resources: container.resources.map(read).transpose()?,
+            restart_policy: container.restart_policy.clone(),
             is_changed: false,
         })
     }
@@ -366,6 +370,10 @@ impl<'a> PodFacts<'a> {
 
     fn take(&mut self, step: &Step<'a>) -> Result<(), serde_json::Error> {
         let json = step.value.map_or("null", RawValue::get);
+        if step.path.as_str() == "/metadata/annotations" {
+            self.metadata.annotations = serde_json::from_str(json)?;
+            return Ok(());
+        }
         let Some(rest) = step.path.strip_prefix("/spec") else { return Ok(()) };
         if rest.is_empty() {
             self.spec = serde_json::from_str(json)?;
@@ -440,6 +448,8 @@ fn container_field<'a>(
         "image" => container.image = serde_json::from_str(json)?,
         "imagePullPolicy" => container.image_pull_policy = serde_json::from_str(json)?,
         "resources" => container.resources = serde_json::from_str(json)?,
+        "resources/requests" => container.resources.get_or_insert_default().requests = value,
+        "resources/limits" => container.resources.get_or_insert_default().limits = value,
         _ => {}
     }
     Ok(())

@@ -6,6 +6,7 @@ use admission::patch::escape;
 use admission::reply::{Cause, Outcome as Answer};
 use admission::{Denial, Mutating, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
 
+use crate::limitrange::endpoints::pods as limits;
 use crate::outcome::REASON;
 use crate::plugins::endpoints::pods;
 use crate::pod::in_place::STATE_ANNOTATION;
@@ -31,7 +32,8 @@ impl Mutating<Snapshot> for PodMutation {
     type Object<'a> = PodView<'a>;
 
     fn mutate<'a>(&self, request: &Request<'a, PodView<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
-        let verdict = pods::mutate(sets(request, snapshot)?, request, snapshot)?;
+        let verdict = limits::mutate(sets(request, snapshot)?, request, snapshot)?;
+        let verdict = pods::mutate(verdict, request, snapshot)?;
         stages::mutate(verdict, &self.stages, request, snapshot)
     }
 }

@@ -4,6 +4,7 @@
 use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
+use crate::limitrange::endpoints::pods as limits;
 use crate::outcome::{REASON, refuse};
 use crate::plugins::endpoints::pods;
 use crate::pod::limits::too_large;
@@ -35,6 +36,7 @@ impl Validating<Snapshot> for PodValidation {
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         sets(request, snapshot, findings)?;
+        limits::validate(request, snapshot, findings)?;
         pods::validate(request, snapshot, findings)?;
         stages::validate(&self.stages, request, snapshot, findings)
     }

@@ -12,6 +12,7 @@ use admission::registry::{Entry, Phase, Resource};
 use admission::{Answer, Answers, Deadline, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
+use crate::limitrange::endpoints::CLAIMS;
 use crate::offline::manifest::group;
 use crate::plugins::endpoints::{AUDIT, entries};
 use crate::snapshot::Snapshot;
@@ -192,12 +193,17 @@ fn calls<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &'r Value, 
         snapshot.plugins.iter().any(|one| entries::is_of(one.plugin, entry.rule.name, snapshot))
     };
     let others = registry.entries().iter().filter(of_any).filter(is_needed);
+    // Quotas have the other entry of claims.
+    let of_ranges = registry.entries().iter().filter(|entry| entry.phase == phase && entry.rule.name == CLAIMS.name);
+    let of_ranges = of_ranges
+        .filter(|_| !snapshot.limit_ranges.is_empty())
+        .filter_map(|entry| Some(Call { entry, place: resource_of(&entry.rule, object)?.into(), is_own: false }));
     let (group, version, kind) = identity(object);
     let others = others.map(|entry| {
         let resource = plural(kind).into();
         Call { entry, place: Place { group, version, resource, kind }, is_own: false }
     });
-    own.into_iter().chain(others).collect()
+    own.into_iter().chain(of_ranges).chain(others).collect()
 }
 
 /// Group, version and kind of an object.

@@ -10,10 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use admission::Registry;
+use admission::field::ErrorList;
 use serde::Deserialize;
 use serde_json::Value;
 
 use self::sorting::Sorted;
+use crate::limitrange;
+use crate::limitrange::compiled::CompiledRange;
+use crate::limitrange::index::LimitRanges;
 use crate::offline::admit::{self, Admitted, Creation, Questions};
 use crate::offline::manifest::Manifest;
 use crate::plugins::compiled::CompiledPlugin;
@@ -48,7 +52,7 @@ pub struct Loaded {
     pub snapshot: Snapshot,
     /// What a user should know. Each starts with `file:line` where it is about an object.
     pub warnings: Vec<String>,
-    /// Whether there is any set, or plugin.
+    /// Whether there is any set, plugin or range.
     pub has_sets: bool,
 }
 
@@ -76,7 +80,7 @@ pub struct Reading<'a> {
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
     let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
-    let Sorted { namespaces, sets, plugins, quotas, revisions, configuration, mut warnings, mut errors, .. } =
+    let Sorted { namespaces, sets, plugins, ranges, quotas, revisions, configuration, mut warnings, mut errors, .. } =
         Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
@@ -101,12 +105,23 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         let object = admit(name, manifest, registry, &empty)?.object;
         compile_plugin(&object, manifest)
     });
+    let bounding = each(&ranges, &mut errors, |name, manifest| {
+        let object = admit(name, manifest, registry, &empty)?.object;
+        compile_range(&object, manifest)
+    });
     let uid = |set: &CompiledSet| sets.get(&set.name).and_then(|it| it.value.pointer("/metadata/uid")?.as_str());
     let with_uids = compiled.iter().map(|set| (set, uid(set).unwrap_or_default()));
     let pinned = Arc::new(PinnedForms::default().next(with_uids, &empty.revisions));
     let (sets_index, plugin_index) = (SetIndex::build(compiled), PluginIndex::build(switched_on));
-    let snapshot =
-        Snapshot { generation: 1, sets: Arc::new(sets_index), plugins: Arc::new(plugin_index), pinned, ..empty };
+    let limit_ranges = Arc::new(LimitRanges::build(bounding));
+    let snapshot = Snapshot {
+        generation: 1,
+        sets: Arc::new(sets_index),
+        plugins: Arc::new(plugin_index),
+        limit_ranges,
+        pinned,
+        ..empty
+    };
     if errors.is_empty() {
         // Once more, now that every set is known: what two of them mean for each other.
         let found = each(&sets, &mut errors, |name, manifest| {
@@ -129,7 +144,7 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     if !errors.is_empty() {
         return Err(Unusable { errors, warnings });
     }
-    Ok(Loaded { snapshot, warnings, has_sets: !sets.is_empty() || !plugins.is_empty() })
+    Ok(Loaded { snapshot, warnings, has_sets: !(sets.is_empty() && plugins.is_empty() && ranges.is_empty()) })
 }
 
 /// Every set, compiled: canaries last, as they are admitted only beside their bases.
@@ -218,13 +233,18 @@ fn admit(
 }
 
 fn compile_plugin(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledPlugin>, Error> {
-    let faulty = |faults: admission::field::ErrorList| Error::WrongShape {
-        origin: manifest.source.clone(),
-        kind: crate::plugins::api::KIND,
-        name: object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        faults: faults.to_string(),
-    };
-    validation::compile(object).map(Arc::new).map_err(faulty)
+    let compiled = validation::compile(object).map(Arc::new);
+    compiled.map_err(|faults| wrong_shape(object, manifest, crate::plugins::api::KIND, &faults))
+}
+
+fn compile_range(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledRange>, Error> {
+    let compiled = limitrange::validation::compile(object).map(Arc::new);
+    compiled.map_err(|faults| wrong_shape(object, manifest, limitrange::api::KIND, &faults))
+}
+
+fn wrong_shape(object: &Value, manifest: &Manifest, kind: &'static str, faults: &ErrorList) -> Error {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Error::WrongShape { origin: manifest.source.clone(), kind, name, faults: faults.to_string() }
 }
 
 fn compile(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledSet>, Error> {

@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::Validate;
 use super::error::Error;
 use crate::API_DOMAIN;
+use crate::limitrange::api as ranges;
+use crate::limitrange::validation::unknown_fields as range_fields;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
 use crate::plugins::api as plugins;
 use crate::plugins::validation::unknown_fields as plugin_fields;
@@ -26,6 +28,7 @@ pub struct Sorted<'m> {
     pub namespaces: BTreeMap<String, FoundNamespace>,
     pub sets: BTreeMap<String, &'m Manifest>,
     pub plugins: BTreeMap<String, &'m Manifest>,
+    pub ranges: BTreeMap<String, &'m Manifest>,
     /// Quotas, of manifests with a namespace.
     pub quotas: Quotas,
     /// Revisions of sets.
@@ -84,6 +87,7 @@ impl<'m> Sorted<'m> {
             namespaces: BTreeMap::new(),
             sets: BTreeMap::new(),
             plugins: BTreeMap::new(),
+            ranges: BTreeMap::new(),
             quotas: Quotas::default(),
             revisions: Vec::new(),
             configuration: None,
@@ -116,6 +120,9 @@ impl<'m> Sorted<'m> {
             (plugins::GROUP, plugins::KIND) if identity.api_version == plugins::API_VERSION => {
                 self.plugin(manifest, identity);
             }
+            (ranges::GROUP, ranges::KIND) if identity.api_version == ranges::API_VERSION => {
+                self.range(manifest, identity);
+            }
             (OPENKRUISE, KIND) => self.warnings.push(format!(
                 "{origin}: {} SidecarSet {:?} is left out: to have it injected by Outrider, write apiVersion: {API_VERSION}",
                 identity.api_version, identity.name
@@ -134,7 +141,8 @@ impl<'m> Sorted<'m> {
         if self.other_types.contains(&written) {
             return;
         }
-        let own = [format!("{API_VERSION} {KIND}"), format!("{} {}", plugins::API_VERSION, plugins::KIND)];
+        let own = [(API_VERSION, KIND), (plugins::API_VERSION, plugins::KIND), (ranges::API_VERSION, ranges::KIND)];
+        let own = own.map(|(api_version, kind)| format!("{api_version} {kind}"));
         let types = own.iter().chain(self.other_types).map(String::as_str);
         let near = suggest(&written, types).map(str::to_owned);
         let (origin, Identity { api_version, kind, .. }) = (origin.to_owned(), identity);
@@ -178,6 +186,11 @@ impl<'m> Sorted<'m> {
     fn plugin(&mut self, manifest: &'m Manifest, identity: Identity) {
         let unknown = plugin_fields(&manifest.value, self.word());
         self.deciding(manifest, identity, plugins::KIND, unknown, |sorted| &mut sorted.plugins);
+    }
+
+    fn range(&mut self, manifest: &'m Manifest, identity: Identity) {
+        let unknown = range_fields(&manifest.value, self.word());
+        self.deciding(manifest, identity, ranges::KIND, unknown, |sorted| &mut sorted.ranges);
     }
 
     /// An object that decides, of which there is one of each name.

@@ -160,7 +160,7 @@ pub fn is_mirror(annotations: Option<&BorrowedMap<'_>>, user: &UserInfo<'_>) -> 
 }
 
 /// What plugins read of the pod as it came, or why it cannot be read.
-fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Reason, Denial)>> {
+pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Reason, Denial)>> {
     let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
     let Some(pod) = &request.object else { return Ok(PodFacts::default()) };
     let facts = PodFacts::of_view(pod).map_err(|error| undecodable(error.to_string()))?;
