@@ -48,7 +48,7 @@ fn a_pod_with_more_containers_than_any_api_server_stores_is_refused() {
         assert_eq!((reply.code, reply.reason), (Some(422), Reason::TOO_LARGE));
     }
     let resized = review("Pod", "pods", "resize", Some(&many), &many);
-    for path in ["/mutate--v1-pod-resize-limitranger", "/validate--v1-pod-limitranger"] {
+    for path in ["/mutate--v1-pod-resize-limitranger", "/validate--v1-pod-resize-limitranger"] {
         let reply = world.ask(path, &resized).unwrap();
         assert_eq!((reply.code, reply.reason), (Some(422), Reason::TOO_LARGE), "{path}");
     }
