@@ -323,9 +323,8 @@ impl EventHandler<'_> {
     fn all_listed(&self) -> bool {
         let world = self.world;
         let policies = [&world.plugins, &world.limit_ranges];
-        [&world.sidecarsets, &world.namespaces, &world.configuration, &world.revisions].into_iter().chain(policies)
-            .iter()
-            .all(|model| model.is_synced())
+        let others = [&world.sidecarsets, &world.namespaces, &world.configuration, &world.revisions];
+        policies.into_iter().chain(others).all(|model| model.is_synced())
     }
 
     fn set(&mut self, event: Result<Event<Lenient<SidecarSetResource>>, watcher::Error>, feed: &mut SnapshotBuilder) {
