@@ -13,6 +13,7 @@ use super::findings::Severity;
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
 use super::render::inject::{pod, title};
+use super::render::namespaces;
 use super::render::templates::Found;
 use super::render::typing;
 use super::report::{Report, ReportArgs};
@@ -31,7 +32,7 @@ pub struct ExplainArgs {
     /// `pod` and the name of a pod of the live cluster, whose sets and namespaces then decide
     #[arg(value_names = ["KIND", "NAME"], num_args = 2, required_unless_present = "files", conflicts_with = "files")]
     pub object: Vec<String>,
-    /// File or folder with pods and what makes pods (.yaml, .yml, .json), - for stdin; may be repeated
+    /// File or folder with pods and what makes pods (.yaml, .yml, .json), - for stdin; may be repeated. Namespaces among them count
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
     pub files: Vec<PathBuf>,
     /// Namespace of the pod, and of objects that name none
@@ -107,16 +108,7 @@ pub fn execute(args: &ExplainArgs) -> ExitCode {
 /// When a stream cannot be written.
 pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
-    let model = OfflineModel::load(&args.model(), &mut report, streams.stdin);
-    let explained = model.and_then(|model| {
-        let pods = match &model.no_set {
-            Some(no_set) => Err(vec![no_set.clone()]),
-            None => args.pods(streams.stdin),
-        };
-        let explained = pods.and_then(|pods| explain_all(pods, args, &model));
-        let mut tell = |error: String| report.read(Severity::Error, &error);
-        explained.map_err(|errors| errors.into_iter().for_each(&mut tell)).ok()
-    });
+    let explained = explain_input(args, &mut report, streams.stdin);
     report.print_text(streams.stderr)?;
     let Some(explained) = explained else { return Ok(Outcome::BadInput) };
     let text = match args.output {
@@ -126,6 +118,22 @@ pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
     streams.stdout.write_all(text.as_bytes())?;
     let is_refused = explained.iter().any(|pod| pod.explanation.is_refused());
     Ok(if is_refused { Outcome::Refused } else { Outcome::Fine })
+}
+
+/// Every pod of the input; `None` when it cannot be used, which the report says.
+fn explain_input(args: &ExplainArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Option<Vec<Explained>> {
+    let of_model = args.model();
+    let mut model = OfflineModel::load(&of_model, report, stdin)?;
+    let objects = match &model.no_set {
+        Some(no_set) => Err(vec![no_set.clone()]),
+        None => args.objects(stdin),
+    };
+    let refuse = |errors: Vec<String>, report: &mut Report<'_>| {
+        errors.iter().for_each(|error| report.read(Severity::Error, error));
+    };
+    let objects = objects.map_err(|errors| refuse(errors, report)).ok()?;
+    namespaces::learn(&mut model, &objects, of_model.of_sets(), report)?;
+    explain_all(objects, args, &model).map_err(|errors| refuse(errors, report)).ok()
 }
 
 impl ExplainArgs {
@@ -143,7 +151,7 @@ impl ExplainArgs {
         }
     }
 
-    fn pods(&self, stdin: &mut dyn Read) -> Result<Vec<Manifest>, Vec<String>> {
+    fn objects(&self, stdin: &mut dyn Read) -> Result<Vec<Manifest>, Vec<String>> {
         match self.object.as_slice() {
             [kind, name] if matches!(kind.as_str(), "pod" | "pods" | "po") => {
                 pod_of_cluster(&self.cluster, &self.namespace, name).map(|pod| vec![pod]).map_err(|error| vec![error])

@@ -58,3 +58,23 @@ fn a_pod_that_is_refused_ends_with_exit_code_1_and_no_pod_with_2() {
     assert_eq!(none.outcome, Outcome::BadInput);
     assert!(none.stderr.contains("no apps.outrider.dev/v1alpha1 SidecarSet"), "{}", none.stderr);
 }
+
+/// As in `render`, whatever the place of the Namespace.
+#[test]
+fn namespaces_among_the_explained_documents_count() {
+    let pod =
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n";
+    for (label, result) in [("yes", "injected"), ("no", "not injected")] {
+        let namespace =
+            format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{inject: '{label}'}}}}\n");
+        for stream in [format!("{namespace}---\n{pod}"), format!("{pod}---\n{namespace}")] {
+            let ran = outrider(
+                &["explain", "--manifests", "tests/offline/input/found/labelled-set.yaml", "-o", "json", "-f", "-"],
+                &stream,
+            );
+            let explained: Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(explained["pods"].as_array().unwrap().len(), 1, "{explained:#}");
+            assert_eq!(explained["pods"][0]["sets"][0]["result"], result, "{explained:#}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 mod file_diff;
 pub(super) mod inject;
-mod namespaces;
+pub mod namespaces;
 mod output;
 pub(super) mod templates;
 pub(super) mod typing;

@@ -1,4 +1,4 @@
-//! Namespaces among the objects that are rendered: once the same stream is applied they are there, whatever their place in it.
+//! Namespaces among the objects that are rendered or explained: once the same stream is applied they are there, whatever their place in it.
 
 use super::super::findings::{Finding, Severity};
 use super::super::offline::OfflineModel;

@@ -7,7 +7,7 @@ use engine::snapshot::{EXCLUDE_LABEL, Exclusion};
 use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 
 use super::cel::{field, list, same_but, text};
-use super::validations::{FREE_METADATA, Rules, on_update, refusal, variable};
+use super::validations::{Rules, metadata_variables, on_update, refusal, variable};
 use super::{EXCLUDED_VARIABLE, NAMESPACE_VARIABLE};
 use crate::names::UPGRADABLE;
 
@@ -46,12 +46,10 @@ fn variables(excluded: &[String]) -> Vec<Variable> {
         let key = text(INJECTED_ANNOTATION);
         format!("{key} in variables.{annotations} ? variables.{annotations}[{key}] : ''")
     };
-    vec![
-        variable("freeOfMetadata", list(&FREE_METADATA)),
+    let mut variables = metadata_variables();
+    variables.extend([
         variable(EXCLUDED_VARIABLE, list(&excluded)),
         variable("namespaceLabels", field("namespaceObject", "metadata.labels", "{}")),
-        variable("oldAnnotations", field("oldObject", "metadata.annotations", "{}")),
-        variable("newAnnotations", field("object", "metadata.annotations", "{}")),
         variable("oldRecord", record("oldAnnotations")),
         variable("newRecord", record("newAnnotations")),
         variable("oldContainers", list_of("oldObject", "spec.containers")),
@@ -60,7 +58,8 @@ fn variables(excluded: &[String]) -> Vec<Variable> {
         variable("newInitContainers", list_of("object", "spec.initContainers")),
         variable("oldStatus", field("oldObject", "status", "{}")),
         variable("newStatus", field("object", "status", "{}")),
-    ]
+    ]);
+    variables
 }
 
 fn updates_alone() -> Validation {

@@ -10,7 +10,7 @@ use crate::names::{BREAK_GLASS, FAIL_OPEN, NARROW, ON_DEMAND_VALIDATING, SERVICE
 use crate::server::webhooks::CONVERT_PATH;
 
 /// Fields of metadata that the API server keeps, and annotations, which have a rule of their own.
-pub const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
+const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
 
 /// What an entry of an on-demand configuration may be about. Nothing here holds a secret of others.
 pub const RESOURCES: [&str; 8] = [
@@ -143,11 +143,17 @@ fn calls_us(client: &str) -> String {
 }
 
 fn annotation_variables(own: &[&str]) -> Vec<Variable> {
+    let mut variables = metadata_variables();
+    variables.push(variable("ownAnnotations", list(own)));
+    variables
+}
+
+/// What every policy reads of metadata.
+pub fn metadata_variables() -> Vec<Variable> {
     vec![
         variable("freeOfMetadata", list(&FREE_METADATA)),
         variable("oldAnnotations", field("oldObject", "metadata.annotations", "{}")),
         variable("newAnnotations", field("object", "metadata.annotations", "{}")),
-        variable("ownAnnotations", list(own)),
     ]
 }
 
