@@ -128,12 +128,15 @@ fn explain_input(args: &ExplainArgs, report: &mut Report<'_>, stdin: &mut dyn Re
         Some(no_set) => Err(vec![no_set.clone()]),
         None => args.objects(stdin),
     };
-    let refuse = |errors: Vec<String>, report: &mut Report<'_>| {
-        errors.iter().for_each(|error| report.read(Severity::Error, error));
-    };
-    let objects = objects.map_err(|errors| refuse(errors, report)).ok()?;
+    let objects = objects.map_err(|errors| refuse(&errors, report)).ok()?;
     namespaces::learn(&mut model, &objects, of_model.of_sets(), report)?;
-    explain_all(objects, args, &model).map_err(|errors| refuse(errors, report)).ok()
+    explain_all(objects, args, &model).map_err(|errors| refuse(&errors, report)).ok()
+}
+
+fn refuse(errors: &[String], report: &mut Report<'_>) {
+    for error in errors {
+        report.read(Severity::Error, error);
+    }
 }
 
 impl ExplainArgs {
