@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod half_surrogates;
+
 use std::borrow::Cow;
 
 use admission::conversion::{Conversion, Hub, Spoke};
@@ -14,6 +16,8 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use half_surrogates::without_half_surrogates;
 
 const BACKUPS: &[Resource] = &[Resource { group: "acme.example", version: "v1", resource: "backups", kind: "Backup" }];
 const RAW: &[Resource] = &[Resource { group: "acme.example", version: "v1", resource: "raws", kind: "Raw" }];
@@ -100,9 +104,18 @@ fn probe(registry: &Registry<()>, body: &[u8]) {
         }
     }
     if let Ok(reply) = registry.convert(body) {
-        let reply: Value = serde_json::from_slice(&reply).expect("a reply is JSON");
+        let reply = String::from_utf8(reply).expect("a reply is text");
+        let reply: Value = serde_json::from_str(&without_half_surrogates(&reply)).expect("a reply is JSON");
         assert!(reply["response"]["uid"].as_str().is_some_and(|uid| !uid.is_empty()));
     }
+}
+
+#[test]
+fn half_a_surrogate_pair_is_copied_and_the_reply_is_json() {
+    let body = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"c","desiredAPIVersion":"acme.example/v2","objects":[{"apiVersion":"acme.example/v1","kind":"Backup","metadata":{"labels":{"\ud800":"\ude00"}},"spec":1}]}}"#;
+    let reply = String::from_utf8(registry().convert(body.as_bytes()).unwrap()).unwrap();
+    assert!(reply.contains(r#"{"\ud800":"\ude00"}"#), "{reply}");
+    probe(&registry(), body.as_bytes());
 }
 
 fn seeds() -> Vec<Vec<u8>> {
