@@ -335,9 +335,10 @@ fn cluster_says_dry(cluster: &Cluster) -> Vec<String> {
     said(&cluster.kubectl(&["create", "--dry-run=server", "-f", "-"], Some(&list)).unwrap())
 }
 
-/// Creates events at a rate, and returns how long each took and how many were refused.
+/// Creates events at a rate, and returns how long each took and how many a limit refused. The API server refuses with 429 too,
+/// by its priority and fairness, when the machine is busy with other tests: those are not counted.
 async fn burst(client: &Client, prefix: &str, rate: u32, seconds: u32) -> (Vec<Duration>, usize) {
-    let (api, turns) = (Api::<Event>::namespaced(client.clone(), "shop"), Arc::new(Semaphore::new(256)));
+    let (api, turns) = (Api::<Event>::namespaced(client.clone(), "shop"), Arc::new(Semaphore::new(64)));
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate);
     let mut tasks = tokio::task::JoinSet::new();
     for at in 0..rate * seconds {
@@ -357,7 +358,8 @@ async fn burst(client: &Client, prefix: &str, rate: u32, seconds: u32) -> (Vec<D
         took.push(duration);
         match created {
             Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 429 => refused += 1,
+            Err(kube::Error::Api(status)) if status.message.contains("limit reached") => refused += 1,
+            Err(kube::Error::Api(status)) if status.code == 429 => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -401,7 +403,8 @@ fn a_thousand_events_a_second_do_not_fail() {
     apply(&cluster, &[limits(100_000)]);
     programmed(&cluster, "events");
     assert_eq!(measured("with limits that are not reached", "b"), 0);
-    apply(&cluster, &[limits(50)]);
+    // So few that a busy machine creates more.
+    apply(&cluster, &[limits(5)]);
     let mut round = 0;
     eventually("the limit is in force", || {
         round += 1;
@@ -409,7 +412,7 @@ fn a_thousand_events_a_second_do_not_fail() {
         run(&cluster, "create", "", &events).iter().any(|text| text.contains("limit reached"))
     });
     // How many are over the limit depends on how many a second this machine creates.
-    measured("with limits of 50 a second", "c");
+    measured("with limits of 5 a second", "c");
     let metrics = outrider.metrics();
     for line in metrics.lines().filter(|line| line.contains("eventratelimit") && !line.contains("bucket")) {
         eprintln!("{line}");
