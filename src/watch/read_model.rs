@@ -432,7 +432,9 @@ impl EventHandler<'_> {
         event: Result<Event<Lenient<ControllerRevision>>, watcher::Error>,
         feed: &mut SnapshotBuilder,
     ) {
-        let (world, collection) = (self.world, &mut feed.collections.revisions);
+        let (world, unsent, collection) = (self.world, &mut self.unsent, &mut feed.collections.revisions);
+        // Whether new pods can have a set depends on the revision that it pins.
+        let mut tell = |effect, set: Box<str>| note(unsent, effect, Change::Set(set.into()));
         world.revisions.note(&event);
         self.revisions.follow(event, Lenient::name_any, |step| match step {
             Step::Is(guarded) => {
@@ -440,15 +442,18 @@ impl EventHandler<'_> {
                 let object =
                     guarded.object.and_then(|it| serde_json::to_value(&*it).map_err(|error| error.to_string()));
                 match object.map(|object| Revision::of(&object)) {
-                    // No controller asks: revisions are for pods that are created.
-                    Ok(Some(revision)) => drop(collection.apply(&revision)),
+                    Ok(Some(revision)) => tell(collection.apply(&revision), revision.set),
                     Ok(None) => drop(collection.remove(&name)),
                     Err(error) => {
                         tracing::warn!(controllerrevision = name, %error, "ControllerRevision cannot be read")
                     }
                 }
             }
-            Step::Gone(name) => drop(collection.remove(&name)),
+            Step::Gone(name) => {
+                if let Some(set) = collection.collection().set_of(&name) {
+                    tell(collection.remove(&name), set);
+                }
+            }
             Step::Listed => world.revisions.mark_synced(),
         });
     }

@@ -88,7 +88,7 @@ fn pods(total: usize, updated: usize, updated_ready: usize) -> Vec<TestPod> {
 }
 
 fn strategy(strategy: Value) -> Strategy {
-    Strategy::of(serde_json::from_value(strategy).unwrap())
+    Strategy::written(serde_json::from_value(strategy).unwrap())
 }
 
 fn planned(pods: &[TestPod], written: Value) -> Plan {

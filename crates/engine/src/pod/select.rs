@@ -28,7 +28,7 @@ use crate::suggest::suggest;
 pub const SKIP_ANNOTATION: &str = "outrider.dev/skip";
 
 /// What a set means for a pod.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Selection {
     /// The pod is to carry the set.
     Selected,

@@ -26,6 +26,7 @@ pub mod sameness;
 mod size;
 pub mod validation;
 pub mod vocabulary;
+pub mod workload;
 
 pub use rules::{mutating_rule, validating_rule};
 

@@ -3,13 +3,10 @@
 use admission::field::ErrorList;
 use admission::format::selector::{LabelSelector, Labels};
 use admission::format::{IntOrString, Selector};
-use ring::digest::{SHA256, digest};
 
 use crate::sidecarset::api::{SidecarSetSpec, UpdateStrategy};
 use crate::sidecarset::vocabulary::REVISION_PARTIAL;
-
-/// In how many parts workloads are divided: a percentage has two digits after the point at most.
-const BUCKETS: u32 = 10_000;
+use crate::sidecarset::workload::{BUCKETS, Workload};
 
 /// How a revision is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +38,7 @@ pub struct Pin {
     /// Pods that get the current form, whatever the policy.
     updated: Option<Selector>,
     /// Below it the bucket of a workload is held back.
-    held_back: u32,
+    held_back: u16,
 }
 
 /// Why a new pod gets the older revision.
@@ -84,37 +81,28 @@ impl Pin {
             Some(selector) if selector.matches(labels) => None,
             _ if !self.is_partial => Some(Held::Always),
             Some(_) => Some(Held::Partial),
-            None => (self.held_back > 0 && workload.bucket(set) < self.held_back).then_some(Held::Partial),
+            // No digest where the percentage is 0.
+            None if self.held_back == 0 => None,
+            None => self.keeps(workload.bucket(set)).then_some(Held::Partial),
         }
+    }
+
+    /// Whether the percentage of `spec.updateStrategy.partition` is one of workloads, for running pods as for new ones.
+    pub const fn is_by_workload(&self) -> bool {
+        self.is_partial && self.updated.is_none() && self.held_back > 0
+    }
+
+    /// Whether running pods of a workload with this bucket stay at the form that they have: new ones get the older form.
+    pub const fn keeps(&self, bucket: u16) -> bool {
+        self.is_by_workload() && bucket < self.held_back
     }
 }
 
 /// A number is one of pods, and which of them are created next is not known: it holds none back, as in OpenKruise.
-fn held_back(partition: Option<&IntOrString>) -> u32 {
+fn held_back(partition: Option<&IntOrString>) -> u16 {
     let Some(IntOrString::String(text)) = partition else { return 0 };
-    let percent = text.strip_suffix('%').and_then(|digits| digits.parse::<u32>().ok()).unwrap_or_default();
+    let percent = text.strip_suffix('%').and_then(|digits| digits.parse::<u16>().ok()).unwrap_or_default();
     percent.saturating_mul(BUCKETS / 100).min(BUCKETS)
-}
-
-/// What a percentage of a partial injection is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Workload<'p> {
-    /// Namespace.
-    pub namespace: &'p str,
-    /// Kind.
-    pub kind: &'p str,
-    /// Name.
-    pub name: &'p str,
-}
-
-impl Workload<'_> {
-    /// The part that the workload falls into, the same for ever: whoever is held back at a percentage is so at each higher one.
-    pub fn bucket(&self, set: &str) -> u32 {
-        let Self { namespace, kind, name } = self;
-        let sum = digest(&SHA256, format!("{set}/{namespace}/{kind}/{name}").as_bytes());
-        // The remainder of the whole number, digit by digit: it stays below 2,560,000.
-        sum.as_ref().iter().fold(0, |rest, byte| (rest * 256 + u32::from(*byte)) % BUCKETS)
-    }
 }
 
 #[cfg(test)]
@@ -165,6 +153,28 @@ mod tests {
     }
 
     #[test]
+    fn a_rollout_keeps_the_running_pods_whose_workloads_get_the_older_form() {
+        let selector = json!({"matchLabels": {"canary": "true"}});
+        for (update, policy, keeps) in [
+            (json!({"partition": "100%"}), "Partial", true),
+            (json!({"partition": "0%"}), "Partial", false),
+            (json!({"partition": 3}), "Partial", false),
+            (json!({"partition": "100%", "selector": selector}), "Partial", false),
+            // Running pods follow the strategy of the rollout alone: case 54.
+            (json!({"partition": "100%"}), "Always", false),
+        ] {
+            let pin = pin(update.clone(), policy);
+            assert_eq!((pin.is_by_workload(), pin.keeps(0)), (keeps, keeps), "{update} {policy}");
+        }
+        let half = pin(json!({"partition": "50%"}), "Partial");
+        assert!(half.keeps(4_999) && !half.keeps(5_000));
+        for name in (0..100).map(|number| format!("web-{number}")) {
+            let is_new_held = half.holds("s", &canary(""), &workload(&name)).is_some();
+            assert_eq!(half.keeps(workload(&name).bucket("s")), is_new_held, "{name}");
+        }
+    }
+
+    #[test]
     fn a_percentage_up_and_down_moves_workloads_one_way_and_back_to_where_they_were() {
         let names: Vec<String> = (0..400).map(|number| format!("web-{number}")).collect();
         let held = |percent: u32| -> Vec<&str> {
@@ -181,12 +191,5 @@ mod tests {
         assert_eq!((up[0].len(), up[100].len()), (0, 400));
         // Buckets never change, so neither does this number.
         assert_eq!(up[50].len(), 186);
-    }
-
-    #[test]
-    fn a_bucket_is_that_of_the_documented_digest_and_each_set_has_its_own() {
-        // printf s/shop/Deployment/web | sha256sum, mod 10000.
-        assert_eq!(workload("web").bucket("s"), 9666);
-        assert_ne!(workload("web").bucket("s"), workload("web").bucket("t"));
     }
 }

@@ -108,6 +108,13 @@ pub struct Revisions {
     bytes: usize,
 }
 
+impl Revisions {
+    /// The set of the revision of this name.
+    pub fn set_of(&self, name: &str) -> Option<Box<str>> {
+        self.by_name.get(name).map(|revision| revision.set.clone())
+    }
+}
+
 impl Collection for Revisions {
     type Object = Revision;
     type View = RevisionIndex;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::reasons;
 use crate::testing::{World, pod, set};
 
-fn canary(name: &str, base: &str, mut spec: Value) -> Value {
+pub(super) fn canary(name: &str, base: &str, mut spec: Value) -> Value {
     spec["containers"] = json!([{"name": "proxy", "image": "proxy:canary"}]);
     let mut object = set(name, spec);
     object["metadata"]["annotations"] =

@@ -3,6 +3,7 @@
 mod additions;
 mod adoption;
 mod after_creation;
+mod after_creation_forms;
 mod app_containers;
 mod canary;
 mod clashes;

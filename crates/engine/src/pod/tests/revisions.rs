@@ -10,7 +10,7 @@ use crate::sidecarset::compiled::revision_name;
 use crate::testing::{World, compile, pod, review, set};
 
 /// The set with containers of these names, and images of this tag.
-fn form(names: &[&str], tag: u32, more: Value) -> Value {
+pub(super) fn form(names: &[&str], tag: u32, more: Value) -> Value {
     let container = |name: &&str| json!({"name": name, "image": format!("{name}:{tag}")});
     let mut spec = json!({"containers": names.iter().map(container).collect::<Vec<_>>()});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -18,7 +18,7 @@ fn form(names: &[&str], tag: u32, more: Value) -> Value {
 }
 
 /// The revision of a form, as the controller writes it.
-fn revision(form: &Value, owner: &str, version: &str) -> Value {
+pub(super) fn revision(form: &Value, owner: &str, version: &str) -> Value {
     let compiled = compile(form);
     json!({
         "apiVersion": "apps/v1", "kind": "ControllerRevision",
@@ -31,7 +31,7 @@ fn revision(form: &Value, owner: &str, version: &str) -> Value {
     })
 }
 
-fn pinned(policy: &str, update: Value) -> Value {
+pub(super) fn pinned(policy: &str, update: Value) -> Value {
     let strategy = json!({"revision": {"customVersion": "old", "policy": policy}});
     json!({"injectionStrategy": strategy, "updateStrategy": update})
 }
