@@ -10,6 +10,7 @@ use clap::Args;
 use engine::limitrange::api as limits;
 use engine::plugins::api as plugins;
 use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
+use engine::snapshot::revisions::SET_LABEL;
 use http::Request;
 use kube::Client;
 use serde_json::Value;
@@ -20,6 +21,7 @@ use crate::input::Manifest;
 use crate::manager::client::{Connection, Error, Selection};
 use crate::visible::Visible;
 
+use super::offline::OWN_NAMESPACE;
 use super::streams::{Outcome, with_process_streams};
 
 /// Bytes of an answer that are read.
@@ -228,8 +230,39 @@ pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manif
             })?;
             found.extend(objects.into_iter().map(|item| of_cluster(item, api_version, kind)));
         }
+        if found.iter().any(names_revision) {
+            found.extend(revisions(client, place).await?);
+        }
         Ok(found)
     })
+}
+
+/// Whether the object is a set whose new pods get an older revision.
+fn names_revision(manifest: &Manifest) -> bool {
+    let revision = manifest.value.pointer("/spec/injectionStrategy/revision");
+    let names = |field: &str| revision.and_then(|it| it.get(field)?.as_str()).is_some_and(|name| !name.is_empty());
+    names("revisionName") || names("customVersion")
+}
+
+/// The revisions of all sets. A user who may not list them in the cluster may still do so where Outrider usually is.
+async fn revisions(client: &Client, place: &str) -> Result<Vec<Manifest>, String> {
+    let path = |scope: &str| format!("/apis/apps/v1{scope}/controllerrevisions?labelSelector={SET_LABEL}");
+    let list = match get(client, &path("")).await {
+        Err(error) if code(&error) == Some(403) => get(client, &path(&format!("/namespaces/{OWN_NAMESPACE}"))).await,
+        answer => answer,
+    };
+    let mut list = list.map_err(|error| {
+        let why = said(&error);
+        format!(
+            "a SidecarSet has spec.injectionStrategy.revision, and the API server at {place} does not list ControllerRevision objects: \
+             {why}; a RoleBinding to view in Outrider's namespace allows it"
+        )
+    })?;
+    let items = match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    };
+    Ok(items.into_iter().map(|item| of_cluster(item, "apps/v1", "ControllerRevision")).collect())
 }
 
 /// The result of a request to the API server, which has an address.

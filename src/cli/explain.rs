@@ -85,7 +85,8 @@ Examples:
 Against a cluster it needs get on pods and on their namespace, as the role view gives it in a namespace, and list on SidecarSets, \
 AdmissionPlugins and ClusterLimitRanges, as the ClusterRoles outrider-sidecarset-viewer, outrider-admissionplugin-viewer and \
 outrider-clusterlimitrange-viewer give it. They are cluster-scoped: bind \
-these roles with a ClusterRoleBinding, or set rbac.viewers in the chart.
+these roles with a ClusterRoleBinding, or set rbac.viewers in the chart. Where a set names an older revision for new pods, it needs list on \
+ControllerRevisions in Outrider's namespace too.
 
 Exit codes: 0 explained; 1 a pod would be refused; 2 a file, the pod or the cluster cannot be read, a set is not as an API server would \
 take it, or there is no set or no pod.";

@@ -27,6 +27,7 @@ mod left_alone;
 mod limit_ranges;
 mod memory_group;
 mod narrowing;
+mod older_revisions;
 mod on_demand;
 mod other_webhooks;
 mod plugins;

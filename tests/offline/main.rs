@@ -13,6 +13,7 @@ mod make;
 mod no_cluster;
 mod render;
 mod review;
+mod revisions;
 mod run;
 mod serve;
 mod standalone;

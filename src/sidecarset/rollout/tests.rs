@@ -530,3 +530,12 @@ fn max_unavailable_holds_at_every_step_and_the_rollout_ends() {
         }
     }
 }
+
+#[test]
+fn pods_of_workloads_that_are_held_back_are_kept_and_take_no_place() {
+    let held = |n| TestPod { form: Form::HeldBack, ..outdated(n) };
+    let all = [held(0), outdated(1), held(2), outdated(3)];
+    assert_eq!(next(&all, json!({"maxUnavailable": 4})), ["pod-3", "pod-1"]);
+    let rest = [held(0), TestPod { form: Form::Updated, ..outdated(1) }];
+    assert_eq!(planned(&rest, json!({})), Plan { update: vec![], waits: Waits::Kept });
+}

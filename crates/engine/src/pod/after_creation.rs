@@ -130,8 +130,7 @@ impl<'u> Update<'u, '_> {
         let musts: Vec<Must<'u>> = Must::among(self.all, self.snapshot).collect();
         findings.reason = if musts.is_empty() { reasons::NO_MATCH } else { reasons::ALLOWED };
         let before = self.musts_before()?;
-        let before: Option<Vec<Must<'_>>> =
-            before.as_ref().map(|before| Must::among(before, self.snapshot).collect());
+        let before: Option<Vec<Must<'_>>> = before.as_ref().map(|before| Must::among(before, self.snapshot).collect());
         let containers = self.containers(musts.iter().chain(before.iter().flatten()));
         let mut refusals = Vec::new();
         if let Some(before) = &before {

@@ -144,7 +144,9 @@ fn with_revision(
     namespace: &str,
     snapshot: &Snapshot,
 ) -> SetExplanation {
-    let pinned = snapshot.pinned.revision(&explained.set).filter(|_| explained.why.reason == reasons::INJECTED);
+    let reason = explained.why.reason;
+    let has_it = matches!(reason, reasons::INJECTED | reasons::ALREADY_INJECTED);
+    let pinned = snapshot.pinned.revision(&explained.set).filter(|_| has_it);
     let set = snapshot.sets.get(&explained.set);
     let (Some(revision), Some(held)) = (pinned, set.and_then(|set| held_back(set, pod, namespace))) else {
         return explained;
@@ -152,11 +154,19 @@ fn with_revision(
     let why = match held {
         Held::Always => "spec.injectionStrategy.revision",
         Held::Partial => {
-            explained.why.reason = reasons::PARTIAL_HELD_BACK;
+            if reason == reasons::INJECTED {
+                explained.why.reason = reasons::PARTIAL_HELD_BACK;
+            }
             "spec.injectionStrategy.revision, as spec.updateStrategy does not include the pod yet"
         }
     };
-    let _ = write!(explained.why.text, " of revision {revision:?} ({why})");
+    let text = &mut explained.why.text;
+    // Writing to a String cannot fail.
+    let _ = if reason == reasons::INJECTED {
+        write!(text, " of revision {revision:?} ({why})")
+    } else {
+        write!(text, " It gets revision {revision:?} ({why}).")
+    };
     explained
 }
 

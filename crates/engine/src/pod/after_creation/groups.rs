@@ -21,18 +21,15 @@ pub(super) struct Group<'s, 'n> {
 
 impl<'s, 'n> Group<'s, 'n> {
     /// The groups of these musts of which the update changes anything.
-    pub fn all(
-        musts: &[Must<'s>],
-        is_new: impl Fn(&Must<'s>) -> bool,
-        containers: &'n Containers<'_>,
-    ) -> Vec<Self>
+    pub fn all(musts: &[Must<'s>], is_new: impl Fn(&Must<'s>) -> bool, containers: &'n Containers<'_>) -> Vec<Self>
     where
         's: 'n,
     {
         let bases: HashMap<&str, &Must<'s>> = musts.iter().map(|must| (must.name(), must)).collect();
         let mut groups: BTreeMap<&str, Self> = BTreeMap::new();
         for must in musts {
-            let base = must.set.bases.iter().find_map(|base| bases.get(&**base).filter(|it| gives_way(it.set, must.set)));
+            let base =
+                must.set.bases.iter().find_map(|base| bases.get(&**base).filter(|it| gives_way(it.set, must.set)));
             let group = groups.entry(base.unwrap_or(&must).name()).or_insert_with(|| Self {
                 members: Vec::new(),
                 changed: BTreeSet::new(),
@@ -100,10 +97,8 @@ impl Update<'_, '_> {
         let open: Vec<_> = groups.iter().filter(|group| !group.members.iter().any(carries)).collect();
         let older = self.older(&open)?;
         let may_have_older = |group: &Group<'_, '_>, must: &Must<'_>| {
-            let is_due = || {
-                group.new.contains(must.name())
-                    && held_back(must.set, self.new, &self.request.namespace).is_some()
-            };
+            let is_due =
+                || group.new.contains(must.name()) && held_back(must.set, self.new, &self.request.namespace).is_some();
             older.has(must) && (older.had(must) || is_due())
         };
         let refused = open.into_iter().filter(|group| !group.members.iter().any(|must| may_have_older(group, must)));

@@ -140,7 +140,10 @@ fn the_refusal_says_in_what_the_pods_form_differs_or_that_it_cannot_be_read() {
     let old = forms.pod(Has::Older, &json!([]));
     let message = |pin| update(&forms.world(pin), "", &old, &changed(&old, "dns", "evil:1")).message;
     let start = "pod must carry SidecarSet \"s\" (spec.optOut: Denied), and container dns may not become another: ";
-    for (pin, why) in [(Pin::Held, "differs from what the set injects (image \"dns:1\") in image"), (Pin::Missing, "no ControllerRevision of the set has the custom version \"old\"")] {
+    for (pin, why) in [
+        (Pin::Held, "differs from what the set injects (image \"dns:1\") in image"),
+        (Pin::Missing, "no ControllerRevision of the set has the custom version \"old\""),
+    ] {
         let found = message(pin);
         assert!(found.contains(start) && found.contains(why), "{found}");
     }
@@ -180,11 +183,9 @@ fn labels_of_a_must_are_not_lost_in_its_older_form_and_gained_only_with_a_form_t
 fn an_ephemeral_container_may_not_target_a_container_that_only_the_older_form_has() {
     let forms = Forms { older: "dns", current: "log" };
     let own = json!([{"name": "dns", "image": "mine:1"}]);
-    for (has, own, expected) in [
-        (Has::Older, json!([]), Denied),
-        (Has::Current, own.clone(), Allowed),
-        (Has::Nothing, own, Allowed),
-    ] {
+    for (has, own, expected) in
+        [(Has::Older, json!([]), Denied), (Has::Current, own.clone(), Allowed), (Has::Nothing, own, Allowed)]
+    {
         let old = forms.pod(has, &own);
         let mut new = old.clone();
         new["spec"]["ephemeralContainers"] = json!([{"name": "debug", "image": "sh", "targetContainerName": "dns"}]);

@@ -212,6 +212,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     let spec = Node::root(object, "spec");
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
+    revision::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
     security::warn(&spec, warnings);
     transfer::warn(&spec, warnings);

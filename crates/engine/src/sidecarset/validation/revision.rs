@@ -4,6 +4,7 @@ use admission::field::{Error, ErrorList};
 
 use super::node::Node;
 use crate::sidecarset::pin::RevisionRef;
+use crate::sidecarset::vocabulary::{NOT_UPDATE, REVISION_PARTIAL};
 use crate::snapshot::Snapshot;
 use crate::snapshot::pinned::missing;
 
@@ -23,5 +24,19 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, world: &Snapshot, errors: &mu
             errors.push(Error::forbidden(&path, detail));
         }
         Some(_) => {}
+    }
+}
+
+/// Warns of new pods that a rollout takes to another form soon after they were created.
+pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
+    let (revision, update) = (spec.child("injectionStrategy").child("revision"), spec.child("updateStrategy"));
+    let is_named = RevisionRef::of(revision.text("revisionName"), revision.text("customVersion")).is_some();
+    let is_updated = update.text("type") != NOT_UPDATE && update.child("paused").value.as_bool() != Some(true);
+    if is_named && is_updated && revision.text("policy") != REVISION_PARTIAL {
+        warnings.push(
+            "spec.injectionStrategy.revision: new pods get the revision, and the rollout takes them to the current form afterwards, as \
+             spec.updateStrategy says; use its paused, type: NotUpdate or selector, or policy: Partial, to keep them at the revision"
+                .to_owned(),
+        );
     }
 }

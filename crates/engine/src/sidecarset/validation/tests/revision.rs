@@ -70,3 +70,20 @@ fn case_61_a_revision_of_another_set_is_refused_by_name_and_by_version() {
         assert!(errors(&named, true).contains("no ControllerRevision"), "{named}");
     }
 }
+
+#[test]
+fn a_rollout_that_takes_new_pods_off_the_revision_is_warned_of() {
+    for (policy, update, warns) in [
+        ("Always", json!({}), true),
+        ("Always", json!({"partition": "50%"}), true),
+        ("Always", json!({"paused": true}), false),
+        ("Always", json!({"type": "NotUpdate"}), false),
+        ("Partial", json!({"partition": "50%"}), false),
+    ] {
+        let strategy = json!({"revision": {"revisionName": "a-1", "policy": policy}});
+        let mut object = named_set("a", &json!({"injectionStrategy": strategy, "updateStrategy": update}));
+        object["metadata"]["uid"] = json!("uid-a");
+        let (errors, warnings) = judged(&object, &with_revisions(true));
+        assert_eq!((errors.as_str(), warnings.len()), ("", usize::from(warns)), "{policy} {update}: {warnings:?}");
+    }
+}
