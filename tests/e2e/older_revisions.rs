@@ -9,7 +9,7 @@ use crate::process::{Outrider, eventually, outrider_on};
 use crate::replicas::{get, small_cluster};
 use crate::room::may_register;
 
-/// How many revisions are kept that nobody needs.
+/// How many revisions are kept.
 const LIMIT: u32 = 2;
 
 /// A set of pods `app: NAME` with an image of this tag, and more of a spec.
@@ -133,12 +133,12 @@ fn new_pods_get_the_pinned_revision_which_the_history_keeps_and_a_rollout_brings
     eventually("the pod is counted", || counts(&cluster, "web") == [1, 0]);
     apply(&cluster, &set("web", 9, json!({"updateStrategy": paused})));
     eventually("the used one stays", || versions(&cluster, "web") == named(&[1, 9]));
-    // A rollout brings the pod to the current form, whatever new pods get, and then nobody needs it.
+    // A rollout brings the pod to the current form, whatever new pods get, and then no pod needs it.
     apply(&cluster, &set("web", 9, pinned(json!({"customVersion": "v1"}), json!({}))));
     eventually("the pod follows", || counts(&cluster, "web") == [1, 1]);
     assert_eq!(image(&get(&cluster, &["pod", "fourth", "-n", "default"])), "proxy:9");
     apply(&cluster, &set("web", 10, json!({})));
-    eventually("nobody needs the first", || versions(&cluster, "web") == named(&[9, 10]));
+    eventually("the first is needed no longer", || versions(&cluster, "web") == named(&[9, 10]));
 
     // One that does not exist is refused when the set is written.
     let missing = set("web", 10, pinned(json!({"customVersion": "v1"}), json!({}))).to_string();

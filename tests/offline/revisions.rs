@@ -21,6 +21,14 @@ fn each_workload_gets_its_revision_and_explain_names_it() {
 }
 
 #[test]
+fn a_canary_takes_the_place_of_its_base_where_it_selects_the_pod() {
+    const CANARY: &str = "tests/offline/input/canary.yaml";
+    let ran = outrider(&["explain", "--manifests", CANARY, "-f", WORKLOADS, "-n", "shop"], "");
+    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    golden::assert("explain/canary.txt", &ran.transcript());
+}
+
+#[test]
 fn a_revision_that_is_not_among_the_manifests_is_an_error_that_says_where_it_is_named() {
     let more = ["--manifests", SET, "-f", WORKLOADS, "-n", "shop"];
     for (recording, arguments) in [

@@ -230,7 +230,9 @@ pub fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &
     if !at.is_empty() {
         metadata.remove("name");
         metadata.insert("generateName".to_owned(), format!("{}-", identity.name).into());
-        let (api_version, kind, name) = (&identity.api_version, &identity.kind, &identity.name);
+        // The pods of a CronJob are of its Jobs.
+        let kind = if identity.kind == "CronJob" { "Job" } else { identity.kind.as_str() };
+        let (api_version, name) = (&identity.api_version, &identity.name);
         let owner = json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": "", "controller": true});
         metadata.insert("ownerReferences".to_owned(), json!([owner]));
     }

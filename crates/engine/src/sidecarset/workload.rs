@@ -47,8 +47,8 @@ impl<'p> Workload<'p> {
         Self { namespace: pod.namespace, kind, name }
     }
 
-    /// The part that the workload falls into for a set, the same for ever: whoever is held back at a percentage is so at each higher
-    /// one.
+    /// The part that the workload falls into for a set, the same for ever: one that is held back at a percentage is so at each
+    /// higher one.
     pub fn bucket(&self, set: &str) -> u16 {
         let Self { namespace, kind, name } = self;
         let sum = digest(&SHA256, format!("{set}/{namespace}/{kind}/{name}").as_bytes());

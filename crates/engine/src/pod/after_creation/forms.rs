@@ -80,7 +80,7 @@ fn older<'s>(set: &CompiledSet, snapshot: &'s Snapshot) -> Option<&'s PinnedForm
     snapshot.pinned.form(&set.name).filter(|form| form.as_ref().map_or(true, |form| form.hash != set.hash))
 }
 
-/// What is asked about a must.
+/// How strictly a form of a must is judged.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
     /// The pod may not lack anything of it.
@@ -89,11 +89,11 @@ pub(super) struct Asked {
     pub is_changed: bool,
 }
 
-/// For each must that is asked about, why a pod does not carry it, if it does not.
+/// For each must that is judged, why a pod does not carry it, if it does not.
 pub(super) type Faults = BTreeMap<String, Option<String>>;
 
 impl Update<'_, '_> {
-    /// Judges a pod, the old or the new one, which `selected` select, each in the form that is asked about.
+    /// Judges a pod, the old or the new one, which `selected` select, each in the form that is judged.
     pub fn faults(
         &self,
         pod: &PodView<'_>,

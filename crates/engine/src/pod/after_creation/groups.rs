@@ -42,7 +42,7 @@ impl<'s, 'n> Group<'s, 'n> {
         groups.into_values().filter(|group| !group.changed.is_empty() || !group.new.is_empty()).collect()
     }
 
-    /// What is asked about a form of a member. One that does not have all that has changed must be there as a whole.
+    /// How strictly a form of a member is judged. One that does not have all that has changed must be there as a whole.
     fn asked(&self, form: &CompiledSet) -> Asked {
         let names: BTreeSet<&str> = has(form).collect();
         let is_whole = !self.new.is_empty() || !self.changed.is_subset(&names);
@@ -122,7 +122,7 @@ impl Update<'_, '_> {
         })
     }
 
-    /// The same sets, those that are asked about in their older forms.
+    /// The same sets, those that are judged in their older forms.
     fn in_older_forms<'s>(&'s self, mut all: Selected<'s>, asked: &BTreeMap<&str, Asked>) -> Selected<'s> {
         for (set, selection) in &mut all {
             if matches!(selection, Selection::Selected)
