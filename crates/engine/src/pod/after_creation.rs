@@ -174,7 +174,7 @@ impl<'u> Update<'u, '_> {
         }
         if musts.clone().any(Must::is_unreadable) {
             let known: BTreeSet<&str> = self.all.iter().flat_map(|(set, _)| forms::names(set, self.snapshot)).collect();
-            containers.of_nobody = &containers.injected - &known;
+            containers.unclaimed = &containers.injected - &known;
         }
         containers
     }
@@ -189,7 +189,7 @@ struct Containers<'p> {
     /// Of these, the ones that carry the mark of injection, where a must has an older form. A container of a running pod keeps it.
     injected: BTreeSet<&'p str>,
     /// Of these, the ones that no set is known to bring, where the older form of a must cannot be read.
-    of_nobody: BTreeSet<&'p str>,
+    unclaimed: BTreeSet<&'p str>,
 }
 
 impl<'p> Containers<'p> {

@@ -111,3 +111,53 @@ fn restored(set: &CompiledSet, content: &str) -> Result<CompiledSet, String> {
     let spec = serde_json::from_value(spec).map_err(|error| error.to_string())?;
     compile(&SidecarSet { metadata, spec, status: None })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(tag: u32) -> Arc<CompiledSet> {
+        let spec = json!({
+            "selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": format!("c:{tag}")}],
+            "injectionStrategy": {"revision": {"customVersion": "old"}},
+        });
+        let set = json!({"metadata": {"name": "s"}, "spec": spec});
+        Arc::new(CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap())
+    }
+
+    fn revision(of: &CompiledSet, number: i64) -> Arc<Revision> {
+        Arc::new(Revision {
+            name: revision_name(&of.name, &of.hash).into(),
+            set: "s".into(),
+            set_uid: "u".into(),
+            custom_version: Some("old".into()),
+            number,
+            content: Some(of.spec_value().to_string().into()),
+        })
+    }
+
+    #[test]
+    fn a_form_is_compiled_once_for_each_set_and_revision() {
+        let (first, second) = (revision(&set(1), 1), revision(&set(2), 2));
+        let current = set(3);
+        let next = |before: &PinnedForms, set: &Arc<CompiledSet>, revisions: &[&Arc<Revision>]| {
+            let index = RevisionIndex::build(revisions.iter().copied().cloned());
+            let forms = before.next([(set, "u")].into_iter(), &index);
+            let form = forms.form("s").unwrap().clone().unwrap();
+            (forms, form)
+        };
+        let (forms, form) = next(&PinnedForms::default(), &current, &[&first]);
+        assert_eq!(form.hash, set(1).hash);
+        let (_, again) = next(&forms, &current, &[&first]);
+        assert!(Arc::ptr_eq(&form, &again), "nothing it is made from has changed");
+        // Of two with one version the newest.
+        let (forms, newer) = next(&forms, &current, &[&first, &second]);
+        assert_eq!(newer.hash, set(2).hash);
+        let (_, of_another) = next(&forms, &set(4), &[&first, &second]);
+        assert!(!Arc::ptr_eq(&newer, &of_another), "selectors and policies are those of the set");
+        let (_, own) = next(&forms, &current, &[&revision(&current, 3)]);
+        assert!(Arc::ptr_eq(&own, &current), "the current form is there already");
+    }
+}

@@ -60,7 +60,7 @@ impl<'s> Must<'s> {
             containers.injected.contains(name) || (containers.old.contains(name) && !is_marked(&piece.object()))
         };
         let older = self.older_form().into_iter().flat_map(|form| form.pieces()).filter(is_of_set);
-        let unknown = containers.of_nobody.iter().copied().filter(|_| self.is_unreadable());
+        let unknown = containers.unclaimed.iter().copied().filter(|_| self.is_unreadable());
         has(self.set).chain(older.map(|piece| piece.name.as_str())).chain(unknown)
     }
 }
