@@ -131,7 +131,8 @@ impl<'u> Update<'u, '_> {
         findings.reason = if musts.is_empty() { reasons::NO_MATCH } else { reasons::ALLOWED };
         let before = self.musts_before()?;
         let before: Option<Vec<Must<'_>>> = before.as_ref().map(|before| Must::among(before, self.snapshot).collect());
-        let containers = self.containers(musts.iter().chain(before.iter().flatten()));
+        let concerned: Vec<Must<'_>> = musts.iter().chain(before.iter().flatten()).copied().collect();
+        let containers = self.containers(&concerned);
         let mut refusals = Vec::new();
         if let Some(before) = &before {
             let names: BTreeSet<&str> = musts.iter().map(Must::name).collect();
@@ -162,9 +163,9 @@ impl<'u> Update<'u, '_> {
     }
 
     /// What has become of the containers. `musts` are those that the pod is to carry, or was to.
-    fn containers<'m>(&self, musts: impl Iterator<Item = &'m Must<'m>> + Clone) -> Containers<'u> {
+    fn containers(&self, musts: &[Must<'_>]) -> Containers<'u> {
         let mut containers = Containers::of(self.old, self.new, self.request.body);
-        if musts.clone().any(|must| must.older.is_some()) {
+        if musts.iter().any(|must| must.older.is_some()) {
             let is_injected = |container: &&Container<'_>| {
                 let raw = container.raw(self.request.body).map(|raw| serde_json::from_str(raw.get()));
                 raw.is_some_and(|read| read.is_ok_and(|object| is_marked(&object)))
@@ -172,7 +173,7 @@ impl<'u> Update<'u, '_> {
             let injected = all(self.old).filter(is_injected);
             containers.injected = injected.map(|container| container.name.as_str()).collect();
         }
-        if musts.clone().any(Must::is_unreadable) {
+        if musts.iter().any(Must::is_unreadable) {
             let known: BTreeSet<&str> = self.all.iter().flat_map(|(set, _)| forms::names(set, self.snapshot)).collect();
             containers.unclaimed = &containers.injected - &known;
         }

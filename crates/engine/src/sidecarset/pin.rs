@@ -106,7 +106,7 @@ fn held_back(partition: Option<&IntOrString>) -> u16 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod tests {
     use std::collections::BTreeMap;
 

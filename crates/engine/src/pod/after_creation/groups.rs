@@ -51,7 +51,7 @@ impl<'s, 'n> Group<'s, 'n> {
 
     /// Why the pod may not be changed so. One that new pods would get speaks for all: canaries come after their bases.
     fn refusal(&self, current: &Faults, older: &Older) -> Option<String> {
-        let refused = self.members.iter().find(|it| !it.set.bases.is_empty()).or(self.members.first())?;
+        let refused = self.members.iter().find(|it| !it.set.bases.is_empty()).or_else(|| self.members.first())?;
         let names: BTreeSet<&str> = has(refused.set).collect();
         let fault = match (refused.older, older.now.get(refused.name())) {
             (_, Some(Some(fault))) if older.had(refused) => fault.clone(),

@@ -87,8 +87,11 @@ fn changed(pod: &Value, container: &str, to: &str) -> Value {
 
 const ALL: [Pin; 3] = [Pin::Held, Pin::Released, Pin::Missing];
 
+/// A case: what the pod has, its own containers, the container that is changed, to what, and the decision with each pin.
+type Row = (&'static str, Has, Value, &'static str, &'static str, [Decision; 3]);
+
 /// What each pin makes of the change of a container of the pod.
-fn check(forms: &Forms, rows: &[(&str, Has, Value, &str, &str, [Decision; 3])]) {
+fn check(forms: &Forms, rows: &[Row]) {
     for (case, has, own, container, to, expected) in rows {
         let old = forms.pod(*has, own);
         let new = changed(&old, container, to);
