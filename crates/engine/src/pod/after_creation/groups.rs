@@ -11,9 +11,12 @@ use crate::pod::validate::must;
 use crate::sidecarset::compiled::CompiledSet;
 
 /// Musts of which a pod carries one. Most are by themselves.
+#[derive(Default)]
 pub(super) struct Group<'s, 'n> {
     members: Vec<Must<'s>>,
-    /// Names of their containers that are others now.
+    /// Names of their containers, in any form, that the pod had.
+    present: BTreeSet<&'n str>,
+    /// Of these, the ones that are others now.
     changed: BTreeSet<&'n str>,
     /// Members that the pod is to carry since its labels have changed.
     new: BTreeSet<&'s str>,
@@ -30,22 +33,20 @@ impl<'s, 'n> Group<'s, 'n> {
         for must in musts {
             let base =
                 must.set.bases.iter().find_map(|base| bases.get(&**base).filter(|it| gives_way(it.set, must.set)));
-            let group = groups.entry(base.unwrap_or(&must).name()).or_insert_with(|| Self {
-                members: Vec::new(),
-                changed: BTreeSet::new(),
-                new: BTreeSet::new(),
-            });
+            let group = groups.entry(base.unwrap_or(&must).name()).or_default();
             group.members.push(*must);
-            group.changed.extend(must.names(containers).filter_map(|name| containers.changed.get(name)));
+            group.present.extend(must.names(containers).filter_map(|name| containers.old.get(name)));
             group.new.extend(is_new(must).then(|| must.name()));
         }
-        groups.into_values().filter(|group| !group.changed.is_empty() || !group.new.is_empty()).collect()
+        let with_changes = |group: Self| Self { changed: &group.present & &containers.changed, ..group };
+        let groups = groups.into_values().map(with_changes);
+        groups.filter(|group| !group.changed.is_empty() || !group.new.is_empty()).collect()
     }
 
-    /// How strictly a form of a member is judged. One that does not have all that has changed must be there as a whole.
+    /// How strictly a form of a member is judged. Where the pod had containers of another form, this one must be there as a whole.
     fn asked(&self, form: &CompiledSet) -> Asked {
         let names: BTreeSet<&str> = has(form).collect();
-        let is_whole = !self.new.is_empty() || !self.changed.is_subset(&names);
+        let is_whole = !self.new.is_empty() || !self.present.is_subset(&names);
         Asked { is_whole, is_changed: !self.changed.is_empty() }
     }
 

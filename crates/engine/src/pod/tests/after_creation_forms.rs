@@ -250,6 +250,23 @@ fn a_pod_carries_a_must_or_its_canary_whichever_it_was_created_with() {
     }
 }
 
+/// One container of the current form beside one of the older form, without the record that would show it.
+#[test]
+fn a_pod_does_not_get_half_of_another_form() {
+    let with = |names: &[&str], tag: u32, mut more: Value| {
+        more["optOut"] = json!("Denied");
+        form(names, tag, more)
+    };
+    let older = form(&["proxy", "dns"], 1, json!({}));
+    let world =
+        World::from_objects(&[with(&["proxy", "log"], 2, pinned("Always", json!({}))), revision(&older, "s", "old")]);
+    let mut old = world.mutate(&pod(json!({}))).pod;
+    assert!(old["spec"]["containers"].as_array().unwrap().iter().any(|it| it["image"] == "dns:1"));
+    old["metadata"]["annotations"] = json!({});
+    assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "proxy:2")).decision, Denied);
+    assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "resized")).decision, Allowed);
+}
+
 /// Each container and set costs what it costs once, whatever their number.
 #[test]
 fn hundreds_of_musts_with_older_forms_are_judged_in_one_go() {
