@@ -445,7 +445,7 @@ impl EventHandler<'_> {
                     Ok(Some(revision)) => tell(collection.apply(&revision), revision.set),
                     Ok(None) => drop(collection.remove(&name)),
                     Err(error) => {
-                        tracing::warn!(controllerrevision = name, %error, "ControllerRevision cannot be read")
+                        tracing::warn!(controllerrevision = name, %error, "ControllerRevision cannot be read");
                     }
                 }
             }

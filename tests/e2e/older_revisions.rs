@@ -1,13 +1,13 @@
 //! Older revisions and canaries in new pods, on a real API server: what is documented of pins, percentages, rollouts and history.
+#![allow(clippy::needless_pass_by_value)]
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use cluster::Cluster;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider_on};
-use crate::replicas::{Endpoints, get, has_ca_bundles, service, small_cluster, webhooks_at};
+use crate::replicas::{get, small_cluster};
 use crate::room::may_register;
 
 /// How many revisions are kept.
@@ -203,22 +203,12 @@ fn a_percentage_holds_back_workloads_at_creation_and_in_the_rollout_alike() {
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn a_pod_keeps_the_older_form_of_a_must_that_it_was_created_with() {
-    let (cluster, account) = small_cluster();
-    let outrider = Outrider::start(&cluster, &account, &["--certificates=self", "--leader-elect"]);
-    let endpoints = Arc::new(Endpoints::default());
-    endpoints.add(&outrider);
-    cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(service(endpoints)))).unwrap();
-    outrider.ready();
-    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    let (cluster, outrider) = stage();
     let must = |tag: u32, container: &str, mut more: Value| {
         more["optOut"] = json!("Denied");
         more["containers"] = json!([{"name": container, "image": format!("{container}:{tag}")}]);
         set("web", tag, more)
     };
-    eventually("the API server trusts the replica", || {
-        let set = must(1, "dns", json!({})).to_string();
-        cluster.kubectl(&["apply", "-f", "-"], Some(&set)).unwrap().success()
-    });
     apply(&cluster, &must(1, "dns", json!({})));
     apply(&cluster, &must(2, "proxy", json!({"updateStrategy": {"paused": true}})));
     let pin = pinned(json!({"customVersion": "v1"}), json!({"paused": true}));
