@@ -324,7 +324,7 @@ impl EventHandler<'_> {
         let world = self.world;
         let policies = [&world.plugins, &world.limit_ranges];
         let others = [&world.sidecarsets, &world.namespaces, &world.configuration, &world.revisions];
-        policies.into_iter().chain(others).all(|model| model.is_synced())
+        policies.into_iter().chain(others).all(Model::is_synced)
     }
 
     fn set(&mut self, event: Result<Event<Lenient<SidecarSetResource>>, watcher::Error>, feed: &mut SnapshotBuilder) {
