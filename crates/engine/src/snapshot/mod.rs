@@ -59,6 +59,8 @@ impl Snapshot {
         let limit_ranges = self.limit_ranges.iter().map(|range| Arc::new((**range).clone()));
         Self {
             sets: Arc::new(SetIndex::build(sets)),
+            revisions: Arc::new(self.revisions.detached()),
+            pinned: Arc::new(self.pinned.detached()),
             plugins: Arc::new(PluginIndex::build(plugins)),
             limit_ranges: Arc::new(LimitRanges::build(limit_ranges)),
             namespaces: Arc::new(self.namespaces.detached()),

@@ -52,6 +52,17 @@ impl PinnedForms {
         Self { by_set: pinned.collect() }
     }
 
+    /// A copy that shares no memory with these.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let copy = |pinned: &Pinned| Pinned {
+            of: Arc::new(pinned.of.detached()),
+            revision: pinned.revision.as_deref().cloned().map(Arc::new),
+            form: pinned.form.as_ref().map(|form| Arc::new(form.detached())).map_err(Clone::clone),
+        };
+        Self { by_set: self.by_set.iter().map(|(set, pinned)| (set.clone(), copy(pinned))).collect() }
+    }
+
     /// The older form of the set that new pods get; nothing where it names none.
     pub fn form(&self, set: &str) -> Option<&PinnedForm> {
         self.by_set.get(set).map(|pinned| &pinned.form)

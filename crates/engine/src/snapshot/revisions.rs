@@ -89,6 +89,12 @@ impl RevisionIndex {
         index
     }
 
+    /// A copy that shares no memory with the index.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self::build(self.by_set.values().flatten().map(|revision| Arc::new((**revision).clone())))
+    }
+
     /// The revision that is named, of the set of this name and uid. Of several with one version the newest.
     pub fn find(&self, set: &str, uid: &str, named: &RevisionRef) -> Option<&Arc<Revision>> {
         let own = self.by_set.get(set).into_iter().flatten().filter(|revision| revision.is_of(uid));
