@@ -4,6 +4,7 @@ use kube::ResourceExt as _;
 
 use crate::doctor::facts::{Facts, UnreadableAnnotation};
 use crate::doctor::report::{Check, Finding, Severity};
+use crate::plugins::conditions::NO_BACKEND;
 use crate::watch::AdmissionPluginResource;
 
 /// What is wrong with plugins, and with the annotations that they read.
@@ -38,6 +39,11 @@ fn of_plugin(plugin: &AdmissionPluginResource) -> Vec<Finding> {
             ("Programmed", "False") if reason == "Pending" => {
                 let remedy = "read the log of the leader, and check the configurations outrider-on-demand-mutating and -validating";
                 findings.push(finding(format!("the API server does not call for it: {message}"), remedy));
+            }
+            ("Programmed", "False") if reason == NO_BACKEND => {
+                let remedy = "put the kubeconfig of the backend into the Secret outrider-image-policy in the namespace of Outrider; \
+                              docs/plugins/ImagePolicyWebhook.md shows one";
+                findings.push(finding(format!("images are not reviewed: {message}"), remedy));
             }
             ("Conflict", "True") => {
                 let remedy = "give both objects the same values, or selectors that no namespace fits both of";
@@ -86,6 +92,7 @@ mod tests {
             (vec![condition("Accepted", "False", "Invalid")], Some("it cannot be used: because")),
             (vec![condition("Programmed", "False", "Off")], None),
             (vec![condition("Programmed", "False", "Pending")], Some("the API server does not call for it: because")),
+            (vec![condition("Programmed", "False", NO_BACKEND)], Some("images are not reviewed: because")),
             (vec![condition("Conflict", "True", "Contradicted")], Some("another object contradicts it: because")),
         ] {
             let facts = Facts { plugins: vec![plugin(&json!(conditions))], ..Facts::default() };

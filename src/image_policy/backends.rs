@@ -28,26 +28,40 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct ImageBackends {
     known: watch::Sender<Option<Arc<Named>>>,
+    changed: watch::Sender<()>,
 }
 
 impl Default for ImageBackends {
     fn default() -> Self {
-        Self { known: watch::Sender::new(None) }
+        Self { known: watch::Sender::new(None), changed: watch::Sender::new(()) }
     }
+}
+
+/// Whether a backend can be asked, as far as its kubeconfig says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackendState {
+    /// The Secret has not been read.
+    Unread,
+    /// It cannot: why.
+    Faulty(String),
+    /// It can, if it answers.
+    Usable,
 }
 
 /// One form of the Secret. What was said by the backends of another does not count.
 #[derive(Debug, Default)]
 struct Named {
-    of: BTreeMap<String, Slot>,
+    /// By their keys; none where there is no Secret.
+    of: Option<BTreeMap<String, Slot>>,
     cache: Cache,
 }
 
-/// A kubeconfig, and the client that is made of it for the first question.
+/// A kubeconfig, and what is made of it when it is first needed.
 #[derive(Debug)]
 struct Slot {
     text: String,
     made: OnceCell<Result<Backend, String>>,
+    fault: OnceCell<Option<String>>,
 }
 
 #[derive(Clone)]
@@ -64,20 +78,38 @@ impl std::fmt::Debug for Backend {
 }
 
 impl ImageBackends {
-    /// The Secret has these kubeconfigs; none where there is no Secret.
-    pub fn are(&self, kubeconfigs: BTreeMap<String, String>) {
-        let is_same = |known: &Named| known.of.iter().map(|(key, slot)| (key, &slot.text)).eq(kubeconfigs.iter());
-        if self.known.borrow().as_deref().is_some_and(is_same) {
+    /// The Secret has these kubeconfigs, or there is no Secret.
+    pub fn are(&self, kubeconfigs: Option<BTreeMap<String, String>>) {
+        if self.known.borrow().as_deref().is_some_and(|known| known.is_of(kubeconfigs.as_ref())) {
             return;
         }
-        let slot = |(key, text)| (key, Slot { text, made: OnceCell::new() });
-        let named = Named { of: kubeconfigs.into_iter().map(slot).collect(), cache: Cache::default() };
-        self.known.send_replace(Some(Arc::new(named)));
+        let slot = |(key, text)| (key, Slot { text, made: OnceCell::new(), fault: OnceCell::new() });
+        let of = kubeconfigs.map(|all| all.into_iter().map(slot).collect());
+        self.know(Some(Arc::new(Named { of, cache: Cache::default() })));
     }
 
     /// The Secret is not read any more.
     pub fn are_unknown(&self) {
-        self.known.send_replace(None);
+        self.know(None);
+    }
+
+    fn know(&self, named: Option<Arc<Named>>) {
+        self.known.send_replace(named);
+        self.changed.send_replace(());
+    }
+
+    /// Every change of the Secret from now on.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Whether the backend whose kubeconfig has this key can be asked. Sends nothing.
+    pub async fn state(&self, key: &str) -> BackendState {
+        let known = self.known.borrow().clone();
+        match known {
+            None => BackendState::Unread,
+            Some(named) => named.fault(key).await.map_or(BackendState::Usable, BackendState::Faulty),
+        }
     }
 
     /// Asks the backend, unless it said before what still counts. Takes as long as it takes: who waits decides for how long.
@@ -98,17 +130,37 @@ impl ImageBackends {
 }
 
 impl Named {
+    fn is_of(&self, kubeconfigs: Option<&BTreeMap<String, String>>) -> bool {
+        let texts = |of: &BTreeMap<String, Slot>| {
+            kubeconfigs.is_some_and(|all| of.iter().map(|(key, slot)| (key, &slot.text)).eq(all))
+        };
+        self.of.as_ref().map_or(kubeconfigs.is_none(), texts)
+    }
+
+    fn slot(&self, key: &str) -> Result<&Slot, String> {
+        let Some(of) = &self.of else {
+            return Err(format!("there is no Secret {IMAGE_POLICY_SECRET} in the namespace of Outrider"));
+        };
+        let lacking = || format!("the Secret {IMAGE_POLICY_SECRET} in the namespace of Outrider has no key {key:?}");
+        of.get(key).ok_or_else(lacking)
+    }
+
+    async fn fault(&self, key: &str) -> Option<String> {
+        let slot = match self.slot(key) {
+            Ok(slot) => slot,
+            Err(why) => return Some(why),
+        };
+        // Not the client that asks: that one sends its requests from where it was made, and the leader's work has threads of its own.
+        let fault = slot.fault.get_or_init(|| async { Backend::of(&slot.text).await.err() }).await;
+        fault.as_ref().map(|why| in_key(key, why))
+    }
+
     async fn ask(&self, images: &Images) -> Result<Arc<ImageVerdict>, String> {
         let key = &images.backend.name;
-        let lacking = || {
-            format!(
-                "the image policy backend is not known: the Secret {IMAGE_POLICY_SECRET} in the namespace of Outrider has no key {key:?}"
-            )
-        };
-        let slot = self.of.get(key).ok_or_else(lacking)?;
-        let in_field =
-            |why| format!("the image policy backend is not known: Secret {IMAGE_POLICY_SECRET}, key {key:?}: {why}");
-        let backend = slot.made.get_or_init(|| Backend::of(&slot.text)).await.as_ref().map_err(in_field)?;
+        let unknown = |why: String| format!("the image policy backend is not known: {why}");
+        let slot = self.slot(key).map_err(unknown)?;
+        let made = slot.made.get_or_init(|| Backend::of(&slot.text)).await;
+        let backend = made.as_ref().map_err(|why| unknown(in_key(key, why)))?;
         // One that is to review its own pods could not start.
         if backend.namespace.as_deref() == Some(images.namespace.as_str()) {
             return Ok(Arc::new(ImageVerdict { allowed: true, ..ImageVerdict::default() }));
@@ -125,6 +177,10 @@ impl Named {
         }
         Ok(verdict)
     }
+}
+
+fn in_key(key: &str, why: &str) -> String {
+    format!("Secret {IMAGE_POLICY_SECRET}, key {key:?}: {why}")
 }
 
 /// Objects with other TTLs keep verdicts of their own.

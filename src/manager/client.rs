@@ -14,7 +14,6 @@ use tower::BoxError;
 use tower::util::{MapErrLayer, MapFutureLayer, MapRequestLayer, MapResponseLayer};
 
 use super::credentials::{TokenFile, limit_plugin};
-use crate::image_policy::ImageBackends;
 use crate::watch::last_seen::{LastSeen, ObservedBody};
 use crate::watch::read_model::{Clients, ReadModel};
 
@@ -223,18 +222,11 @@ impl Connection {
         })
     }
 
-    /// The clients of a read model's watches. `namespace` is our own; `plugins` are watched unless they are off; `images` get to know
-    /// the backends.
+    /// The clients of a read model's watches. `namespace` is our own; `plugins` are watched unless they are off.
     ///
     /// # Errors
     /// As [`Connection::client`].
-    pub fn watching(
-        &self,
-        world: &ReadModel,
-        namespace: &str,
-        plugins: bool,
-        images: &Arc<ImageBackends>,
-    ) -> Result<Clients, Error> {
+    pub fn watching(&self, world: &ReadModel, namespace: &str, plugins: bool) -> Result<Clients, Error> {
         Ok(Clients {
             sidecarsets: self.listening(&world.sidecarsets.contact)?,
             plugins: plugins.then(|| self.listening(&world.plugins.contact)).transpose()?,
@@ -244,7 +236,6 @@ impl Connection {
             revisions: self.listening(&world.revisions.contact)?,
             quotas: self.listening(&LastSeen::default())?,
             secrets: self.listening(&LastSeen::default())?,
-            images: Arc::clone(images),
             namespace: namespace.to_owned(),
             version: self.client()?,
         })

@@ -84,8 +84,6 @@ pub struct Shared {
     pub metrics: Metrics,
     /// Gets the certificate.
     pub resolver: Arc<Resolver>,
-    /// Get to know the reviewers of images.
-    pub images: Arc<ImageBackends>,
 }
 
 /// All work with the API server, made but not begun.
@@ -147,7 +145,7 @@ impl Manager {
             client: connection.client()?,
             background,
             background_client,
-            watching: connection.watching(&world, &options.namespace, options.plugins, &shared.images)?,
+            watching: connection.watching(&world, &options.namespace, options.plugins)?,
             bundle: watch::Sender::new(None),
             options,
             feed,
@@ -160,6 +158,11 @@ impl Manager {
     /// The snapshot that the server decides from.
     pub fn snapshot(&self) -> Arc<ArcSwap<Snapshot>> {
         Arc::clone(&self.world.snapshot)
+    }
+
+    /// The backends that review images.
+    pub fn images(&self) -> Arc<ImageBackends> {
+        Arc::clone(&self.world.images)
     }
 
     /// What other replicas may ask: of a set its uid and the generation by which pods are decided on.

@@ -1,12 +1,12 @@
 //! What the status of an `AdmissionPlugin` says: whether it can be used, whether the API server calls for it, and whether another
 //! contradicts it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use engine::plugins::Plugin;
-use engine::plugins::compiled::{CompiledPlugin, Mode};
+use engine::plugins::compiled::{CompiledPlugin, Mode, Settings};
 use engine::plugins::conflict;
 use engine::plugins::endpoints::entries::{self, PluginEntry};
 use engine::plugins::index::PluginIndex;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::entries::PodEntries;
 use crate::controller::conditions::Statement;
+use crate::image_policy::BackendState;
 use crate::watch::coverage::Coverage;
 use crate::watch::in_order::InOrder;
 
@@ -55,10 +56,14 @@ pub struct Facts<'f> {
     pub of_pods: &'f PodEntries,
     /// The pods that they are called for.
     pub coverage: &'f Coverage,
+    /// The backends that review images, by their keys in the Secret.
+    pub backends: &'f BTreeMap<String, BackendState>,
 }
 
 /// The reason of what waits for its entries.
 pub const PENDING: &str = "Pending";
+/// The reason of what is called and can ask no backend.
+pub const NO_BACKEND: &str = "NoBackend";
 
 /// The status with these conditions.
 pub fn status_of(record: &PluginRecord, statements: [Statement; 3], now: Timestamp) -> Value {
@@ -91,10 +96,13 @@ pub fn programmed(record: &PluginRecord, facts: &Facts<'_>) -> Statement {
         }
         (_, None) => (false, "Invalid", "The object cannot be used, and does nothing.".to_owned()),
         (None, Some(plugin)) if plugin.mode == Mode::Off => (false, "Off", "spec.mode is Off.".to_owned()),
-        (None, Some(plugin)) => match missing(plugin, facts) {
-            Some(what) => (false, PENDING, what),
-            None => (true, "Programmed", called(plugin, facts)),
-        },
+        (None, Some(plugin)) => {
+            let pending = missing(plugin, facts).map(|what| (PENDING, what));
+            match pending.or_else(|| without_backend(plugin, facts)) {
+                Some((reason, what)) => (false, reason, what),
+                None => (true, "Programmed", called(plugin, facts)),
+            }
+        }
     };
     Statement { type_: "Programmed", holds, reason, message }
 }
@@ -128,6 +136,23 @@ fn missing(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<String> {
     let mut needed = facts.needed.iter().filter(|entry| entry.serves(plugin)).map(|entry| &entry.demand);
     let missing = needed.find(|demand| !facts.in_order.contains(demand))?;
     Some(format!("The {:?} webhook entry {} is not there, or is not as it should be.", missing.phase, missing.name))
+}
+
+/// Why there is no backend to ask about images, and what becomes of pods meanwhile.
+fn without_backend(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<(&'static str, String)> {
+    let Settings::ImagePolicy(settings) = &plugin.settings else { return None };
+    match facts.backends.get(&settings.backend.name) {
+        Some(BackendState::Usable) => None,
+        Some(BackendState::Faulty(why)) => {
+            let meanwhile = if settings.default_allow { "let through" } else { "refused" };
+            Some((NO_BACKEND, format!("The backend cannot be asked: {why}. Until it can, pods are {meanwhile} (defaultAllow).")))
+        }
+        Some(BackendState::Unread) | None => {
+            let what = "The Secret with the kubeconfig of the backend has not been read yet; the Role in the namespace of Outrider must \
+                        allow to list and watch it.";
+            Some((PENDING, what.to_owned()))
+        }
+    }
 }
 
 /// That the API server calls, and what of the object does not hold while Outrider does not answer.
@@ -192,6 +217,7 @@ mod tests {
         in_order: InOrder,
         of_pods: PodEntries,
         coverage: Coverage,
+        backends: BTreeMap<String, BackendState>,
     }
 
     impl Case {
@@ -200,7 +226,8 @@ mod tests {
             let needed = entries::all(&snapshot).into_iter().map(|entry| entry.demand).collect();
             let record = PluginRecord::clone(&records[0]);
             let of_pods = PodEntries::default();
-            Self { snapshot, record, in_order: Arc::new(needed), of_pods, coverage: Coverage::Off }
+            let (coverage, backends) = (Coverage::Off, BTreeMap::new());
+            Self { snapshot, record, in_order: Arc::new(needed), of_pods, coverage, backends }
         }
 
         fn programmed(&self) -> Statement {
@@ -211,6 +238,7 @@ mod tests {
                 in_order: &self.in_order,
                 of_pods: &self.of_pods,
                 coverage: &self.coverage,
+                backends: &self.backends,
             };
             programmed(&self.record, &facts)
         }
@@ -262,6 +290,29 @@ mod tests {
         assert!(!refused.holds && refused.message.contains("guard.allResources"), "{refused:?}");
         case.snapshot.may_name_all_resources = true;
         assert!(case.programmed().holds, "{:?}", case.programmed());
+    }
+
+    #[test]
+    fn a_backend_that_cannot_be_asked_is_said_with_what_becomes_of_pods() {
+        let section = |default_allow: bool| json!({"kubeConfigKey": "reviewer", "defaultAllow": default_allow});
+        let spec = |allow| json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section(allow)});
+        let faulty = || BackendState::Faulty("there is no Secret".to_owned());
+        for (key, state, default_allow, expected) in [
+            ("reviewer", BackendState::Usable, false, ("Programmed", "The API server calls")),
+            ("other", BackendState::Usable, false, (PENDING, "has not been read yet")),
+            ("reviewer", BackendState::Unread, false, (PENDING, "has not been read yet")),
+            ("reviewer", faulty(), false, (NO_BACKEND, "there is no Secret. Until it can, pods are refused")),
+            ("reviewer", faulty(), true, (NO_BACKEND, "there is no Secret. Until it can, pods are let through")),
+        ] {
+            let mut case = Case::of(&[("a", spec(default_allow))]);
+            case.backends.insert(key.to_owned(), state);
+            let said = case.programmed();
+            assert_eq!((said.holds, said.reason), (expected.0 == "Programmed", expected.0), "{said:?}");
+            assert!(said.message.contains(expected.1), "{said:?}");
+        }
+        let mut case = Case::of(&[("a", spec(false))]);
+        (case.in_order, case.backends) = (InOrder::default(), [("reviewer".to_owned(), faulty())].into());
+        assert_eq!(case.programmed().reason, PENDING, "what is not called comes first");
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! Writes into the status of every `AdmissionPlugin` whether it can be used, whether the API server calls for it, and whether another
 //! contradicts it. Only the leader does.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::plugins::compiled::Settings;
 use engine::plugins::endpoints::entries;
+use engine::plugins::image_policy::ImagePolicy;
 use engine::snapshot::plugins::PluginRecord;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -19,6 +23,7 @@ use super::entries::EntryReader;
 use crate::answers::{self, NoAnswer, said};
 use crate::controller::Context;
 use crate::field_managers::{ADMISSION_PLUGIN, patching};
+use crate::image_policy::BackendState;
 use crate::logging::throttle::LogThrottle;
 use crate::metrics::ReconcileResult;
 use crate::watch::AdmissionPluginResource;
@@ -57,6 +62,7 @@ async fn run(context: Context) {
     let work = async {
         controller.world.published().await;
         let (mut publications, counted) = (controller.world.publications(), metrics.controller(NAME));
+        let mut backends = controller.world.images.changes();
         let mut trouble = LogThrottle::default();
         loop {
             let begun = Instant::now();
@@ -85,6 +91,7 @@ async fn run(context: Context) {
                     sleep(GATHER).await;
                 }
                 Ok(()) = in_order.changed() => {}
+                Ok(()) = backends.changed() => {}
             }
         }
     };
@@ -125,8 +132,14 @@ impl Controller {
         let in_order = self.in_order.borrow().clone();
         let needed = entries::all(&snapshot);
         self.contradictions.update(&snapshot.plugins);
-        let facts =
-            Facts { snapshot: &snapshot, needed: &needed, in_order: &in_order, of_pods: &of_pods, coverage: &coverage };
+        let facts = Facts {
+            snapshot: &snapshot,
+            needed: &needed,
+            in_order: &in_order,
+            of_pods: &of_pods,
+            coverage: &coverage,
+            backends: &self.backends(&records).await,
+        };
         let mut pause = LATER;
         for record in records.iter().filter(|record| !record.terminating) {
             let statements = [
@@ -140,6 +153,17 @@ impl Controller {
             self.write(record, &status_of(record, statements, Timestamp::now())).await?;
         }
         Ok(pause)
+    }
+
+    /// The backends that the objects name.
+    async fn backends(&self, records: &[Arc<PluginRecord>]) -> BTreeMap<String, BackendState> {
+        let mut found = BTreeMap::new();
+        for settings in records.iter().filter_map(|record| Some(&record.compiled.as_ref()?.settings)) {
+            if let Settings::ImagePolicy(ImagePolicy { backend, .. }) = settings {
+                found.insert(backend.name.clone(), self.world.images.state(&backend.name).await);
+            }
+        }
+        found
     }
 
     async fn write(&self, record: &PluginRecord, status: &Value) -> Result<(), Error> {

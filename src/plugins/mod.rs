@@ -1,6 +1,6 @@
 //! The kind `AdmissionPlugin` in the process: its definition and its controller. What plugins decide is in [`engine::plugins`].
 
-mod conditions;
+pub mod conditions;
 pub mod controller;
 pub mod crd;
 mod entries;

@@ -27,6 +27,8 @@ const DISCOVERIES: usize = 4;
 const REVIEWS_OF_IMAGES: usize = 16;
 /// How long a reviewer of images may take: as long as the longest review. What ends sooner is who waits.
 const ONE_REVIEW_OF_IMAGES: Duration = Duration::from_secs(30);
+/// That there was none in time.
+const NO_REVIEW: &str = "the image policy backend did not answer in time";
 /// How long one question may take from when it is sent.
 const ONE_QUESTION: Duration = Duration::from_secs(2);
 /// Questions of one review in one round.
@@ -70,6 +72,7 @@ pub struct Questions {
     discoveries: Arc<Semaphore>,
     images: Arc<Semaphore>,
     patience: Duration,
+    patience_for_images: Duration,
     open: Arc<Open>,
     remembered: Arc<Remembered>,
     rate_limits: RateLimits,
@@ -86,6 +89,7 @@ impl Questions {
             discoveries: Arc::new(Semaphore::new(DISCOVERIES)),
             images: Arc::new(Semaphore::new(REVIEWS_OF_IMAGES)),
             patience: ONE_QUESTION,
+            patience_for_images: ONE_REVIEW_OF_IMAGES,
             open: Arc::default(),
             remembered: Arc::default(),
             rate_limits: RateLimits::default(),
@@ -129,9 +133,8 @@ impl Questions {
         match timeout_at(deadline.into(), self.one(question)).await {
             Err(late) => {
                 self.metrics.question(question.kind(), QuestionResult::timeout);
-                let said = "the image policy backend did not answer in time";
                 if matches!(question, Question::Images(_)) {
-                    Ok(Some(Known::Failed(said.to_owned())))
+                    Ok(Some(Known::Failed(NO_REVIEW.to_owned())))
                 } else {
                     Err(late)
                 }
@@ -182,19 +185,22 @@ impl Questions {
     ) -> impl Future<Output = Option<Known>> + Send + use<> {
         let (turns, patience) = match &question {
             Question::Resources(_) => (&self.discoveries, self.patience),
-            Question::Images(_) => (&self.images, ONE_REVIEW_OF_IMAGES),
+            Question::Images(_) => (&self.images, self.patience_for_images),
             _ => (&self.in_flight, self.patience),
         };
         let (turns, remembered) = (Arc::clone(turns), Arc::clone(&self.remembered));
         async move {
             let _entry = entry;
-            let is_discovery = matches!(question, Question::Resources(_));
             let _turn = turns.acquire().await.ok()?;
             let answer = match timeout(patience, asker.ask(&question)).await {
                 Ok(answer) => answer,
-                // An API that does not answer has no kinds, as one whose discovery fails.
-                Err(_) if is_discovery => Ok(Known::Failed(format!("no answer in {patience:?}"))),
-                Err(_) => Err(format!("no answer in {patience:?}")),
+                Err(_) => match question {
+                    // An API that does not answer has no kinds, as one whose discovery fails.
+                    Question::Resources(_) => Ok(Known::Failed(format!("no answer in {patience:?}"))),
+                    // Who began to wait late gets no other answer than who waited for all of it.
+                    Question::Images(_) => Ok(Known::Failed(NO_REVIEW.to_owned())),
+                    _ => Err(format!("no answer in {patience:?}")),
+                },
             };
             match answer {
                 Ok(known) => {
@@ -331,11 +337,21 @@ mod tests {
             let mut answers = Answers::default();
             let asked = std::iter::once(images.clone()).chain(beside).collect();
             assert_eq!(questions.answer(asked, &mut answers, soon()).await, expected);
-            let late = Known::Failed("the image policy backend did not answer in time".to_owned());
-            assert_eq!(answers.get(&images), Some(&late));
+            assert_eq!(answers.get(&images), Some(&Known::Failed(NO_REVIEW.to_owned())));
             assert!(questions.open.lock().unwrap().is_empty(), "it was given up");
             assert_eq!(questions.images.available_permits(), REVIEWS_OF_IMAGES);
         }
+    }
+
+    #[tokio::test]
+    async fn a_review_of_images_that_takes_longer_than_any_review_is_an_answer_for_all_who_wait() {
+        let mut questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
+        questions.patience_for_images = Duration::from_millis(20);
+        let images = Question::Images(Images { namespace: "slow".to_owned(), ..Images::default() });
+        let mut answers = Answers::default();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        questions.answer(vec![images.clone()], &mut answers, deadline).await.unwrap();
+        assert_eq!(answers.get(&images), Some(&Known::Failed(NO_REVIEW.to_owned())));
     }
 
     #[tokio::test]

@@ -25,7 +25,7 @@ pub struct BackendWatch {
     secrets: Api<Secret>,
     events: Option<Pin<Box<dyn Stream<Item = SecretEvent> + Send>>>,
     follower: Follower<String>,
-    found: BTreeMap<String, String>,
+    found: Option<BTreeMap<String, String>>,
     backends: Arc<ImageBackends>,
 }
 
@@ -33,7 +33,7 @@ impl BackendWatch {
     /// A watch that is not there yet, of the Secret in our own namespace.
     pub fn new(client: Client, namespace: &str, backends: Arc<ImageBackends>) -> Self {
         let secrets = Api::namespaced(client, namespace);
-        Self { secrets, events: None, follower: Follower::default(), found: BTreeMap::new(), backends }
+        Self { secrets, events: None, follower: Follower::default(), found: None, backends }
     }
 
     /// Begins to watch if a plugin reads it, and ends if none does any more.
@@ -45,7 +45,7 @@ impl BackendWatch {
             }
             (false, true) => {
                 (self.events, self.follower) = (None, Follower::default());
-                self.found.clear();
+                self.found = None;
                 self.backends.are_unknown();
             }
             _ => {}
@@ -70,8 +70,8 @@ impl BackendWatch {
         let is_whole = matches!(event, Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)));
         let found = &mut self.found;
         self.follower.follow(event, Secret::name_any, |step| match step {
-            Step::Is(secret) => *found = kubeconfigs(secret),
-            Step::Gone(_) => found.clear(),
+            Step::Is(secret) => *found = Some(kubeconfigs(secret)),
+            Step::Gone(_) => *found = None,
             Step::Listed => {}
         });
         if is_whole {

@@ -89,6 +89,8 @@ pub struct ReadModel {
     pub configuration: Model,
     /// The watch of revisions.
     pub revisions: Model,
+    /// The backends that review images, while the Secret that names them is watched.
+    pub images: Arc<ImageBackends>,
     changes: broadcast::Sender<Change>,
     generation: watch::Sender<u64>,
 }
@@ -106,6 +108,7 @@ impl ReadModel {
             namespaces: Model::default(),
             configuration: Model::default(),
             revisions: Model::default(),
+            images: Arc::default(),
             changes: broadcast::channel(CHANGES).0,
             generation: watch::Sender::new(0),
         }
@@ -185,8 +188,6 @@ pub struct Clients {
     pub quotas: Client,
     /// For the Secret of reviewers of images, while it is read.
     pub secrets: Client,
-    /// Get what is in it.
-    pub images: Arc<ImageBackends>,
     /// Our own namespace, in which that is.
     pub namespace: String,
     /// For its version. No one reads the age of this answer: it says nothing about a watch.
@@ -222,7 +223,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
     let mut quotas = QuotaWatch::new(clients.quotas);
-    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, clients.images);
+    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images));
     let mut versions = pin!(minor_versions(clients.version));
 
     let mut intake = EventHandler::of(&world);

@@ -22,6 +22,10 @@ mod explain;
 mod forged_pods;
 mod gitops;
 mod guard;
+mod image_policy;
+#[path = "../server/image_reviewer.rs"]
+#[allow(dead_code, reason = "the tests of the server have more of it do more")]
+mod image_reviewer;
 mod injection;
 mod left_alone;
 mod limit_ranges;

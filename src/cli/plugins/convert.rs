@@ -1,5 +1,7 @@
 //! `outrider plugins convert`: the configuration of an API server as `AdmissionPlugin` objects. What cannot be carried over is an error.
 
+mod image_policy;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _};
@@ -14,8 +16,6 @@ use engine::yaml;
 use serde_json::{Map, Value, json};
 
 use super::super::streams::{Outcome, Streams};
-use crate::image_policy::kubeconfig;
-use crate::names::IMAGE_POLICY_SECRET;
 
 /// Arguments of `outrider plugins convert`.
 #[derive(Debug, Clone, Args)]
@@ -89,8 +89,11 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
         }
     }
     if let Some(configuration) = configured.get(Plugin::ImagePolicyWebhook.name()) {
-        match backend_secret(configuration, &args.file) {
-            Ok(secret) => drop(objects.insert(format!("{}/Secret", Plugin::ImagePolicyWebhook), secret)),
+        match image_policy::secret(configuration, &args.file) {
+            Ok(secret) => {
+                writeln!(streams.stderr, "note: {}", image_policy::NOTE)?;
+                objects.insert(format!("{}/Secret", Plugin::ImagePolicyWebhook), secret);
+            }
             Err(error) => errors.push(format!("{}: {error}", Plugin::ImagePolicyWebhook)),
         }
     }
@@ -242,7 +245,7 @@ fn converted(name: &str, configuration: &Value) -> Result<Value, String> {
             Ok(json!({"plugin": name, "podTolerationRestriction": section}))
         }
         Plugin::PodSecurity => pod_security(fields),
-        Plugin::ImagePolicyWebhook => image_policy(fields),
+        Plugin::ImagePolicyWebhook => image_policy::spec(fields),
         Plugin::ResourceQuota => {
             only(fields, &["apiVersion", "kind", "limitedResources"])?;
             let limited = fields.get("limitedResources").cloned().unwrap_or_else(|| json!([]));
@@ -295,38 +298,6 @@ fn node_selector(fields: &Map<String, Value>) -> Result<Value, String> {
         section.insert("namespaceAllowLists".to_owned(), lists.into());
     }
     Ok(json!({"plugin": "PodNodeSelector", "podNodeSelector": section}))
-}
-
-/// The Secret with the kubeconfig of a reviewer of images.
-fn backend_secret(configuration: &Value, file: &Path) -> Result<Value, String> {
-    let named = configuration.pointer("/imagePolicy/kubeConfigFile").and_then(Value::as_str);
-    let Some(path) = named.filter(|path| !path.is_empty()) else {
-        return Err("imagePolicy.kubeConfigFile is missing: name the kubeconfig of the backend".to_owned());
-    };
-    let path = file.parent().unwrap_or_else(|| Path::new("")).join(path);
-    let text = read(&path, &mut io::empty())?;
-    kubeconfig::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(json!({
-        "apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": IMAGE_POLICY_SECRET, "namespace": "outrider-system"},
-        "type": "Opaque", "stringData": {"kubeconfig": text},
-    }))
-}
-
-/// What is beside the kubeconfig.
-fn image_policy(fields: &Map<String, Value>) -> Result<Value, String> {
-    only(fields, &["apiVersion", "kind", "imagePolicy"])?;
-    let mut section = Map::new();
-    for (field, value) in map(fields, "imagePolicy")? {
-        match field.as_str() {
-            "kubeConfigFile" => {}
-            "allowTTL" | "denyTTL" | "retryBackoff" | "defaultAllow" => {
-                section.insert(field.clone(), value.clone());
-            }
-            other => return Err(format!("field {other:?} cannot be carried over")),
-        }
-    }
-    Ok(json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section}))
 }
 
 fn pod_security(fields: &Map<String, Value>) -> Result<Value, String> {

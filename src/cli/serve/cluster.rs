@@ -61,17 +61,16 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
         freshness: process.freshness.clone(),
         metrics: process.metrics.clone(),
         resolver: Arc::clone(&process.resolver),
-        images: Arc::default(),
     };
     if args.listen.metrics_secure {
         let client = connection.client().map_err(ClusterError::from)?;
         process.scrapers = Some(Arc::new(TokenReviews::new(client)));
     }
     let client = connection.client().map_err(ClusterError::from)?;
-    process.asker = Some(Arc::new(ApiServer::new(client, Arc::clone(&shared.images))));
     warn_of_kinds_without_controller(args);
     let (options, background) = (options(args, given)?, Background::start()?);
     let manager = Manager::new(&connection, options, shared, background).map_err(ClusterError::from)?;
+    process.asker = Some(Arc::new(ApiServer::new(client, manager.images())));
     process.known = Some(manager.known());
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = WebhookEntry::all(&registry);
