@@ -6,6 +6,7 @@ mod book;
 mod chart;
 mod dialect;
 mod packaging;
+mod plugin_tests;
 mod readme;
 mod reasons;
 mod schemas;
@@ -82,12 +83,12 @@ fn list_of_configuration_fields_is_up_to_date() {
 #[test]
 fn table_of_admission_plugins_is_up_to_date() {
     use outrider::cli::plugins::{HEADS, row};
-    let line = |cells: [String; 7]| format!("| {} |\n", cells.join(" | "));
-    let mut table = line(HEADS.map(str::to_lowercase)) + "|---|---|---|---|---|---|---|\n";
+    let line = |cells: [String; 7], test: &str| format!("| {} | {test} |\n", cells.join(" | "));
+    let mut table = line(HEADS.map(str::to_lowercase), "test") + "|---|---|---|---|---|---|---|---|\n";
     for entry in engine::plugins::catalog::ALL {
         let mut cells = row(entry);
         cells[0] = format!("`{}`", cells[0]);
-        table.push_str(&line(cells));
+        table.push_str(&line(cells, &plugin_tests::cell(entry.name)));
     }
     let listed = |plugin: Plugin| format!("- [{plugin}](plugins/{plugin}.md)\n");
     let of_kind = "- [LimitRanger](plugins/LimitRanger.md), by the kind ClusterLimitRange\n".to_owned();
