@@ -62,7 +62,7 @@ pub fn mutate(
     verdict.outcome = Outcome::Patched(patch);
     if !filled.by.is_empty() {
         let (audit, count) = noted(filled.by.into_iter(), reasons::PLUGIN_CHANGED.as_str(), "changed");
-        verdict.audit.push((AUDIT, audit));
+        verdict.audit.push((AUDIT.into(), audit));
         verdict.counts.push(count);
         if says_little(verdict.reason) {
             set_reason(&mut verdict, reasons::PLUGIN_CHANGED);
@@ -133,7 +133,7 @@ pub fn judge<O>(
 /// Refuses what a range does not allow.
 pub fn refuse<O>(range: &str, message: String, request: &Request<'_, O>, findings: &mut Findings) {
     let (audit, count) = noted([range].into_iter(), reasons::PLUGIN_DENIED.as_str(), "denied");
-    findings.audit.push((AUDIT, audit));
+    findings.audit.push((AUDIT.into(), audit));
     findings.counts.push(count);
     refuse_after_all(findings, reasons::PLUGIN_DENIED, Denial::forbidden(request, message));
 }

@@ -44,7 +44,7 @@ impl Mutating<Snapshot> for ResizeMutation {
         let mut patched = Verdict::patch(reasons::PLUGIN_CHANGED, filled.patch);
         patched.warnings = verdict.warnings;
         let (audit, count) = noted(filled.by.into_iter(), reasons::PLUGIN_CHANGED.as_str(), "changed");
-        patched.audit.push((AUDIT, audit));
+        patched.audit.push((AUDIT.into(), audit));
         patched.counts.push(count);
         Ok(patched)
     }

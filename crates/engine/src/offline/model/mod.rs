@@ -80,8 +80,9 @@ pub struct Reading<'a> {
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
     let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
-    let Sorted { namespaces, sets, plugins, ranges, quotas, revisions, configuration, mut warnings, mut errors, .. } =
-        Sorted::of(manifests, other_types, validate);
+    let Sorted {
+        namespaces, sets, plugins, ranges, quotas, revisions, configuration, mut warnings, mut errors, ..
+    } = Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
         known.insert_annotated(name.clone(), labels, annotations);
