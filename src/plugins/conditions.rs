@@ -145,7 +145,10 @@ fn without_backend(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<(&'stat
         Some(BackendState::Usable) => None,
         Some(BackendState::Faulty(why)) => {
             let meanwhile = if settings.default_allow { "let through" } else { "refused" };
-            Some((NO_BACKEND, format!("The backend cannot be asked: {why}. Until it can, pods are {meanwhile} (defaultAllow).")))
+            Some((
+                NO_BACKEND,
+                format!("The backend cannot be asked: {why}. Until it can, pods are {meanwhile} (defaultAllow)."),
+            ))
         }
         Some(BackendState::Unread) | None => {
             let what = "The Secret with the kubeconfig of the backend has not been read yet; the Role in the namespace of Outrider must \

@@ -42,6 +42,7 @@ fn every_admission_plugin_that_is_served_names_a_test_on_a_real_api_server() {
         assert!(sources.contains(&format!("fn {test}(")), "{plugin}: {test} is no test");
     }
     let named: Vec<&str> = TESTS.iter().map(|(plugin, _)| *plugin).collect();
-    let served: Vec<&str> = ALL.iter().filter(|entry| entry.service == Service::Served).map(|entry| entry.name).collect();
+    let served: Vec<&str> =
+        ALL.iter().filter(|entry| entry.service == Service::Served).map(|entry| entry.name).collect();
     assert_eq!(named, served);
 }

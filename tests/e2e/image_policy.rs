@@ -15,11 +15,17 @@ use crate::process::{eventually, outrider_on};
 /// Refuses images that are called bad, unless somebody has a ticket.
 fn reviewer() -> ImageReviewer {
     ImageReviewer::start(|spec, _| {
-        let images: Vec<&str> =
-            spec["containers"].as_array().unwrap().iter().map(|container| container["image"].as_str().unwrap()).collect();
+        let images: Vec<&str> = spec["containers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|container| container["image"].as_str().unwrap())
+            .collect();
         let has_ticket = spec["annotations"]["tickets.image-policy.k8s.io/break-glass"] == "yes";
         match images.iter().find(|image| image.starts_with("bad") && !has_ticket) {
-            Some(bad) => Answer::status(&json!({"allowed": false, "reason": format!("{bad} has a known vulnerability")})),
+            Some(bad) => {
+                Answer::status(&json!({"allowed": false, "reason": format!("{bad} has a known vulnerability")}))
+            }
             None if images.contains(&"silent:1") => Answer::status(&json!({"allowed": false})),
             None => Answer::status(&json!({"allowed": true, "auditAnnotations": {"scanned": "yes"}})),
         }
@@ -37,7 +43,8 @@ fn original(reviewer: &ImageReviewer, folder: &Path) -> Cluster {
     let mut section = settings(false);
     section["kubeConfigFile"] = kubeconfig.to_str().unwrap().into();
     let plugins = json!([{"name": "ImagePolicyWebhook", "configuration": {"imagePolicy": section}}]);
-    let whole = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins});
+    let whole =
+        json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins});
     fs::write(&config, whole.to_string()).unwrap();
     small(&[
         "--enable-admission-plugins=ImagePolicyWebhook".to_owned(),
@@ -92,7 +99,10 @@ fn changed(cluster: &Cluster) -> Vec<Vec<String>> {
 /// The questions of the reviews, each once.
 fn asked(reviewer: &ImageReviewer) -> BTreeSet<String> {
     let question = |review: Value| {
-        assert_eq!((&review["apiVersion"], &review["kind"]), (&json!("imagepolicy.k8s.io/v1alpha1"), &json!("ImageReview")));
+        assert_eq!(
+            (&review["apiVersion"], &review["kind"]),
+            (&json!("imagepolicy.k8s.io/v1alpha1"), &json!("ImageReview"))
+        );
         let mut spec = review["spec"].clone();
         if spec["annotations"] == json!({}) {
             spec.as_object_mut().unwrap().remove("annotations");
@@ -162,7 +172,9 @@ fn images_are_reviewed_as_by_the_plugin_of_the_api_server() {
         run(&replaced, "create", "", &new()).iter().all(|line| line.contains("already exists"))
     });
     let log = || fs::read_to_string(folder.path().join("audit.log")).unwrap();
-    eventually("the audit log says so", || log().contains("\"imagepolicywebhook.policy.outrider.dev/failed-open\":\"true\""));
+    eventually("the audit log says so", || {
+        log().contains("\"imagepolicywebhook.policy.outrider.dev/failed-open\":\"true\"")
+    });
     assert!(log().contains("\"imagepolicywebhook.policy.outrider.dev/scanned\":\"yes\""));
     assert_eq!(outrider.forbidden(), Vec::<String>::new());
 }

@@ -43,7 +43,8 @@ async fn asked(backends: &ImageBackends, images: &Images) -> Result<bool, String
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_review_that_is_sent_is_that_of_the_original() {
-    let reviewer = ImageReviewer::start(|_, _| Answer::status(&json!({"allowed": true, "auditAnnotations": {"seen": "1"}})));
+    let reviewer =
+        ImageReviewer::start(|_, _| Answer::status(&json!({"allowed": true, "auditAnnotations": {"seen": "1"}})));
     let annotations = BTreeMap::from([("a.image-policy.k8s.io/ticket".to_owned(), "1".to_owned())]);
     let images = Images { images: vec!["a:1".to_owned(), "b:2".to_owned()], annotations, ..images("") };
     let Known::Images(verdict) = backends(&reviewer.kubeconfig()).ask(&images).await else { panic!("no verdict") };
@@ -86,7 +87,8 @@ async fn verdicts_are_remembered_and_errors_are_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ttl_of_zero_remembers_nothing() {
-    let reviewer = ImageReviewer::start(|spec, _| Answer::status(&json!({"allowed": spec["containers"][0]["image"] == "good"})));
+    let reviewer =
+        ImageReviewer::start(|spec, _| Answer::status(&json!({"allowed": spec["containers"][0]["image"] == "good"})));
     let backends = backends(&reviewer.kubeconfig());
     let backend = ImageBackend { allow_ttl: 0, deny_ttl: 0, ..images("").backend };
     for (image, allowed) in [("good", true), ("bad", false), ("good", true), ("bad", false)] {
@@ -144,7 +146,8 @@ async fn what_a_kubeconfig_lacks_is_known_before_anybody_asks() {
     let backends = Arc::new(ImageBackends::default());
     assert_eq!(backends.state("kubeconfig").await, BackendState::Unread);
     let mut changes = backends.changes();
-    let cluster = |data: &str| json!({"server": "https://localhost", "certificate-authority-data": STANDARD.encode(data)});
+    let cluster =
+        |data: &str| json!({"server": "https://localhost", "certificate-authority-data": STANDARD.encode(data)});
     let of = |cluster: Value| {
         json!({
             "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a"}}],

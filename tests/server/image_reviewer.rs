@@ -175,7 +175,8 @@ impl Drop for ImageReviewer {
 fn server_config(authority: &Authority, tls: &Tls) -> ServerConfig {
     let (certificate, key) = authority.sign_pem(vec![tls.name.clone()], DAY, Timestamp::now()).unwrap();
     let provider = Arc::new(default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions().unwrap();
+    let builder =
+        ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions().unwrap();
     let builder = match &tls.clients {
         None => builder.with_no_client_auth(),
         Some(ca) => {

@@ -313,7 +313,8 @@ async fn a_backend_that_is_gone_or_is_another_leaves_the_decision_to_the_object(
         for default_allow in [false, true] {
             let served = Served::with(&section(default_allow), &kubeconfig).await;
             for said in served.all(few()).await {
-                let is_right = said.is_by_default(default_allow, "cannot be reached") && (default_allow || said.message.contains(why));
+                let is_right = said.is_by_default(default_allow, "cannot be reached")
+                    && (default_allow || said.message.contains(why));
                 assert!(is_right, "{said:?}");
             }
         }
@@ -337,7 +338,8 @@ async fn server_errors_are_tried_again_a_few_times_and_never_remembered() {
     }
     for default_allow in [false, true] {
         let reviewer = ImageReviewer::start(|_, _| Answer::Body(503, String::new()));
-        let served = Served::with(&json!({"retryBackoff": 1, "defaultAllow": default_allow}), &reviewer.kubeconfig()).await;
+        let served =
+            Served::with(&json!({"retryBackoff": 1, "defaultAllow": default_allow}), &reviewer.kubeconfig()).await;
         let mut before = 0;
         for _ in 0..2 {
             for said in served.all(few()).await {

@@ -27,7 +27,9 @@ pub fn secret(configuration: &Value, file: &Path) -> Result<Value, String> {
     let text = read(&path, &mut io::empty())?;
     let refused = |error: String| {
         let shown = path.display();
-        format!("{shown}: {error}. To have the files that it names put in: kubectl config view --raw --flatten --kubeconfig {shown}")
+        format!(
+            "{shown}: {error}. To have the files that it names put in: kubectl config view --raw --flatten --kubeconfig {shown}"
+        )
     };
     kubeconfig::read(&text).map_err(refused)?;
     Ok(json!({
@@ -118,7 +120,11 @@ mod tests {
             (json!({}), json!({}), "imagePolicy.kubeConfigFile is missing"),
             (json!({"kubeConfigFile": "other"}), json!({}), "other: No such file"),
             (json!({"kubeConfigFile": "images.kubeconfig"}), with_files, "kubectl config view --raw --flatten"),
-            (json!({"kubeConfigFile": "images.kubeconfig", "caFile": "x"}), json!({"server": "https://x"}), "\"caFile\""),
+            (
+                json!({"kubeConfigFile": "images.kubeconfig", "caFile": "x"}),
+                json!({"server": "https://x"}),
+                "\"caFile\"",
+            ),
         ] {
             let (outcome, stdout, stderr) = converted(&section, &kubeconfig(&cluster));
             assert_eq!((outcome, stdout.as_str()), (Outcome::Refused, ""), "{stderr}");
