@@ -196,6 +196,12 @@ impl Backend {
         let kubeconfig = kubeconfig::read(text)?;
         let made = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let mut config = made.map_err(|error| error.to_string())?;
+        if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
+            return Err(
+                "cluster.certificate-authority-data has no certificate: give the PEM of the authority, in base64"
+                    .to_owned(),
+            );
+        }
         // The path of the URL is the whole path, without a slash behind it.
         let url = std::mem::take(&mut config.cluster_url).into_parts();
         let path = url.path_and_query.as_ref().map_or("/", |path| path.as_str());

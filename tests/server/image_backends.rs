@@ -160,7 +160,10 @@ async fn what_a_kubeconfig_lacks_is_known_before_anybody_asks() {
         (Some(("other", valid.to_string())), Some("has no key \"kubeconfig\"")),
         (Some(("kubeconfig", "a: [".to_owned())), Some("the kubeconfig cannot be read")),
         (Some(("kubeconfig", String::new())), Some("current-context is missing")),
-        (Some(("kubeconfig", other.to_string())), Some("Secret outrider-image-policy, key \"kubeconfig\": ")),
+        (
+            Some(("kubeconfig", other.to_string())),
+            Some("key \"kubeconfig\": cluster.certificate-authority-data has no certificate"),
+        ),
         (Some(("kubeconfig", valid.to_string())), None),
     ] {
         backends.are(secret.map(|(key, text)| BTreeMap::from([(key.to_owned(), text)])));

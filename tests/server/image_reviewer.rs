@@ -65,7 +65,7 @@ impl Default for Tls {
     }
 }
 
-/// The backend, until it is dropped: then nobody listens there.
+/// The backend, until it is dropped: then its connections are closed, and further ones refused.
 pub struct ImageReviewer {
     address: SocketAddr,
     authority: Authority,
@@ -194,7 +194,7 @@ async fn accept(listener: tokio::net::TcpListener, acceptor: TlsAcceptor, seen: 
     while let Ok((stream, _)) = listener.accept().await {
         let (acceptor, seen, decide) = (acceptor.clone(), Arc::clone(&seen), Arc::clone(&decide));
         tokio::spawn(async move {
-            // Clients that trust somebody else hang up.
+            // Clients that do not trust it close the connection.
             let Ok(stream) = acceptor.accept(stream).await else { return };
             let service = service_fn(|request| answer(request, &seen, &*decide));
             drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);

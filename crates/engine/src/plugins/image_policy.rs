@@ -13,8 +13,6 @@ const SENT: &str = ".image-policy.k8s.io/";
 /// Key of the audit annotation of a pod that was let through because the backend failed. The API server's own plugin has it behind
 /// the prefix `imagepolicywebhook.image-policy.k8s.io/`; a webhook's key has no slash, and the webhook's name in front.
 pub const FAILED_OPEN: &str = "failed-open";
-/// Keys that no backend may use, because they are ours.
-pub const RESERVED: [&str; 5] = [FAILED_OPEN, "reason", "sets", "skipped", super::endpoints::AUDIT];
 /// Key of the Secret with the kubeconfig, unless another is given.
 pub const KUBECONFIG: &str = "kubeconfig";
 
@@ -83,10 +81,7 @@ impl ImagePolicy {
     /// What the audit log has of it.
     pub fn audit(&self, reviewed: &Reviewed<'_>) -> BTreeMap<String, String> {
         match reviewed {
-            Reviewed::Verdict(verdict) => {
-                let own = verdict.audit.iter().filter(|(key, _)| !RESERVED.contains(&key.as_str()));
-                own.map(|(key, value)| (key.clone(), value.clone())).collect()
-            }
+            Reviewed::Verdict(verdict) => verdict.audit.clone(),
             Reviewed::Failed(_) if self.default_allow => BTreeMap::from([(FAILED_OPEN.to_owned(), "true".to_owned())]),
             _ => BTreeMap::new(),
         }

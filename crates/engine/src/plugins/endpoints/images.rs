@@ -6,12 +6,13 @@ use admission::question::{Known, Question};
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
 use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
+use super::AUDIT;
 use super::entries::Group;
 use super::report::Report;
 use super::scope::{concerned, refuse_unread};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
-use crate::plugins::image_policy::{ImagePolicy, Reviewed, images};
+use crate::plugins::image_policy::{FAILED_OPEN, ImagePolicy, Reviewed, images};
 use crate::plugins::pod_facts::PodFacts;
 use crate::pod::limits;
 use crate::reasons;
@@ -24,6 +25,9 @@ const PODS: &[Resource] = &[
 ];
 /// Backends that are asked at one time about one pod.
 const AT_ONCE: usize = 16;
+
+/// Keys of audit annotations that no backend may use, because they are ours.
+const RESERVED: [&str; 5] = [FAILED_OPEN, "reason", "sets", "skipped", AUDIT];
 
 /// A pod that is being deleted must be able to lose its finalizers, whatever a backend says.
 const STAYS: MatchCondition = MatchCondition {
@@ -123,7 +127,9 @@ impl Validating<Snapshot> for ImageValidation {
             let Some(settings) = settings(plugin) else { return Ok(Ok(())) };
             let reviewed = reviewed(request.ask(question(settings))?)?;
             for (key, value) in settings.audit(&reviewed) {
-                audit.entry(key).or_insert(value);
+                if matches!(reviewed, Reviewed::Failed(_)) || !RESERVED.contains(&key.as_str()) {
+                    audit.entry(key).or_insert(value);
+                }
             }
             Ok(settings.check(&reviewed, name))
         })?;
