@@ -1,7 +1,7 @@
 //! The backends of the Secret, and what they are asked.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use admission::Known;
@@ -17,6 +17,7 @@ use tokio::time::sleep;
 use super::cache::{Cache, Digest};
 use super::exchange::{self, Failure};
 use super::kubeconfig;
+use crate::logging::throttle::LogThrottle;
 use crate::names::IMAGE_POLICY_SECRET;
 
 /// Tries, as many as the API server's own plugin has (`DefaultRetryBackoffWithInitialDelay` of k8s.io/apiserver/pkg/util/webhook).
@@ -29,11 +30,13 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub struct ImageBackends {
     known: watch::Sender<Option<Arc<Named>>>,
     changed: watch::Sender<()>,
+    /// Of backends that give no verdict, there may be one for each pod.
+    trouble: Mutex<LogThrottle>,
 }
 
 impl Default for ImageBackends {
     fn default() -> Self {
-        Self { known: watch::Sender::new(None), changed: watch::Sender::new(()) }
+        Self { known: watch::Sender::new(None), changed: watch::Sender::new(()), trouble: Mutex::default() }
     }
 }
 
@@ -114,17 +117,42 @@ impl ImageBackends {
 
     /// Asks the backend, unless it said before what still counts. Takes as long as it takes: who waits decides for how long.
     pub async fn ask(&self, images: &Images) -> Known {
+        let mut waiting = Waiting { backends: self, name: &images.backend.name, is_over: false };
+        let known = self.answer(images).await;
+        waiting.is_over = true;
+        if let Known::Failed(why) = &known {
+            self.report(waiting.name, why);
+        }
+        known
+    }
+
+    async fn answer(&self, images: &Images) -> Known {
         let mut known = self.known.subscribe();
         let named = match known.wait_for(Option::is_some).await {
             Ok(named) => named.clone().unwrap_or_default(),
             Err(_) => return Known::Failed("the image policy backend is not known".to_owned()),
         };
-        match named.ask(images).await {
-            Ok(verdict) => Known::Images(verdict),
-            Err(why) => {
-                tracing::warn!(backend = images.backend.name, error = why, "An image policy backend gave no verdict");
-                Known::Failed(why)
-            }
+        named.ask(images).await.map_or_else(Known::Failed, Known::Images)
+    }
+
+    fn report(&self, backend: &str, error: &str) {
+        if self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_news(&error) {
+            tracing::warn!(backend, error, "An image policy backend gave no verdict");
+        }
+    }
+}
+
+/// A question that was sent. Where it ends without an answer, the review that waited for it was out of time.
+struct Waiting<'b> {
+    backends: &'b ImageBackends,
+    name: &'b str,
+    is_over: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.backends.report(self.name, "no answer within the time-out of the review");
         }
     }
 }

@@ -191,6 +191,7 @@ fn plugins_that_are_off_leave_nothing_of_their_kind_and_are_not_served() {
     for (set, is_on) in [("plugins.enabled=true", true), ("plugins.enabled=false", false)] {
         let rendered = succeeded(&template(&[&format!("--set={set}")]));
         assert_eq!(rendered.contains("policy.outrider.dev"), is_on, "{set}");
+        assert_eq!(rendered.contains("resourceNames: [outrider-image-policy]"), is_on, "{set}");
         assert_eq!(rendered.contains("--enable-plugins=false"), !is_on, "{set}");
     }
 }

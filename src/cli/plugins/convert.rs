@@ -1,6 +1,7 @@
 //! `outrider plugins convert`: the configuration of an API server as `AdmissionPlugin` objects. What cannot be carried over is an error.
 
 mod image_policy;
+mod spec;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,8 +14,9 @@ use engine::plugins::api::{API_VERSION, KIND};
 use engine::plugins::catalog::{Service, find};
 use engine::plugins::validation::compile;
 use engine::yaml;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use self::spec::{converted, only};
 use super::super::streams::{Outcome, Streams};
 
 /// Arguments of `outrider plugins convert`.
@@ -219,106 +221,6 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
         }
     }
     Ok(found)
-}
-
-/// The spec for a configuration.
-fn converted(name: &str, configuration: &Value) -> Result<Value, String> {
-    let empty = Map::new();
-    let fields = match configuration {
-        Value::Null => &empty,
-        Value::Object(fields) => fields,
-        _ => return Err("the configuration is no map".to_owned()),
-    };
-    let Some(plugin) = Plugin::named(name) else {
-        return Err(match find(name) {
-            Some(entry) => format!("its configuration cannot be carried over: {}", entry.how()),
-            None => "Kubernetes has no such admission plugin".to_owned(),
-        });
-    };
-    match plugin {
-        Plugin::PodNodeSelector => node_selector(fields),
-        Plugin::PodTolerationRestriction => {
-            only(fields, &["apiVersion", "kind", "default", "whitelist"])?;
-            let list = |field: &str| fields.get(field).cloned().unwrap_or_else(|| json!([]));
-            let section =
-                json!({"default": list("default"), "whitelist": list("whitelist"), "alwaysAllowBuiltin": false});
-            Ok(json!({"plugin": name, "podTolerationRestriction": section}))
-        }
-        Plugin::PodSecurity => pod_security(fields),
-        Plugin::ImagePolicyWebhook => image_policy::spec(fields),
-        Plugin::ResourceQuota => {
-            only(fields, &["apiVersion", "kind", "limitedResources"])?;
-            let limited = fields.get("limitedResources").cloned().unwrap_or_else(|| json!([]));
-            Ok(json!({"plugin": name, "resourceQuota": {"limitedResources": limited}}))
-        }
-        Plugin::EventRateLimit => {
-            only(fields, &["apiVersion", "kind", "limits"])?;
-            let limits = fields.get("limits").cloned().unwrap_or_else(|| json!([]));
-            Ok(json!({"plugin": name, "eventRateLimit": {"limits": limits}}))
-        }
-        _ => {
-            only(fields, &["apiVersion", "kind"])?;
-            Ok(json!({"plugin": name}))
-        }
-    }
-}
-
-/// Refuses fields that would be dropped.
-fn only(fields: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
-    match fields.keys().find(|field| !known.contains(&field.as_str())) {
-        None => Ok(()),
-        Some(field) => Err(format!("field {field:?} cannot be carried over")),
-    }
-}
-
-/// The members of a map, none where it is absent.
-fn map<'f>(
-    fields: &'f Map<String, Value>,
-    field: &str,
-) -> Result<impl Iterator<Item = (&'f String, &'f Value)> + use<'f>, String> {
-    match fields.get(field) {
-        None | Some(Value::Null) => Ok(None.into_iter().flatten()),
-        Some(Value::Object(map)) => Ok(Some(map).into_iter().flatten()),
-        Some(_) => Err(format!("{field} is no map")),
-    }
-}
-
-fn node_selector(fields: &Map<String, Value>) -> Result<Value, String> {
-    only(fields, &["apiVersion", "kind", "podNodeSelectorPluginConfig"])?;
-    let mut lists = Map::new();
-    let mut section = Map::new();
-    for (key, text) in map(fields, "podNodeSelectorPluginConfig")? {
-        if key == "clusterDefaultNodeSelector" {
-            section.insert(key.clone(), text.clone());
-        } else {
-            lists.insert(key.clone(), text.clone());
-        }
-    }
-    if !lists.is_empty() {
-        section.insert("namespaceAllowLists".to_owned(), lists.into());
-    }
-    Ok(json!({"plugin": "PodNodeSelector", "podNodeSelector": section}))
-}
-
-fn pod_security(fields: &Map<String, Value>) -> Result<Value, String> {
-    only(fields, &["apiVersion", "kind", "defaults", "exemptions"])?;
-    let mut spec = json!({"plugin": "PodSecurity", "podSecurity": {"defaults": fields.get("defaults").cloned().unwrap_or_else(|| json!({}))}});
-    for (kind, list) in map(fields, "exemptions")? {
-        if !list.is_null() && !list.is_array() {
-            return Err(format!("exemptions.{kind} is no list"));
-        }
-        let is_empty = list.as_array().is_none_or(Vec::is_empty);
-        match kind.as_str() {
-            "namespaces" if !is_empty => spec["match"] = json!({"excludeNamespaces": list}),
-            _ if is_empty => {}
-            other => {
-                return Err(format!(
-                    "exemptions.{other} cannot be carried over: labels of namespaces cannot express them"
-                ));
-            }
-        }
-    }
-    Ok(spec)
 }
 
 #[cfg(test)]

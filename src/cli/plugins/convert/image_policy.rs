@@ -6,7 +6,8 @@ use std::path::Path;
 use engine::plugins::Plugin;
 use serde_json::{Map, Value, json};
 
-use super::{map, only, read};
+use super::read;
+use super::spec::{map, only};
 use crate::image_policy::kubeconfig;
 use crate::names::IMAGE_POLICY_SECRET;
 
