@@ -146,7 +146,7 @@ fn images_are_reviewed_as_by_the_plugin_of_the_api_server() {
     };
     eventually("that there is no Secret is said", || message().contains("there is no Secret outrider-image-policy"));
     assert_eq!(condition(&replaced, "images", "Programmed"), "False");
-    let doctor = outrider_on(&replaced.kubeconfig(), &["doctor", "-n", "outrider-system"]);
+    let doctor = outrider_on(&replaced.kubeconfig(), &["doctor"]);
     assert!(doctor.stdout.contains("images are not reviewed"), "{}{}", doctor.stdout, doctor.stderr);
     give_backend(&replaced, &ours);
     programmed(&replaced, "images");

@@ -66,37 +66,19 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
             object["spec"]["mode"] = "Off".into();
         }
     }
-    for name in enabled.into_iter().filter(|name| !configured.contains_key(*name)) {
-        match (Plugin::named(name), find(name)) {
-            (
-                Some(
-                    plugin @ (Plugin::NamespaceLifecycle
-                    | Plugin::PodSecurity
-                    | Plugin::DefaultTolerationSeconds
-                    | Plugin::ResourceQuota),
-                ),
-                _,
-            ) => {
-                writeln!(
-                    streams.stderr,
-                    "note: {plugin} is on in every cluster; without a configuration there is nothing to do"
-                )?;
-            }
-            (Some(_), _) => add(name, &Value::Null, &mut objects, &mut errors),
-            (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
-                writeln!(streams.stderr, "note: {name} is on in every cluster")?;
-            }
-            (None, Some(entry)) => errors.push(format!("{name}: Outrider does not serve it: {}", entry.how())),
-            (None, None) => errors.push(format!("{name}: Kubernetes has no such admission plugin")),
+    for name in enabled.iter().filter(|name| !configured.contains_key(**name)) {
+        if let Some(note) = add_unconfigured(name, &mut objects, &mut errors) {
+            writeln!(streams.stderr, "note: {note}")?;
         }
     }
-    if let Some(configuration) = configured.get(Plugin::ImagePolicyWebhook.name()) {
-        match image_policy::secret(configuration, &args.file) {
+    let images = Plugin::ImagePolicyWebhook.name();
+    if configured.contains_key(images) || enabled.contains(images) {
+        match image_policy::secret(configured.get(images).unwrap_or(&Value::Null), &args.file) {
             Ok(secret) => {
                 writeln!(streams.stderr, "note: {}", image_policy::NOTE)?;
-                objects.insert(format!("{}/Secret", Plugin::ImagePolicyWebhook), secret);
+                objects.insert(format!("{images}/Secret"), secret);
             }
-            Err(error) => errors.push(format!("{}: {error}", Plugin::ImagePolicyWebhook)),
+            Err(error) => errors.push(format!("{images}: {error}")),
         }
     }
     for error in &errors {
@@ -138,6 +120,24 @@ fn note(name: &str, enabled: &BTreeSet<&str>) -> Option<String> {
             "{name}: it gets mode: Off, because --enable-admission-plugins does not name it: that API server does not run it"
         )
     })
+}
+
+/// Makes the object of a plugin that is enabled and has no configuration. Returns why there is none to make where that is no error.
+fn add_unconfigured(name: &str, objects: &mut BTreeMap<String, Value>, errors: &mut Vec<String>) -> Option<String> {
+    let on_everywhere =
+        [Plugin::NamespaceLifecycle, Plugin::PodSecurity, Plugin::DefaultTolerationSeconds, Plugin::ResourceQuota];
+    match (Plugin::named(name), find(name)) {
+        (Some(plugin), _) if on_everywhere.contains(&plugin) => {
+            return Some(format!("{plugin} is on in every cluster; without a configuration there is nothing to do"));
+        }
+        (Some(_), _) => add(name, &Value::Null, objects, errors),
+        (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
+            return Some(format!("{name} is on in every cluster"));
+        }
+        (None, Some(entry)) => errors.push(format!("{name}: Outrider does not serve it: {}", entry.how())),
+        (None, None) => errors.push(format!("{name}: Kubernetes has no such admission plugin")),
+    }
+    None
 }
 
 /// Makes the object, and checks it as an API server would.
@@ -338,6 +338,7 @@ mod tests {
                 "",
                 "field \"more\" cannot be carried over",
             ),
+            (json!([]), "ImagePolicyWebhook", "ImagePolicyWebhook: imagePolicy.kubeConfigFile is missing"),
             (json!([]), "NodeRestriction", "NodeRestriction: Outrider does not serve it"),
             (json!([]), "Nothing", "Nothing: Kubernetes has no such admission plugin"),
         ] {
