@@ -14,6 +14,7 @@ use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::image_policy::{FAILED_OPEN, ImagePolicy, Reviewed, images};
 use crate::plugins::pod_facts::PodFacts;
+use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits;
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -99,7 +100,7 @@ impl Validating<Snapshot> for ImageValidation {
         if plugins.is_empty() {
             return Ok(());
         }
-        let pairs = new.metadata.annotations.as_ref().map_or(0, |annotations| annotations.len());
+        let pairs = new.metadata.annotations.as_ref().map_or(0, BorrowedMap::len);
         let cut = spec.exceeds().or_else(|| (pairs > limits::PAIRS).then_some("metadata.annotations"));
         if let Some(field) = cut {
             let message =
