@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -43,6 +43,7 @@ struct Served {
     metrics: SocketAddr,
     authority: Authority,
     backends: Arc<ImageBackends>,
+    clients: Mutex<Vec<Client>>,
 }
 
 impl Served {
@@ -81,7 +82,13 @@ impl Served {
         while !readiness.missing().is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        Self { webhook: addresses.webhook.unwrap(), metrics: addresses.metrics.unwrap(), authority, backends }
+        Self {
+            webhook: addresses.webhook.unwrap(),
+            metrics: addresses.metrics.unwrap(),
+            authority,
+            backends,
+            clients: Mutex::default(),
+        }
     }
 
     async fn with(section: &Value, kubeconfig: &Value) -> Self {
@@ -97,18 +104,32 @@ impl Served {
 
     /// The same, each within a time-out of its own, in milliseconds: the server gives no answer afterwards.
     async fn all_within(&self, images: impl IntoIterator<Item = (String, usize)>) -> Vec<Said> {
+        let images: Vec<(String, usize)> = images.into_iter().collect();
+        let clients = self.clients(images.len()).await;
         let mut reviews = JoinSet::new();
-        for (image, time_out) in images {
-            let (address, ca) = (self.webhook, self.authority.certificate_pem().to_owned());
+        for ((image, time_out), mut client) in images.into_iter().zip(clients) {
             reviews.spawn(async move {
-                let mut client = Client::connect(address, &ca).await.unwrap();
                 let path = format!("/validate--v1-pod-imagepolicywebhook?timeout={time_out}ms");
                 let reply = client.post(&path, &review(&image)).await;
                 assert_eq!(reply.status, 200, "{image}: {}", reply.text());
-                Said::of(image, &reply.json()["response"])
+                (Said::of(image, &reply.json()["response"]), client)
             });
         }
-        reviews.join_all().await
+        let (said, clients): (Vec<_>, Vec<_>) = reviews.join_all().await.into_iter().unzip();
+        self.clients.lock().unwrap().extend(clients);
+        said
+    }
+
+    /// So many connections: their handshakes take longer than anything else here, and are over before the first review begins.
+    async fn clients(&self, count: usize) -> Vec<Client> {
+        let mut clients = std::mem::take(&mut *self.clients.lock().unwrap());
+        let mut missing = JoinSet::new();
+        for _ in clients.len()..count {
+            let (address, ca) = (self.webhook, self.authority.certificate_pem().to_owned());
+            missing.spawn(async move { Client::connect(address, &ca).await.unwrap() });
+        }
+        clients.extend(missing.join_all().await);
+        clients
     }
 
     async fn metric(&self, line: &str) -> bool {
