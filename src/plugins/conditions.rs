@@ -144,11 +144,12 @@ fn without_backend(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<(&'stat
     match facts.backends.get(&settings.backend.name) {
         Some(BackendState::Usable) => None,
         Some(BackendState::Faulty(why)) => {
-            let meanwhile = if settings.default_allow { "let through" } else { "refused" };
-            Some((
-                NO_BACKEND,
-                format!("The backend cannot be asked: {why}. Until it can, pods are {meanwhile} (defaultAllow)."),
-            ))
+            let meanwhile = match (settings.default_allow, plugin.mode) {
+                (true, _) => "defaultAllow lets pods through",
+                (false, Mode::Enforce) => "pods are refused",
+                (false, _) => "every pod is reported",
+            };
+            Some((NO_BACKEND, format!("The backend cannot be asked: {why}. Until it can, {meanwhile}.")))
         }
         Some(BackendState::Unread) | None => {
             let what = "The Secret with the kubeconfig of the backend has not been read yet; the Role in the namespace of Outrider must \
@@ -298,22 +299,30 @@ mod tests {
     #[test]
     fn a_backend_that_cannot_be_asked_is_said_with_what_becomes_of_pods() {
         let section = |default_allow: bool| json!({"kubeConfigKey": "reviewer", "defaultAllow": default_allow});
-        let spec = |allow| json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section(allow)});
+        let spec =
+            |allow, mode| json!({"plugin": "ImagePolicyWebhook", "mode": mode, "imagePolicyWebhook": section(allow)});
         let faulty = || BackendState::Faulty("there is no Secret".to_owned());
         for (key, state, default_allow, expected) in [
             ("reviewer", BackendState::Usable, false, ("Programmed", "The API server calls")),
             ("other", BackendState::Usable, false, (PENDING, "has not been read yet")),
             ("reviewer", BackendState::Unread, false, (PENDING, "has not been read yet")),
             ("reviewer", faulty(), false, (NO_BACKEND, "there is no Secret. Until it can, pods are refused")),
-            ("reviewer", faulty(), true, (NO_BACKEND, "there is no Secret. Until it can, pods are let through")),
+            (
+                "reviewer",
+                faulty(),
+                true,
+                (NO_BACKEND, "there is no Secret. Until it can, defaultAllow lets pods through"),
+            ),
         ] {
-            let mut case = Case::of(&[("a", spec(default_allow))]);
+            let mut case = Case::of(&[("a", spec(default_allow, "Enforce"))]);
             case.backends.insert(key.to_owned(), state);
             let said = case.programmed();
             assert_eq!((said.holds, said.reason), (expected.0 == "Programmed", expected.0), "{said:?}");
             assert!(said.message.contains(expected.1), "{said:?}");
         }
-        let mut case = Case::of(&[("a", spec(false))]);
+        let mut case = Case::of(&[("a", spec(false, "Warn"))]);
+        case.backends.insert("reviewer".to_owned(), faulty());
+        assert!(case.programmed().message.contains("every pod is reported"), "{:?}", case.programmed());
         (case.in_order, case.backends) = (InOrder::default(), [("reviewer".to_owned(), faulty())].into());
         assert_eq!(case.programmed().reason, PENDING, "what is not called comes first");
     }
