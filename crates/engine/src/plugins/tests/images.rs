@@ -135,6 +135,22 @@ fn a_pod_that_leaves_is_not_asked_about_and_no_answer_is_no_verdict() {
 }
 
 #[test]
+fn of_who_is_exempt_nothing_is_asked_and_a_mode_that_does_not_enforce_lets_pods_pass() {
+    let of = |spec: Value| World::from_objects(&[plugin("images", spec)]);
+    let bad = review(&pod(json!({"containers": ["bad"]})), "CREATE", "");
+    let (reply, images) = asked(&of(json!({"plugin": "ImagePolicyWebhook", "mode": "Warn"})), &bad, backend);
+    assert_eq!((reply.decision, images.len(), reply.warnings.len()), (Decision::Allowed, 1, 1));
+    assert!(reply.warnings[0].contains("denied one or more images: not allowed"), "{:?}", reply.warnings);
+    let exempt = of(json!({"plugin": "ImagePolicyWebhook", "match": {"excludeUsers": ["kim"]}}));
+    for (user, denied) in [("kim", false), ("jo", true)] {
+        let mut bad = bad.clone();
+        bad["request"]["userInfo"] = json!({"username": user});
+        let (reply, images) = asked(&exempt, &bad, backend);
+        assert_eq!((reply.decision == Decision::Denied, images.len()), (denied, usize::from(denied)), "{user}");
+    }
+}
+
+#[test]
 fn the_configuration_is_normalised_as_by_the_plugin_of_the_api_server() {
     let of = |section: Value| {
         let object = plugin("a", json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section}));
