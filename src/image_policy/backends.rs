@@ -60,11 +60,17 @@ struct Named {
 }
 
 /// A kubeconfig, and what is made of it when it is first needed.
-#[derive(Debug)]
 struct Slot {
     text: String,
     made: OnceCell<Result<Backend, String>>,
     fault: OnceCell<Option<String>>,
+}
+
+/// The text holds credentials.
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slot").finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone)]

@@ -99,7 +99,7 @@ struct Status {
 }
 
 fn verdict(reply: &[u8]) -> Result<ImageVerdict, String> {
-    let refused = |why: &str| format!("the reply of the image policy backend is no {KIND}: {why}");
+    let refused = |why: &str| format!("the reply of the image policy backend is no {KIND}: {}", beginning(why, SAID));
     let reply: Map<String, Value> = serde_json::from_slice(reply).map_err(|error| refused(&error.to_string()))?;
     let reply: Reply = serde_json::from_value(Value::Object(reply)).map_err(|error| refused(&error.to_string()))?;
     if (reply.api_version.as_str(), reply.kind.as_str()) != (API_VERSION, KIND) {
@@ -141,6 +141,8 @@ mod tests {
         }
         let lie = of(json!({"allowed": true})).replace("ImageReview", "AdmissionReview");
         assert!(read(&lie).unwrap_err().contains("found imagepolicy.k8s.io/v1alpha1 AdmissionReview"));
+        let long = read(&of(json!("l".repeat(9999)))).unwrap_err();
+        assert!(long.len() < 2 * SAID, "{}", long.len());
         let many: BTreeMap<String, String> = (0..100).map(|at| (format!("k{at}"), "v".repeat(4096))).collect();
         let found = read(&of(json!({"reason": "r".repeat(9999), "auditAnnotations": many}))).unwrap();
         assert_eq!((found.reason.len(), found.audit.len()), (SAID, ANNOTATIONS));

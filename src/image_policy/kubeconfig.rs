@@ -1,13 +1,14 @@
 //! The kubeconfig of a backend. It comes from a Secret, so it may not name files or programs: those would be of this process.
 
-use kube::config::{AuthInfo, Cluster, Kubeconfig};
+use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
 
 /// Reads a kubeconfig that says everything itself.
 ///
 /// # Errors
 /// What cannot be used, with its field and what to do.
 pub fn read(text: &str) -> Result<Kubeconfig, String> {
-    let config = Kubeconfig::from_yaml(text).map_err(|error| format!("the kubeconfig cannot be read: {error}"))?;
+    let config =
+        Kubeconfig::from_yaml(text).map_err(|error| format!("the kubeconfig cannot be read: {}", described(&error)))?;
     let Some(current) = config.current_context.as_deref().filter(|name| !name.is_empty()) else {
         return Err("current-context is missing: name the context of the backend".to_owned());
     };
@@ -25,6 +26,14 @@ pub fn read(text: &str) -> Result<Kubeconfig, String> {
         of_user(found.ok_or_else(|| format!("users has no {user:?}, which the context names"))?)?;
     }
     Ok(config)
+}
+
+/// The library quotes the lines around a fault, which may hold credentials, and who creates a pod would read them.
+fn described(error: &KubeconfigError) -> String {
+    let KubeconfigError::Parse(error) = error else { return error.to_string() };
+    let place = error.location().filter(|place| place.line() > 0);
+    let place = place.map(|place| format!(" at line {}, column {}", place.line(), place.column()));
+    format!("it is no YAML of a kubeconfig{}", place.unwrap_or_default())
 }
 
 fn of_cluster(cluster: &Cluster) -> Result<(), String> {
@@ -79,6 +88,20 @@ mod tests {
             })
             .to_string(),
         )
+    }
+
+    #[test]
+    fn what_is_in_a_kubeconfig_that_cannot_be_read_is_not_repeated() {
+        for text in [
+            "users:\n- name: us\n  user:\n    token: hunter2\n    exec: [",
+            "users:\n- name: us\n  user: hunter2\n",
+            "users: hunter2",
+            "users:\n- {name: us, user: {token: hunter2}}\n- hunter2\n",
+            "hunter2",
+        ] {
+            let fault = read(text).unwrap_err();
+            assert!(!fault.contains("hunter2") && fault.contains("it is no YAML of a kubeconfig"), "{fault}");
+        }
     }
 
     #[test]

@@ -141,6 +141,12 @@ async fn the_namespace_of_the_backend_is_not_reviewed_by_it() {
     assert_eq!(asked(&backends, &own).await, Ok(true));
 }
 
+#[test]
+fn credentials_are_in_no_debug_output() {
+    let shown = format!("{:?}", backends(&json!({"users": [{"name": "a", "user": {"token": "hunter2"}}]})));
+    assert!(shown.contains("kubeconfig") && !shown.contains("hunter2"), "{shown}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_kubeconfig_lacks_is_known_before_anybody_asks() {
     let backends = Arc::new(ImageBackends::default());
