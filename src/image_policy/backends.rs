@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use admission::Known;
 use admission::question::{ImageBackend, ImageVerdict, Images};
-use http::Uri;
+use http::{Uri, uri};
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use ring::digest::{SHA256, digest};
@@ -168,7 +168,7 @@ impl Named {
         let texts = |of: &BTreeMap<String, Slot>| {
             kubeconfigs.is_some_and(|all| of.iter().map(|(key, slot)| (key, &slot.text)).eq(all))
         };
-        self.of.as_ref().map_or(kubeconfigs.is_none(), texts)
+        self.of.as_ref().map_or_else(|| kubeconfigs.is_none(), texts)
     }
 
     fn slot(&self, key: &str) -> Result<&Slot, String> {
@@ -242,7 +242,7 @@ impl Backend {
         let path: Uri = path.parse().map_err(|error| format!("the path of cluster.server: {error}"))?;
         let namespace = url.authority.as_ref().and_then(|authority| in_cluster(authority.host()));
         let origin = Uri::builder().scheme("https").path_and_query("/");
-        let origin = url.authority.into_iter().fold(origin, |origin, authority| origin.authority(authority));
+        let origin = url.authority.into_iter().fold(origin, uri::Builder::authority);
         config.cluster_url = origin.build().map_err(|error| format!("cluster.server: {error}"))?;
         (config.default_retry, config.proxy_url, config.connect_timeout) = (false, None, Some(CONNECT));
         let client = Client::try_from(config).map_err(|error| error.to_string())?;
