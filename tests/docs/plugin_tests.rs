@@ -9,12 +9,12 @@ use crate::list_sources;
 
 /// By name of the plugin.
 const TESTS: [(&str, &str); 14] = [
-    ("NamespaceLifecycle", "namespaces_are_labelled_and_protected_and_exemptions_hold_while_nobody_answers"),
+    ("NamespaceLifecycle", "namespaces_are_labelled_and_protected_and_exemptions_hold_while_no_replica_answers"),
     ("LimitPodHardAntiAffinityTopology", OF_PODS),
     ("LimitRanger", "a_cluster_limit_range_does_what_a_limit_range_does_and_nothing_more_beside_one"),
     ("AlwaysPullImages", OF_PODS),
     ("ImagePolicyWebhook", "images_are_reviewed_as_by_the_plugin_of_the_api_server"),
-    ("PodSecurity", "namespaces_are_labelled_and_protected_and_exemptions_hold_while_nobody_answers"),
+    ("PodSecurity", "namespaces_are_labelled_and_protected_and_exemptions_hold_while_no_replica_answers"),
     ("PodNodeSelector", OF_PODS),
     ("DefaultTolerationSeconds", OF_PODS),
     ("PodTolerationRestriction", OF_PODS),
