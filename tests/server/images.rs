@@ -376,7 +376,7 @@ async fn server_errors_are_tried_again_a_few_times_and_never_remembered() {
                 assert!(said.is_by_default(default_allow, "answered HTTP 503"), "{said:?}");
             }
             let sent = reviewer.reviews().len();
-            assert!(sent - before >= FEW * 5 && sent % 5 == 0, "{before}, then {sent}");
+            assert!(sent - before >= FEW * 5 && sent.is_multiple_of(5), "{before}, then {sent}");
             before = sent;
         }
     }
