@@ -146,7 +146,7 @@ impl Backend {
         let path: Uri = path.parse().map_err(|error| format!("the path of cluster.server: {error}"))?;
         let namespace = url.authority.as_ref().and_then(|authority| in_cluster(authority.host()));
         let origin = Uri::builder().scheme("https").path_and_query("/");
-        let origin = url.authority.into_iter().fold(origin, |origin, authority| origin.authority(authority));
+        let origin = url.authority.into_iter().fold(origin, http::uri::Builder::authority);
         config.cluster_url = origin.build().map_err(|error| format!("cluster.server: {error}"))?;
         (config.default_retry, config.proxy_url, config.connect_timeout) = (false, None, Some(CONNECT));
         let client = Client::try_from(config).map_err(|error| error.to_string())?;

@@ -1,11 +1,11 @@
 //! ClusterLimitRanges as watches have them.
 
 use admission::review::null_as_default;
-use engine::limitrange::api::{API_VERSION, ClusterLimitRange, GROUP, KIND, PLURAL, RangeSpec, VERSION};
-use engine::sidecarset::api::Metadata;
-use k8s_openapi::ClusterResourceScope;
+use engine::limitrange::api::{self, ClusterLimitRange, PluginStatus, RangeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
+
+use super::cluster_scoped::{cluster_scoped, slim};
 
 /// A ClusterLimitRange with all metadata. What decides knows no client: it has [`ClusterLimitRange`], which this can be turned into.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,33 +17,17 @@ pub struct ClusterLimitRangeResource {
     /// What is asked for.
     #[serde(deserialize_with = "null_as_default")]
     pub spec: RangeSpec,
+    /// What the controller found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<PluginStatus>,
 }
 
 impl From<ClusterLimitRangeResource> for ClusterLimitRange {
     fn from(object: ClusterLimitRangeResource) -> Self {
-        let ClusterLimitRangeResource { metadata, spec } = object;
-        let metadata = Metadata { name: metadata.name, uid: metadata.uid, ..Metadata::default() };
-        Self { metadata, spec }
+        let ClusterLimitRangeResource { metadata, spec, status } = object;
+        let metadata = slim(metadata);
+        Self { metadata, spec, status }
     }
 }
 
-impl k8s_openapi::Resource for ClusterLimitRangeResource {
-    const API_VERSION: &'static str = API_VERSION;
-    const GROUP: &'static str = GROUP;
-    const KIND: &'static str = KIND;
-    const VERSION: &'static str = VERSION;
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = ClusterResourceScope;
-}
-
-impl k8s_openapi::Metadata for ClusterLimitRangeResource {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+cluster_scoped!(ClusterLimitRangeResource, api);

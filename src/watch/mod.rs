@@ -2,6 +2,7 @@
 
 pub mod annotations;
 pub mod backoff;
+mod cluster_scoped;
 pub mod coverage;
 pub mod deployment;
 mod failing;
@@ -15,6 +16,7 @@ pub mod model;
 mod of_kind;
 pub mod partial;
 mod plugin;
+mod policies;
 pub mod quotas;
 pub mod raw;
 pub mod read_model;

@@ -26,6 +26,7 @@ use crate::watch::lenient::Lenient;
 pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
 use crate::watch::partial::Partial;
+use crate::watch::policies;
 use crate::watch::quotas::QuotaWatch;
 use crate::watch::version::minor_versions;
 use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
@@ -36,6 +37,7 @@ use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Effect;
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
+use engine::snapshot::limit_ranges::RangeTable;
 use engine::snapshot::namespace;
 use engine::snapshot::plugins::PluginTable;
 use engine::snapshot::revisions::{Revision, SET_LABEL};
@@ -77,6 +79,8 @@ pub struct ReadModel {
     pub sets: SetTable,
     /// The plugins, for controllers.
     pub plugin_table: PluginTable,
+    /// The ranges, for controllers.
+    pub range_table: RangeTable,
     /// The watch of sets.
     pub sidecarsets: Model,
     /// The watch of plugins.
@@ -100,6 +104,7 @@ impl ReadModel {
             snapshot: Arc::default(),
             sets: feed.collections.sets.collection().table(),
             plugin_table: feed.collections.plugins.collection().table(),
+            range_table: feed.collections.limit_ranges.collection().table(),
             sidecarsets: Model::default(),
             plugins: Model::default(),
             limit_ranges: Model::default(),
@@ -324,7 +329,7 @@ impl EventHandler<'_> {
         let world = self.world;
         let policies = [&world.plugins, &world.limit_ranges];
         let others = [&world.sidecarsets, &world.namespaces, &world.configuration, &world.revisions];
-        policies.into_iter().chain(others).all(|model| model.is_synced())
+        policies.into_iter().chain(others).all(Model::is_synced)
     }
 
     fn set(&mut self, event: Result<Event<Lenient<SidecarSetResource>>, watcher::Error>, feed: &mut SnapshotBuilder) {
@@ -354,26 +359,7 @@ impl EventHandler<'_> {
         event: Result<Event<Lenient<AdmissionPluginResource>>, watcher::Error>,
         feed: &mut SnapshotBuilder,
     ) {
-        let (world, collection) = (self.world, &mut feed.collections.plugins);
-        if world.plugins.note_optional(&event) {
-            for record in collection.collection().table().all() {
-                collection.remove(&record.name);
-            }
-            return;
-        }
-        self.plugins.follow(event, Lenient::name_any, |step| match step {
-            Step::Is(guarded) => {
-                let name = guarded.name_any();
-                match guarded.object {
-                    Ok(object) => drop(collection.apply(&(*object).into())),
-                    Err(error) => {
-                        tracing::warn!(admissionplugin = name, %error, "AdmissionPlugin cannot be read; its last good form stays");
-                    }
-                }
-            }
-            Step::Gone(name) => drop(collection.remove(&name)),
-            Step::Listed => world.plugins.mark_synced(),
-        });
+        policies::take(event, &self.world.plugins, &mut self.plugins, &mut feed.collections.plugins);
     }
 
     fn limit_range(
@@ -381,26 +367,7 @@ impl EventHandler<'_> {
         event: Result<Event<Lenient<ClusterLimitRangeResource>>, watcher::Error>,
         feed: &mut SnapshotBuilder,
     ) {
-        let (world, collection) = (self.world, &mut feed.collections.limit_ranges);
-        if world.limit_ranges.note_optional(&event) {
-            for name in collection.collection().names() {
-                collection.remove(&name);
-            }
-            return;
-        }
-        self.limit_ranges.follow(event, Lenient::name_any, |step| match step {
-            Step::Is(guarded) => {
-                let name = guarded.name_any();
-                match guarded.object {
-                    Ok(object) => drop(collection.apply(&(*object).into())),
-                    Err(error) => {
-                        tracing::warn!(clusterlimitrange = name, %error, "ClusterLimitRange cannot be read; its last good form stays");
-                    }
-                }
-            }
-            Step::Gone(name) => drop(collection.remove(&name)),
-            Step::Listed => world.limit_ranges.mark_synced(),
-        });
+        policies::take(event, &self.world.limit_ranges, &mut self.limit_ranges, &mut feed.collections.limit_ranges);
     }
 
     fn namespace(&mut self, event: Result<Event<SlimNamespace>, watcher::Error>, feed: &mut SnapshotBuilder) {
@@ -444,7 +411,7 @@ impl EventHandler<'_> {
                     Ok(Some(revision)) => drop(collection.apply(&revision)),
                     Ok(None) => drop(collection.remove(&name)),
                     Err(error) => {
-                        tracing::warn!(controllerrevision = name, %error, "ControllerRevision cannot be read")
+                        tracing::warn!(controllerrevision = name, %error, "ControllerRevision cannot be read");
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! What several deciders on one request make of their reason codes and refusals.
 
 use admission::reply::Outcome;
-use admission::{Denial, Findings, Reason, Verdict};
+use admission::{Denial, Findings, PatchWriter, Reason, Verdict};
 
 use crate::reasons;
 
@@ -30,6 +30,14 @@ pub fn set_reason(verdict: &mut Verdict, reason: Reason) {
     verdict.reason = reason;
     verdict.audit.retain(|(key, _)| *key != REASON);
     verdict.audit.push((REASON.into(), reason.as_str().to_owned()));
+}
+
+/// Takes the patch of earlier deciders out of a verdict, to go on with it.
+pub fn take_patch(verdict: &mut Verdict) -> PatchWriter {
+    match std::mem::take(&mut verdict.outcome) {
+        Outcome::Patched(patch) => patch,
+        _ => PatchWriter::default(),
+    }
 }
 
 /// The refusal of a pod that earlier deciders would have changed.

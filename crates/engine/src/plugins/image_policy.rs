@@ -7,6 +7,7 @@ use admission::question::{ImageBackend, ImageVerdict, Images};
 use super::forbidden;
 use super::pod_facts::{PodFacts, Spec};
 use crate::plugins::change::List;
+use crate::pod::borrowed_map::BorrowedMap;
 
 /// What the keys of annotations contain that the backend is sent.
 const SENT: &str = ".image-policy.k8s.io/";
@@ -46,7 +47,7 @@ pub fn images(backend: &ImageBackend, pod: &PodFacts<'_>, spec: &Spec<'_>, names
         .metadata
         .annotations
         .iter()
-        .flat_map(|annotations| annotations.iter())
+        .flat_map(BorrowedMap::iter)
         .filter(|(key, _)| key.contains(SENT))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();

@@ -1,70 +1,46 @@
-//! Every `ClusterLimitRange`, on its way into snapshots.
+//! The ranges as controllers see them: what was compiled, and what the status says.
 
-use std::collections::BTreeMap;
-use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use super::collection::{Collection, Effect};
-use crate::limitrange::api::ClusterLimitRange;
+use admission::field::ErrorList;
+
+use super::policies::{Policies, Policy, Record};
+use super::table::Table;
+use crate::limitrange::api::{ClusterLimitRange, KIND};
 use crate::limitrange::compiled::CompiledRange;
 use crate::limitrange::index::LimitRanges;
+use crate::plugins::api::PluginStatus;
+use crate::sidecarset::api::Metadata;
 
-/// The forms that decide, by name.
-#[derive(Debug, Default)]
-pub struct LimitRangeList {
-    known: BTreeMap<String, (String, Arc<CompiledRange>)>,
-}
+/// One `ClusterLimitRange`.
+pub type RangeRecord = Record<CompiledRange>;
 
-/// Compiles an object. A panic is an error like others here: every replica would meet it again after a restart.
-fn compile(object: &ClusterLimitRange) -> Result<CompiledRange, String> {
-    match catch_unwind(|| CompiledRange::compile(object)) {
-        Ok(compiled) => compiled.map_err(|errors| errors.to_string()),
-        Err(_) => Err("compiling it panicked".to_owned()),
-    }
-}
+/// Every `ClusterLimitRange`, for controllers.
+pub type RangeTable = Table<RangeRecord>;
 
-impl LimitRangeList {
-    /// Their names.
-    pub fn names(&self) -> Vec<String> {
-        self.known.keys().cloned().collect()
-    }
-}
+/// Every `ClusterLimitRange`, on its way into snapshots.
+pub type LimitRangeList = Policies<ClusterLimitRange>;
 
-impl Collection for LimitRangeList {
-    type Object = ClusterLimitRange;
+impl Policy for ClusterLimitRange {
+    type Compiled = CompiledRange;
     type View = LimitRanges;
 
-    /// Takes in an object. One that does not compile keeps the last form that did.
-    fn apply(&mut self, object: &ClusterLimitRange) -> Effect {
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let uid = object.metadata.uid.clone().unwrap_or_default();
-        match compile(object) {
-            Ok(range) if self.known.get(&name).is_some_and(|(known, last)| *known == uid && **last == range) => {
-                Effect::None
-            }
-            Ok(range) => {
-                self.known.insert(name, (uid, Arc::new(range)));
-                Effect::Decisions
-            }
-            Err(error) => {
-                tracing::warn!(
-                    clusterlimitrange = name,
-                    error,
-                    "ClusterLimitRange cannot be used; its last good form stays"
-                );
-                // One of another uid is another object.
-                let is_another = self.known.get(&name).is_some_and(|(known, _)| *known != uid);
-                if is_another { self.remove(&name) } else { Effect::None }
-            }
-        }
+    const KIND: &'static str = KIND;
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
-    fn remove(&mut self, name: &str) -> Effect {
-        if self.known.remove(name).is_some() { Effect::Decisions } else { Effect::None }
+    fn status(&self) -> Option<&PluginStatus> {
+        self.status.as_ref()
     }
 
-    fn view(&mut self) -> Arc<LimitRanges> {
-        Arc::new(LimitRanges::build(self.known.values().map(|(_, range)| Arc::clone(range))))
+    fn compile(&self) -> Result<CompiledRange, ErrorList> {
+        CompiledRange::compile(self)
+    }
+
+    fn view(all: impl Iterator<Item = Arc<CompiledRange>>) -> LimitRanges {
+        LimitRanges::build(all)
     }
 }
 
@@ -74,6 +50,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::snapshot::collection::{Collection as _, Effect};
 
     fn object(uid: &str, type_: &str, max: &str) -> ClusterLimitRange {
         let spec = json!({"limits": [{"type": type_, "max": {"cpu": max}}]});
@@ -86,10 +63,12 @@ mod tests {
         assert_eq!(ranges.apply(&object("u", "Pod", "1")), Effect::Decisions);
         assert_eq!(ranges.apply(&object("u", "Pod", "1")), Effect::None);
         assert_eq!(ranges.apply(&object("u", "Pod", "2")), Effect::Decisions);
-        assert_eq!(ranges.apply(&object("u", "Pot", "2")), Effect::None);
+        assert_eq!(ranges.apply(&object("u", "Pot", "2")), Effect::Controllers);
+        assert!(ranges.table().get("a").unwrap().fault.as_ref().unwrap().contains("spec.limits[0].type"));
         assert_eq!(ranges.view().iter().count(), 1);
         assert_eq!(ranges.apply(&object("v", "Pot", "2")), Effect::Decisions);
         assert!(ranges.view().is_empty());
+        assert_eq!(ranges.remove("a"), Effect::Decisions);
         assert_eq!(ranges.remove("a"), Effect::None);
     }
 }

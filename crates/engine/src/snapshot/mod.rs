@@ -7,6 +7,7 @@ pub mod limit_ranges;
 pub mod namespace;
 pub mod pinned;
 pub mod plugins;
+pub mod policies;
 pub mod quotas;
 pub mod revisions;
 pub mod sets;

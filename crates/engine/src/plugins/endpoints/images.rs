@@ -7,14 +7,15 @@ use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, R
 use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
 use super::entries::Group;
+use super::pods::staying;
 use super::report::Report;
 use super::scope::{concerned, refuse_unread};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::image_policy::{ImagePolicy, Reviewed, images};
 use crate::plugins::pod_facts::PodFacts;
+use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits;
-use crate::reasons;
 use crate::snapshot::Snapshot;
 
 const EPHEMERAL: &str = "ephemeralcontainers";
@@ -82,11 +83,7 @@ impl Validating<Snapshot> for ImageValidation {
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
-        findings.reason = reasons::NO_MATCH;
-        let Some((new, old)) = findings.stored(request) else { return Ok(()) };
-        if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
-            return Ok(());
-        }
+        let Some((new, _)) = staying(request, findings) else { return Ok(()) };
         let Some(spec) = &new.spec else { return Ok(()) };
         let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::ImagePolicyWebhook, snapshot);
         let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
@@ -95,7 +92,7 @@ impl Validating<Snapshot> for ImageValidation {
         if plugins.is_empty() {
             return Ok(());
         }
-        let pairs = new.metadata.annotations.as_ref().map_or(0, |annotations| annotations.len());
+        let pairs = new.metadata.annotations.as_ref().map_or(0, BorrowedMap::len);
         let cut = spec.exceeds().or_else(|| (pairs > limits::PAIRS).then_some("metadata.annotations"));
         if let Some(field) = cut {
             let message =

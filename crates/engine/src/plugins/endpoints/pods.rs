@@ -6,7 +6,7 @@ use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Unser
 
 use super::report::Report;
 use super::scope::concerned;
-use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
+use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_patch};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{At, CompiledPlugin};
 use crate::plugins::placement::Placement;
@@ -19,9 +19,9 @@ use crate::snapshot::Snapshot;
 /// Group of the kubelets. Anybody can write the annotation.
 const NODES: &str = "system:nodes";
 
-/// Whether any plugin could have anything to decide about the request.
-fn concerns(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> bool {
-    !snapshot.plugins.is_empty() && request.operation == Operation::Create && request.object.is_some()
+/// Whether a request is for a new pod.
+pub fn creates(request: &Request<'_, PodView<'_>>) -> bool {
+    request.operation == Operation::Create && request.object.is_some()
 }
 
 /// Goes on with what sets decided about a new pod.
@@ -33,7 +33,7 @@ pub fn mutate(
     request: &Request<'_, PodView<'_>>,
     snapshot: &Snapshot,
 ) -> Result<Verdict, Unserved> {
-    if !concerns(request, snapshot) || matches!(verdict.outcome, Outcome::Denied(_)) {
+    if snapshot.plugins.is_empty() || !creates(request) || matches!(verdict.outcome, Outcome::Denied(_)) {
         return Ok(verdict);
     }
     let chosen = CompiledPlugin::mutates;
@@ -42,17 +42,13 @@ pub fn mutate(
     if concerned.plugins.is_empty() {
         return Ok(verdict);
     }
-    let mut patch = match std::mem::take(&mut verdict.outcome) {
-        Outcome::Patched(patch) => patch,
-        _ => PatchWriter::default(),
-    };
+    let mut patch = take_patch(&mut verdict);
     let mut report = Report::default();
     let added = {
-        let mut facts = match facts(request) {
+        let mut facts = match patched(request, &patch)? {
             Ok(facts) => facts,
             Err(refusal) => return Ok(refused(verdict, *refusal)),
         };
-        facts.follow(patch.document()).map_err(|_| Unserved::Fault)?;
         let PodFacts { metadata, spec } = &mut facts;
         let Some(spec) = spec else {
             verdict.outcome = Outcome::Patched(patch);
@@ -104,7 +100,7 @@ pub fn validate(
     snapshot: &Snapshot,
     findings: &mut Findings,
 ) -> Result<(), Unserved> {
-    if !concerns(request, snapshot) || findings.denial.is_some() {
+    if snapshot.plugins.is_empty() || !creates(request) || findings.denial.is_some() {
         return Ok(());
     }
     // What a mutator would change was said when it did not; and while replicas get to know it, not each of them does.
@@ -159,8 +155,42 @@ pub fn is_mirror(annotations: Option<&BorrowedMap<'_>>, user: &UserInfo<'_>) -> 
     annotations.is_some_and(|annotations| annotations.get(MIRROR_ANNOTATION).is_some()) && user.groups.contains(NODES)
 }
 
-/// What plugins read of the pod as it came, or why it cannot be read.
-pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Result<PodFacts<'a>, Box<(Reason, Denial)>> {
+/// What plugins read of a pod, or why it cannot be read.
+pub type Readable<'a> = Result<PodFacts<'a>, Box<(Reason, Denial)>>;
+
+/// The pod as it is after a patch.
+///
+/// # Errors
+/// [`Unserved::Fault`] when the patch is no patch.
+pub fn patched<'p, 'a: 'p>(
+    request: &Request<'a, PodView<'a>>,
+    patch: &'p PatchWriter,
+) -> Result<Readable<'p>, Unserved> {
+    let mut facts: PodFacts<'p> = match facts(request) {
+        Ok(facts) => facts,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    facts.follow(patch.document()).map_err(|_| Unserved::Fault)?;
+    Ok(Ok(facts))
+}
+
+/// The object that a request stores and, of an update, as it is stored. None where that one is being deleted: it must be able to lose its
+/// finalizers, whatever anybody decides.
+pub fn staying<'r, 'a>(
+    request: &'r Request<'a, PodFacts<'a>>,
+    findings: &mut Findings,
+) -> Option<(&'r PodFacts<'a>, Option<&'r PodFacts<'a>>)> {
+    findings.reason = reasons::NO_MATCH;
+    let (new, old) = findings.stored(request)?;
+    let is_leaving = old.is_some_and(|old| old.metadata.deletion_timestamp.is_some());
+    (!is_leaving).then_some((new, old))
+}
+
+/// The pod as it came.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Readable<'a> {
     let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
     let Some(pod) = &request.object else { return Ok(PodFacts::default()) };
     let facts = PodFacts::of_view(pod).map_err(|error| undecodable(error.to_string()))?;
