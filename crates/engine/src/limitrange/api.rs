@@ -10,12 +10,43 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::sidecarset::api::Metadata;
 
-pub use crate::plugins::api::{API_VERSION, GROUP, VERSION};
+pub use crate::plugins::api::{API_VERSION, GROUP, PluginStatus, VERSION};
 
 /// Kind.
 pub const KIND: &str = "ClusterLimitRange";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "clusterlimitranges";
+
+/// The words for the types of limits.
+pub const TYPES: [&str; 3] =
+    [LimitType::Container.name(), LimitType::Pod.name(), LimitType::PersistentVolumeClaim.name()];
+
+/// What limits are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitType {
+    /// Each container.
+    Container,
+    /// All containers of a pod together.
+    Pod,
+    /// A claim.
+    PersistentVolumeClaim,
+}
+
+impl LimitType {
+    /// The word of the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Container => "Container",
+            Self::Pod => "Pod",
+            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
+        }
+    }
+
+    /// The type of this word.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Container, Self::Pod, Self::PersistentVolumeClaim].into_iter().find(|one| one.name() == name)
+    }
+}
 
 /// A `LimitRange` for every namespace that it selects.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +58,9 @@ pub struct ClusterLimitRange {
     /// What is asked for.
     #[serde(deserialize_with = "null_as_default")]
     pub spec: RangeSpec,
+    /// What the controller found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<PluginStatus>,
 }
 
 /// What a `ClusterLimitRange` asks for.

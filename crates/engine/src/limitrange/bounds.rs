@@ -1,17 +1,16 @@
 //! Least, most and ratio: what may be asked for, and the messages of `LimitRanger` where it is not kept.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use admission::format::Quantity;
 
+use super::api::LimitType;
+use super::faults::{Fault, Faults, Lack, Rule};
 use crate::plugins::amounts::Amounts;
 use crate::plugins::work;
 
 /// The greatest amount that can be compared in thousandths (`MaxMilliValue` of k8s.io/apimachinery/pkg/api/resource).
-const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
-
-/// Messages in one refusal: a pod may have thousands of containers.
-const SAID: usize = 64;
+pub const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
 
 /// What something asks for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -33,71 +32,65 @@ pub struct Bounds {
     pub ratio: Amounts,
 }
 
-/// What is wrong, each message once.
-#[derive(Debug, Default)]
-pub struct Faults {
-    said: Vec<String>,
-    known: BTreeSet<String>,
-    is_cut: bool,
-}
-
-impl Faults {
-    fn check(&mut self, found: Result<(), String>) {
-        let Err(message) = found else { return };
-        if self.known.contains(&message) {
-            return;
-        }
-        if self.said.len() >= SAID {
-            self.is_cut = true;
-            return;
-        }
-        self.known.insert(message.clone());
-        self.said.push(message);
-    }
-
-    /// Whether there are more messages than are kept.
-    pub const fn is_cut(&self) -> bool {
-        self.is_cut
-    }
-
-    /// All messages in one (`NewAggregate` of k8s.io/apimachinery/pkg/util/errors); none where nothing is wrong.
-    pub fn text(&self) -> Option<String> {
-        match self.said.as_slice() {
-            [] => None,
-            [one] if !self.is_cut => Some(one.clone()),
-            all => Some(format!("[{}{}]", all.join(", "), if self.is_cut { ", and more" } else { "" })),
-        }
-    }
-}
-
 impl Bounds {
     /// Whether nothing is bounded.
     pub fn is_empty(&self) -> bool {
         self.min.is_empty() && self.max.is_empty() && self.ratio.is_empty()
     }
+}
 
-    /// Judges a container or a pod, which `kind` names.
-    pub fn check(&self, kind: &str, usage: &Usage, faults: &mut Faults) {
-        work::done(self.min.len() + self.max.len() + self.ratio.len());
-        for (name, least) in &self.min {
-            faults.check(at_least(kind, name, least, usage));
-        }
-        for (name, most) in &self.max {
-            faults.check(at_most(kind, name, most, usage));
-        }
-        for (name, most) in &self.ratio {
-            faults.check(in_ratio(kind, name, most, usage));
+/// By resource the strictest amount, with the first range by name that has it.
+type Strict<'r> = BTreeMap<&'r str, (&'r Quantity, &'r str)>;
+
+/// What may be asked for by several ranges: of each resource the strictest bound. What is judged is compared with each resource once,
+/// however many ranges name it.
+#[derive(Debug, Default)]
+pub struct Strictest<'r> {
+    min: Strict<'r>,
+    max: Strict<'r>,
+    ratio: Strict<'r>,
+}
+
+impl<'r> Strictest<'r> {
+    /// Adds the bounds of a range.
+    pub fn add(&mut self, bounds: &'r Bounds, by: &'r str) {
+        type IsStricter = fn(&Quantity, &Quantity) -> bool;
+        let lists: [(&mut Strict<'r>, &'r Amounts, IsStricter); 3] = [
+            (&mut self.min, &bounds.min, |new, known| new > known),
+            (&mut self.max, &bounds.max, |new, known| new < known),
+            (&mut self.ratio, &bounds.ratio, |new, known| new < known),
+        ];
+        for (known, new, is_stricter) in lists {
+            work::done(new.len());
+            for (name, amount) in new {
+                let strictest = known.entry(name).or_insert((amount, by));
+                if is_stricter(amount, strictest.0) {
+                    *strictest = (amount, by);
+                }
+            }
         }
     }
 
-    /// Judges a claim, of which only requests count.
-    pub fn check_claim(&self, kind: &str, requests: &Amounts, faults: &mut Faults) {
-        let usage = Usage { requests: requests.clone(), ..Usage::default() };
-        for (name, least) in &self.min {
-            faults.check(at_least(kind, name, least, &usage));
+    /// Judges what a container, a pod or a claim asks for. Of claims only requests count.
+    pub fn check(&self, type_: LimitType, usage: &Usage, faults: &mut Faults<'r>) {
+        type Check = fn(&Quantity, Option<&Quantity>, Option<&Quantity>) -> Option<Lack>;
+        let is_claim = type_ == LimitType::PersistentVolumeClaim;
+        let most: Check = if is_claim { request_at_most } else { at_most };
+        let mut rules: Vec<(Rule, &Strict<'r>, Check)> =
+            vec![(Rule::Min, &self.min, at_least), (Rule::Max, &self.max, most)];
+        if !is_claim {
+            rules.push((Rule::Ratio, &self.ratio, in_ratio));
         }
-        for (name, most) in &self.max {
-            faults.check(request_at_most(kind, name, most, requests));
+        for (rule, bounds, check) in rules {
+            for (name, (bound, by)) in bounds {
+                if faults.is_cut() {
+                    return;
+                }
+                work::done(1);
+                if let Some(lack) = check(bound, usage.requests.get(*name), usage.limits.get(*name)) {
+                    faults.note(Fault { rule, type_, name, lack }, bound, by);
+                }
+            }
         }
     }
 }
@@ -114,54 +107,46 @@ fn compared(request: Option<&Quantity>, limit: Option<&Quantity>, bound: &Quanti
 }
 
 /// `minConstraint`.
-fn at_least(kind: &str, name: &str, least: &Quantity, usage: &Usage) -> Result<(), String> {
-    let (request, limit) = (usage.requests.get(name), usage.limits.get(name));
+fn at_least(least: &Quantity, request: Option<&Quantity>, limit: Option<&Quantity>) -> Option<Lack> {
     let [of_request, of_limit, bound] = compared(request, limit, least);
-    let text = format_args!("minimum {name} usage per {kind} is {least}");
     match (request, limit) {
-        (None, _) => Err(format!("{text}.  No request is specified")),
-        (Some(request), _) if of_request < bound => Err(format!("{text}, but request is {request}")),
-        (_, Some(limit)) if of_limit < bound => Err(format!("{text}, but limit is {limit}")),
-        _ => Ok(()),
+        (None, _) => Some(Lack::NoRequest),
+        (Some(request), _) if of_request < bound => Some(Lack::Request(request.to_string())),
+        (_, Some(limit)) if of_limit < bound => Some(Lack::Limit(limit.to_string())),
+        _ => None,
     }
 }
 
 /// `maxConstraint`.
-fn at_most(kind: &str, name: &str, most: &Quantity, usage: &Usage) -> Result<(), String> {
-    let (request, limit) = (usage.requests.get(name), usage.limits.get(name));
+fn at_most(most: &Quantity, request: Option<&Quantity>, limit: Option<&Quantity>) -> Option<Lack> {
     let [of_request, of_limit, bound] = compared(request, limit, most);
-    let text = format_args!("maximum {name} usage per {kind} is {most}");
     match (request, limit) {
-        (_, None) => Err(format!("{text}.  No limit is specified")),
-        (_, Some(limit)) if of_limit > bound => Err(format!("{text}, but limit is {limit}")),
-        (Some(request), _) if of_request > bound => Err(format!("{text}, but request is {request}")),
-        _ => Ok(()),
+        (_, None) => Some(Lack::NoLimit),
+        (_, Some(limit)) if of_limit > bound => Some(Lack::Limit(limit.to_string())),
+        (Some(request), _) if of_request > bound => Some(Lack::Request(request.to_string())),
+        _ => None,
     }
 }
 
 /// `maxRequestConstraint`.
-fn request_at_most(kind: &str, name: &str, most: &Quantity, requests: &Amounts) -> Result<(), String> {
-    let request = requests.get(name);
+fn request_at_most(most: &Quantity, request: Option<&Quantity>, _: Option<&Quantity>) -> Option<Lack> {
     let [of_request, _, bound] = compared(request, None, most);
-    let text = format_args!("maximum {name} usage per {kind} is {most}");
     match request {
-        None => Err(format!("{text}.  No request is specified")),
-        Some(request) if of_request > bound => Err(format!("{text}, but request is {request}")),
-        Some(_) => Ok(()),
+        None => Some(Lack::NoRequest),
+        Some(request) if of_request > bound => Some(Lack::Request(request.to_string())),
+        Some(_) => None,
     }
 }
 
 /// `limitRequestRatioConstraint`.
 #[allow(clippy::cast_precision_loss, reason = "as the API server divides")]
-fn in_ratio(kind: &str, name: &str, most: &Quantity, usage: &Usage) -> Result<(), String> {
-    let (request, limit) = (usage.requests.get(name), usage.limits.get(name));
+fn in_ratio(most: &Quantity, request: Option<&Quantity>, limit: Option<&Quantity>) -> Option<Lack> {
     let [of_request, of_limit, _] = compared(request, limit, most);
-    let text = format_args!("{name} max limit to request ratio per {kind} is {most}");
     if of_request == 0 {
-        return Err(format!("{text}, but no request is specified or request is 0"));
+        return Some(Lack::ZeroRequest);
     }
     if of_limit == 0 {
-        return Err(format!("{text}, but no limit is specified or limit is 0"));
+        return Some(Lack::ZeroLimit);
     }
     let ratio = of_limit as f64 / of_request as f64;
     let (found, bound) = if most.value() <= MAX_MILLI_VALUE {
@@ -169,5 +154,5 @@ fn in_ratio(kind: &str, name: &str, most: &Quantity, usage: &Usage) -> Result<()
     } else {
         (ratio, most.value() as f64)
     };
-    if found > bound { Err(format!("{text}, but provided ratio is {ratio:.6}")) } else { Ok(()) }
+    (found > bound).then(|| Lack::Ratio(format!("{ratio:.6}")))
 }

@@ -7,45 +7,16 @@ use admission::field::{Error, ErrorList, Path};
 use admission::format::selector::{Requirement, Selector};
 use admission::format::{LabelSelector, Quantity};
 
-use super::api::{ClusterLimitRange, LimitSpec, WrittenAmounts};
-use super::bounds::{Bounds, Faults, Usage};
+use super::api::{ClusterLimitRange, LimitSpec, LimitType, TYPES, WrittenAmounts};
+use super::bounds::{Bounds, MAX_MILLI_VALUE};
 use crate::plugins::amounts::Amounts;
 use crate::resource_name;
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
-/// The types of limits.
-pub const TYPES: [&str; 3] = ["Container", "Pod", "PersistentVolumeClaim"];
 /// What the limits of one type may name: each resource costs every container of every pod.
 pub const MAX_RESOURCES: u16 = 64;
 /// What a claim asks for.
 const STORAGE: &str = "storage";
-/// The greatest amount that can be compared in thousandths.
-const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
-
-/// What limits are about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LimitType {
-    /// Each container.
-    Container,
-    /// All containers of a pod together.
-    Pod,
-    /// A claim.
-    PersistentVolumeClaim,
-}
-
-impl LimitType {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Container => "Container",
-            Self::Pod => "Pod",
-            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
-        }
-    }
-
-    fn named(name: &str) -> Option<Self> {
-        [Self::Container, Self::Pod, Self::PersistentVolumeClaim].into_iter().find(|one| one.name() == name)
-    }
-}
 
 /// A range that can be used.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -72,14 +43,14 @@ impl CompiledRange {
         if let Some(selector) = &object.spec.namespace_selector {
             range.namespaces = compiled(selector, &path.child("namespaceSelector"), &mut errors);
         }
-        let (limits, mut types) = (path.child("limits"), BTreeSet::new());
+        let (limits, mut known) = (path.child("limits"), BTreeSet::new());
         for (index, limit) in object.spec.limits.iter().enumerate().take(TYPES.len() + 1) {
             let path = limits.index(index);
             let Some(type_) = LimitType::named(&limit.type_) else {
                 errors.push(Error::not_supported(&path.child("type"), limit.type_.as_str(), &TYPES));
                 continue;
             };
-            if !types.insert(&limit.type_) {
+            if !known.insert(type_) {
                 errors.push(Error::duplicate(&path.child("type"), limit.type_.as_str()));
             }
             range.add(type_, Item::read(type_, limit, &path, &mut errors));
@@ -106,6 +77,11 @@ impl CompiledRange {
         !self.limits.is_empty() || !self.requests.is_empty()
     }
 
+    /// What it bounds, by type.
+    pub fn bounds(&self) -> &[(LimitType, Bounds)] {
+        &self.bounds
+    }
+
     /// Whether it bounds what pods ask for.
     pub fn bounds_pods(&self) -> bool {
         self.bounds.iter().any(|(type_, _)| *type_ != LimitType::PersistentVolumeClaim)
@@ -121,35 +97,6 @@ impl CompiledRange {
         self.namespaces.as_ref().is_none_or(|selector| {
             selector.requirements().iter().all(|requirement: &Requirement| requirement.key() == NAMESPACE_NAME_LABEL)
         })
-    }
-
-    /// Judges a pod by what its containers ask for, and by what it asks for as a whole.
-    pub fn check_pod(&self, containers: &[Usage], pod: &Usage) -> Option<String> {
-        let mut faults = Faults::default();
-        for (type_, bounds) in &self.bounds {
-            match type_ {
-                LimitType::Container => {
-                    for usage in containers {
-                        if faults.is_cut() {
-                            break;
-                        }
-                        bounds.check(type_.name(), usage, &mut faults);
-                    }
-                }
-                LimitType::Pod => bounds.check(type_.name(), pod, &mut faults),
-                LimitType::PersistentVolumeClaim => {}
-            }
-        }
-        faults.text()
-    }
-
-    /// Judges a claim by what it asks for.
-    pub fn check_claim(&self, requests: &Amounts) -> Option<String> {
-        let mut faults = Faults::default();
-        for (type_, bounds) in self.bounds.iter().filter(|(type_, _)| *type_ == LimitType::PersistentVolumeClaim) {
-            bounds.check_claim(type_.name(), requests, &mut faults);
-        }
-        faults.text()
     }
 }
 

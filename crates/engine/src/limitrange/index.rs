@@ -23,6 +23,11 @@ impl LimitRanges {
         self.all.is_empty()
     }
 
+    /// The range of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<CompiledRange>> {
+        self.all.binary_search_by(|range| range.name.as_str().cmp(name)).ok().and_then(|at| self.all.get(at))
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<CompiledRange>> {
         self.all.iter()

@@ -9,7 +9,9 @@ pub mod bounds;
 pub mod compiled;
 pub mod defaults;
 pub mod endpoints;
+pub mod faults;
 pub mod index;
+pub mod judgement;
 pub mod validation;
 
 #[cfg(test)]

@@ -3,9 +3,12 @@
 use admission::registry::MatchCondition;
 use admission::{Findings, ObjectLimit, Request, Unserved, Validating};
 
-use super::pods::refuse;
+use super::pods::{refuse, usage};
 use super::scope::concerned;
-use crate::plugins::amounts::{Amounts, amounts};
+use crate::limitrange::bounds::Usage;
+use crate::limitrange::compiled::CompiledRange;
+use crate::limitrange::judgement::Judgement;
+use crate::plugins::endpoints::pods::staying;
 use crate::plugins::forbidden;
 use crate::plugins::pod_facts::PodFacts;
 use crate::reasons;
@@ -34,28 +37,26 @@ impl Validating<Snapshot> for ClaimValidation {
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
-        findings.reason = reasons::NO_MATCH;
-        let Some((claim, old)) = findings.stored(request) else { return Ok(()) };
-        let asked = requests(claim);
-        if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some() || requests(old) == asked) {
+        let Some((claim, old)) = staying(request, findings) else { return Ok(()) };
+        let asked = of_claim(claim);
+        if old.is_some_and(|old| of_claim(old).requests == asked.requests) {
             return Ok(());
         }
-        let mut concerned = concerned(snapshot, &request.namespace)?;
-        findings.warnings.append(&mut concerned.warnings);
-        concerned.ranges.retain(|range| range.bounds_claims());
-        for range in concerned.ranges {
-            request.deadline.check()?;
-            findings.reason = reasons::ALLOWED;
-            if let Some(why) = range.check_claim(&asked) {
-                let name = claim.metadata.said_name(&request.name);
-                refuse(&range.name, forbidden("persistentvolumeclaims", name, &why), request, findings);
-                break;
-            }
+        let concerned = concerned(snapshot, &request.namespace, CompiledRange::bounds_claims)?;
+        findings.warnings.extend(concerned.warnings);
+        if concerned.ranges.is_empty() {
+            return Ok(());
+        }
+        findings.reason = reasons::ALLOWED;
+        if let Some(refusal) = Judgement::of(&concerned.ranges).of_claim(&asked) {
+            let name = claim.metadata.said_name(&request.name);
+            let message = forbidden("persistentvolumeclaims", name, &refusal.text);
+            refuse(refusal.by, message, request, findings);
         }
         Ok(())
     }
 }
 
-fn requests(claim: &PodFacts<'_>) -> Amounts {
-    amounts(claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests))
+fn of_claim(claim: &PodFacts<'_>) -> Usage {
+    usage(claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()))
 }

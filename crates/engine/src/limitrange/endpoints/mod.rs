@@ -30,7 +30,7 @@ const RESIZE: Rule = on_demand(
 );
 
 /// Claims.
-pub const CLAIMS: Rule = Rule {
+const CLAIMS: Rule = Rule {
     match_conditions: claims::CONDITIONS,
     ..on_demand(
         concat!("limitranger.policy.", api_domain!()),
@@ -57,17 +57,27 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(CLAIMS, claims::ClaimValidation)
 }
 
+/// Whether a range needs something.
+type Needs = fn(&CompiledRange) -> bool;
+
+/// The entries, with which ranges need them.
+const ENTRIES: [(Phase, Rule, Needs); 3] = [
+    (Phase::Mutating, RESIZE, CompiledRange::fills),
+    (Phase::Validating, RESIZE, CompiledRange::bounds_pods),
+    (Phase::Validating, CLAIMS, CompiledRange::bounds_claims),
+];
+
+/// Whether the entry is there for the range.
+pub fn is_needed_by(range: &CompiledRange, entry: &Demand) -> bool {
+    ENTRIES.iter().any(|(phase, rule, needs)| *phase == entry.phase && rule.name == entry.name && needs(range))
+}
+
 /// The entries that ranges need beside that of new pods.
 pub fn demands(snapshot: &Snapshot) -> Vec<Demand> {
     let mut ranges = snapshot.limit_ranges.iter();
     let Some(first) = ranges.next() else { return Vec::new() };
     let namespaces = first.namespaces.clone().filter(|_| ranges.all(|other| other.namespaces == first.namespaces));
-    let needs: [(Phase, Rule, fn(&CompiledRange) -> bool); 3] = [
-        (Phase::Mutating, RESIZE, CompiledRange::fills),
-        (Phase::Validating, RESIZE, CompiledRange::bounds_pods),
-        (Phase::Validating, CLAIMS, CompiledRange::bounds_claims),
-    ];
-    let needed = needs.into_iter().filter(|(.., needs)| snapshot.limit_ranges.iter().any(|range| needs(range)));
+    let needed = ENTRIES.into_iter().filter(|(.., needs)| snapshot.limit_ranges.iter().any(|range| needs(range)));
     needed.map(|(phase, rule, _)| Demand { namespaces: namespaces.clone(), ..Demand::of(phase, rule) }).collect()
 }
 

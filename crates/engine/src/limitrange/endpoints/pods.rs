@@ -1,29 +1,26 @@
 //! New pods: ranges follow the sidecars and go before the other plugins, as in the API server's order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use admission::reply::Outcome;
-use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
+use admission::{Denial, Findings, Reason, Request, Unserved, Verdict};
 
 use super::scope::concerned;
 use super::{AUDIT, noted};
 use crate::limitrange::bounds::Usage;
 use crate::limitrange::compiled::CompiledRange;
 use crate::limitrange::defaults::{Defaults, is_sidecar};
-use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
+use crate::limitrange::judgement::Judgement;
+use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_patch};
 use crate::plugins::amounts::{Amounts, amounts, sum};
 use crate::plugins::change::List;
-use crate::plugins::endpoints::pods::facts;
+use crate::plugins::endpoints::pods::{creates, facts, patched};
 use crate::plugins::forbidden;
 use crate::plugins::pod_facts::{PodFacts, Resources, Spec};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::snapshot::Snapshot;
-
-/// Whether any range could have anything to decide about the request.
-fn concerns(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> bool {
-    !snapshot.limit_ranges.is_empty() && request.operation == Operation::Create && request.object.is_some()
-}
 
 /// Goes on with what sets decided about a new pod.
 ///
@@ -34,26 +31,19 @@ pub fn mutate(
     request: &Request<'_, PodView<'_>>,
     snapshot: &Snapshot,
 ) -> Result<Verdict, Unserved> {
-    if !concerns(request, snapshot) || matches!(verdict.outcome, Outcome::Denied(_)) {
+    if snapshot.limit_ranges.is_empty() || !creates(request) || matches!(verdict.outcome, Outcome::Denied(_)) {
         return Ok(verdict);
     }
-    let concerned = concerned(snapshot, &request.namespace)?;
+    let concerned = concerned(snapshot, &request.namespace, CompiledRange::fills)?;
     verdict.warnings.extend(concerned.warnings);
     let defaults = Defaults::of(&concerned.ranges);
     if defaults.is_empty() {
         return Ok(verdict);
     }
-    let mut patch = match std::mem::take(&mut verdict.outcome) {
-        Outcome::Patched(patch) => patch,
-        _ => PatchWriter::default(),
-    };
-    let filled = {
-        let mut facts = match facts(request) {
-            Ok(facts) => facts,
-            Err(refusal) => return Ok(refused(verdict, *refusal)),
-        };
-        facts.follow(patch.document()).map_err(|_| Unserved::Fault)?;
-        defaults.fill(&facts, request.deadline)?
+    let mut patch = take_patch(&mut verdict);
+    let filled = match patched(request, &patch)? {
+        Ok(facts) => defaults.fill(&facts, request.deadline)?,
+        Err(refusal) => return Ok(refused(verdict, *refusal)),
     };
     let Ok(filled) = filled else {
         return Ok(refused(verdict, (Reason::TOO_LARGE, too_large(&request.name))));
@@ -86,12 +76,11 @@ pub fn validate(
     snapshot: &Snapshot,
     findings: &mut Findings,
 ) -> Result<(), Unserved> {
-    if !concerns(request, snapshot) || findings.denial.is_some() {
+    if snapshot.limit_ranges.is_empty() || !creates(request) || findings.denial.is_some() {
         return Ok(());
     }
-    let mut concerned = concerned(snapshot, &request.namespace)?;
-    findings.warnings.append(&mut concerned.warnings);
-    concerned.ranges.retain(|range| range.bounds_pods());
+    let concerned = concerned(snapshot, &request.namespace, CompiledRange::bounds_pods)?;
+    findings.warnings.extend(concerned.warnings);
     if concerned.ranges.is_empty() {
         return Ok(());
     }
@@ -105,6 +94,9 @@ pub fn validate(
 }
 
 /// Judges a pod by these ranges.
+///
+/// # Errors
+/// [`Unserved::OutOfTime`] when the deadline passes.
 pub fn judge<O>(
     pod: &PodFacts<'_>,
     ranges: &[&Arc<CompiledRange>],
@@ -113,26 +105,26 @@ pub fn judge<O>(
 ) -> Result<(), Unserved> {
     let Some(spec) = &pod.spec else { return Ok(()) };
     let lists = [List::Containers, List::Init].into_iter().flat_map(|list| spec.list(list));
-    let usage = |resources: Option<&Resources<'_>>| Usage {
-        requests: amounts(resources.and_then(|all| all.requests)),
-        limits: amounts(resources.and_then(|all| all.limits)),
-    };
     let containers: Vec<Usage> = lists.map(|container| usage(container.resources.as_ref())).collect();
     let whole = whole(spec, &containers, &usage(spec.resources.as_ref()));
-    for range in ranges {
-        request.deadline.check()?;
-        if let Some(why) = range.check_pod(&containers, &whole) {
-            let message = forbidden("pods", pod.metadata.said_name(&request.name), &why);
-            refuse(&range.name, message, request, findings);
-            break;
-        }
+    if let Some(refusal) = Judgement::of(ranges).of_pod(&containers, &whole, request.deadline)? {
+        let message = forbidden("pods", pod.metadata.said_name(&request.name), &refusal.text);
+        refuse(refusal.by, message, request, findings);
     }
     Ok(())
 }
 
-/// Refuses what a range does not allow.
-pub fn refuse<O>(range: &str, message: String, request: &Request<'_, O>, findings: &mut Findings) {
-    let (audit, count) = noted([range].into_iter(), reasons::PLUGIN_DENIED.as_str(), "denied");
+/// What is asked for.
+pub fn usage(resources: Option<&Resources<'_>>) -> Usage {
+    Usage {
+        requests: amounts(resources.and_then(|all| all.requests)),
+        limits: amounts(resources.and_then(|all| all.limits)),
+    }
+}
+
+/// Refuses what ranges do not allow.
+pub fn refuse<O>(by: BTreeSet<&str>, message: String, request: &Request<'_, O>, findings: &mut Findings) {
+    let (audit, count) = noted(by.into_iter(), reasons::PLUGIN_DENIED.as_str(), "denied");
     findings.audit.push((AUDIT.into(), audit));
     findings.counts.push(count);
     refuse_after_all(findings, reasons::PLUGIN_DENIED, Denial::forbidden(request, message));

@@ -5,8 +5,9 @@ use admission::{Findings, Mutating, ObjectLimit, Reason, Request, Unserved, Vali
 use super::pods::{judge, too_large};
 use super::scope::concerned;
 use super::{AUDIT, noted};
+use crate::limitrange::compiled::CompiledRange;
 use crate::limitrange::defaults::Defaults;
-use crate::plugins::endpoints::pods::too_large as too_long;
+use crate::plugins::endpoints::pods::{staying, too_large as too_long};
 use crate::plugins::pod_facts::PodFacts;
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -24,7 +25,7 @@ impl Mutating<Snapshot> for ResizeMutation {
         if old.metadata.deletion_timestamp.is_some() {
             return Ok(Verdict::allow(reasons::NO_MATCH));
         }
-        let concerned = concerned(snapshot, &request.namespace)?;
+        let concerned = concerned(snapshot, &request.namespace, CompiledRange::fills)?;
         let defaults = Defaults::of(&concerned.ranges);
         let mut verdict = Verdict::allow(reasons::NO_MATCH);
         verdict.warnings = concerned.warnings;
@@ -65,14 +66,9 @@ impl Validating<Snapshot> for ResizeValidation {
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
-        findings.reason = reasons::NO_MATCH;
-        let Some((pod, Some(old))) = findings.stored(request) else { return Ok(()) };
-        if old.metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
-        let mut concerned = concerned(snapshot, &request.namespace)?;
-        findings.warnings.append(&mut concerned.warnings);
-        concerned.ranges.retain(|range| range.bounds_pods());
+        let Some((pod, Some(_))) = staying(request, findings) else { return Ok(()) };
+        let concerned = concerned(snapshot, &request.namespace, CompiledRange::bounds_pods)?;
+        findings.warnings.extend(concerned.warnings);
         if concerned.ranges.is_empty() {
             return Ok(());
         }

@@ -17,19 +17,23 @@ pub struct Concerned<'s> {
     pub warnings: Vec<String>,
 }
 
-/// The ranges that select a namespace.
+/// The ranges among `chosen` that select a namespace.
 ///
 /// # Errors
 /// [`Unserved::NamespaceUnknown`] when one needs to know a namespace that is not known yet, [`Unserved::NamespaceLabels`] when it
 /// depends on labels that were not kept.
-pub fn concerned<'s>(snapshot: &'s Snapshot, namespace: &str) -> Result<Concerned<'s>, Unserved> {
+pub fn concerned<'s>(
+    snapshot: &'s Snapshot,
+    namespace: &str,
+    chosen: impl Fn(&CompiledRange) -> bool,
+) -> Result<Concerned<'s>, Unserved> {
     let mut found = Concerned::default();
     if snapshot.limit_ranges.is_empty() || snapshot.excludes(namespace) {
         return Ok(found);
     }
     let known = snapshot.namespaces.known(namespace);
     let named = &[(NAMESPACE_NAME_LABEL, namespace)][..];
-    for range in snapshot.limit_ranges.iter() {
+    for range in snapshot.limit_ranges.iter().filter(|range| chosen(range)) {
         let is_selected = match (&range.namespaces, known) {
             (None, _) => true,
             (Some(selector), Some(known)) => {

@@ -27,6 +27,46 @@ fn steps(world: &World, pod: &Value) -> usize {
 }
 
 #[test]
+fn ranges_are_made_one_before_containers_are_judged() {
+    let world = |ranges: usize| {
+        let amounts = |at: usize| json!({"cpu": format!("{}m", 1000 + at), "memory": "1Gi"});
+        let limits = |at: usize| {
+            json!([{"type": "Container", "max": amounts(at), "default": amounts(0), "maxLimitRequestRatio": {"cpu": 1000 + at}},
+                {"type": "Pod", "min": {"cpu": format!("{at}m")}}])
+        };
+        World::from_objects(&(0..ranges).map(|at| range(&format!("r{at:03}"), limits(at))).collect::<Vec<_>>())
+    };
+    let pod = |count: usize| {
+        let resources = |at: usize| {
+            let mut limits = json!({"cpu": "1", "memory": "1Mi"});
+            limits[format!("a.com/r{at}")] = "1".into();
+            json!({"requests": {"cpu": "1m", "memory": "1"}, "limits": limits})
+        };
+        containers(count, &resources)
+    };
+    let (few, many) = (world(1), world(100));
+    assert_eq!(many.validate(&pod(10_000)).message, "");
+    let (small, large) = (steps(&many, &pod(2500)), steps(&many, &pod(10_000)));
+    assert!(small > 0 && large <= 5 * small, "{small} {large}");
+    let alone = steps(&few, &pod(10_000));
+    assert!(large <= 2 * alone, "of 100 ranges: {large}, of one: {alone}");
+}
+
+#[test]
+fn of_many_ranges_about_other_resources_each_a_pod_is_given_up_early() {
+    let resources = |range: usize| -> serde_json::Map<String, Value> {
+        (0..RESOURCES).map(|at| (format!("{range}.com/r{at}"), json!("1"))).collect()
+    };
+    let ranges: Vec<Value> =
+        (0..100).map(|at| range(&format!("r{at:03}"), json!([{"type": "Container", "max": resources(at)}]))).collect();
+    let world = World::from_objects(&ranges);
+    let (small, large) = (containers(2500, &|_| json!({})), containers(10_000, &|_| json!({})));
+    assert_eq!(world.mutate(&large).reason, Reason::TOO_LARGE);
+    assert_eq!(world.validate(&large).decision, Decision::Denied);
+    assert_eq!(steps(&world, &small), steps(&world, &large));
+}
+
+#[test]
 fn work_grows_with_the_containers_and_not_with_what_one_of_them_names() {
     let world = world();
     let (small, large) =

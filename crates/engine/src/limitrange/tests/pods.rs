@@ -167,10 +167,38 @@ fn ephemeral_containers_have_no_resources_to_judge() {
 }
 
 #[test]
-fn the_first_range_by_name_that_refuses_a_pod_gives_the_reason() {
-    let max = |name: &str, amount: &str| range(name, json!([{"type": "Pod", "max": {"cpu": amount}}]));
-    let world = World::from_objects(&[max("c", "1"), max("b", "2"), max("a", "9")]);
-    let reply = world.validate(&pod(json!({"containers": containers("cpu", &["-/5"])})));
-    assert_eq!(said(&reply), "maximum cpu usage per Pod is 2, but limit is 5");
-    assert_eq!(reply.audit["limits"], "b=PluginDenied");
+fn of_several_ranges_the_strictest_bound_of_each_resource_counts_and_its_range_refuses() {
+    let of = |name: &str, bounds: Value| {
+        let mut limit = bounds;
+        limit["type"] = "Pod".into();
+        range(name, json!([limit]))
+    };
+    let (one, two) = (json!({"cpu": "1", "memory": "2Gi"}), json!({"cpu": "2", "memory": "1Gi"}));
+    let world = World::from_objects(&[
+        of("a", json!({"max": two})),
+        of("b", json!({"max": one})),
+        of("c", json!({"max": one, "min": {"cpu": "100m"}, "maxLimitRequestRatio": {"cpu": "4"}})),
+        of("d", json!({"min": {"cpu": "200m"}, "maxLimitRequestRatio": {"cpu": "2"}})),
+    ]);
+    let asked = |requests: Value, limits: Value| {
+        let reply = world.validate(&pod(
+            json!({"containers": [{"name": "c", "resources": {"requests": requests, "limits": limits}}]}),
+        ));
+        (said(&reply), reply.audit.get("limits").cloned())
+    };
+    let memory = json!("1Gi");
+    let within = json!({"cpu": "500m", "memory": memory});
+    assert_eq!(asked(within.clone(), json!({"cpu": "1", "memory": memory})), (String::new(), None));
+    let (cpu, by) = ("maximum cpu usage per Pod is 1, but limit is 1500m", "b=PluginDenied,d=PluginDenied");
+    let ratio = "cpu max limit to request ratio per Pod is 2, but provided ratio is 3.000000";
+    assert_eq!(
+        asked(within, json!({"cpu": "1500m", "memory": memory})),
+        (format!("[{cpu}, {ratio}]"), Some(by.into()))
+    );
+    let (request, by) = ("minimum cpu usage per Pod is 200m, but request is 150m", "a=PluginDenied,d=PluginDenied");
+    let memory = "maximum memory usage per Pod is 1Gi, but limit is 2Gi";
+    assert_eq!(
+        asked(json!({"cpu": "150m"}), json!({"cpu": "300m", "memory": "2Gi"})),
+        (format!("[{request}, {memory}]"), Some(by.into()))
+    );
 }

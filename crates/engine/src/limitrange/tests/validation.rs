@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::range;
-use crate::limitrange::validation::compile;
+use crate::limitrange::validation::{compile, unknown_fields};
 
 fn faults(limits: &Value) -> String {
     compile(&range("r", limits.clone())).map_or_else(|errors| errors.to_string(), |_| String::new())
@@ -116,6 +116,21 @@ fn a_range_as_the_api_server_stores_it_has_no_fault() {
         json!({"spec": {"limits": [], "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}});
     let found = compile(&selected).unwrap_err().to_string();
     assert!(found.contains("spec.namespaceSelector.matchExpressions[0].operator"), "{found}");
+}
+
+#[test]
+fn fields_that_are_not_known_and_values_of_other_types_are_found() {
+    let mistyped = range("r", json!([{"type": "Pod", "mx": {"cpu": "1"}}]));
+    let expected = "unknown field \"spec.limits[0].mx\" (did you mean \"max\"?)";
+    assert_eq!(unknown_fields(&mistyped, ToString::to_string), [expected]);
+    for (limits, field) in [
+        (json!({"type": "Pod"}), "spec.limits: "),
+        (json!([{"type": "Pod", "max": ["cpu"]}]), "spec.limits[0].max: "),
+        (json!([{"type": "Pod", "max": {"cpu": {}}}]), "spec.limits[0].max[cpu]: "),
+    ] {
+        let found = faults(&limits);
+        assert!(found.starts_with(field), "{limits}: {found}");
+    }
 }
 
 #[test]
