@@ -3,11 +3,12 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 
 use crate::crd::schema::{
-    atomic_list, column, int_or_string, label_selector, map_of, object, requiring, root, short_text,
+    atomic_list, column, condition_column, int_or_string, label_selector, map_of, object, requiring, root, short_text,
+    status_of_conditions,
 };
 use crate::crd::{Definition, Scope};
-use engine::limitrange::api::{GROUP, KIND, PLURAL, VERSION};
-use engine::limitrange::compiled::{MAX_RESOURCES, TYPES};
+use engine::limitrange::api::{GROUP, KIND, PLURAL, TYPES, VERSION};
+use engine::limitrange::compiled::MAX_RESOURCES;
 
 const DESCRIPTION: &str = "ClusterLimitRange is a LimitRange for every namespace that it selects: it bounds what containers, pods and \
      claims ask for, and fills in what containers leave open.";
@@ -21,7 +22,11 @@ pub fn cluster_limit_range() -> CustomResourceDefinition {
         plural: PLURAL,
         scope: Scope::Cluster,
         schema: object_schema(),
-        columns: vec![column("Types", "string", ".spec.limits[*].type", "What is bounded.")],
+        columns: vec![
+            column("Types", "string", ".spec.limits[*].type", "What is bounded."),
+            condition_column("Accepted", "Whether the object can be used."),
+            condition_column("Programmed", "Whether the API server calls for it."),
+        ],
         scale: None,
     };
     definition.into_crd()
@@ -41,7 +46,7 @@ pub fn object_schema() -> JSONSchemaProps {
             ("limits", limits()),
         ],
     );
-    let status = object("Nothing is written here.", []);
+    let status = status_of_conditions("Accepted and Programmed.");
     requiring(&["spec"], root(DESCRIPTION, requiring(&["limits"], spec), status))
 }
 

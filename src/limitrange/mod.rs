@@ -1,5 +1,6 @@
-//! The kind `ClusterLimitRange` in the process: its definition. What ranges decide is in [`engine::limitrange`].
+//! The kind `ClusterLimitRange` in the process: its definition and its controller. What ranges decide is in [`engine::limitrange`].
 
+pub mod controller;
 pub mod crd;
 
 use admission::Registry;
@@ -14,7 +15,7 @@ use engine::snapshot::Snapshot;
 
 /// The kind. Its editor decides about pods in all namespaces, so that role is given by name.
 pub const CLUSTER_LIMIT_RANGE: Kind = Kind {
-    name: "clusterlimitrange",
+    name: controller::NAME,
     family: Family::Product,
     crd: |_| crd::cluster_limit_range(),
     rules,
@@ -22,7 +23,7 @@ pub const CLUSTER_LIMIT_RANGE: Kind = Kind {
     webhooks,
     stages: &[],
     demands: endpoints::demands,
-    controller: None,
+    controller: Some(controller::start),
     watches: &[
         Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
         Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
@@ -32,7 +33,11 @@ pub const CLUSTER_LIMIT_RANGE: Kind = Kind {
 };
 
 fn rules() -> Vec<PolicyRule> {
-    vec![rule(GROUP, &[PLURAL], &[], READ), rule("", &["namespaces"], &[], READ)]
+    vec![
+        rule(GROUP, &[PLURAL], &[], READ),
+        rule(GROUP, &[&format!("{PLURAL}/status")], &[], &["patch"]),
+        rule("", &["namespaces"], &[], READ),
+    ]
 }
 
 fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {

@@ -5,8 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use crate::crd::schema::{
-    Field, atomic_list, column, conditions, flag, int64, label_selector, map_of, object, open, requiring, root,
-    short_text, text, word,
+    Field, atomic_list, column, condition_column, flag, int64, label_selector, map_of, object, open, requiring, root,
+    short_text, status_of_conditions, text, word,
 };
 use crate::crd::{Definition, Scope};
 use engine::plugins::Plugin;
@@ -20,9 +20,6 @@ const DESCRIPTION: &str =
 
 /// The definition of the resource `admissionplugins`.
 pub fn admission_plugin() -> CustomResourceDefinition {
-    let condition = |name: &'static str, description: &'static str| {
-        column(name, "string", &format!(".status.conditions[?(@.type==\"{name}\")].status"), description)
-    };
     let definition = Definition {
         group: GROUP,
         version: VERSION,
@@ -33,8 +30,8 @@ pub fn admission_plugin() -> CustomResourceDefinition {
         columns: vec![
             column("Plugin", "string", ".spec.plugin", "The plugin."),
             column("Mode", "string", ".spec.mode", "What becomes of its decisions; Enforce where empty."),
-            condition("Accepted", "Whether the object can be used."),
-            condition("Programmed", "Whether the API server calls for it."),
+            condition_column("Accepted", "Whether the object can be used."),
+            condition_column("Programmed", "Whether the API server calls for it."),
         ],
         scale: None,
     };
@@ -43,13 +40,7 @@ pub fn admission_plugin() -> CustomResourceDefinition {
 
 /// The schema of the whole object.
 pub fn object_schema() -> JSONSchemaProps {
-    let status = object(
-        "What the controller found.",
-        [
-            ("observedGeneration", int64("The generation of the object that the rest is about.")),
-            ("conditions", conditions("Accepted, Programmed and Conflict.")),
-        ],
-    );
+    let status = status_of_conditions("Accepted, Programmed and Conflict.");
     requiring(&["spec"], root(DESCRIPTION, spec(), status))
 }
 

@@ -4,6 +4,7 @@ mod conditions;
 pub mod controller;
 pub mod crd;
 mod entries;
+pub mod statuses;
 
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
