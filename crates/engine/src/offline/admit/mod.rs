@@ -12,7 +12,7 @@ use admission::registry::{Entry, Phase, Resource};
 use admission::{Answer, Answers, Deadline, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
-use crate::limitrange::endpoints::CLAIMS;
+use crate::limitrange::endpoints::AUDIT as OF_RANGES;
 use crate::offline::manifest::group;
 use crate::plugins::endpoints::{AUDIT, entries};
 use crate::snapshot::Snapshot;
@@ -101,7 +101,7 @@ pub struct Allowed {
     pub reason: Option<Reason>,
     /// Warnings of all webhooks, each once.
     pub warnings: Vec<String>,
-    /// What admission plugins did to it: a list of `<object>=<code>`, as in the audit log.
+    /// What ranges and admission plugins did to it: a list of `<object>=<code>`, as in the audit log.
     pub plugins: Option<String>,
 }
 
@@ -134,7 +134,7 @@ pub fn create(
             let body = review_of(&place, creation.namespace, &allowed.object);
             let answer = answer(&*entry.endpoint, &body, snapshot, creation.questions)?;
             let mut reply = Reply::read(&answer.body)?;
-            if let Some(said) = reply.audit.remove(AUDIT) {
+            for said in [OF_RANGES, AUDIT].into_iter().filter_map(|key| reply.audit.remove(key)) {
                 allowed.plugins =
                     Some(allowed.plugins.map_or_else(|| said.clone(), |before| format!("{before},{said}")));
             }
@@ -193,17 +193,12 @@ fn calls<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &'r Value, 
         snapshot.plugins.iter().any(|one| entries::is_of(one.plugin, entry.rule.name, snapshot))
     };
     let others = registry.entries().iter().filter(of_any).filter(is_needed);
-    // Quotas have the other entry of claims.
-    let of_ranges = registry.entries().iter().filter(|entry| entry.phase == phase && entry.rule.name == CLAIMS.name);
-    let of_ranges = of_ranges
-        .filter(|_| !snapshot.limit_ranges.is_empty())
-        .filter_map(|entry| Some(Call { entry, place: resource_of(&entry.rule, object)?.into(), is_own: false }));
     let (group, version, kind) = identity(object);
     let others = others.map(|entry| {
         let resource = plural(kind).into();
         Call { entry, place: Place { group, version, resource, kind }, is_own: false }
     });
-    own.into_iter().chain(of_ranges).chain(others).collect()
+    own.into_iter().chain(others).collect()
 }
 
 /// Group, version and kind of an object.
