@@ -188,7 +188,7 @@ fn of_namespaces() -> Vec<Value> {
 
 #[test]
 #[ignore = "needs a control plane: make test"]
-fn namespaces_are_labelled_and_protected_and_exemptions_hold_while_nobody_answers() {
+fn namespaces_are_labelled_and_protected_and_exemptions_hold_while_no_replica_answers() {
     let (cluster, outrider) = served(&[]);
     let kubectl = |args: &[&str]| cluster.kubectl(args, None).unwrap();
     let mut count = 0;
