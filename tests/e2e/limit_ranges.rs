@@ -85,7 +85,9 @@ fn object(random: &mut Random, at: usize) -> Value {
 /// A refusal without what differs: the prefix of webhooks, and the order of messages, which is another each time in the API server.
 fn alike(line: &str) -> Vec<String> {
     let message = without_prefix(line).replace(", but ", " but ").replace(['[', ']'], "");
-    let (object, why) = message.split_once(" is forbidden: ").unwrap_or(("", &message));
+    let message = message.trim_start_matches("Error from server (Forbidden): ");
+    let parted = [" is forbidden: ", " is invalid: "].iter().find_map(|between| message.split_once(between));
+    let (object, why) = parted.unwrap_or(("", message));
     let mut parts: Vec<String> = why.split(", ").map(str::to_owned).collect();
     parts.sort();
     parts.insert(0, object.to_owned());
@@ -135,6 +137,10 @@ fn a_cluster_limit_range_does_what_a_limit_range_does_and_nothing_more_beside_on
     apply(&cluster, &policies());
     eventually("the entries of the range exist", || {
         webhooks(&cluster).iter().filter(|name| name.starts_with("limitranger")).count() == 3
+    });
+    let programmed = "jsonpath={.status.conditions[?(@.type==\"Programmed\")].status}";
+    eventually("the range is programmed", || {
+        cluster.kubectl_ok(&["get", "clusterlimitrange", "team", "-o", programmed], None).unwrap() == "True"
     });
     eventually("the range fills in what is open", || {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": SELECTED},
