@@ -1,4 +1,4 @@
-//! The same pods and claims in a namespace with a LimitRange, in one that a ClusterLimitRange of the same limits selects, and in one with
+//! The same pods and claims in a namespace with a `LimitRange`, in one that a ClusterLimitRange of the same limits selects, and in one with
 //! both.
 
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn object(random: &mut Random, at: usize) -> Value {
         sidecar["restartPolicy"] = "Always".into();
         spec["initContainers"] = json!([first, sidecar, container("last".to_owned())]);
     }
-    if at % 5 == 0 {
+    if at.is_multiple_of(5) {
         let limits = amounts(random, &["2", "4"], &["1Gi", "2Gi"]);
         spec["resources"] = json!({"requests": amounts(random, &["1", "2"], &["40Mi", "1Gi"]), "limits": limits});
     }
