@@ -8,6 +8,7 @@ use std::time::Duration;
 use admission::format::names::dns1123_subdomain;
 use clap::Args;
 use engine::limitrange::api as limits;
+use engine::openkruise;
 use engine::plugins::api as plugins;
 use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
 use http::Request;
@@ -244,6 +245,47 @@ fn asking<T>(args: &ClusterArgs, work: impl AsyncFnOnce(&Client, &str) -> Result
 
 async fn get(client: &Client, path: &str) -> Result<Value, kube::Error> {
     client.request(Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?).await
+}
+
+/// The sets of OpenKruise in a cluster, and the `ConfigMap` with its list of allowed annotations if there is one.
+///
+/// # Errors
+/// Why they cannot be read, with the address that was tried.
+pub fn of_openkruise(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
+    asking(args, async |client, place| {
+        let mut found = Vec::new();
+        let mut is_defined = false;
+        for (path, api_version) in openkruise::lists() {
+            match get(client, &path).await {
+                Ok(mut list) => {
+                    is_defined = true;
+                    let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { break };
+                    found.extend(items.into_iter().map(|item| of_cluster(item, &api_version, KIND)));
+                    break;
+                }
+                // The version, or the whole definition, is not there.
+                Err(error) if code(&error) == Some(404) => {}
+                Err(error) => {
+                    let (why, definition) = (said(&error), openkruise::DEFINITION);
+                    let what = "OpenKruise's SidecarSets";
+                    return Err(format!("the API server at {place} does not list {what} ({definition}): {why}"));
+                }
+            }
+        }
+        if !is_defined {
+            let definition = openkruise::DEFINITION;
+            return Err(format!("the API server at {place} has no {definition}: OpenKruise is not installed there"));
+        }
+        let path = openkruise::configuration_path();
+        match get(client, &path).await {
+            Ok(map) => found.push(of_cluster(map, "v1", "ConfigMap")),
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => {
+                return Err(format!("the API server at {place} does not return OpenKruise's configuration ({path}): {}", said(&error)));
+            }
+        }
+        Ok(found)
+    })
 }
 
 /// Names the role that lets a user list the kind, which no role that is bound in a namespace can.

@@ -10,6 +10,7 @@ mod found;
 mod golden;
 mod help;
 mod make;
+mod migrate;
 mod no_cluster;
 mod render;
 mod review;

@@ -18,6 +18,7 @@ pub mod demand;
 pub mod hidden;
 pub mod limitrange;
 pub mod offline;
+pub mod openkruise;
 mod outcome;
 pub mod plugins;
 pub mod pod;

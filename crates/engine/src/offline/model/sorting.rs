@@ -12,6 +12,7 @@ use crate::API_DOMAIN;
 use crate::limitrange::api as ranges;
 use crate::limitrange::validation::unknown_fields as range_fields;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
+use crate::openkruise;
 use crate::plugins::api as plugins;
 use crate::plugins::validation::unknown_fields as plugin_fields;
 use crate::schema::{SchemaType, UnknownField};
@@ -40,9 +41,6 @@ pub struct Sorted<'m> {
     other_types: &'m [String],
     validate: Validate,
 }
-
-/// Group of the kind of the same name whose fields ours has: its manifests may lie beside ours for as long as people move.
-const OPENKRUISE: &str = "apps.kruise.io";
 
 const NAMESPACE: &str = "Namespace";
 
@@ -123,8 +121,8 @@ impl<'m> Sorted<'m> {
             (ranges::GROUP, ranges::KIND) if identity.api_version == ranges::API_VERSION => {
                 self.range(manifest, identity);
             }
-            (OPENKRUISE, KIND) => self.warnings.push(format!(
-                "{origin}: {} SidecarSet {:?} is left out: to have it injected by Outrider, write apiVersion: {API_VERSION}",
+            (openkruise::GROUP, KIND) => self.warnings.push(format!(
+                "{origin}: {} SidecarSet {:?} is left out: outrider migrate prints it as {API_VERSION}",
                 identity.api_version, identity.name
             )),
             (_, KIND) => {
