@@ -281,7 +281,10 @@ pub fn of_openkruise(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
             Ok(map) => found.push(of_cluster(map, "v1", "ConfigMap")),
             Err(error) if code(&error) == Some(404) => {}
             Err(error) => {
-                return Err(format!("the API server at {place} does not return OpenKruise's configuration ({path}): {}", said(&error)));
+                return Err(format!(
+                    "the API server at {place} does not return OpenKruise's configuration ({path}): {}",
+                    said(&error)
+                ));
             }
         }
         Ok(found)

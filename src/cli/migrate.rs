@@ -156,7 +156,9 @@ fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
     let mut converted = Vec::new();
     for Manifest { source, value } in found.iter().filter(|it| openkruise::is_configuration(&it.value)) {
         if let Some(map) = openkruise::configuration(value, OWN_NAMESPACE) {
-            let place = format!("printed as {CONFIG_MAP} in {OWN_NAMESPACE}; change the namespace if Outrider is in another one");
+            let place = format!(
+                "printed as {CONFIG_MAP} in {OWN_NAMESPACE}; change the namespace if Outrider is in another one"
+            );
             report.add(Finding::of(Severity::Note, source, format!("{}: metadata.name: {place}", title(value))));
             converted.push(of(map, source, &title(value), report));
         }

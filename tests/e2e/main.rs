@@ -26,6 +26,7 @@ mod injection;
 mod left_alone;
 mod limit_ranges;
 mod memory_group;
+mod migration;
 mod narrowing;
 mod on_demand;
 mod other_webhooks;

@@ -36,7 +36,7 @@ fn printed(name: &str) -> String {
 
 #[test]
 fn sets_of_openkruise_are_printed_as_recorded() {
-    for name in CONVERTED.into_iter().chain(["refused", "invalid"]) {
+    for name in CONVERTED.into_iter().chain(["refused", "invalid", "misspelt"]) {
         golden::assert(&format!("migrate/{name}.txt"), &outrider(&["migrate", &input(name)], "").transcript());
     }
 }
@@ -235,5 +235,8 @@ fn annotations_are_merged_and_kept() {
     let own = json!({"metadata": {"annotations": {"oom-score": "{\"envoy\": 2}", "key1": "own"}}});
     let pod = injected("patch-pod-metadata", NAMESPACE, &pod(&own));
     let annotations = &pod["metadata"]["annotations"];
-    assert_eq!((&annotations["oom-score"], &annotations["key1"]), (&r#"{"envoy":2,"log-agent":1}"#.into(), &"own".into()));
+    assert_eq!(
+        (&annotations["oom-score"], &annotations["key1"]),
+        (&r#"{"envoy":2,"log-agent":1}"#.into(), &"own".into())
+    );
 }

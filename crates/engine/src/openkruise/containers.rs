@@ -55,7 +55,10 @@ fn convert_one(container: &mut RawObject, path: &Path, findings: &mut Findings) 
     for field in ["shareVolumePolicy", "shareVolumeDevicePolicy"] {
         let type_ = container.get(field).and_then(|policy| policy.get("type"));
         if type_.is_some_and(|type_| type_ == SHARE_ENABLED) {
-            findings.note(&path.child(field), "shares with the pod's native sidecars too; in OpenKruise with its containers only");
+            findings.note(
+                &path.child(field),
+                "shares with the pod's native sidecars too; in OpenKruise with its containers only",
+            );
         }
     }
     resources(container, &path.child("resourcesPolicy").child("resourcesExpr").child("limits"), findings);
@@ -97,7 +100,8 @@ fn resources(container: &RawObject, path: &Path, findings: &mut Findings) {
     for resource in ["cpu", "memory"] {
         let expression = limits.and_then(|limits| limits.get(resource)?.as_str()).unwrap_or_default();
         if !expression.is_empty() && !expression.to_ascii_lowercase().contains(resource) {
-            let text = "a constant is set for every pod; OpenKruise leaves it out if a container of the pod has no limit";
+            let text =
+                "a constant is set for every pod; OpenKruise leaves it out if a container of the pod has no limit";
             findings.note(&path.child(resource), text);
         }
     }

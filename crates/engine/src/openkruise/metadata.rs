@@ -35,7 +35,8 @@ pub(super) fn convert(
     let empty = Map::new();
     let fields = metadata.and_then(Value::as_object).unwrap_or(&empty);
     if fields.get("name").and_then(Value::as_str).is_none_or(str::is_empty) {
-        let detail = "the name is how Outrider recognises pods that OpenKruise injected; use the set's name in the cluster";
+        let detail =
+            "the name is how Outrider recognises pods that OpenKruise injected; use the set's name in the cluster";
         findings.errors.push(Error::required(&path.child("name"), detail));
     }
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
@@ -49,11 +50,13 @@ pub(super) fn convert(
             "annotations" => {
                 converted.extend(annotations(value, &path, findings).map(|annotations| (name.clone(), annotations)));
             }
-            "generateName" if fields.contains_key("name") => {}
+            // Of no effect beside a name, which is required here.
+            "generateName" => {}
             "finalizers" | "ownerReferences" => findings.note(&path, "left out: it is about OpenKruise's object"),
             "namespace" => findings.note(&path, "left out: sets are cluster-scoped"),
             "deletionTimestamp" => {
-                findings.warn(&path, "OpenKruise's set is being deleted; apply the printed one only if it should go on");
+                findings
+                    .warn(&path, "OpenKruise's set is being deleted; apply the printed one only if it should go on");
             }
             "deletionGracePeriodSeconds" => {}
             known if OF_THE_SERVER.contains(&known) => {}
@@ -94,7 +97,8 @@ fn labels(
             return None;
         }
         if is_of_openkruise(key) {
-            let text = if key == CUSTOM_VERSION { "left out: in v1beta1 the field spec.customVersion counts" } else { LEFT };
+            let text =
+                if key == CUSTOM_VERSION { "left out: in v1beta1 the field spec.customVersion counts" } else { LEFT };
             findings.note(&path, text);
             return None;
         }
@@ -119,7 +123,8 @@ fn annotations(value: &Value, path: &Path, findings: &mut Findings) -> Option<Va
                 Some(ours)
             }
             CANARY | BASE => {
-                let text = "left out: a set is a canary only with \"true\" and with the name of its base, in OpenKruise too";
+                let text =
+                    "left out: a set is a canary only with \"true\" and with the name of its base, in OpenKruise too";
                 findings.note(&path, text);
                 None
             }

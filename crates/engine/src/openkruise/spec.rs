@@ -115,7 +115,8 @@ fn namespaces(spec: &mut Map<String, Value>, path: &Path, findings: &mut Finding
     let terms = selector.entry("matchExpressions").or_insert_with(|| json!([]));
     if let Value::Array(terms) = terms {
         terms.push(json!({"key": CONTROL_PLANE, "operator": "DoesNotExist"}));
-        let text = format!("leaves out namespaces with the label {CONTROL_PLANE}, as OpenKruise's webhook does for every set");
+        let text =
+            format!("leaves out namespaces with the label {CONTROL_PLANE}, as OpenKruise's webhook does for every set");
         findings.note(&path, text);
     }
 }
@@ -132,9 +133,13 @@ fn write_out_defaults(spec: &mut Map<String, Value>, path: &Path, findings: &mut
     let (job_pods, of_jobs) = if any(containers::is_terminated) {
         (JOB_NATIVE_SIDECAR, "in place of OpenKruise's job sidecar terminator, which the set asks for by a variable")
     } else {
-        (JOB_INJECT, "pods of Jobs get the containers as other pods do; NativeSidecar, Outrider's default, lets such pods end")
+        (
+            JOB_INJECT,
+            "pods of Jobs get the containers as other pods do; NativeSidecar, Outrider's default, lets such pods end",
+        )
     };
-    let of_clashes = "a pod that cannot have the set is refused; OpenKruise would replace its container, or use its volume";
+    let of_clashes =
+        "a pod that cannot have the set is refused; OpenKruise would replace its container, or use its volume";
     let of_opt_out = "a pod may opt out by the annotation outrider.dev/skip, which OpenKruise does not have; with Denied, pods that OpenKruise \
                       injected are not recognised";
     let of_platform = "pods of the other operating system go without the set; OpenKruise does not distinguish them";

@@ -116,9 +116,13 @@ fn note_policy(policy: &str, update: &Value, path: &Path, findings: &mut Finding
     let has_selector = update.get("selector").is_some_and(Value::is_object);
     if policy == REVISION_PARTIAL {
         if is_share {
-            findings.note(path, "the share is of workloads and always the same ones; in OpenKruise it is random for each pod");
+            findings.note(
+                path,
+                "the share is of workloads and always the same ones; in OpenKruise it is random for each pod",
+            );
         }
     } else if has_selector {
-        findings.note(path, "pods that updateStrategy.selector matches get the current form; in OpenKruise the pinned one");
+        findings
+            .note(path, "pods that updateStrategy.selector matches get the current form; in OpenKruise the pinned one");
     }
 }

