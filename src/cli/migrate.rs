@@ -200,6 +200,18 @@ fn check(found: &[Manifest], converted: &[Manifest], report: &mut Report<'_>) {
         // That the revision has to be there is a warning already.
         manifests.iter_mut().for_each(|manifest| unpin(&mut manifest.value));
     }
+    if !manifests.iter().any(|manifest| is(manifest, CONFIG_MAP_KIND)) {
+        let gives = |set: &&Manifest| set.value.pointer("/spec/patchPodMetadata").is_some();
+        for set in converted.iter().filter(gives) {
+            let text = "give the list of allowed annotations too: OpenKruise's ConfigMap kruise-configuration, or one of your own \
+                        (docs/migration.md)";
+            report.add(Finding::of(
+                Severity::Warning,
+                &set.source,
+                format!("{}: spec.patchPodMetadata: {text}", title(&set.value)),
+            ));
+        }
+    }
     let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, Vec::new()));
     match standalone::of(&manifests, &[], &exclusion, &registry(&Kinds::all()), Validate::Strict, None) {
         Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),

@@ -115,8 +115,9 @@ fn namespaces(spec: &mut Map<String, Value>, path: &Path, findings: &mut Finding
     let terms = selector.entry("matchExpressions").or_insert_with(|| json!([]));
     if let Value::Array(terms) = terms {
         terms.push(json!({"key": CONTROL_PLANE, "operator": "DoesNotExist"}));
-        let text =
-            format!("leaves out namespaces with the label {CONTROL_PLANE}, as OpenKruise's webhook does for every set");
+        let text = format!(
+            "leaves out namespaces with the label {CONTROL_PLANE}, as OpenKruise's webhook does for every set; remove the term if none is to be left out"
+        );
         findings.note(&path, text);
     }
 }
