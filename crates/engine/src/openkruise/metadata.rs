@@ -50,15 +50,14 @@ pub(super) fn convert(
             "annotations" => {
                 converted.extend(annotations(value, &path, findings).map(|annotations| (name.clone(), annotations)));
             }
-            // Of no effect beside a name, which is required here.
-            "generateName" => {}
             "finalizers" | "ownerReferences" => findings.note(&path, "left out: it is about OpenKruise's object"),
             "namespace" => findings.note(&path, "left out: sets are cluster-scoped"),
             "deletionTimestamp" => {
                 findings
                     .warn(&path, "OpenKruise's set is being deleted; apply the printed one only if it should go on");
             }
-            "deletionGracePeriodSeconds" => {}
+            // Of no effect beside a name, which is required here, and without a deletion.
+            "generateName" | "deletionGracePeriodSeconds" => {}
             known if OF_THE_SERVER.contains(&known) => {}
             _ => findings.errors.push(Error::forbidden(&path, "no object has such a field; correct or remove it")),
         }

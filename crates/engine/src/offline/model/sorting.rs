@@ -130,7 +130,12 @@ impl<'m> Sorted<'m> {
             }
             (group, _) if is_our_group(group) => self.of_ours(origin, identity),
             _ => {
-                tracing::debug!(origin, kind = identity.kind, name = identity.name, "Left out: not a kind that is read")
+                tracing::debug!(
+                    origin,
+                    kind = identity.kind,
+                    name = identity.name,
+                    "Left out: not a kind that is read"
+                );
             }
         }
     }
