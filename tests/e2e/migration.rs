@@ -173,6 +173,8 @@ fn the_way_of_the_page_moves_a_set_from_openkruise_and_back() {
     let ours = (false, true, "log:2".to_owned());
     let cluster = Cluster::start().unwrap();
     install(&cluster);
+    // Without its revisions no set is rolled out, and that pods stay as they are would show nothing.
+    cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
     let outrider = Outrider::registered(&cluster);
     outrider.ready();
     let migrate = |more: &[&str]| outrider_on(&cluster.kubeconfig(), &[&["migrate", "--cluster"], more].concat());
@@ -250,6 +252,8 @@ fn the_way_of_the_page_moves_a_set_from_openkruise_and_back() {
 fn pods_that_openkruise_injected_are_left_alone_after_its_set_is_gone() {
     let cluster = Cluster::start().unwrap();
     install(&cluster);
+    // Without its revisions no set is rolled out, and that pods stay as they are would show nothing.
+    cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
     let outrider = Outrider::registered(&cluster);
     outrider.ready();
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(DEFINITION)).unwrap();
