@@ -129,7 +129,9 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
     let mut found = match input::load_or_stdin(&paths, stdin) {
         Ok(found) => found,
         Err(errors) => {
-            errors.iter().for_each(|error| report.read(Severity::Error, &error.to_string()));
+            for error in errors {
+                report.read(Severity::Error, &error.to_string());
+            }
             return None;
         }
     };
@@ -198,11 +200,13 @@ fn check(found: &[Manifest], converted: &[Manifest], report: &mut Report<'_>) {
     let mut manifests: Vec<Manifest> = given.chain(converted).cloned().collect();
     if !found.iter().any(|manifest| is(manifest, REVISION)) {
         // That the revision has to be there is a warning already.
-        manifests.iter_mut().for_each(|manifest| unpin(&mut manifest.value));
+        for manifest in &mut manifests {
+            unpin(&mut manifest.value);
+        }
     }
     if !manifests.iter().any(|manifest| is(manifest, CONFIG_MAP_KIND)) {
-        let gives = |set: &&Manifest| set.value.pointer("/spec/patchPodMetadata").is_some();
-        for set in converted.iter().filter(gives) {
+        let has_annotations = |set: &&Manifest| set.value.pointer("/spec/patchPodMetadata").is_some();
+        for set in converted.iter().filter(has_annotations) {
             let text = "give the list of allowed annotations too: OpenKruise's ConfigMap kruise-configuration, or one of your own \
                         (docs/migration.md)";
             report.add(Finding::of(
