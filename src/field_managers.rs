@@ -6,6 +6,8 @@ use kube::api::{PatchParams, PostParams};
 pub const SIDECARSET: &str = "outrider-sidecarset";
 /// Field manager of the status of plugins.
 pub const ADMISSION_PLUGIN: &str = "outrider-admissionplugin";
+/// Field manager of the status of ranges.
+pub const CLUSTER_LIMIT_RANGE: &str = "outrider-clusterlimitrange";
 /// Field manager of the Lease.
 pub const LEADER_ELECTION: &str = "outrider-leader-election";
 /// Field manager of our own authority's Secret.

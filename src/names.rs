@@ -25,6 +25,9 @@ pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// Name of the Secret, of type `kubernetes.io/tls`, in which replicas share their certificate authorities.
 pub const CA_SECRET: &str = "outrider-ca";
 
+/// Name of the Secret with the kubeconfigs of `ImageReview` backends, in the namespace of Outrider.
+pub const IMAGE_POLICY_SECRET: &str = "outrider-image-policy";
+
 /// Name of the lease that the leader holds, unless another is given.
 pub const LEASE: &str = concat!("outrider.", api_domain!());
 

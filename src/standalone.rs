@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 
 use admission::Registry;
+use engine::limitrange::api as limits;
 use engine::offline::manifest;
 use engine::offline::model::{self, Reading};
 use engine::plugins::api as plugins;
@@ -92,10 +93,10 @@ pub fn of(
     Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
 }
 
-/// Whether an object is meant as a set or a plugin, in whatever version.
+/// Whether an object is meant as a set, a plugin or a range, in whatever version.
 pub fn is_set(manifest: &Manifest) -> bool {
     identity(&manifest.value).is_ok_and(|identity| {
-        let types = [(GROUP, KIND), (plugins::GROUP, plugins::KIND)];
+        let types = [(GROUP, KIND), (plugins::GROUP, plugins::KIND), (limits::GROUP, limits::KIND)];
         types.contains(&(identity.group(), identity.kind.as_str()))
     })
 }

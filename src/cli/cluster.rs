@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use admission::format::names::dns1123_subdomain;
 use clap::Args;
+use engine::limitrange::api as limits;
+use engine::openkruise;
 use engine::plugins::api as plugins;
 use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
+use engine::snapshot::revisions::SET_LABEL;
 use http::Request;
 use kube::Client;
 use serde_json::Value;
@@ -19,6 +22,7 @@ use crate::input::Manifest;
 use crate::manager::client::{Connection, Error, Selection};
 use crate::visible::Visible;
 
+use super::offline::OWN_NAMESPACE;
 use super::streams::{Outcome, with_process_streams};
 
 /// Bytes of an answer that are read.
@@ -199,15 +203,19 @@ pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manif
     asking(args, async |client, place| {
         let sets = format!("/apis/{API_VERSION}/{PLURAL}");
         let of_plugins = format!("/apis/{}/{}", plugins::API_VERSION, plugins::PLURAL);
+        let of_ranges = format!("/apis/{}/{}", limits::API_VERSION, limits::PLURAL);
         let mut found = Vec::new();
         for (path, api_version, kind) in [
             (sets.as_str(), API_VERSION, KIND),
             (of_plugins.as_str(), plugins::API_VERSION, plugins::KIND),
+            (of_ranges.as_str(), limits::API_VERSION, limits::KIND),
             ("/api/v1/namespaces", "v1", "Namespace"),
         ] {
             let objects = match (get(client, path).await, namespace) {
                 // The cluster does not know the kind: it has no such objects.
-                (Err(error), _) if code(&error) == Some(404) && kind == plugins::KIND => continue,
+                (Err(error), _) if code(&error) == Some(404) && [plugins::KIND, limits::KIND].contains(&kind) => {
+                    continue;
+                }
                 (Err(error), Some(name)) if code(&error) == Some(403) && kind == "Namespace" => {
                     get(client, &format!("{path}/{name}")).await.map(|namespace| vec![namespace])
                 }
@@ -223,8 +231,39 @@ pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manif
             })?;
             found.extend(objects.into_iter().map(|item| of_cluster(item, api_version, kind)));
         }
+        if found.iter().any(names_revision) {
+            found.extend(revisions(client, place).await?);
+        }
         Ok(found)
     })
+}
+
+/// Whether the object is a set whose new pods get an older revision.
+fn names_revision(manifest: &Manifest) -> bool {
+    let revision = manifest.value.pointer("/spec/injectionStrategy/revision");
+    let names = |field: &str| revision.and_then(|it| it.get(field)?.as_str()).is_some_and(|name| !name.is_empty());
+    names("revisionName") || names("customVersion")
+}
+
+/// The revisions of all sets. A user who may not list them in the cluster may still do so where Outrider usually is.
+async fn revisions(client: &Client, place: &str) -> Result<Vec<Manifest>, String> {
+    let path = |scope: &str| format!("/apis/apps/v1{scope}/controllerrevisions?labelSelector={SET_LABEL}");
+    let list = match get(client, &path("")).await {
+        Err(error) if code(&error) == Some(403) => get(client, &path(&format!("/namespaces/{OWN_NAMESPACE}"))).await,
+        answer => answer,
+    };
+    let mut list = list.map_err(|error| {
+        let why = said(&error);
+        format!(
+            "a SidecarSet has spec.injectionStrategy.revision, and the API server at {place} does not list ControllerRevision objects: \
+             {why}; a RoleBinding to view in Outrider's namespace allows it"
+        )
+    })?;
+    let items = match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    };
+    Ok(items.into_iter().map(|item| of_cluster(item, "apps/v1", "ControllerRevision")).collect())
 }
 
 /// The result of a request to the API server, which has an address.
@@ -241,11 +280,56 @@ async fn get(client: &Client, path: &str) -> Result<Value, kube::Error> {
     client.request(Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?).await
 }
 
+/// The sets of OpenKruise in a cluster, and the `ConfigMap` with its list of allowed annotations if there is one.
+///
+/// # Errors
+/// Why they cannot be read, with the address that was tried.
+pub fn of_openkruise(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
+    asking(args, async |client, place| {
+        let mut found = Vec::new();
+        let mut is_defined = false;
+        for (path, api_version) in openkruise::lists() {
+            match get(client, &path).await {
+                Ok(mut list) => {
+                    is_defined = true;
+                    let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { break };
+                    found.extend(items.into_iter().map(|item| of_cluster(item, &api_version, KIND)));
+                    break;
+                }
+                // The version, or the whole definition, is not there.
+                Err(error) if code(&error) == Some(404) => {}
+                Err(error) => {
+                    let (why, definition) = (said(&error), openkruise::DEFINITION);
+                    let what = "OpenKruise's SidecarSets";
+                    return Err(format!("the API server at {place} does not list {what} ({definition}): {why}"));
+                }
+            }
+        }
+        if !is_defined {
+            let definition = openkruise::DEFINITION;
+            return Err(format!("the API server at {place} has no {definition}: OpenKruise is not installed there"));
+        }
+        let path = openkruise::configuration_path();
+        match get(client, &path).await {
+            Ok(map) => found.push(of_cluster(map, "v1", "ConfigMap")),
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => {
+                return Err(format!(
+                    "the API server at {place} does not return OpenKruise's configuration ({path}): {}",
+                    said(&error)
+                ));
+            }
+        }
+        Ok(found)
+    })
+}
+
 /// Names the role that lets a user list the kind, which no role that is bound in a namespace can.
 fn viewer(kind: &str) -> &'static str {
     match kind {
         KIND => "; a ClusterRoleBinding to outrider-sidecarset-viewer allows it",
         plugins::KIND => "; a ClusterRoleBinding to outrider-admissionplugin-viewer allows it",
+        limits::KIND => "; a ClusterRoleBinding to outrider-clusterlimitrange-viewer allows it",
         _ => "",
     }
 }

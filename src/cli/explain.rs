@@ -82,9 +82,11 @@ Examples:
   outrider explain --from-cluster -f deployment.yaml -n shop
   outrider explain pod web-0 -n shop
 
-Against a cluster it needs get on pods and on their namespace, as the role view gives it in a namespace, and list on SidecarSets and \
-AdmissionPlugins, as the ClusterRoles outrider-sidecarset-viewer and outrider-admissionplugin-viewer give it. They are cluster-scoped: bind \
-these roles with a ClusterRoleBinding, or set rbac.viewers in the chart.
+Against a cluster it needs get on pods and on their namespace, as the role view gives it in a namespace, and list on SidecarSets, \
+AdmissionPlugins and ClusterLimitRanges, as the ClusterRoles outrider-sidecarset-viewer, outrider-admissionplugin-viewer and \
+outrider-clusterlimitrange-viewer give it. They are cluster-scoped: bind \
+these roles with a ClusterRoleBinding, or set rbac.viewers in the chart. Where a set names an older revision for new pods, it needs list on \
+ControllerRevisions in Outrider's namespace too.
 
 Exit codes: 0 explained; 1 a pod would be refused; 2 a file, the pod or the cluster cannot be read, a set is not as an API server would \
 take it, or there is no set or no pod.";

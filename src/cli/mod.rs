@@ -18,6 +18,7 @@ mod findings;
 pub mod kinds;
 pub mod lint;
 pub mod manifests;
+pub mod migrate;
 mod namespace;
 pub mod offline;
 pub mod plugins;
@@ -76,6 +77,8 @@ pub enum Command {
     Test(cases::TestArgs),
     /// Print what to apply to a cluster: CRDs, RBAC, webhook configurations
     Manifests(manifests::ManifestsArgs),
+    /// Print SidecarSets for those of OpenKruise, with every default written out that differs
+    Migrate(migrate::MigrateArgs),
     /// List the admission plugins of Kubernetes: which are on by default, which Outrider serves, and why not
     Plugins(plugins::PluginsArgs),
     /// Find what can lock a live cluster: webhooks that nobody answers, certificates, missing rights
@@ -106,6 +109,7 @@ Examples:
   outrider manifests crds | kubectl apply --server-side -f -
   outrider lint sidecarsets/                             what is wrong with sets
   outrider test tests/                                   cases, and what is expected of them
+  outrider migrate --cluster > outrider.yaml             sets of OpenKruise as ours
   outrider doctor                                        what can lock the current cluster
   outrider completion bash > /etc/bash_completion.d/outrider";
 
@@ -126,6 +130,7 @@ pub fn run() -> ExitCode {
         Command::Lint(args) => lint::execute(&args),
         Command::Test(args) => cases::execute(&args),
         Command::Manifests(args) => manifests::execute(&args),
+        Command::Migrate(args) => migrate::execute(&args),
         Command::Plugins(args) => plugins::execute(&args),
         Command::Doctor(args) => doctor::execute(&args),
         Command::Verify(args) => verify::execute(&args),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use engine::plugins::Plugin;
-use engine::plugins::catalog::{ALL, Entry};
+use engine::plugins::catalog::{ALL, Entry, Service};
 use serde_json::{Value, json};
 
 use super::streams::{Outcome, Streams, with_process_streams};
@@ -79,17 +79,26 @@ pub fn run(args: &PluginsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
         writeln!(streams.stderr, "error: Kubernetes has no admission plugin {name:?}; `outrider plugins` lists them")?;
         return Ok(Outcome::BadInput);
     };
-    let served = Plugin::named(entry.name);
-    match (args.output, served) {
+    let example = example_of(entry);
+    match (args.output, example) {
         (Format::Json, _) => writeln!(streams.stdout, "{:#}", object(entry))?,
-        (Format::Text, Some(plugin)) => streams.stdout.write_all(example(plugin).as_bytes())?,
+        (Format::Text, Some(example)) => streams.stdout.write_all(example.as_bytes())?,
         (Format::Text, None) => {}
     }
-    if served.is_none() {
+    if example.is_none() {
         writeln!(streams.stderr, "Outrider does not serve {}: {}", entry.name, entry.how())?;
         return Ok(Outcome::Refused);
     }
     Ok(Outcome::Fine)
+}
+
+/// The example of a plugin that is served, by whatever kind.
+pub fn example_of(entry: &Entry) -> Option<&'static str> {
+    let of_kind = || {
+        let sample = include_str!("../../config/samples/policy_v1alpha1_clusterlimitrange.yaml");
+        (entry.name == "LimitRanger").then_some(sample)
+    };
+    Plugin::named(entry.name).map(example).or_else(of_kind)
 }
 
 /// The example of a plugin that is served: the sample.
@@ -112,6 +121,7 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::OwnerReferencesPermissionEnforcement => sample!("ownerreferencespermissionenforcement"),
         Plugin::EventRateLimit => sample!("eventratelimit"),
         Plugin::ResourceQuota => sample!("resourcequota"),
+        Plugin::ImagePolicyWebhook => sample!("imagepolicywebhook"),
     }
 }
 
@@ -133,7 +143,7 @@ fn object(entry: &Entry) -> Value {
         "name": entry.name,
         "default": entry.is_default,
         "providers": providers,
-        "served": Plugin::named(entry.name).is_some(),
+        "served": entry.service == Service::Served,
         "service": entry.service.name(),
         "how": entry.how(),
     })
@@ -183,6 +193,11 @@ mod tests {
             let compiled = engine::plugins::validation::compile(&document.value).unwrap();
             assert_eq!(compiled.plugin, plugin);
         }
+        let (outcome, text, _) = ran(Some("LimitRanger"), Format::Text);
+        assert_eq!(outcome, Outcome::Fine);
+        let document = engine::yaml::read(&text).unwrap().remove(0);
+        assert_eq!(document.value["kind"], "ClusterLimitRange");
+        engine::limitrange::validation::compile(&document.value).unwrap();
     }
 
     #[test]

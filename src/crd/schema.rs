@@ -162,6 +162,22 @@ pub fn conditions(description: &str) -> JSONSchemaProps {
     keyed_list("type", requiring(&required, condition), description)
 }
 
+/// A status of these conditions.
+pub fn status_of_conditions(description: &str) -> JSONSchemaProps {
+    object(
+        "What the controller found.",
+        [
+            ("observedGeneration", int64("The generation of the object that the rest is about.")),
+            ("conditions", conditions(description)),
+        ],
+    )
+}
+
+/// A column with the status of a condition.
+pub fn condition_column(name: &str, description: &str) -> CustomResourceColumnDefinition {
+    column(name, "string", &format!(".status.conditions[?(@.type==\"{name}\")].status"), description)
+}
+
 /// The whole object.
 pub fn root(description: &str, spec: JSONSchemaProps, status: JSONSchemaProps) -> JSONSchemaProps {
     object(

@@ -9,6 +9,8 @@ use crate::doctor::report::{Check, Finding, Severity};
 use crate::kinds::Kinds;
 use crate::manager::lease;
 use crate::manifests::rbac::Rbac;
+use crate::names::IMAGE_POLICY_SECRET;
+use engine::plugins::api::GROUP as POLICIES;
 
 /// Something to do with a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -72,7 +74,12 @@ pub fn needed(namespace: &str, pods: &[ReplicaPod]) -> Vec<Right> {
     let given = |name: &str| commands.iter().find_map(|args| flag(args, name));
     let signs = commands.iter().any(|args| flag(args, "--certificates") == Some("self"));
     let lease = given("--leader-elect-resource-name").unwrap_or(lease::NAME);
-    rights.retain(|right| right.resource != "secrets" || signs);
+    let plugins = commands.iter().any(|args| flag(args, "--enable-plugins") != Some("false"));
+    rights.retain(|right| match (right.resource.as_str(), right.name.as_str()) {
+        ("secrets", IMAGE_POLICY_SECRET) => plugins,
+        ("secrets", _) => signs,
+        _ => plugins || right.group != POLICIES,
+    });
     for right in rights.iter_mut().filter(|right| right.name == lease::NAME) {
         lease.clone_into(&mut right.name);
     }
@@ -178,10 +185,24 @@ mod tests {
     #[test]
     fn no_more_is_asked_for_than_running_pods_use() {
         let (lease, secret) = ("outrider.outrider.dev".to_owned(), "outrider-ca".to_owned());
-        assert_eq!(names_with(&["serve", "--certificates=files"]), std::slice::from_ref(&lease));
-        assert_eq!(names_with(&["serve", "--certificates=self"]), [lease.clone(), secret.clone()]);
-        assert_eq!(names_with(&["serve", "--certificates", "self"]), [lease, secret]);
-        assert_eq!(names_with(&["serve", "--leader-elect-resource-name=mine"]), ["mine"]);
+        let images = IMAGE_POLICY_SECRET.to_owned();
+        assert_eq!(names_with(&["serve", "--certificates=files"]), [lease.clone(), images.clone()]);
+        assert_eq!(names_with(&["serve", "--certificates=self"]), [lease.clone(), secret.clone(), images.clone()]);
+        assert_eq!(names_with(&["serve", "--certificates", "self"]), [lease, secret, images.clone()]);
+        assert_eq!(names_with(&["serve", "--leader-elect-resource-name=mine"]), ["mine".to_owned(), images]);
+    }
+
+    #[test]
+    fn with_plugins_off_nothing_is_asked_for_that_only_plugins_need() {
+        let needed = |args: &[&str]| {
+            let pod = serde_json::json!({"spec": {"containers": [{"name": "outrider", "args": args}]}});
+            needed("outrider-system", &[serde_json::from_value(pod).unwrap()])
+        };
+        let of_plugins = |right: &&Right| right.group == POLICIES || right.name == IMAGE_POLICY_SECRET;
+        let (on, off) = (needed(&["serve"]), needed(&["serve", "--enable-plugins=false"]));
+        assert_eq!(off.iter().filter(of_plugins).count(), 0, "{off:?}");
+        assert_eq!(on.len() - off.len(), on.iter().filter(of_plugins).count());
+        assert!(on.len() > off.len());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::doctor::definition::Definition;
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::replica::ReplicaPod;
 use crate::names::{MUTATING, VALIDATING};
-use crate::watch::AdmissionPluginResource;
+use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource};
 
 /// Objects of a cluster, and what was tried on it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -55,7 +55,9 @@ pub struct Facts {
     pub guard: Option<GuardFacts>,
     /// Admission plugins that are switched on.
     pub plugins: Vec<AdmissionPluginResource>,
-    /// Annotations of namespaces that these cannot read.
+    /// Ranges.
+    pub limit_ranges: Vec<ClusterLimitRangeResource>,
+    /// Annotations of namespaces that plugins cannot read.
     pub unreadable_annotations: Vec<UnreadableAnnotation>,
     /// What could not be read.
     pub not_checked: Vec<NotChecked>,
@@ -137,6 +139,11 @@ impl Facts {
         let unknown =
             ["mutatingwebhookconfigurations", "validatingwebhookconfigurations", "pods", "customresourcedefinitions"];
         !is_asked && self.pods.is_empty() && !self.crds.is_empty() && !unknown.iter().any(|what| self.lacks(what))
+    }
+
+    /// Whether the cluster has the custom resource definition of this name.
+    pub fn defines(&self, name: &str) -> bool {
+        self.definitions.iter().any(|definition| definition.metadata.name.as_deref() == Some(name))
     }
 
     /// Whether this could not be read.

@@ -25,7 +25,8 @@ use crate::kinds;
 use crate::names::APP;
 use crate::names::CA_SECRET;
 use crate::names::SERVICE_NAME_LABEL;
-use crate::watch::AdmissionPluginResource;
+use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource};
+use engine::limitrange::api as limits;
 use engine::plugins::api::{GROUP, PLURAL};
 use engine::plugins::compiled::CompiledPlugin;
 use engine::plugins::placement::Placement;
@@ -59,6 +60,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     let no = ListParams::default().labels(&format!("{EXCLUDE_LABEL} in ({})", LIKE_NO.join(",")));
     facts.excluded_by_no = list(Api::<Namespace>::all(client.clone()), &no, false, &mut facts.not_checked).await?;
     plugins(client, &mut facts).await?;
+    limit_ranges(client, &mut facts).await?;
     let missing = &mut facts.not_checked;
     for name in kinds::product().filter_map(|kind| kind.definition().metadata.name) {
         facts.crds.extend(get(Api::<CustomResourceDefinition>::all(client.clone()), &name, false, missing).await?);
@@ -79,8 +81,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
 
 /// Admission plugins, and the namespaces whose annotations they cannot read.
 async fn plugins(client: &Client, facts: &mut Facts) -> Result<(), Error> {
-    let name = format!("{PLURAL}.{GROUP}");
-    if !facts.definitions.iter().any(|definition| definition.metadata.name.as_ref() == Some(&name)) {
+    if !facts.defines(&format!("{PLURAL}.{GROUP}")) {
         return Ok(());
     }
     let (all, missing) = (ListParams::default(), &mut facts.not_checked);
@@ -97,6 +98,15 @@ async fn plugins(client: &Client, facts: &mut Facts) -> Result<(), Error> {
             key: key.to_owned(),
             why: why.to_owned(),
         }));
+    }
+    Ok(())
+}
+
+/// Ranges.
+async fn limit_ranges(client: &Client, facts: &mut Facts) -> Result<(), Error> {
+    if facts.defines(&format!("{}.{}", limits::PLURAL, limits::GROUP)) {
+        let (all, missing) = (ListParams::default(), &mut facts.not_checked);
+        facts.limit_ranges = list(Api::<ClusterLimitRangeResource>::all(client.clone()), &all, false, missing).await?;
     }
     Ok(())
 }

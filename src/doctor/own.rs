@@ -15,6 +15,7 @@ use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity, counted};
 use crate::kind::Kind;
 use crate::kinds;
+use crate::limitrange::CLUSTER_LIMIT_RANGE;
 use crate::manager::break_glass::{ANNOTATION, BreakGlassRecord, since};
 use crate::manager::failure_policies::{IGNORE, policies};
 use crate::names::CA_SECRET;
@@ -135,7 +136,8 @@ fn definition(facts: &Facts, kind: &Kind) -> Option<Finding> {
     let remedy = "outrider manifests crds | kubectl apply --server-side -f -";
     let Some(stored) = facts.crds.iter().find(|stored| stored.metadata.name == shipped.metadata.name) else {
         // A cluster without plugins is served all the same: plugins.enabled of the chart is false.
-        if facts.lacks("customresourcedefinitions") || kind.name == ADMISSION_PLUGIN.name {
+        let is_optional = [ADMISSION_PLUGIN.name, CLUSTER_LIMIT_RANGE.name].contains(&kind.name);
+        if facts.lacks("customresourcedefinitions") || is_optional {
             return None;
         }
         let found = "it is not there: no replica gets ready without it".to_owned();

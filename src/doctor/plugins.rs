@@ -1,20 +1,23 @@
-//! Admission plugins that do not do what their objects say.
+//! Admission plugins and ranges that do not do what their objects say.
 
-use kube::ResourceExt as _;
+use engine::limitrange::api as limits;
+use engine::plugins::api::{self as plugins, PluginStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::doctor::facts::{Facts, UnreadableAnnotation};
 use crate::doctor::report::{Check, Finding, Severity};
-use crate::watch::AdmissionPluginResource;
+use crate::plugins::conditions::NO_BACKEND;
 
 /// What is wrong with plugins, and with the annotations that they read.
 pub fn examine(facts: &Facts) -> Vec<Finding> {
-    let plugins = facts.plugins.iter().flat_map(of_plugin);
-    plugins.chain(facts.unreadable_annotations.iter().map(unreadable)).collect()
+    let plugins = facts.plugins.iter().flat_map(|it| of_object(plugins::KIND, &it.metadata, it.status.as_ref()));
+    let ranges = facts.limit_ranges.iter().flat_map(|it| of_object(limits::KIND, &it.metadata, it.status.as_ref()));
+    plugins.chain(ranges).chain(facts.unreadable_annotations.iter().map(unreadable)).collect()
 }
 
 /// What the leader wrote into the status: of a generation that it has not seen it says nothing.
-fn of_plugin(plugin: &AdmissionPluginResource) -> Vec<Finding> {
-    let object = format!("admissionplugin/{}", plugin.name_any());
+fn of_object(kind: &str, metadata: &ObjectMeta, status: Option<&PluginStatus>) -> Vec<Finding> {
+    let object = format!("{}/{}", kind.to_lowercase(), metadata.name.as_deref().unwrap_or_default());
     let finding = |found: String, remedy: &str| Finding {
         severity: Severity::Warning,
         check: Check::AdmissionPlugin,
@@ -23,8 +26,7 @@ fn of_plugin(plugin: &AdmissionPluginResource) -> Vec<Finding> {
         found,
         remedy: remedy.to_owned(),
     };
-    let Some(status) = plugin.status.as_ref().filter(|status| status.observed_generation == plugin.metadata.generation)
-    else {
+    let Some(status) = status.filter(|status| status.observed_generation == metadata.generation) else {
         let found = "its status is not of its last change: no leader has seen it".to_owned();
         return vec![finding(found, "read the log of the replica that holds the lease")];
     };
@@ -38,6 +40,11 @@ fn of_plugin(plugin: &AdmissionPluginResource) -> Vec<Finding> {
             ("Programmed", "False") if reason == "Pending" => {
                 let remedy = "read the log of the leader, and check the configurations outrider-on-demand-mutating and -validating";
                 findings.push(finding(format!("the API server does not call for it: {message}"), remedy));
+            }
+            ("Programmed", "False") if reason == NO_BACKEND => {
+                let remedy = "put the kubeconfig of the backend into the Secret outrider-image-policy in the namespace of Outrider; \
+                              docs/plugins/ImagePolicyWebhook.md shows one";
+                findings.push(finding(format!("images are not reviewed: {message}"), remedy));
             }
             ("Conflict", "True") => {
                 let remedy = "give both objects the same values, or selectors that no namespace fits both of";
@@ -66,6 +73,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource};
 
     fn plugin(conditions: &Value) -> AdmissionPluginResource {
         serde_json::from_value(json!({
@@ -86,6 +94,7 @@ mod tests {
             (vec![condition("Accepted", "False", "Invalid")], Some("it cannot be used: because")),
             (vec![condition("Programmed", "False", "Off")], None),
             (vec![condition("Programmed", "False", "Pending")], Some("the API server does not call for it: because")),
+            (vec![condition("Programmed", "False", NO_BACKEND)], Some("images are not reviewed: because")),
             (vec![condition("Conflict", "True", "Contradicted")], Some("another object contradicts it: because")),
         ] {
             let facts = Facts { plugins: vec![plugin(&json!(conditions))], ..Facts::default() };
@@ -96,6 +105,16 @@ mod tests {
         unseen.metadata.generation = Some(3);
         let facts = Facts { plugins: vec![unseen], ..Facts::default() };
         assert!(examine(&facts)[0].found.contains("no leader has seen it"));
+    }
+
+    #[test]
+    fn a_range_that_is_not_called_for_is_found() {
+        let status = json!({"observedGeneration": 1, "conditions": [condition("Programmed", "False", "Pending")]});
+        let range = json!({"metadata": {"name": "r", "generation": 1}, "spec": {"limits": []}, "status": status});
+        let range: ClusterLimitRangeResource = serde_json::from_value(range).unwrap();
+        let found = examine(&Facts { limit_ranges: vec![range], ..Facts::default() }).remove(0);
+        assert_eq!(found.object, "clusterlimitrange/r");
+        assert_eq!(found.found, "the API server does not call for it: because");
     }
 
     #[test]

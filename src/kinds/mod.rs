@@ -8,6 +8,7 @@ mod schema_tests;
 pub use self::enabled::Kinds;
 
 use crate::kind::{Family, Kind};
+use crate::limitrange::CLUSTER_LIMIT_RANGE;
 use crate::plugins::ADMISSION_PLUGIN;
 use crate::sidecarset::SIDECAR_SET;
 use crate::workshop::collector::COLLECTOR;
@@ -18,8 +19,16 @@ use crate::workshop::welcome::WELCOME;
 
 /// Every kind, a row each. Router, manifests, RBAC, parts of the chart, flags, controllers and the checks of `outrider doctor` are made
 /// from it. To add a kind, write its folder, its row here, its sample and its page.
-pub static KINDS: &[Kind] =
-    &[SIDECAR_SET, ADMISSION_PLUGIN, COLLECTOR, CRON_JOB, PROJECT_CONFIG, SIMPLE_DEPLOYMENT, WELCOME];
+pub static KINDS: &[Kind] = &[
+    SIDECAR_SET,
+    ADMISSION_PLUGIN,
+    CLUSTER_LIMIT_RANGE,
+    COLLECTOR,
+    CRON_JOB,
+    PROJECT_CONFIG,
+    SIMPLE_DEPLOYMENT,
+    WELCOME,
+];
 
 /// The kinds that are always on.
 pub fn product() -> impl Iterator<Item = &'static Kind> {

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::limitrange::api::ClusterLimitRange;
 use engine::plugins::api::AdmissionPlugin;
 use engine::sidecarset::api::SidecarSet;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -13,7 +14,7 @@ use serde_json::{Error, Value, json};
 
 use super::KINDS;
 use crate::config::ProjectConfig;
-use crate::watch::{AdmissionPluginResource, SidecarSetResource};
+use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
 use crate::workshop::collector::api::Collector;
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::simpledeployment::api::SimpleDeployment;
@@ -29,6 +30,11 @@ fn decode<'de, T: Deserialize<'de>>(recorder: Recorder<'de>) -> Result<(), Error
 const TYPES: &[(&str, &str, &[Decode])] = &[
     ("sidecarset", "v1alpha1", &[|it| decode::<SidecarSet>(it), |it| decode::<SidecarSetResource>(it)]),
     ("admissionplugin", "v1alpha1", &[|it| decode::<AdmissionPlugin>(it), |it| decode::<AdmissionPluginResource>(it)]),
+    (
+        "clusterlimitrange",
+        "v1alpha1",
+        &[|it| decode::<ClusterLimitRange>(it), |it| decode::<ClusterLimitRangeResource>(it)],
+    ),
     ("collector", "v1", &[|it| decode::<Collector>(it)]),
     ("cronjob", "v1", &[|it| decode::<CronJob>(it)]),
     // Conversion reads this version as JSON; its own test compares its schema with that of v1.

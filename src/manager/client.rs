@@ -229,9 +229,12 @@ impl Connection {
         Ok(Clients {
             sidecarsets: self.listening(&world.sidecarsets.contact)?,
             plugins: plugins.then(|| self.listening(&world.plugins.contact)).transpose()?,
+            limit_ranges: plugins.then(|| self.listening(&world.limit_ranges.contact)).transpose()?,
             namespaces: self.listening(&world.namespaces.contact)?,
             configuration: self.listening(&world.configuration.contact)?,
+            revisions: self.listening(&world.revisions.contact)?,
             quotas: self.listening(&LastSeen::default())?,
+            secrets: self.listening(&LastSeen::default())?,
             namespace: namespace.to_owned(),
             version: self.client()?,
         })

@@ -41,6 +41,7 @@ use crate::certs::Resolver;
 use crate::certs::lifetimes::signed;
 use crate::controller::leader_term::LeaderTerm;
 use crate::controller::{Context, Own};
+use crate::image_policy::ImageBackends;
 use crate::kind::{Reader, Watched};
 use crate::kinds::Kinds;
 use crate::manager::background::Background;
@@ -128,7 +129,7 @@ impl Manager {
         let gates = Gates {
             model: ModelGates {
                 synced: read_by_decisions(&options.kinds, &world)
-                    .chain([("configuration", &world.configuration)])
+                    .chain([("configuration", &world.configuration), ("controllerrevisions", &world.revisions)])
                     .map(|(watch, model)| Gated { watch, gate: gate(&format!("sync:{watch}")), model: model.clone() })
                     .collect(),
                 snapshot: gate("snapshot"),
@@ -157,6 +158,11 @@ impl Manager {
     /// The snapshot that the server decides from.
     pub fn snapshot(&self) -> Arc<ArcSwap<Snapshot>> {
         Arc::clone(&self.world.snapshot)
+    }
+
+    /// The backends that review images.
+    pub fn images(&self) -> Arc<ImageBackends> {
+        Arc::clone(&self.world.images)
     }
 
     /// What other replicas may ask: of a set its uid and the generation by which pods are decided on.

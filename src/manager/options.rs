@@ -129,7 +129,9 @@ mod tests {
         assert!(!Controllers::parse(&["*"], &Kinds::default()).unwrap().run("welcome"));
         let error = Controllers::parse(&["welcome"], &Kinds::default()).unwrap_err().to_string();
         assert!(
-            error.starts_with("there is no controller \"welcome\"; there are sidecarset, admissionplugin, * "),
+            error.starts_with(
+                "there is no controller \"welcome\"; there are sidecarset, admissionplugin, clusterlimitrange, * "
+            ),
             "{error}"
         );
     }

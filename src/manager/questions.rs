@@ -1,4 +1,6 @@
-//! Questions of decisions, asked of the API server.
+//! Questions of decisions, asked of the API server, and of reviewers of images.
+
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -10,13 +12,14 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client};
 
 use crate::answers::{code, said};
+use crate::image_policy::ImageBackends;
 use crate::server::Asker;
 use admission::question::{Access, GroupVersion, Object, ServedResource};
 use admission::{Known, Question};
 
 /// Asks the API server. What a question needs of RBAC is in the row of the kind that has it.
 #[derive(Clone)]
-pub struct ApiServer(Client);
+pub struct ApiServer(Client, Arc<ImageBackends>);
 
 impl std::fmt::Debug for ApiServer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -25,9 +28,9 @@ impl std::fmt::Debug for ApiServer {
 }
 
 impl ApiServer {
-    /// With a client that may do what the questions need.
-    pub const fn new(client: Client) -> Self {
-        Self(client)
+    /// With a client that may do what the questions need, and who reviews images.
+    pub const fn new(client: Client, images: Arc<ImageBackends>) -> Self {
+        Self(client, images)
     }
 
     async fn access(&self, access: &Access) -> Result<Known, kube::Error> {
@@ -109,7 +112,7 @@ impl Asker for ApiServer {
                 Question::Access(access) => self.access(access).await.map_err(|error| said(&error)),
                 Question::Object(object) => self.object(object).await.map_err(|error| said(&error)),
                 Question::Resources(of) => self.resources(of).await.map_err(|error| said(&error)),
-                Question::Images(_) => Err("no image policy backend is known".to_owned()),
+                Question::Images(images) => Ok(self.1.ask(images).await),
                 Question::Tokens(_) => Err("the API server has no tokens".to_owned()),
             }
         }

@@ -71,19 +71,21 @@ mod tests {
     }
 
     #[test]
-    fn every_role_but_those_of_editors_of_sets_and_plugins_is_aggregated() {
+    fn every_role_but_those_of_editors_of_the_product_is_aggregated() {
         let roles = user_roles(&Kinds::all());
         assert_eq!(roles.len(), 2 * Kinds::all().iter().count());
         for role in &roles {
             let name = role.metadata.name.clone().unwrap();
             let expected: &[&str] = match name.as_str() {
-                "outrider-sidecarset-editor" | "outrider-admissionplugin-editor" => &[],
+                "outrider-sidecarset-editor"
+                | "outrider-admissionplugin-editor"
+                | "outrider-clusterlimitrange-editor" => &[],
                 _ if name.ends_with("-viewer") => &[TO_VIEW],
                 _ => &[TO_EDIT],
             };
             assert_eq!(labels(role), expected, "{name}");
         }
-        assert_eq!(user_roles(&Kinds::default()).len(), 4, "a kind that is off has no roles");
+        assert_eq!(user_roles(&Kinds::default()).len(), 6, "a kind that is off has no roles");
     }
 
     #[test]

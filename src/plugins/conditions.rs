@@ -1,26 +1,20 @@
 //! What the status of an `AdmissionPlugin` says: whether it can be used, whether the API server calls for it, and whether another
 //! contradicts it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use engine::plugins::Plugin;
-use engine::plugins::compiled::{CompiledPlugin, Mode};
+use engine::plugins::compiled::{CompiledPlugin, Mode, Settings};
 use engine::plugins::conflict;
 use engine::plugins::endpoints::entries::{self, PluginEntry};
 use engine::plugins::index::PluginIndex;
-use engine::sidecarset::narrowing::Rule;
-use engine::snapshot::Snapshot;
 use engine::snapshot::plugins::PluginRecord;
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use serde_json::{Value, json};
 
-use super::entries::PodEntries;
+use super::statuses::{self, Facts, PENDING, not_seen};
 use crate::controller::conditions::Statement;
-use crate::watch::coverage::Coverage;
-use crate::watch::in_order::InOrder;
+use crate::image_policy::BackendState;
 
 /// Contradictions that a condition names.
 const TOLD: usize = 4;
@@ -43,68 +37,37 @@ impl Contradictions {
     }
 }
 
-/// What the statements about an object follow from.
-pub struct Facts<'f> {
-    /// What decisions are taken from.
-    pub snapshot: &'f Snapshot,
+/// The reason of what is called and can ask no backend.
+pub const NO_BACKEND: &str = "NoBackend";
+
+/// What else the statements about a plugin follow from.
+pub struct Asked<'f> {
     /// Every on-demand entry that is needed.
     pub needed: &'f [PluginEntry],
-    /// Those that the API server has.
-    pub in_order: &'f InOrder,
-    /// The entries of pods.
-    pub of_pods: &'f PodEntries,
-    /// The pods that they are called for.
-    pub coverage: &'f Coverage,
-}
-
-/// The reason of what waits for its entries.
-pub const PENDING: &str = "Pending";
-
-/// The status with these conditions.
-pub fn status_of(record: &PluginRecord, statements: [Statement; 3], now: Timestamp) -> Value {
-    let stored = record.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let old: Vec<Condition> = stored.and_then(|stored| serde_json::from_value(json!(stored)).ok()).unwrap_or_default();
-    let generation = Some(record.generation);
-    let conditions = statements.map(|statement| statement.condition(&old, generation, now));
-    json!({"observedGeneration": generation, "conditions": conditions})
-}
-
-/// Whether the object can be used.
-pub fn accepted(record: &PluginRecord) -> Statement {
-    let (holds, reason, message) = match (&record.fault, &record.compiled) {
-        (None, _) => (true, "Accepted", "The object can be used.".to_owned()),
-        (Some(fault), Some(_)) => {
-            (false, "Invalid", format!("{fault}. The last form that could be used stays in force."))
-        }
-        (Some(fault), None) => (false, "Invalid", format!("{fault}. The object does nothing.")),
-    };
-    Statement { type_: "Accepted", holds, reason, message }
+    /// The backends that review images, by their keys in the Secret.
+    pub backends: &'f BTreeMap<String, BackendState>,
 }
 
 /// Whether the API server calls for it.
-pub fn programmed(record: &PluginRecord, facts: &Facts<'_>) -> Statement {
-    let (holds, reason, message) = match (&record.fault, &record.compiled) {
-        (Some(_), Some(_)) => {
-            let message = "The last form that could be used stays in force, in replicas that have seen it: one that starts now does \
-                           nothing for this object.";
-            (false, "Invalid", message.to_owned())
+pub fn programmed(record: &PluginRecord, facts: &Facts, asked: &Asked<'_>) -> Statement {
+    statuses::programmed(record, |plugin| {
+        if plugin.mode == Mode::Off {
+            return (false, "Off", "spec.mode is Off.".to_owned());
         }
-        (_, None) => (false, "Invalid", "The object cannot be used, and does nothing.".to_owned()),
-        (None, Some(plugin)) if plugin.mode == Mode::Off => (false, "Off", "spec.mode is Off.".to_owned()),
-        (None, Some(plugin)) => match missing(plugin, facts) {
-            Some(what) => (false, PENDING, what),
-            None => (true, "Programmed", called(plugin, facts)),
-        },
-    };
-    Statement { type_: "Programmed", holds, reason, message }
+        let pending = missing(plugin, facts, asked.needed).map(|what| (PENDING, what));
+        match pending.or_else(|| without_backend(plugin, asked.backends)) {
+            Some((reason, what)) => (false, reason, what),
+            None => (true, "Programmed", called(plugin, facts, asked.needed)),
+        }
+    })
 }
 
 /// What is missing for the API server to call.
-fn missing(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<String> {
+fn missing(plugin: &CompiledPlugin, facts: &Facts, needed: &[PluginEntry]) -> Option<String> {
     if facts.snapshot.plugins.get(&plugin.name).is_none_or(|known| **known != *plugin) {
-        return Some("The leader has not seen this form of the object yet.".to_owned());
+        return Some(not_seen());
     }
-    if !entries::is_permitted(plugin.plugin, facts.snapshot) {
+    if !entries::is_permitted(plugin.plugin, &facts.snapshot) {
         return Some(
             "The webhook entry would be for all resources, which the installation does not allow: set the chart value \
              guard.allResources, or the flag --on-demand-all-resources and the variable allResources of the policy outrider-guard-webhooks."
@@ -117,27 +80,42 @@ fn missing(plugin: &CompiledPlugin, facts: &Facts<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
-    if plugin.plugin.is_of_pods() {
-        if matches!(facts.coverage, Coverage::Known(rule) if !rule.covers(&Rule::Wide)) {
-            return Some("The match condition of the entries of pods does not cover all pods yet.".to_owned());
+    let of_pods = if plugin.plugin.is_of_pods() { facts.lacks_pods() } else { None };
+    of_pods.or_else(|| facts.lacks_entry(needed.iter().filter(|entry| entry.serves(plugin)).map(|entry| &entry.demand)))
+}
+
+/// Why there is no backend to ask about images, and what becomes of pods meanwhile.
+fn without_backend(
+    plugin: &CompiledPlugin,
+    backends: &BTreeMap<String, BackendState>,
+) -> Option<(&'static str, String)> {
+    let Settings::ImagePolicy(settings) = &plugin.settings else { return None };
+    match backends.get(&settings.backend.name) {
+        Some(BackendState::Usable) => None,
+        Some(BackendState::Faulty(why)) => {
+            let meanwhile = match (settings.default_allow, plugin.mode) {
+                (true, _) => "defaultAllow lets pods through",
+                (false, Mode::Enforce) => "pods are refused",
+                (false, _) => "every pod is reported",
+            };
+            Some((NO_BACKEND, format!("The backend cannot be asked: {why}. Until it can, {meanwhile}.")))
         }
-        if facts.of_pods.fault.is_some() {
-            return facts.of_pods.fault.clone();
+        Some(BackendState::Unread) | None => {
+            let what = "The Secret with the kubeconfig of the backend has not been read yet; the Role in the namespace of Outrider must \
+                        allow to list and watch it.";
+            Some((PENDING, what.to_owned()))
         }
     }
-    let mut needed = facts.needed.iter().filter(|entry| entry.serves(plugin)).map(|entry| &entry.demand);
-    let missing = needed.find(|demand| !facts.in_order.contains(demand))?;
-    Some(format!("The {:?} webhook entry {} is not there, or is not as it should be.", missing.phase, missing.name))
 }
 
 /// That the API server calls, and what of the object does not hold while Outrider does not answer.
-fn called(plugin: &CompiledPlugin, facts: &Facts<'_>) -> String {
+fn called(plugin: &CompiledPlugin, facts: &Facts, needed: &[PluginEntry]) -> String {
     let mut message = "The API server calls Outrider for what the plugin decides.".to_owned();
     let of_pods = plugin.plugin.is_of_pods();
-    if let Some(restricted) = facts.of_pods.restricted.as_ref().filter(|_| of_pods) {
-        let _ = write!(message, " Pods that {restricted} leaves out are not among them.");
+    if of_pods {
+        message += &facts.left_out();
     }
-    let entries = facts.needed.iter().filter(|entry| entry.serves(plugin));
+    let entries = needed.iter().filter(|entry| entry.serves(plugin));
     let mut fields: Vec<&str> = entries.flat_map(|entry| entry.not_evaluated(plugin)).collect();
     fields.sort_unstable();
     fields.dedup();
@@ -168,10 +146,17 @@ pub fn contradicted(found: Option<&Vec<String>>) -> Statement {
 #[cfg(test)]
 mod tests {
     use engine::plugins::endpoints::entries;
-    use engine::snapshot::Exclusion;
+    use engine::sidecarset::narrowing::Rule;
     use engine::snapshot::builder::SnapshotBuilder;
+    use engine::snapshot::{Exclusion, Snapshot};
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::plugins::entries::PodEntries;
+    use crate::plugins::statuses::{accepted, status_of};
+    use crate::watch::coverage::Coverage;
+    use crate::watch::in_order::InOrder;
 
     fn table(objects: &[(&str, Value)]) -> (Snapshot, Vec<Arc<PluginRecord>>) {
         let (mut feed, target) = (SnapshotBuilder::new(Exclusion::default(), true), arc_swap::ArcSwap::default());
@@ -192,6 +177,7 @@ mod tests {
         in_order: InOrder,
         of_pods: PodEntries,
         coverage: Coverage,
+        backends: BTreeMap<String, BackendState>,
     }
 
     impl Case {
@@ -200,19 +186,19 @@ mod tests {
             let needed = entries::all(&snapshot).into_iter().map(|entry| entry.demand).collect();
             let record = PluginRecord::clone(&records[0]);
             let of_pods = PodEntries::default();
-            Self { snapshot, record, in_order: Arc::new(needed), of_pods, coverage: Coverage::Off }
+            let (coverage, backends) = (Coverage::Off, BTreeMap::new());
+            Self { snapshot, record, in_order: Arc::new(needed), of_pods, coverage, backends }
         }
 
         fn programmed(&self) -> Statement {
-            let needed = entries::all(&self.snapshot);
             let facts = Facts {
-                snapshot: &self.snapshot,
-                needed: &needed,
-                in_order: &self.in_order,
-                of_pods: &self.of_pods,
-                coverage: &self.coverage,
+                snapshot: Arc::new(self.snapshot.clone()),
+                in_order: self.in_order.clone(),
+                of_pods: self.of_pods.clone(),
+                coverage: self.coverage.clone(),
             };
-            programmed(&self.record, &facts)
+            let needed = entries::all(&self.snapshot);
+            programmed(&self.record, &facts, &Asked { needed: &needed, backends: &self.backends })
         }
     }
 
@@ -265,6 +251,37 @@ mod tests {
     }
 
     #[test]
+    fn a_backend_that_cannot_be_asked_is_said_with_what_becomes_of_pods() {
+        let section = |default_allow: bool| json!({"kubeConfigKey": "reviewer", "defaultAllow": default_allow});
+        let spec =
+            |allow, mode| json!({"plugin": "ImagePolicyWebhook", "mode": mode, "imagePolicyWebhook": section(allow)});
+        let faulty = || BackendState::Faulty("there is no Secret".to_owned());
+        for (key, state, default_allow, expected) in [
+            ("reviewer", BackendState::Usable, false, ("Programmed", "The API server calls")),
+            ("other", BackendState::Usable, false, (PENDING, "has not been read yet")),
+            ("reviewer", BackendState::Unread, false, (PENDING, "has not been read yet")),
+            ("reviewer", faulty(), false, (NO_BACKEND, "there is no Secret. Until it can, pods are refused")),
+            (
+                "reviewer",
+                faulty(),
+                true,
+                (NO_BACKEND, "there is no Secret. Until it can, defaultAllow lets pods through"),
+            ),
+        ] {
+            let mut case = Case::of(&[("a", spec(default_allow, "Enforce"))]);
+            case.backends.insert(key.to_owned(), state);
+            let said = case.programmed();
+            assert_eq!((said.holds, said.reason), (expected.0 == "Programmed", expected.0), "{said:?}");
+            assert!(said.message.contains(expected.1), "{said:?}");
+        }
+        let mut case = Case::of(&[("a", spec(false, "Warn"))]);
+        case.backends.insert("reviewer".to_owned(), faulty());
+        assert!(case.programmed().message.contains("every pod is reported"), "{:?}", case.programmed());
+        (case.in_order, case.backends) = (InOrder::default(), [("reviewer".to_owned(), faulty())].into());
+        assert_eq!(case.programmed().reason, PENDING, "what is not called comes first");
+    }
+
+    #[test]
     fn an_object_that_cannot_be_used_and_one_that_is_off_say_so() {
         let mut invalid = Case::of(&[("a", json!({"plugin": "AlwaysAdmit"}))]);
         let said = accepted(&invalid.record);
@@ -294,7 +311,7 @@ mod tests {
     #[test]
     fn a_status_that_says_the_same_keeps_its_times() {
         let mut case = Case::of(&[("a", json!({"plugin": "AlwaysPullImages"}))]);
-        let statements = |case: &Case| [accepted(&case.record), case.programmed(), contradicted(None)];
+        let statements = |case: &Case| vec![accepted(&case.record), case.programmed(), contradicted(None)];
         let at = |second| Timestamp::from_second(second).unwrap();
         let first = status_of(&case.record, statements(&case), at(1));
         case.record.status = serde_json::from_value(first.clone()).unwrap();

@@ -5,8 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use crate::crd::schema::{
-    Field, atomic_list, column, conditions, flag, int64, label_selector, map_of, object, open, requiring, root,
-    short_text, text, word,
+    Field, atomic_list, column, condition_column, flag, int64, label_selector, map_of, object, open, requiring, root,
+    short_text, status_of_conditions, text, word,
 };
 use crate::crd::{Definition, Scope};
 use engine::plugins::Plugin;
@@ -20,9 +20,6 @@ const DESCRIPTION: &str =
 
 /// The definition of the resource `admissionplugins`.
 pub fn admission_plugin() -> CustomResourceDefinition {
-    let condition = |name: &'static str, description: &'static str| {
-        column(name, "string", &format!(".status.conditions[?(@.type==\"{name}\")].status"), description)
-    };
     let definition = Definition {
         group: GROUP,
         version: VERSION,
@@ -33,8 +30,8 @@ pub fn admission_plugin() -> CustomResourceDefinition {
         columns: vec![
             column("Plugin", "string", ".spec.plugin", "The plugin."),
             column("Mode", "string", ".spec.mode", "What becomes of its decisions; Enforce where empty."),
-            condition("Accepted", "Whether the object can be used."),
-            condition("Programmed", "Whether the API server calls for it."),
+            condition_column("Accepted", "Whether the object can be used."),
+            condition_column("Programmed", "Whether the API server calls for it."),
         ],
         scale: None,
     };
@@ -43,13 +40,7 @@ pub fn admission_plugin() -> CustomResourceDefinition {
 
 /// The schema of the whole object.
 pub fn object_schema() -> JSONSchemaProps {
-    let status = object(
-        "What the controller found.",
-        [
-            ("observedGeneration", int64("The generation of the object that the rest is about.")),
-            ("conditions", conditions("Accepted, Programmed and Conflict.")),
-        ],
-    );
+    let status = status_of_conditions("Accepted, Programmed and Conflict.");
     requiring(&["spec"], root(DESCRIPTION, spec(), status))
 }
 
@@ -228,6 +219,7 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
             ),
         )],
         Plugin::ResourceQuota => vec![("limitedResources", limited_resources())],
+        Plugin::ImagePolicyWebhook => image_policy_webhook(),
         Plugin::EventRateLimit => vec![
             ("limits", event_limits()),
             (
@@ -256,6 +248,22 @@ fn pod_security() -> JSONSchemaProps {
             ("warn-version", version(warn)),
         ],
     )
+}
+
+fn image_policy_webhook() -> Vec<Field> {
+    vec![
+        (
+            "kubeConfigKey",
+            text(
+                "Key of the Secret outrider-image-policy, in the namespace of Outrider, with the kubeconfig of the backend. Default: kubeconfig.",
+            ),
+        ),
+        ("backendNamespace", text("Namespace that the backend runs in, which is left alone. Default: none.")),
+        ("allowTTL", int64("Seconds for which a yes counts, up to 1800. Default: 300. -1: none.")),
+        ("denyTTL", int64("Seconds for which a no counts, up to 1800. Default: 30. -1: none.")),
+        ("retryBackoff", int64("Milliseconds before the second of five tries, up to 300000. Default: 500. -1: none.")),
+        ("defaultAllow", flag("Whether images may run while the backend gives no verdict on them. Default: false.")),
+    ]
 }
 
 fn event_limits() -> JSONSchemaProps {

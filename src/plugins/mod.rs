@@ -1,14 +1,16 @@
 //! The kind `AdmissionPlugin` in the process: its definition and its controller. What plugins decide is in [`engine::plugins`].
 
-mod conditions;
+pub mod conditions;
 pub mod controller;
 pub mod crd;
 mod entries;
+pub mod statuses;
 
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched, no_rules};
+use crate::kind::{Editors, Family, Kind, Reader, Watched};
+use crate::names::IMAGE_POLICY_SECRET;
 use crate::permissions::{READ, rule};
 use engine::plugins::api::{GROUP, PLURAL};
 use engine::plugins::endpoints;
@@ -21,7 +23,7 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
     family: Family::Product,
     crd: |_| crd::admission_plugin(),
     rules,
-    namespace_rules: no_rules,
+    namespace_rules: || vec![rule("", &["secrets"], &[IMAGE_POLICY_SECRET], &["list", "watch"])],
     webhooks,
     stages: &[],
     demands: endpoints::demands,
@@ -44,6 +46,7 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_ownerreferencespermissionenforcement.yaml",
         "policy_v1alpha1_eventratelimit.yaml",
         "policy_v1alpha1_resourcequota.yaml",
+        "policy_v1alpha1_imagepolicywebhook.yaml",
     ],
 };
 

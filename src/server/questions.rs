@@ -12,6 +12,7 @@ use admission::{Answers, Known, Question, Unserved};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared, join_all};
 use tokio::sync::Semaphore;
+use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 
 use super::rate_limits::RateLimits;
@@ -22,6 +23,12 @@ use crate::metrics::{Metrics, QuestionResult};
 const IN_FLIGHT: usize = 32;
 /// Those of them about served resources, which an aggregated API that does not answer holds up.
 const DISCOVERIES: usize = 4;
+/// Those of them about images, which a slow reviewer holds up.
+const REVIEWS_OF_IMAGES: usize = 16;
+/// How long a reviewer of images may take: as long as the longest review. What ends sooner is who waits.
+const ONE_REVIEW_OF_IMAGES: Duration = Duration::from_secs(30);
+/// That there was none in time.
+const NO_REVIEW: &str = "the image policy backend did not answer in time";
 /// How long one question may take from when it is sent.
 const ONE_QUESTION: Duration = Duration::from_secs(2);
 /// Questions of one review in one round.
@@ -63,7 +70,9 @@ pub struct Questions {
     asker: Option<Arc<dyn Asker>>,
     in_flight: Arc<Semaphore>,
     discoveries: Arc<Semaphore>,
+    images: Arc<Semaphore>,
     patience: Duration,
+    patience_for_images: Duration,
     open: Arc<Open>,
     remembered: Arc<Remembered>,
     rate_limits: RateLimits,
@@ -78,7 +87,9 @@ impl Questions {
             asker,
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT)),
             discoveries: Arc::new(Semaphore::new(DISCOVERIES)),
+            images: Arc::new(Semaphore::new(REVIEWS_OF_IMAGES)),
             patience: ONE_QUESTION,
+            patience_for_images: ONE_REVIEW_OF_IMAGES,
             open: Arc::default(),
             remembered: Arc::default(),
             rate_limits: RateLimits::default(),
@@ -100,21 +111,36 @@ impl Questions {
         if questions.len() > OF_ONE_REVIEW {
             return Err(Unserved::Unanswered(questions));
         }
-        let asked = timeout_at(deadline.into(), join_all(questions.iter().map(|question| self.one(question)))).await;
-        let Ok(asked) = asked else {
-            for question in &questions {
-                self.metrics.question(question.kind(), QuestionResult::timeout);
-            }
-            return Err(Unserved::OutOfTime);
-        };
-        let mut open = Vec::new();
+        let asked = join_all(questions.iter().map(|question| self.until(question, deadline))).await;
+        let (mut open, mut is_late) = (Vec::new(), false);
         for (question, known) in questions.into_iter().zip(asked) {
             match known {
-                Some(known) => answers.insert(question, known),
-                None => open.push(question),
+                Ok(Some(known)) => answers.insert(question, known),
+                Ok(None) => open.push(question),
+                Err(_) => is_late = true,
             }
         }
-        if open.is_empty() { Ok(()) } else { Err(Unserved::Unanswered(open)) }
+        match (is_late, open.is_empty()) {
+            (true, _) => Err(Unserved::OutOfTime),
+            (false, false) => Err(Unserved::Unanswered(open)),
+            (false, true) => Ok(()),
+        }
+    }
+
+    /// The answer by the deadline, which is that of this question alone, so that no other one decides what its end means: that there was
+    /// no verdict on images in time is an answer, and the plugin's object says what follows.
+    async fn until(&self, question: &Question, deadline: Instant) -> Result<Option<Known>, Elapsed> {
+        match timeout_at(deadline.into(), self.one(question)).await {
+            Err(late) => {
+                self.metrics.question(question.kind(), QuestionResult::timeout);
+                if matches!(question, Question::Images(_)) {
+                    Ok(Some(Known::Failed(NO_REVIEW.to_owned())))
+                } else {
+                    Err(late)
+                }
+            }
+            known => known,
+        }
     }
 
     async fn one(&self, question: &Question) -> Option<Known> {
@@ -157,17 +183,24 @@ impl Questions {
         question: Question,
         entry: Option<Entry>,
     ) -> impl Future<Output = Option<Known>> + Send + use<> {
-        let (in_flight, discoveries) = (Arc::clone(&self.in_flight), Arc::clone(&self.discoveries));
-        let (remembered, patience) = (Arc::clone(&self.remembered), self.patience);
+        let (turns, patience) = match &question {
+            Question::Resources(_) => (&self.discoveries, self.patience),
+            Question::Images(_) => (&self.images, self.patience_for_images),
+            _ => (&self.in_flight, self.patience),
+        };
+        let (turns, remembered) = (Arc::clone(turns), Arc::clone(&self.remembered));
         async move {
             let _entry = entry;
-            let is_discovery = matches!(question, Question::Resources(_));
-            let _turn = if is_discovery { discoveries.acquire().await } else { in_flight.acquire().await }.ok()?;
+            let _turn = turns.acquire().await.ok()?;
             let answer = match timeout(patience, asker.ask(&question)).await {
                 Ok(answer) => answer,
-                // An API that does not answer has no kinds, as one whose discovery fails.
-                Err(_) if is_discovery => Ok(Known::Failed(format!("no answer in {patience:?}"))),
-                Err(_) => Err(format!("no answer in {patience:?}")),
+                Err(_) => match question {
+                    // An API that does not answer has no kinds, as one whose discovery fails.
+                    Question::Resources(_) => Ok(Known::Failed(format!("no answer in {patience:?}"))),
+                    // Who began to wait late gets no other answer than who waited for all of it.
+                    Question::Images(_) => Ok(Known::Failed(NO_REVIEW.to_owned())),
+                    _ => Err(format!("no answer in {patience:?}")),
+                },
             };
             match answer {
                 Ok(known) => {
@@ -199,7 +232,7 @@ impl Drop for Entry {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use admission::question::{Access, GroupVersion, Object, RateLimit, Token};
+    use admission::question::{Access, GroupVersion, Images, Object, RateLimit, Token};
 
     use super::*;
     use crate::metrics::Freshness;
@@ -214,6 +247,7 @@ mod tests {
                 match question {
                     Question::Access(access) if access.user == "slow" => std::future::pending().await,
                     Question::Resources(_) => std::future::pending().await,
+                    Question::Images(images) if images.namespace == "slow" => std::future::pending().await,
                     Question::Access(access) if access.user == "broken" => Err("no".to_owned()),
                     _ => Ok(Known::Allowed(true, String::new())),
                 }
@@ -293,6 +327,31 @@ mod tests {
             questions.answer(vec![question.clone()], &mut answers, soon()).await.unwrap();
             assert_eq!(answers.get(&question), Some(&Known::Tokens(vec![is_there])));
         }
+    }
+
+    #[tokio::test]
+    async fn a_late_review_of_images_is_an_answer_beside_another_late_question_and_is_given_up() {
+        let questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
+        let images = Question::Images(Images { namespace: "slow".to_owned(), ..Images::default() });
+        for (beside, expected) in [(None, Ok(())), (Some(about("slow")), Err(Unserved::OutOfTime))] {
+            let mut answers = Answers::default();
+            let asked = std::iter::once(images.clone()).chain(beside).collect();
+            assert_eq!(questions.answer(asked, &mut answers, soon()).await, expected);
+            assert_eq!(answers.get(&images), Some(&Known::Failed(NO_REVIEW.to_owned())));
+            assert!(questions.open.lock().unwrap().is_empty(), "it was given up");
+            assert_eq!(questions.images.available_permits(), REVIEWS_OF_IMAGES);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_review_of_images_that_takes_longer_than_any_review_is_an_answer_for_all_who_wait() {
+        let mut questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
+        questions.patience_for_images = Duration::from_millis(20);
+        let images = Question::Images(Images { namespace: "slow".to_owned(), ..Images::default() });
+        let mut answers = Answers::default();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        questions.answer(vec![images.clone()], &mut answers, deadline).await.unwrap();
+        assert_eq!(answers.get(&images), Some(&Known::Failed(NO_REVIEW.to_owned())));
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use admission::{Known, Question};
 
-/// How long an answer about rights, images or served resources counts. Rights that are taken back are good for so long. Objects are asked for anew.
+/// How long an answer about rights or served resources counts. Rights that are taken back are good for so long. Objects are asked for anew.
 pub const ANSWER_LIFE: Duration = Duration::from_secs(10);
 /// Answers that are kept. With one more, the oldest goes: who asks much cannot keep the answers to others out.
 const KEPT: usize = 4096;
@@ -59,7 +59,8 @@ impl ByTime {
 /// That a version has no kinds may change at any moment, when somebody installs them. What an authorizer could not decide is no answer of
 /// its rules.
 fn counts_later(question: &Question, known: &Known) -> bool {
-    let is_object = matches!(question, Question::Object(_));
+    // A verdict on images counts for as long as the AdmissionPlugin says.
+    let is_object = matches!(question, Question::Object(_) | Question::Images(_));
     match known {
         Known::Failed(_) | Known::Unsure { .. } => false,
         Known::Resources(resources) => !resources.is_empty(),
@@ -76,9 +77,8 @@ fn size(question: &Question) -> usize {
             let names = access.user.len() + access.uid.len() + access.name.len();
             names + all(&access.groups) + extra.sum::<usize>()
         }
-        Question::Images(images) => all(&images.images),
         Question::Resources(of) => of.group.len() + of.version.len(),
-        Question::Object(_) | Question::Tokens(_) => 0,
+        Question::Images(_) | Question::Object(_) | Question::Tokens(_) => 0,
     }
 }
 

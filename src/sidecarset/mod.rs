@@ -51,7 +51,7 @@ fn rules() -> Vec<PolicyRule> {
 
 fn namespace_rules() -> Vec<PolicyRule> {
     vec![
-        rule("apps", &["controllerrevisions"], &[], &["get", "list", "create", "patch", "delete"]),
+        rule("apps", &["controllerrevisions"], &[], &["get", "list", "watch", "create", "patch", "delete"]),
         // Of our Service: who has to know a set for it to be Ready.
         rule("discovery.k8s.io", &["endpointslices"], &[], &["list"]),
     ]

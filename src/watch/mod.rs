@@ -2,17 +2,21 @@
 
 pub mod annotations;
 pub mod backoff;
+mod cluster_scoped;
 pub mod coverage;
 pub mod deployment;
 mod failing;
 pub mod follow;
+mod image_policy;
 pub mod in_order;
 pub mod last_seen;
 pub mod lenient;
+mod limit_range;
 pub mod model;
 mod of_kind;
 pub mod partial;
 mod plugin;
+mod policies;
 pub mod quotas;
 pub mod raw;
 pub mod read_model;
@@ -21,6 +25,7 @@ pub mod report;
 mod sidecarset;
 pub mod version;
 
+pub use limit_range::ClusterLimitRangeResource;
 pub(crate) use of_kind::resource_of_kind;
 pub use plugin::AdmissionPluginResource;
 pub use sidecarset::SidecarSetResource;

@@ -22,9 +22,9 @@ const LABELS_MAX_COST: usize = 32 * 1024;
 /// What a map takes for an entry beside its text, roughly.
 const LABEL_OVERHEAD: usize = 96;
 
-/// An object of kind `K` of which only `Spec` and `Status` are decoded, and the metadata that a read model needs: name,
-/// namespace, uid, resourceVersion, generation, the times of creation and deletion, the owner that controls it, labels as far as
-/// there is room for them, and the annotations as far as `Annotations` decodes them.
+/// An object of kind `K` of which only `Spec` and `Status` are decoded, and the metadata that a read model needs: name, what a
+/// made-up name begins with, namespace, uid, resourceVersion, generation, the times of creation and deletion, the owner that
+/// controls it, labels as far as there is room for them, and the annotations as far as `Annotations` decodes them.
 pub struct Partial<K, Spec = IgnoredAny, Status = IgnoredAny, Annotations = IgnoredAny> {
     metadata: ObjectMeta,
     /// What is read of the annotations; `None` where missing or null.
@@ -70,6 +70,7 @@ struct Wire<Spec, Status, Annotations> {
 #[serde(rename_all = "camelCase")]
 struct WireMeta<Annotations> {
     name: Option<String>,
+    generate_name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,
     resource_version: Option<String>,
@@ -109,6 +110,7 @@ where
             slim.lacks_labels = meta.labels.some_left_out;
             slim.metadata = ObjectMeta {
                 name: meta.name,
+                generate_name: meta.generate_name,
                 namespace: meta.namespace,
                 uid: meta.uid,
                 resource_version: meta.resource_version,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::{StreamExt, stream};
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
@@ -16,24 +17,30 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::image_policy::ImageBackends;
 use crate::logging::throttle::LogThrottle;
 use crate::watch::annotations::SomeAnnotations;
 use crate::watch::follow::{Follower, Step, events};
+use crate::watch::image_policy::BackendWatch;
 use crate::watch::lenient::Lenient;
 pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
 use crate::watch::partial::Partial;
+use crate::watch::policies;
 use crate::watch::quotas::QuotaWatch;
 use crate::watch::version::minor_versions;
-use crate::watch::{AdmissionPluginResource, SidecarSetResource};
+use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
+use engine::limitrange::api as limits;
 use engine::plugins::api as plugins;
 use engine::sidecarset::api::{PLURAL, SidecarSet};
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Effect;
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
+use engine::snapshot::limit_ranges::RangeTable;
 use engine::snapshot::namespace;
 use engine::snapshot::plugins::PluginTable;
+use engine::snapshot::revisions::{Revision, SET_LABEL};
 use engine::snapshot::sets::{SetRecord, SetTable};
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
@@ -72,14 +79,22 @@ pub struct ReadModel {
     pub sets: SetTable,
     /// The plugins, for controllers.
     pub plugin_table: PluginTable,
+    /// The ranges, for controllers.
+    pub range_table: RangeTable,
     /// The watch of sets.
     pub sidecarsets: Model,
     /// The watch of plugins.
     pub plugins: Model,
+    /// The watch of ranges.
+    pub limit_ranges: Model,
     /// The watch of namespaces.
     pub namespaces: Model,
     /// The watch of our configuration.
     pub configuration: Model,
+    /// The watch of revisions.
+    pub revisions: Model,
+    /// The backends that review images, while the Secret that names them is watched.
+    pub images: Arc<ImageBackends>,
     changes: broadcast::Sender<Change>,
     generation: watch::Sender<u64>,
 }
@@ -91,18 +106,27 @@ impl ReadModel {
             snapshot: Arc::default(),
             sets: feed.collections.sets.collection().table(),
             plugin_table: feed.collections.plugins.collection().table(),
+            range_table: feed.collections.limit_ranges.collection().table(),
             sidecarsets: Model::default(),
             plugins: Model::default(),
+            limit_ranges: Model::default(),
             namespaces: Model::default(),
             configuration: Model::default(),
+            revisions: Model::default(),
+            images: Arc::default(),
             changes: broadcast::channel(CHANGES).0,
             generation: watch::Sender::new(0),
         }
     }
 
     /// The watches of what rows of kinds name, by its plural.
-    pub const fn models(&self) -> [(&'static str, &Model); 3] {
-        [(PLURAL, &self.sidecarsets), (plugins::PLURAL, &self.plugins), ("namespaces", &self.namespaces)]
+    pub const fn models(&self) -> [(&'static str, &Model); 4] {
+        [
+            (PLURAL, &self.sidecarsets),
+            (plugins::PLURAL, &self.plugins),
+            (limits::PLURAL, &self.limit_ranges),
+            ("namespaces", &self.namespaces),
+        ]
     }
 
     /// Every change from now on.
@@ -139,8 +163,9 @@ impl ReadModel {
 
     /// How long ago the quieter of the watches got an answer; `None` while one of them never did.
     pub fn age(&self) -> Option<Duration> {
-        let others = self.namespaces.age()?.max(self.configuration.age()?);
-        Some(self.sidecarsets.age()?.max(self.plugins.age()?).max(others))
+        let others = self.namespaces.age()?.max(self.configuration.age()?).max(self.revisions.age()?);
+        let policies = self.plugins.age()?.max(self.limit_ranges.age()?);
+        Some(self.sidecarsets.age()?.max(policies).max(others))
     }
 }
 
@@ -156,12 +181,18 @@ pub struct Clients {
     pub sidecarsets: Client,
     /// For plugins; none where they are off: then there are no objects.
     pub plugins: Option<Client>,
+    /// For ranges; none where plugins are off.
+    pub limit_ranges: Option<Client>,
     /// For namespaces.
     pub namespaces: Client,
     /// For our configuration.
     pub configuration: Client,
+    /// For revisions.
+    pub revisions: Client,
     /// For quotas, while they are read.
     pub quotas: Client,
+    /// For the Secret of reviewers of images, while it is read.
+    pub secrets: Client,
     /// Our own namespace, in which that is.
     pub namespace: String,
     /// For its version. No one reads the age of this answer: it says nothing about a watch.
@@ -182,12 +213,22 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let of_plugins =
         clients.plugins.map(|client| events(Api::<Lenient<AdmissionPluginResource>>::all(client), watch_config()));
     let mut plugins = pin!(of_plugins.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
+    if clients.limit_ranges.is_none() {
+        world.limit_ranges.mark_unknown();
+    }
+    let of_ranges = clients
+        .limit_ranges
+        .map(|client| events(Api::<Lenient<ClusterLimitRangeResource>>::all(client), watch_config()));
+    let mut limit_ranges = pin!(of_ranges.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
     let mut namespaces = pin!(events(Api::<SlimNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
+    let revisions = Api::<Lenient<ControllerRevision>>::namespaced(clients.revisions, &clients.namespace);
+    let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
     let mut quotas = QuotaWatch::new(clients.quotas);
+    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images));
     let mut versions = pin!(minor_versions(clients.version));
 
     let mut intake = EventHandler::of(&world);
@@ -206,8 +247,12 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
             Some(event) = plugins.next() => {
                 intake.plugin(event, &mut feed);
                 quotas.follow_need(&mut feed);
+                images.follow_need(&feed);
             }
+            Some(event) = limit_ranges.next() => intake.limit_range(event, &mut feed),
             event = quotas.next() => quotas.take(event, &mut feed),
+            Some(event) = revisions.next() => intake.revision(event, &mut feed),
+            event = images.next() => images.take(event),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),
             Some(minor) = versions.next() => feed.apply_version(minor),
         }
@@ -244,8 +289,10 @@ struct EventHandler<'a> {
     world: &'a ReadModel,
     sets: Follower<String>,
     plugins: Follower<String>,
+    limit_ranges: Follower<String>,
     namespaces: Follower<String>,
     maps: Follower<String>,
+    revisions: Follower<String>,
     /// Each once, so that it does not grow with the events.
     unsent: BTreeSet<Change>,
     clipping: LogThrottle,
@@ -257,8 +304,10 @@ impl<'a> EventHandler<'a> {
             world,
             sets: Follower::default(),
             plugins: Follower::default(),
+            limit_ranges: Follower::default(),
             namespaces: Follower::default(),
             maps: Follower::default(),
+            revisions: Follower::default(),
             unsent: BTreeSet::new(),
             clipping: LogThrottle::default(),
         }
@@ -279,9 +328,9 @@ impl EventHandler<'_> {
 
     fn all_listed(&self) -> bool {
         let world = self.world;
-        [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration]
-            .iter()
-            .all(|model| model.is_synced())
+        let policies = [&world.plugins, &world.limit_ranges];
+        let others = [&world.sidecarsets, &world.namespaces, &world.configuration, &world.revisions];
+        policies.into_iter().chain(others).all(Model::is_synced)
     }
 
     fn set(&mut self, event: Result<Event<Lenient<SidecarSetResource>>, watcher::Error>, feed: &mut SnapshotBuilder) {
@@ -311,26 +360,15 @@ impl EventHandler<'_> {
         event: Result<Event<Lenient<AdmissionPluginResource>>, watcher::Error>,
         feed: &mut SnapshotBuilder,
     ) {
-        let (world, collection) = (self.world, &mut feed.collections.plugins);
-        if world.plugins.note_optional(&event) {
-            for record in collection.collection().table().all() {
-                collection.remove(&record.name);
-            }
-            return;
-        }
-        self.plugins.follow(event, Lenient::name_any, |step| match step {
-            Step::Is(guarded) => {
-                let name = guarded.name_any();
-                match guarded.object {
-                    Ok(object) => drop(collection.apply(&(*object).into())),
-                    Err(error) => {
-                        tracing::warn!(admissionplugin = name, %error, "AdmissionPlugin cannot be read; its last good form stays");
-                    }
-                }
-            }
-            Step::Gone(name) => drop(collection.remove(&name)),
-            Step::Listed => world.plugins.mark_synced(),
-        });
+        policies::take(event, &self.world.plugins, &mut self.plugins, &mut feed.collections.plugins);
+    }
+
+    fn limit_range(
+        &mut self,
+        event: Result<Event<Lenient<ClusterLimitRangeResource>>, watcher::Error>,
+        feed: &mut SnapshotBuilder,
+    ) {
+        policies::take(event, &self.world.limit_ranges, &mut self.limit_ranges, &mut feed.collections.limit_ranges);
     }
 
     fn namespace(&mut self, event: Result<Event<SlimNamespace>, watcher::Error>, feed: &mut SnapshotBuilder) {
@@ -354,6 +392,37 @@ impl EventHandler<'_> {
             }
             Step::Gone(name) => tell(feed.collections.namespaces.remove(&name), name),
             Step::Listed => world.namespaces.mark_synced(),
+        });
+    }
+
+    fn revision(
+        &mut self,
+        event: Result<Event<Lenient<ControllerRevision>>, watcher::Error>,
+        feed: &mut SnapshotBuilder,
+    ) {
+        let (world, unsent, collection) = (self.world, &mut self.unsent, &mut feed.collections.revisions);
+        // Whether new pods can have a set depends on the revision that it pins.
+        let mut tell = |effect, set: Box<str>| note(unsent, effect, Change::Set(set.into()));
+        world.revisions.note(&event);
+        self.revisions.follow(event, Lenient::name_any, |step| match step {
+            Step::Is(guarded) => {
+                let name = guarded.name_any();
+                let object =
+                    guarded.object.and_then(|it| serde_json::to_value(&*it).map_err(|error| error.to_string()));
+                match object.map(|object| Revision::of(&object)) {
+                    Ok(Some(revision)) => tell(collection.apply(&revision), revision.set),
+                    Ok(None) => drop(collection.remove(&name)),
+                    Err(error) => {
+                        tracing::warn!(controllerrevision = name, %error, "ControllerRevision cannot be read");
+                    }
+                }
+            }
+            Step::Gone(name) => {
+                if let Some(set) = collection.collection().set_of(&name) {
+                    tell(collection.remove(&name), set);
+                }
+            }
+            Step::Listed => world.revisions.mark_synced(),
         });
     }
 

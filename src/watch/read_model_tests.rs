@@ -85,12 +85,65 @@ fn nothing_is_published_before_all_collections_are_complete() {
     }
     assert!(!intake.all_listed());
     for event in [Event::Init, Event::InitDone] {
+        intake.revision(Ok(event), &mut feed);
+    }
+    assert!(!intake.all_listed());
+    for event in [Event::Init, Event::InitDone] {
         intake.plugin(Ok(event), &mut feed);
+    }
+    assert!(!intake.all_listed());
+    for event in [Event::Init, Event::InitDone] {
+        intake.limit_range(Ok(event), &mut feed);
     }
     assert!(intake.all_listed() && !world.is_published());
     world.publish(&mut feed);
     assert!(world.is_published());
     assert!(world.snapshot.load().namespaces.labels("a").is_some());
+}
+
+/// A revision of the set, with this image.
+fn revision(set: &str, image: &str) -> Lenient<ControllerRevision> {
+    let mut object = serde_json::to_value(&**self::set(set, 1).object.as_ref().unwrap()).unwrap();
+    object["spec"]["containers"][0]["image"] = image.into();
+    let compiled =
+        engine::sidecarset::compiled::CompiledSet::compile(&serde_json::from_value(object).unwrap()).unwrap();
+    let owner = json!({"apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "name": set, "uid": set, "controller": true});
+    let name = engine::sidecarset::compiled::revision_name(set, &compiled.hash);
+    let labels = json!({"apps.outrider.dev/sidecarset-custom-version": "old"});
+    let data = json!({"spec": engine::sidecarset::canonical::injected_fields(&compiled.spec())});
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]}, "revision": 1, "data": data,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_revision_that_appears_after_its_set_is_in_the_next_snapshot_and_its_set_is_reconciled() {
+    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let world = ReadModel::of(&feed);
+    let (mut intake, mut changes) = (EventHandler::of(&world), world.changes());
+    let mut pinned = set("s", 1);
+    let strategy = json!({"revision": {"customVersion": "old"}});
+    pinned.object.as_mut().unwrap().spec.injection_strategy = Some(serde_json::from_value(strategy).unwrap());
+    intake.set(Ok(Event::Apply(pinned)), &mut feed);
+    let mut publish = |intake: &mut EventHandler<'_>, feed: &mut SnapshotBuilder| {
+        world.publish(feed);
+        intake.pass_on(feed);
+        assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()));
+        let snapshot = world.snapshot.load_full();
+        let image = |form: &engine::snapshot::pinned::PinnedForm| {
+            form.as_ref().ok().map(|form| form.containers.iter().next().unwrap().image.clone())
+        };
+        (snapshot.generation, image(snapshot.pinned.form("s").unwrap()))
+    };
+    assert_eq!(publish(&mut intake, &mut feed), (1, None));
+    let old = revision("s", "old:1");
+    intake.revision(Ok(Event::Apply(old.clone())), &mut feed);
+    assert_eq!(publish(&mut intake, &mut feed), (2, Some("old:1".to_owned())));
+    intake.revision(Ok(Event::Apply(old.clone())), &mut feed);
+    assert!(!feed.is_stale(), "nothing has changed");
+    intake.revision(Ok(Event::Delete(old)), &mut feed);
+    assert_eq!(publish(&mut intake, &mut feed), (3, None));
 }
 
 #[test]
@@ -151,7 +204,8 @@ fn of_every_watch_it_is_noted_that_it_fails() {
     intake.namespace(Err(watcher::Error::NoResourceVersion), &mut feed);
     intake.configuration(Err(watcher::Error::NoResourceVersion), &mut feed);
     intake.plugin(Err(watcher::Error::NoResourceVersion), &mut feed);
-    for model in [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration] {
+    intake.revision(Err(watcher::Error::NoResourceVersion), &mut feed);
+    for model in [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration, &world.revisions] {
         assert!(model.failing().is_some());
     }
 }

@@ -1,12 +1,11 @@
 //! SidecarSets as clients and watches have them.
 
 use admission::review::null_as_default;
-use engine::sidecarset::api::{
-    API_VERSION, GROUP, KIND, Metadata, PLURAL, SidecarSet, SidecarSetSpec, SidecarSetStatus, VERSION,
-};
-use k8s_openapi::ClusterResourceScope;
+use engine::sidecarset::api::{self, Metadata, SidecarSet, SidecarSetSpec, SidecarSetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
+
+use super::cluster_scoped::cluster_scoped;
 
 /// A SidecarSet with all metadata. What decides knows no client: it has [`SidecarSet`], which this can be turned into.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -38,26 +37,7 @@ impl From<SidecarSetResource> for SidecarSet {
     }
 }
 
-impl k8s_openapi::Resource for SidecarSetResource {
-    const API_VERSION: &'static str = API_VERSION;
-    const GROUP: &'static str = GROUP;
-    const KIND: &'static str = KIND;
-    const VERSION: &'static str = VERSION;
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = ClusterResourceScope;
-}
-
-impl k8s_openapi::Metadata for SidecarSetResource {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+cluster_scoped!(SidecarSetResource, api);
 
 #[cfg(test)]
 mod tests {

@@ -245,5 +245,8 @@ fn groups_that_may_read_sets_are_bound_to_the_viewers_alone() {
     };
     assert!(bindings(&[]).is_empty());
     let found = bindings(&["--set=rbac.viewers={system:authenticated,team:dev}"]);
-    assert_eq!(found, ["outrider-sidecarset-viewer", "outrider-admissionplugin-viewer"]);
+    assert_eq!(
+        found,
+        ["outrider-sidecarset-viewer", "outrider-admissionplugin-viewer", "outrider-clusterlimitrange-viewer"]
+    );
 }

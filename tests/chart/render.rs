@@ -61,8 +61,8 @@ fn comparable(object: &Value) -> Value {
     object
 }
 
-/// Kinds that are always on: SidecarSet and AdmissionPlugin.
-const PRODUCT: usize = 2;
+/// Kinds that are always on: SidecarSet, AdmissionPlugin and ClusterLimitRange.
+const PRODUCT: usize = 3;
 
 #[test]
 #[ignore = "needs helm: make test"]
@@ -191,6 +191,7 @@ fn plugins_that_are_off_leave_nothing_of_their_kind_and_are_not_served() {
     for (set, is_on) in [("plugins.enabled=true", true), ("plugins.enabled=false", false)] {
         let rendered = succeeded(&template(&[&format!("--set={set}")]));
         assert_eq!(rendered.contains("policy.outrider.dev"), is_on, "{set}");
+        assert_eq!(rendered.contains("resourceNames: [outrider-image-policy]"), is_on, "{set}");
         assert_eq!(rendered.contains("--enable-plugins=false"), !is_on, "{set}");
     }
 }
@@ -251,7 +252,7 @@ fn editing_is_part_of_the_edit_role_only_for_objects_of_a_namespace() {
         let labels = role["metadata"]["labels"].as_object().unwrap();
         let aggregated = |to: &str| labels.contains_key(&format!("rbac.authorization.k8s.io/aggregate-to-{to}"));
         let name = role["metadata"]["name"].as_str().unwrap();
-        let is_product = ["sidecarset", "admissionplugin"].iter().any(|kind| name.contains(kind));
+        let is_product = ["sidecarset", "admissionplugin", "clusterlimitrange"].iter().any(|kind| name.contains(kind));
         assert_eq!(aggregated("view"), name.ends_with("-viewer"), "{name}");
         assert_eq!(aggregated("edit"), name.ends_with("-editor") && !is_product, "{name}");
         roles += usize::from(aggregated("view"));

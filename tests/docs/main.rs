@@ -79,29 +79,100 @@ fn list_of_configuration_fields_is_up_to_date() {
     hold("docs/configuration.md", &page);
 }
 
+/// Of each plugin that is served a test of its table, and one on a real API server if there is one.
+const TESTS_OF_PLUGINS: [(&str, &[&str]); 14] = [
+    ("AlwaysPullImages", &["every_image_is_pulled", COMPARED]),
+    (
+        "DefaultTolerationSeconds",
+        &["seconds_on_failing_nodes_are_those_of_the_configuration_as_the_table_says", COMPARED],
+    ),
+    ("DenyServiceExternalIPs", &["external_ips_are_denied_as_the_table_says", COMPARED]),
+    (
+        "EventRateLimit",
+        &[
+            "each_limit_takes_a_token_by_its_key_also_behind_one_that_refuses",
+            "events_are_limited_as_by_the_plugin_of_the_api_server",
+        ],
+    ),
+    ("ExtendedResourceToleration", &["extended_resources_are_tolerated_as_the_table_says", COMPARED]),
+    (
+        "ImagePolicyWebhook",
+        &[
+            "the_images_that_a_request_is_about_decide_as_the_table_says",
+            "images_are_reviewed_as_by_the_plugin_of_the_api_server",
+        ],
+    ),
+    ("LimitPodHardAntiAffinityTopology", &["required_anti_affinity_is_between_nodes_as_the_table_says", COMPARED]),
+    (
+        "LimitRanger",
+        &[
+            "pods_beyond_the_limits_are_refused_with_the_words_of_the_api_server",
+            "a_cluster_limit_range_does_what_a_limit_range_does_and_nothing_more_beside_one",
+        ],
+    ),
+    ("NamespaceLifecycle", &["protected_namespaces_are_not_deleted_alone_or_with_many", LABELLED]),
+    (
+        "OwnerReferencesPermissionEnforcement",
+        &[
+            "a_change_of_owners_needs_the_right_to_delete_as_the_table_says",
+            "owner_references_are_judged_as_by_the_plugin_of_the_api_server",
+        ],
+    ),
+    ("PodNodeSelector", &["pod_node_selector_does_what_the_table_says", COMPARED]),
+    ("PodSecurity", &["a_new_namespace_gets_the_labels_that_it_lacks", LABELLED]),
+    ("PodTolerationRestriction", &["pod_toleration_restriction_does_what_the_table_says", COMPARED]),
+    (
+        "ResourceQuota",
+        &[
+            "what_is_consumed_and_limited_needs_a_quota_that_names_it",
+            "limited_resources_need_a_quota_as_in_the_plugin_of_the_api_server",
+        ],
+    ),
+];
+
+const COMPARED: &str = "pods_and_services_come_out_as_from_the_plugins_of_the_api_server";
+const LABELLED: &str = "namespaces_are_labelled_and_protected_and_exemptions_hold_while_no_replica_answers";
+
 #[test]
-fn table_of_admission_plugins_is_up_to_date() {
+fn table_of_admission_plugins_is_up_to_date_and_names_tests_of_what_is_served() {
+    use engine::plugins::catalog::{ALL, Service};
     use outrider::cli::plugins::{HEADS, row};
-    let line = |cells: [String; 7]| format!("| {} |\n", cells.join(" | "));
-    let mut table = line(HEADS.map(str::to_lowercase)) + "|---|---|---|---|---|---|---|\n";
-    for entry in engine::plugins::catalog::ALL {
-        let mut cells = row(entry);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut sources = String::new();
+    for folder in ["src", "tests", "crates"] {
+        read_sources(&root.join(folder), &mut sources);
+    }
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let heads = HEADS.iter().chain(&["TESTS"]).map(|head| head.to_lowercase());
+    let mut table = line(&heads.collect::<Vec<_>>()) + &"|---".repeat(HEADS.len() + 1) + "|\n";
+    for entry in ALL {
+        let tests = TESTS_OF_PLUGINS.iter().find(|(name, _)| *name == entry.name).map(|(_, tests)| *tests);
+        assert_eq!(tests.is_some(), entry.service == Service::Served, "tests of {}", entry.name);
+        let tests: Vec<&str> = tests.into_iter().flatten().copied().collect();
+        for test in &tests {
+            assert!(sources.contains(&format!("fn {test}(")), "{test}, of {}, is no test", entry.name);
+        }
+        let mut cells = row(entry).to_vec();
         cells[0] = format!("`{}`", cells[0]);
-        table.push_str(&line(cells));
+        cells.push(tests.iter().map(|test| format!("`{test}`")).collect::<Vec<_>>().join(", "));
+        table.push_str(&line(&cells));
     }
     let listed = |plugin: Plugin| format!("- [{plugin}](plugins/{plugin}.md)\n");
-    let pages: String = Plugin::ALL.into_iter().map(listed).collect();
+    let of_kind = "- [LimitRanger](plugins/LimitRanger.md), by the kind ClusterLimitRange\n".to_owned();
+    let pages: String = Plugin::ALL.into_iter().map(listed).chain([of_kind]).collect();
     let page = include_str!("admission-plugins.md").replace("{table}\n", &table).replace("{pages}\n", &pages);
     hold("docs/admission-plugins.md", &page);
 }
 
 #[test]
 fn every_admission_plugin_has_a_page_with_its_sample() {
-    use outrider::cli::plugins::{example, provided};
-    for plugin in Plugin::ALL {
+    use engine::plugins::catalog::{OF_OTHER_KINDS, find};
+    use outrider::cli::plugins::{example_of, provided};
+    let of_other_kinds = OF_OTHER_KINDS.map(|(plugin, _)| plugin);
+    for plugin in Plugin::ALL.map(Plugin::name).into_iter().chain(of_other_kinds) {
         let template = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/docs/plugins/{plugin}.md"));
         let template = fs::read_to_string(&template).unwrap_or_else(|error| panic!("{}: {error}", template.display()));
-        let entry = engine::plugins::catalog::find(plugin.name()).unwrap();
+        let entry = find(plugin).unwrap();
         let default = if entry.is_default { "on" } else { "off" };
         let [eks, aks, gke] = entry.providers.map(provided);
         let catalog = format!(
@@ -109,7 +180,8 @@ fn every_admission_plugin_has_a_page_with_its_sample() {
             entry.how()
         );
         // The first line is for editors.
-        let sample: Vec<&str> = example(plugin).lines().filter(|line| !line.contains("yaml-language-server")).collect();
+        let sample: Vec<&str> =
+            example_of(entry).unwrap().lines().filter(|line| !line.contains("yaml-language-server")).collect();
         let sample = format!("```yaml\n{}\n```", sample.join("\n"));
         hold(
             &format!("docs/plugins/{plugin}.md"),

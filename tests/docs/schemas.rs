@@ -93,6 +93,7 @@ fn workloads() -> Vec<(&'static str, Value)> {
 fn schemas_of_the_engine_are_up_to_date() {
     let mut schemas = vec![
         ("AdmissionPlugin", read(&serde_json::to_value(outrider::plugins::crd::object_schema()).unwrap())),
+        ("ClusterLimitRange", read(&serde_json::to_value(outrider::limitrange::crd::object_schema()).unwrap())),
         ("Container", of::<Container>()),
         ("Namespace", of::<Namespace>()),
         ("ObjectMeta", of::<ObjectMeta>()),

@@ -216,7 +216,8 @@ fn alike((ours, our_refusals): &Outcome, (theirs, refusals): &Outcome) {
     assert_eq!(ours.len(), theirs.len());
 }
 
-fn without_prefix(line: &str) -> String {
+/// A line of kubectl without what comes before the message of the plugin.
+pub fn without_prefix(line: &str) -> String {
     let message = line.split_once("\"STDIN\": ").map_or(line, |(_, message)| message);
     let message = message.split_once("denied the request: ").map_or(message, |(_, message)| message);
     message.trim_start_matches("Internal error occurred: ").to_owned()

@@ -75,7 +75,11 @@ fn a_team_with_rights_in_its_namespace_and_the_viewer_of_sets_explains_its_pods(
     assert_eq!(refused.code, Some(2), "{refused:?}");
     let role = "; a ClusterRoleBinding to outrider-sidecarset-viewer allows it";
     assert!(refused.stderr.contains(role), "{}", refused.stderr);
-    for (kind, resource) in [("sidecarset", "sidecarsets"), ("admissionplugin", "admissionplugins")] {
+    for (kind, resource) in [
+        ("sidecarset", "sidecarsets"),
+        ("admissionplugin", "admissionplugins"),
+        ("clusterlimitrange", "clusterlimitranges"),
+    ] {
         let (role, name) = (format!("outrider-{kind}-viewer"), format!("{user}-{kind}"));
         let bind = ["create", "clusterrolebinding", &name, &format!("--clusterrole={role}"), &format!("--user={user}")];
         cluster.kubectl_ok(&bind, None).unwrap();
@@ -86,7 +90,7 @@ fn a_team_with_rights_in_its_namespace_and_the_viewer_of_sets_explains_its_pods(
     let explained = explain();
     assert!(explained.success() && explained.stdout.contains("Injected"), "{explained:?}");
     cluster.kubectl_ok(&["delete", "sidecarset", &set], None).unwrap();
-    for kind in ["sidecarset", "admissionplugin"] {
+    for kind in ["sidecarset", "admissionplugin", "clusterlimitrange"] {
         cluster.kubectl_ok(&["delete", "clusterrolebinding", &format!("{user}-{kind}")], None).unwrap();
     }
 }

@@ -22,10 +22,17 @@ mod explain;
 mod forged_pods;
 mod gitops;
 mod guard;
+mod image_policy;
+#[path = "../server/image_reviewer.rs"]
+#[allow(dead_code, reason = "the tests of the server have more of it do more")]
+mod image_reviewer;
 mod injection;
 mod left_alone;
+mod limit_ranges;
 mod memory_group;
+mod migration;
 mod narrowing;
+mod older_revisions;
 mod on_demand;
 mod other_webhooks;
 mod plugins;

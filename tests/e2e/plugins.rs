@@ -141,7 +141,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
         let output = cluster.kubectl(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
         assert!(!output.success() && output.stderr.contains(part), "{part}: {}", output.stderr);
     };
-    refused(plugin("a", &json!({"plugin": "ImagePolicyWebhook"})), "not served yet");
+    refused(plugin("a", &json!({"plugin": "PodTopologyLabels"})), "not served yet");
     refused(
         plugin("a", &json!({"plugin": "EventRateLimit", "failurePolicy": "Fail"})),
         "failurePolicy must be Ignore for plugin: EventRateLimit",
@@ -164,7 +164,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
     );
     assert!(change.unwrap().stderr.contains("immutable"));
     let table = cluster.kubectl_ok(&["get", "admissionplugins"], None).unwrap();
-    assert_eq!(table.lines().count(), 13, "{table}");
+    assert_eq!(table.lines().count(), 14, "{table}");
     all_are_programmed(&cluster);
 }
 
@@ -188,7 +188,7 @@ fn of_namespaces() -> Vec<Value> {
 
 #[test]
 #[ignore = "needs a control plane: make test"]
-fn namespaces_are_labelled_and_protected_and_exemptions_hold_while_nobody_answers() {
+fn namespaces_are_labelled_and_protected_and_exemptions_hold_while_no_replica_answers() {
     let (cluster, outrider) = served(&[]);
     let kubectl = |args: &[&str]| cluster.kubectl(args, None).unwrap();
     let mut count = 0;

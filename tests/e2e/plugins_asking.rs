@@ -98,7 +98,7 @@ fn owned(random: &mut Random, kind: usize, name: &str) -> Value {
 }
 
 /// What a command said of each object, but for the prefix of a webhook.
-fn said(output: &Output) -> Vec<String> {
+pub fn said(output: &Output) -> Vec<String> {
     let lines = output.stderr.lines().filter(|line| !line.starts_with("Warning:"));
     let message = |line: &str| {
         let line = line.split_once("\"STDIN\": ").map_or(line, |(_, line)| line);

@@ -108,8 +108,15 @@ fn the_readme_names_a_sample_that_its_sets_inject() {
 }
 
 /// Reasons of parts that later builds bring, and of what validation keeps from happening here: two sets that bring the same
-/// container to one pod, and sets that break the pods they are added to. A sample that is too large would be megabytes.
-const WITHOUT_SAMPLE: [Reason; 3] = [reasons::SET_CONFLICT, reasons::RESULT_ILLEGAL, Reason::TOO_LARGE];
+/// container to one pod, and sets that break the pods they are added to. A sample that is too large would be megabytes. Canaries and
+/// older revisions are recorded in `revisions.rs`.
+const WITHOUT_SAMPLE: [Reason; 5] = [
+    reasons::CANARY_SHADOWED,
+    reasons::PARTIAL_HELD_BACK,
+    reasons::SET_CONFLICT,
+    reasons::RESULT_ILLEGAL,
+    Reason::TOO_LARGE,
+];
 
 #[test]
 fn every_other_reason_has_a_sample() {

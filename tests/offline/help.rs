@@ -12,7 +12,7 @@ use crate::golden;
 fn help_is_as_recorded() {
     let mut outrider = Cli::command().term_width(100);
     outrider.build();
-    for name in ["demo", "review", "render", "explain"] {
+    for name in ["demo", "review", "render", "explain", "migrate"] {
         let command = outrider.find_subcommand_mut(name).unwrap();
         golden::assert(&format!("help/{name}.txt"), &command.render_long_help().to_string());
     }

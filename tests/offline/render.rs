@@ -46,6 +46,50 @@ fn output_is_as_recorded_in_every_format() {
     }
 }
 
+const RANGE: &str = "config/samples/policy_v1alpha1_clusterlimitrange.yaml";
+
+#[test]
+fn a_range_fills_in_rendered_pods_of_its_namespaces_and_judges_reviewed_claims() {
+    let ran = |namespace: &str, more: &[&str], stdin: &str| {
+        outrider(&[&["render", "--manifests", RANGE, "-n", namespace], more].concat(), stdin)
+    };
+    let filled = ran("team-a", &["-f", ONE], "");
+    assert_eq!(filled.outcome, Outcome::Fine, "{}", filled.stderr);
+    let resources = values(&filled.stdout)[0].pointer("/spec/template/spec/containers/0/resources").cloned().unwrap();
+    let expected = serde_json::json!({
+        "limits": {"cpu": "1", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"},
+    });
+    assert_eq!(resources, expected);
+    assert!(filled.stderr.contains("admission plugins: team-defaults=PluginChanged"), "{}", filled.stderr);
+    let other = ran("other", &["-f", ONE], "");
+    assert!(!other.stdout.contains("resources") && !other.stderr.contains("warning"), "{}", other.stderr);
+    let claim = |storage: &str| {
+        let review = serde_json::json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "1", "name": "c", "namespace": "team-a", "operation": "CREATE",
+            "kind": {"group": "", "version": "v1", "kind": "PersistentVolumeClaim"},
+            "resource": {"group": "", "version": "v1", "resource": "persistentvolumeclaims"},
+            "object": {"metadata": {"name": "c"}, "spec": {"resources": {"requests": {"storage": storage}}}},
+        }});
+        let path = "/validate--v1-persistentvolumeclaim-limitranger";
+        outrider(&["review", "--manifests", RANGE, "--path", path, "-"], &review.to_string())
+    };
+    assert_eq!(claim("100Gi").outcome, Outcome::Fine);
+    let refused = claim("200Gi");
+    assert_eq!(refused.outcome, Outcome::Refused);
+    let why = "maximum storage usage per PersistentVolumeClaim is 100Gi, but request is 200Gi";
+    assert!(refused.stdout.contains(why), "{}", refused.stdout);
+}
+
+#[test]
+fn a_range_with_a_mistyped_field_is_found() {
+    let range = std::fs::read_to_string(RANGE).unwrap().replace("defaultRequest:", "defaultRequests:");
+    let linted = outrider(&["lint", "-"], &range);
+    assert_eq!(linted.outcome, Outcome::Refused, "{}", linted.stderr);
+    let found = linted.stdout + &linted.stderr;
+    let expected = "unknown field \"spec.limits[0].defaultRequests\" (did you mean \"defaultRequest\"?)";
+    assert!(found.contains(expected), "{found}");
+}
+
 #[test]
 fn sets_that_no_api_server_would_take_are_not_rendered_by() {
     let table: [(&str, &[&str]); 4] = [

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use outrider::cli::streams::{Outcome, Streams};
-use outrider::cli::{Cli, Command, cases, explain, lint, render, review, version};
+use outrider::cli::{Cli, Command, cases, explain, lint, migrate, render, review, version};
 
 /// What a command wrote, and how it ended.
 pub struct Ran {
@@ -22,6 +22,7 @@ pub fn outrider(arguments: &[&str], stdin: &str) -> Ran {
         Command::Render(args) => render::run(args, &mut streams),
         Command::Explain(args) => explain::run(args, &mut streams),
         Command::Lint(args) => lint::run(args, &mut streams),
+        Command::Migrate(args) => migrate::run(args, &mut streams),
         Command::Test(args) => cases::run(args, &mut streams),
         Command::Version(args) => version::run(args, &mut streams),
         other => panic!("{other:?} does not run with streams"),

@@ -96,8 +96,8 @@ fn what_a_newcomer_may_trip_over_is_a_warning() {
     let warnings = load_text(&format!("{kruise}---\n{}", set("b", "x"))).unwrap().warnings;
     assert_eq!(
         warnings,
-        ["m.yaml:1: apps.kruise.io/v1alpha1 SidecarSet \"a\" is left out: to have it injected by Outrider, write \
-          apiVersion: apps.outrider.dev/v1alpha1"]
+        ["m.yaml:1: apps.kruise.io/v1alpha1 SidecarSet \"a\" is left out: outrider migrate prints it as \
+          apps.outrider.dev/v1alpha1"]
     );
 }
 

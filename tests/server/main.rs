@@ -12,6 +12,9 @@ mod harness;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod http2;
+mod image_backends;
+mod image_reviewer;
+mod images;
 mod log;
 #[cfg(target_os = "linux")]
 mod pressure;

@@ -10,6 +10,8 @@ pub use self::answer::{Answer, Decision, Summary};
 pub use self::serve::Endpoint;
 pub(crate) use self::serve::{DefaultingEndpoint, MutatingEndpoint, ValidatingEndpoint};
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -186,7 +188,7 @@ pub struct Findings {
     /// Sentences for the user, whatever the outcome.
     pub warnings: Vec<String>,
     /// Entries for the audit log.
-    pub audit: Vec<(&'static str, String)>,
+    pub audit: Vec<(Cow<'static, str>, String)>,
     /// Why, when there is no fault.
     pub reason: Reason,
     /// A refusal of its own, for what is not a fault of a field.

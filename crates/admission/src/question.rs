@@ -85,12 +85,38 @@ impl Access {
 /// Whether the images of a pod may run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Images {
+    /// Who reviews them.
+    pub backend: ImageBackend,
     /// Namespace of the pod.
     pub namespace: String,
     /// The images.
     pub images: Vec<String>,
     /// Annotations of the pod that the reviewer reads.
     pub annotations: BTreeMap<String, String>,
+}
+
+/// Who reviews images, and how long an answer counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageBackend {
+    /// Its name among those that the process knows.
+    pub name: String,
+    /// Seconds for which a yes counts; 0 where it does not.
+    pub allow_ttl: u32,
+    /// Seconds for which a no counts; 0 where it does not.
+    pub deny_ttl: u32,
+    /// Milliseconds between the first try and the second.
+    pub retry_backoff: u32,
+}
+
+/// What a reviewer of images said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageVerdict {
+    /// Whether the images may run.
+    pub allowed: bool,
+    /// Why not.
+    pub reason: String,
+    /// What the audit log is to have.
+    pub audit: BTreeMap<String, String>,
 }
 
 /// An object.
@@ -171,8 +197,10 @@ impl fmt::Display for Question {
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Known {
-    /// To [`Question::Access`] and [`Question::Images`].
+    /// To [`Question::Access`], and to [`Question::Images`] where there is no backend to review them.
     Allowed(bool, String),
+    /// To [`Question::Images`].
+    Images(Arc<ImageVerdict>),
     /// To [`Question::Access`]: no, but an authorizer failed, and might have said yes.
     Unsure {
         /// What the authorizers say.
@@ -206,6 +234,7 @@ impl Known {
     pub fn is_yes(&self) -> bool {
         match self {
             Self::Allowed(allowed, _) => *allowed,
+            Self::Images(verdict) => verdict.allowed,
             Self::Object(object) => object.is_some(),
             Self::Resources(resources) => !resources.is_empty(),
             Self::Failed(_) | Self::Unsure { .. } => false,

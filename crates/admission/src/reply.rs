@@ -3,6 +3,7 @@
 //! What the API server checks is in `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`
 //! (`VerifyAdmissionResponse`); how a denial becomes the user's error in `.../webhook/errors/statuserror.go`.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::sync::LazyLock;
@@ -189,7 +190,7 @@ pub struct Verdict {
     /// Sentences that the user's client prints, whatever the decision.
     pub warnings: Vec<String>,
     /// Entries for the audit log. The API server puts the webhook's name and a slash in front of each key.
-    pub audit: Vec<(&'static str, String)>,
+    pub audit: Vec<(Cow<'static, str>, String)>,
     /// What a server counts beside the decision itself.
     pub counts: Vec<Count>,
 }
@@ -237,8 +238,8 @@ impl Verdict {
 
     /// Adds an audit annotation. `key` must not hold a slash.
     #[must_use]
-    pub fn audit(mut self, key: &'static str, value: impl Into<String>) -> Self {
-        self.audit.push((key, value.into()));
+    pub fn audit(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
+        self.audit.push((key.into(), value.into()));
         self
     }
 }

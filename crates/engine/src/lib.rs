@@ -16,11 +16,14 @@ pub const API_DOMAIN: &str = api_domain!();
 
 pub mod demand;
 pub mod hidden;
+pub mod limitrange;
 pub mod offline;
+pub mod openkruise;
 mod outcome;
 pub mod plugins;
 pub mod pod;
 pub mod reasons;
+mod resource_name;
 pub mod schema;
 pub mod sidecarset;
 pub mod snapshot;

@@ -1,7 +1,7 @@
 //! What several deciders on one request make of their reason codes and refusals.
 
 use admission::reply::Outcome;
-use admission::{Denial, Findings, Reason, Verdict};
+use admission::{Denial, Findings, PatchWriter, Reason, Verdict};
 
 use crate::reasons;
 
@@ -15,7 +15,7 @@ pub fn says_little(reason: Reason) -> bool {
 
 /// Refuses, and gives the audit log the reason.
 pub fn refuse(findings: &mut Findings, reason: Reason, denial: Denial) {
-    findings.audit.push((REASON, reason.as_str().to_owned()));
+    findings.audit.push((REASON.into(), reason.as_str().to_owned()));
     findings.denial = Some((reason, denial));
 }
 
@@ -29,7 +29,15 @@ pub fn refuse_after_all(findings: &mut Findings, reason: Reason, denial: Denial)
 pub fn set_reason(verdict: &mut Verdict, reason: Reason) {
     verdict.reason = reason;
     verdict.audit.retain(|(key, _)| *key != REASON);
-    verdict.audit.push((REASON, reason.as_str().to_owned()));
+    verdict.audit.push((REASON.into(), reason.as_str().to_owned()));
+}
+
+/// Takes the patch of earlier deciders out of a verdict, to go on with it.
+pub fn take_patch(verdict: &mut Verdict) -> PatchWriter {
+    match std::mem::take(&mut verdict.outcome) {
+        Outcome::Patched(patch) => patch,
+        _ => PatchWriter::default(),
+    }
 }
 
 /// The refusal of a pod that earlier deciders would have changed.

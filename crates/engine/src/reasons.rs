@@ -35,6 +35,8 @@ reasons! {
     WRONG_PLATFORM = Reason::new("WrongPlatform") => "The pod runs on another operating system than the set's containers.",
     PLATFORM_UNKNOWN = Reason::new("PlatformUnknown") => "The pod must carry a set for Windows, and does not say on which operating system it runs.",
     SET_PAUSED = Reason::new("SetPaused") => "Injection by the set is paused.",
+    CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
+    PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet: it gets an older revision.",
     OUTDATED = Reason::new("Outdated") => "The pod carries an older form of the set.",
     UNINJECTED = Reason::new("Uninjected") => "The pod lacks the set when it is about to be stored.",
     CONTAINER_CLASH = Reason::new("ContainerClash") => "The pod has another container of that name.",
@@ -47,8 +49,8 @@ reasons! {
     JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
     EVALUATION_FAILED = Reason::new("EvaluationFailed") => "The set could not be evaluated for this pod.",
     RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",
-    PLUGIN_CHANGED = Reason::new("PluginChanged") => "An admission plugin changed the object.",
-    PLUGIN_DENIED = Reason::new("PluginDenied") => "An admission plugin refused the request.",
+    PLUGIN_CHANGED = Reason::new("PluginChanged") => "An admission plugin or a ClusterLimitRange changed the object.",
+    PLUGIN_DENIED = Reason::new("PluginDenied") => "An admission plugin or a ClusterLimitRange refused the request.",
     PLUGIN_WOULD_CHANGE = Reason::new("PluginWouldChange") => "An admission plugin in the mode Warn or Audit would have changed the object.",
     PLUGIN_WOULD_DENY = Reason::new("PluginWouldDeny") => "An admission plugin in the mode Warn or Audit would have refused the request.",
     PLUGIN_EXEMPT = Reason::new("PluginExempt") => "Who asks is exempt from the admission plugin.",
@@ -62,8 +64,6 @@ reasons! {
     /// Codes that this build never gives: their names are taken for what is not built yet. Who gives one moves it to [`ALL`].
     RESERVED:
     SUB_RESOURCE = Reason::SUB_RESOURCE => "The request is for a sub-resource, which the endpoint leaves alone.",
-    CANARY_SHADOWED = Reason::new("CanaryShadowed") => "A canary of the set was injected in its place.",
-    PARTIAL_HELD_BACK = Reason::new("PartialHeldBack") => "The rollout of the set does not include this pod yet.",
 }
 
 /// Why a request got no verdict: code, HTTP status and meaning. No review is answered with these; they are in the server's log and in
@@ -81,12 +81,16 @@ pub const TRANSPORT: &[(&str, u16, &str)] = &[
     (
         "NamespaceLabels",
         422,
-        "A set or an admission plugin needs labels of a namespace that has more than are read, 32 KiB in memory: remove some.",
+        "A set, an admission plugin or a ClusterLimitRange needs labels of a namespace that has more than are read, 32 KiB in memory: remove some.",
     ),
     ("Overloaded", 429, "Too many reviews are in flight, or too much of them is in memory."),
     ("Fault", 500, "An internal fault; the log has it, under the uid of the request."),
     ("NotReady", 503, "The server has not seen yet what it needs to decide."),
-    ("NamespaceUnknown", 503, "A set needs the labels of a namespace that has not been seen yet."),
+    (
+        "NamespaceUnknown",
+        503,
+        "A set, an admission plugin or a ClusterLimitRange needs the labels of a namespace that has not been seen yet.",
+    ),
     ("Unanswered", 503, "The API server did not answer what the decision needs to know."),
     ("OutOfTime", 504, "The review could not be answered in time."),
 ];

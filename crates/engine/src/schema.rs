@@ -1,5 +1,7 @@
 //! What a value of the Kubernetes API may look like: which fields an object has, and of which types they are.
 
+mod kind_shape;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
@@ -7,6 +9,7 @@ use std::sync::LazyLock;
 use admission::field::{Error, ErrorList, Path, quote};
 use serde_json::Value;
 
+pub use self::kind_shape::KindShape;
 use crate::suggest::suggest;
 
 /// Schemas by the name of their type, as far as a [`SchemaType`] reads them. Written by `make manifests`, from k8s-openapi and from the

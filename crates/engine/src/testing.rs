@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::limitrange::index::LimitRanges;
 use crate::plugins;
 use crate::plugins::index::PluginIndex;
 use crate::pod::older::{TakenOut, take_out};
@@ -19,7 +20,9 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::Namespaces;
+use crate::snapshot::pinned::PinnedForms;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
+use crate::snapshot::revisions::{Revision, RevisionIndex};
 
 /// The namespace of pods that do not say another.
 pub const NAMESPACE: &str = "shop";
@@ -33,10 +36,11 @@ pub struct World {
 impl World {
     /// A world offline with these objects.
     pub fn from_objects(objects: &[Value]) -> Self {
-        let (mut sets, mut plugins) = (Vec::new(), Vec::new());
+        let (mut sets, mut plugins, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
         let mut namespaces = Namespaces::default();
         let mut quotas = Quotas::default();
         let mut configuration = ConfigurationMaps::default();
+        let mut revisions = Vec::new();
         for object in objects {
             if object["kind"] == "Namespace" {
                 let labels: Option<BTreeMap<String, String>> =
@@ -49,12 +53,16 @@ impl World {
                 namespaces.insert_annotated(name, labels, annotations.unwrap_or_default());
             } else if object["kind"] == "AdmissionPlugin" {
                 plugins.push(Arc::new(crate::plugins::validation::compile(object).unwrap()));
+            } else if object["kind"] == "ClusterLimitRange" {
+                ranges.push(Arc::new(crate::limitrange::validation::compile(object).unwrap()));
             } else if object["kind"] == "ResourceQuota" {
                 let text = |field: &str| object["metadata"][field].as_str().unwrap().to_owned();
                 let key = QuotaKey { namespace: text("namespace"), name: text("name") };
                 let (spec, status) = (object["spec"].clone(), object["status"].clone());
                 let quota = read(serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
                 quotas.insert(&key, quota);
+            } else if object["kind"] == "ControllerRevision" {
+                revisions.push(Arc::new(Revision::of(object).unwrap()));
             } else if object["kind"] == "ConfigMap" {
                 let allow_list = object["data"]["SidecarSet_PatchPodMetadata_WhiteList"].as_str().map(str::to_owned);
                 configuration.apply(&ConfigurationMap { allow_list });
@@ -62,16 +70,22 @@ impl World {
                 sets.push(Arc::new(compile(object)));
             }
         }
+        let revisions = RevisionIndex::build(revisions);
+        let pinned = PinnedForms::default().next(sets.iter().map(|set| (set, "")), &revisions);
         let snapshot = Snapshot {
             sets: Arc::new(SetIndex::build(sets)),
+            pinned: Arc::new(pinned),
+            revisions: Arc::new(revisions),
             plugins: Arc::new(PluginIndex::build(plugins)),
+            limit_ranges: Arc::new(LimitRanges::build(ranges)),
             namespaces: Arc::new(namespaces),
             quotas: Arc::new(quotas),
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
             configuration: configuration.view(),
             ..Snapshot::default()
         };
-        Self { snapshot, registry: plugins::endpoints::register(crate::pod::register(Registry::default(), Vec::new())) }
+        let registry = plugins::endpoints::register(crate::pod::register(Registry::default(), Vec::new()));
+        Self { snapshot, registry: crate::limitrange::endpoints::register(registry) }
     }
 
     /// The same with a cluster, in which namespaces may appear.

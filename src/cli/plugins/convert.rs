@@ -1,5 +1,8 @@
 //! `outrider plugins convert`: the configuration of an API server as `AdmissionPlugin` objects. What cannot be carried over is an error.
 
+mod image_policy;
+mod spec;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _};
@@ -11,8 +14,9 @@ use engine::plugins::api::{API_VERSION, KIND};
 use engine::plugins::catalog::{Service, find};
 use engine::plugins::validation::compile;
 use engine::yaml;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use self::spec::{converted, only};
 use super::super::streams::{Outcome, Streams};
 
 /// Arguments of `outrider plugins convert`.
@@ -62,28 +66,19 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
             object["spec"]["mode"] = "Off".into();
         }
     }
-    for name in enabled.into_iter().filter(|name| !configured.contains_key(*name)) {
-        match (Plugin::named(name), find(name)) {
-            (
-                Some(
-                    plugin @ (Plugin::NamespaceLifecycle
-                    | Plugin::PodSecurity
-                    | Plugin::DefaultTolerationSeconds
-                    | Plugin::ResourceQuota),
-                ),
-                _,
-            ) => {
-                writeln!(
-                    streams.stderr,
-                    "note: {plugin} is on in every cluster; without a configuration there is nothing to do"
-                )?;
+    for name in enabled.iter().filter(|name| !configured.contains_key(**name)) {
+        if let Some(note) = add_unconfigured(name, &mut objects, &mut errors) {
+            writeln!(streams.stderr, "note: {note}")?;
+        }
+    }
+    let images = Plugin::ImagePolicyWebhook.name();
+    if configured.contains_key(images) || enabled.contains(images) {
+        match image_policy::secret(configured.get(images).unwrap_or(&Value::Null), &args.file) {
+            Ok(secret) => {
+                writeln!(streams.stderr, "note: {}", image_policy::NOTE)?;
+                objects.insert(format!("{images}/Secret"), secret);
             }
-            (Some(_), _) => add(name, &Value::Null, &mut objects, &mut errors),
-            (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
-                writeln!(streams.stderr, "note: {name} is on in every cluster")?;
-            }
-            (None, Some(entry)) => errors.push(format!("{name}: Outrider does not serve it: {}", entry.how())),
-            (None, None) => errors.push(format!("{name}: Kubernetes has no such admission plugin")),
+            Err(error) => errors.push(format!("{images}: {error}")),
         }
     }
     for error in &errors {
@@ -125,6 +120,24 @@ fn note(name: &str, enabled: &BTreeSet<&str>) -> Option<String> {
             "{name}: it gets mode: Off, because --enable-admission-plugins does not name it: that API server does not run it"
         )
     })
+}
+
+/// Makes the object of a plugin that is enabled and has no configuration. Returns why there is none to make where that is no error.
+fn add_unconfigured(name: &str, objects: &mut BTreeMap<String, Value>, errors: &mut Vec<String>) -> Option<String> {
+    let on_everywhere =
+        [Plugin::NamespaceLifecycle, Plugin::PodSecurity, Plugin::DefaultTolerationSeconds, Plugin::ResourceQuota];
+    match (Plugin::named(name), find(name)) {
+        (Some(plugin), _) if on_everywhere.contains(&plugin) => {
+            return Some(format!("{plugin} is on in every cluster; without a configuration there is nothing to do"));
+        }
+        (Some(_), _) => add(name, &Value::Null, objects, errors),
+        (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
+            return Some(format!("{name} is on in every cluster"));
+        }
+        (None, Some(entry)) => errors.push(format!("{name}: Outrider does not serve it: {}", entry.how())),
+        (None, None) => errors.push(format!("{name}: Kubernetes has no such admission plugin")),
+    }
+    None
 }
 
 /// Makes the object, and checks it as an API server would.
@@ -208,105 +221,6 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
         }
     }
     Ok(found)
-}
-
-/// The spec for a configuration.
-fn converted(name: &str, configuration: &Value) -> Result<Value, String> {
-    let empty = Map::new();
-    let fields = match configuration {
-        Value::Null => &empty,
-        Value::Object(fields) => fields,
-        _ => return Err("the configuration is no map".to_owned()),
-    };
-    let Some(plugin) = Plugin::named(name) else {
-        return Err(match find(name) {
-            Some(entry) => format!("its configuration cannot be carried over: {}", entry.how()),
-            None => "Kubernetes has no such admission plugin".to_owned(),
-        });
-    };
-    match plugin {
-        Plugin::PodNodeSelector => node_selector(fields),
-        Plugin::PodTolerationRestriction => {
-            only(fields, &["apiVersion", "kind", "default", "whitelist"])?;
-            let list = |field: &str| fields.get(field).cloned().unwrap_or_else(|| json!([]));
-            let section =
-                json!({"default": list("default"), "whitelist": list("whitelist"), "alwaysAllowBuiltin": false});
-            Ok(json!({"plugin": name, "podTolerationRestriction": section}))
-        }
-        Plugin::PodSecurity => pod_security(fields),
-        Plugin::ResourceQuota => {
-            only(fields, &["apiVersion", "kind", "limitedResources"])?;
-            let limited = fields.get("limitedResources").cloned().unwrap_or_else(|| json!([]));
-            Ok(json!({"plugin": name, "resourceQuota": {"limitedResources": limited}}))
-        }
-        Plugin::EventRateLimit => {
-            only(fields, &["apiVersion", "kind", "limits"])?;
-            let limits = fields.get("limits").cloned().unwrap_or_else(|| json!([]));
-            Ok(json!({"plugin": name, "eventRateLimit": {"limits": limits}}))
-        }
-        _ => {
-            only(fields, &["apiVersion", "kind"])?;
-            Ok(json!({"plugin": name}))
-        }
-    }
-}
-
-/// Refuses fields that would be dropped.
-fn only(fields: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
-    match fields.keys().find(|field| !known.contains(&field.as_str())) {
-        None => Ok(()),
-        Some(field) => Err(format!("field {field:?} cannot be carried over")),
-    }
-}
-
-/// The members of a map, none where it is absent.
-fn map<'f>(
-    fields: &'f Map<String, Value>,
-    field: &str,
-) -> Result<impl Iterator<Item = (&'f String, &'f Value)> + use<'f>, String> {
-    match fields.get(field) {
-        None | Some(Value::Null) => Ok(None.into_iter().flatten()),
-        Some(Value::Object(map)) => Ok(Some(map).into_iter().flatten()),
-        Some(_) => Err(format!("{field} is no map")),
-    }
-}
-
-fn node_selector(fields: &Map<String, Value>) -> Result<Value, String> {
-    only(fields, &["apiVersion", "kind", "podNodeSelectorPluginConfig"])?;
-    let mut lists = Map::new();
-    let mut section = Map::new();
-    for (key, text) in map(fields, "podNodeSelectorPluginConfig")? {
-        if key == "clusterDefaultNodeSelector" {
-            section.insert(key.clone(), text.clone());
-        } else {
-            lists.insert(key.clone(), text.clone());
-        }
-    }
-    if !lists.is_empty() {
-        section.insert("namespaceAllowLists".to_owned(), lists.into());
-    }
-    Ok(json!({"plugin": "PodNodeSelector", "podNodeSelector": section}))
-}
-
-fn pod_security(fields: &Map<String, Value>) -> Result<Value, String> {
-    only(fields, &["apiVersion", "kind", "defaults", "exemptions"])?;
-    let mut spec = json!({"plugin": "PodSecurity", "podSecurity": {"defaults": fields.get("defaults").cloned().unwrap_or_else(|| json!({}))}});
-    for (kind, list) in map(fields, "exemptions")? {
-        if !list.is_null() && !list.is_array() {
-            return Err(format!("exemptions.{kind} is no list"));
-        }
-        let is_empty = list.as_array().is_none_or(Vec::is_empty);
-        match kind.as_str() {
-            "namespaces" if !is_empty => spec["match"] = json!({"excludeNamespaces": list}),
-            _ if is_empty => {}
-            other => {
-                return Err(format!(
-                    "exemptions.{other} cannot be carried over: labels of namespaces cannot express them"
-                ));
-            }
-        }
-    }
-    Ok(spec)
 }
 
 #[cfg(test)]
@@ -400,9 +314,9 @@ mod tests {
         let runtime = json!({"defaults": {"enforce": "baseline"}, "exemptions": {"runtimeClasses": ["gvisor"]}});
         for (plugins, enabled, expected) in [
             (
-                json!([{"name": "ImagePolicyWebhook", "configuration": {"imagePolicy": {}}}]),
-                "AlwaysPullImages",
-                "ImagePolicyWebhook: its configuration cannot be carried over",
+                json!([{"name": "ImagePolicyWebhook", "configuration": {"imagePolicy": {"allowTTL": 1801}}}]),
+                "ImagePolicyWebhook",
+                "spec.imagePolicyWebhook.allowTTL: Invalid value: 1801: must be between 1 and 1800 seconds",
             ),
             (
                 json!([{"name": "EventRateLimit", "configuration": {"limits": []}}]),
@@ -424,6 +338,7 @@ mod tests {
                 "",
                 "field \"more\" cannot be carried over",
             ),
+            (json!([]), "ImagePolicyWebhook", "ImagePolicyWebhook: imagePolicy.kubeConfigFile is missing"),
             (json!([]), "NodeRestriction", "NodeRestriction: Outrider does not serve it"),
             (json!([]), "Nothing", "Nothing: Kubernetes has no such admission plugin"),
         ] {

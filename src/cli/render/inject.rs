@@ -214,8 +214,8 @@ pub fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> Str
     }
 }
 
-/// The pod as its controller would create it: metadata and spec of the template, in the namespace of the object, with a name
-/// that the API server is to complete.
+/// The pod as its controller would create it: metadata and spec of the template, in the namespace of the object, which owns it, with
+/// a name that the API server is to complete.
 pub fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &str) -> Result<Value, String> {
     let at = template.pointer.as_str();
     let Some(template @ Value::Object(_)) = value.pointer(at) else {
@@ -230,6 +230,11 @@ pub fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &
     if !at.is_empty() {
         metadata.remove("name");
         metadata.insert("generateName".to_owned(), format!("{}-", identity.name).into());
+        // The pods of a CronJob are of its Jobs.
+        let kind = if identity.kind == "CronJob" { "Job" } else { identity.kind.as_str() };
+        let (api_version, name) = (&identity.api_version, &identity.name);
+        let owner = json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": "", "controller": true});
+        metadata.insert("ownerReferences".to_owned(), json!([owner]));
     }
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
     if let (Value::Object(pod), Value::Object(template)) = (&mut pod, template) {

@@ -66,10 +66,11 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
         let client = connection.client().map_err(ClusterError::from)?;
         process.scrapers = Some(Arc::new(TokenReviews::new(client)));
     }
-    process.asker = Some(Arc::new(ApiServer::new(connection.client().map_err(ClusterError::from)?)));
+    let client = connection.client().map_err(ClusterError::from)?;
     warn_of_kinds_without_controller(args);
     let (options, background) = (options(args, given)?, Background::start()?);
     let manager = Manager::new(&connection, options, shared, background).map_err(ClusterError::from)?;
+    process.asker = Some(Arc::new(ApiServer::new(client, manager.images())));
     process.known = Some(manager.known());
     let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
     let hooks = WebhookEntry::all(&registry);

@@ -37,6 +37,8 @@ pub struct Found<'f> {
     pub uninjected: Option<&'f PodKey>,
     /// Whether injection is paused.
     pub paused: bool,
+    /// Why new pods cannot have the older form that the set names for them.
+    pub no_revision: Option<&'f str>,
     /// What the replicas know.
     pub knowledge: &'f Knowledge,
     /// Whether the API server is known to ask about its pods; nothing where it asks about all.
@@ -79,6 +81,9 @@ fn ready(found: &Found<'_>, stored: &[Condition]) -> Statement {
     if found.paused {
         let message = "Injection is paused (spec.injectionStrategy.paused): new pods go without the set.";
         return statement("False", "InjectionPaused", message);
+    }
+    if let Some(why) = found.no_revision {
+        return statement("False", "RevisionUnusable", &format!("New pods cannot have the set: {}.", shortened(why)));
     }
     if found.covered == Some(false) {
         let message = "The webhook configuration does not cover the set yet: new pods go without it.";
@@ -275,6 +280,7 @@ mod tests {
             memory,
             uninjected: None,
             paused: false,
+            no_revision: None,
             knowledge,
             covered: None,
             conflicts: &[],
@@ -313,6 +319,10 @@ mod tests {
         );
         for (found, expected) in [
             (Found { paused: true, ..found(&memory, &all) }, "Ready=False InjectionPaused"),
+            (
+                Found { no_revision: Some("it is gone"), ..found(&memory, &all) },
+                "Ready=False RevisionUnusable: New pods cannot have the set: it is gone.",
+            ),
             (Found { covered: Some(false), ..found(&memory, &all) }, "Ready=False NotProgrammed"),
             (Found { covered: Some(true), ..found(&memory, &all) }, "Ready=True"),
             (found(&memory, &behind), "Ready=False ReplicaBehind: The replica at 10.0.0.1:8081 does not know"),

@@ -6,9 +6,7 @@ use kube::ResourceExt as _;
 
 use crate::sidecarset::controller::watched_pod::{PodStatus, WatchedPod};
 use crate::sidecarset::rollout::Phase;
-
-/// The label by which a Deployment distinguishes its `ReplicaSet`s; its value ends their names.
-const TEMPLATE_HASH_LABEL: &str = "pod-template-hash";
+use engine::sidecarset::workload::{TEMPLATE_HASH_LABEL, of_controller};
 
 /// What rollouts read of a pod. Identities are kept as hashes of 64 bits: two in one cluster are never the same by chance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,8 +49,8 @@ impl PodFacts {
         Self {
             uid: hashed(pod.uid().unwrap_or_default()),
             owner: controller.map_or(0, |owner| {
-                let name = workload(&owner.name, pod.labels().get(TEMPLATE_HASH_LABEL).map(String::as_str));
-                hashed((pod.namespace(), &owner.kind, name))
+                let template_hash = pod.labels().get(TEMPLATE_HASH_LABEL).map(String::as_str);
+                hashed((pod.namespace(), of_controller(&owner.kind, &owner.name, template_hash)))
             }),
             created: pod.creation_timestamp().map_or(0, |time| seconds(time.0.as_second())),
             ready_since: status.and_then(PodStatus::ready_since).map_or(0, seconds),
@@ -66,12 +64,6 @@ impl PodFacts {
             ends: matches!(policy, Some("Never" | "OnFailure")) || controller.is_some_and(|owner| owner.kind == "Job"),
         }
     }
-}
-
-/// A `ReplicaSet`'s name without its hash: that of the Deployment.
-fn workload<'n>(name: &'n str, template_hash: Option<&str>) -> &'n str {
-    let deployment = template_hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
-    deployment.unwrap_or(name)
 }
 
 /// The same in every process, so that tests may rely on it.

@@ -3,20 +3,33 @@
 use std::sync::Arc;
 
 use crate::sidecarset::controller::record::PodRecord;
-use engine::pod::select::{Hold, Reach, Skip, holds_back, reaches};
+use engine::pod::select::{Hold, Reach, Skip, gives_way, holds_back, reaches};
 use engine::sidecarset::compiled::{CompiledSet, JobPods};
 use engine::snapshot::Snapshot;
 
 /// Whether a pod that the set selects would carry it if it were created now, or would be refused.
-pub fn is_due(set: &CompiledSet, pod: &PodRecord, skip: &Skip<'_>) -> bool {
+pub fn is_due(set: &CompiledSet, namespace: &str, pod: &PodRecord, skip: &Skip<'_>, snapshot: &Snapshot) -> bool {
     let is_left_out = set.job_pods == JobPods::Skip && pod.facts.ends;
-    !is_left_out && matches!(holds_back(set, pod.platform, skip), None | Some(Hold::Unbound))
+    !is_left_out
+        && matches!(holds_back(set, pod.platform, skip), None | Some(Hold::Unbound))
+        && !is_shadowed(set, namespace, pod, skip, snapshot)
+}
+
+/// Whether the pod would get a canary in place of the set.
+fn is_shadowed(set: &CompiledSet, namespace: &str, pod: &PodRecord, skip: &Skip<'_>, snapshot: &Snapshot) -> bool {
+    snapshot.sets.canaries_of(set).any(|canary| {
+        gives_way(set, canary)
+            && canary.selector.matches(&pod.labels)
+            && reaches(canary, namespace, snapshot.namespaces.labels(namespace)) == Reach::Yes
+            && holds_back(canary, pod.platform, skip).is_none()
+    })
 }
 
 /// The sets that a pod is to carry and does not.
 pub fn missing<'s>(namespace: &str, pod: &PodRecord, snapshot: &'s Snapshot) -> Vec<&'s str> {
     let skip = Skip::read(pod.skip.as_deref());
-    let lacks = |set: &&Arc<CompiledSet>| pod.hash_of(&set.name).is_none() && is_due(set, pod, &skip);
+    let lacks =
+        |set: &&Arc<CompiledSet>| pod.hash_of(&set.name).is_none() && is_due(set, namespace, pod, &skip, snapshot);
     selecting(namespace, pod, snapshot).into_iter().filter(lacks).map(|set| set.name.as_str()).collect()
 }
 
@@ -50,17 +63,23 @@ impl InjectionCounts {
         let mut standing = Self::default();
         let skip = Skip::read(pod.skip.as_deref());
         for set in selecting(namespace, pod, snapshot) {
-            let state = standing.state(set, pod, &skip);
+            let state = standing.state(set, (namespace, pod), &skip, snapshot);
             *state = state.saturating_add(1);
         }
         standing
     }
 
-    fn state(&mut self, set: &CompiledSet, pod: &PodRecord, skip: &Skip<'_>) -> &mut u32 {
+    fn state(
+        &mut self,
+        set: &CompiledSet,
+        (namespace, pod): (&str, &PodRecord),
+        skip: &Skip<'_>,
+        snapshot: &Snapshot,
+    ) -> &mut u32 {
         match pod.carried.iter().find(|(name, _)| *name == set.name) {
             Some((_, hash)) if hash == set.hash => &mut self.updated,
             Some(_) => &mut self.outdated,
-            None if is_due(set, pod, skip) => &mut self.missing,
+            None if is_due(set, namespace, pod, skip, snapshot) => &mut self.missing,
             None => &mut self.exempt,
         }
     }

@@ -22,6 +22,7 @@ pub struct LackingIndex {
 #[derive(Debug)]
 struct Lacking {
     set: Weak<CompiledSet>,
+    canaries: Vec<Weak<CompiledSet>>,
     namespaces: Weak<Namespaces>,
     exclusion: Weak<Exclusion>,
     pods: BTreeSet<PodKey>,
@@ -30,6 +31,7 @@ struct Lacking {
 impl Lacking {
     fn is_of(&self, set: &Arc<CompiledSet>, snapshot: &Snapshot) -> bool {
         self.set.as_ptr() == Arc::as_ptr(set)
+            && self.canaries.iter().map(Weak::as_ptr).eq(snapshot.sets.canaries_of(set).map(Arc::as_ptr))
             && self.namespaces.as_ptr() == Arc::as_ptr(&snapshot.namespaces)
             && self.exclusion.as_ptr() == Arc::as_ptr(&snapshot.exclusion)
     }
@@ -52,10 +54,11 @@ impl LackingIndex {
                     && reached.is_reached(&key.namespace, set, snapshot)
                     && set.selector.matches(&pod.labels)
                     && pod.hash_of(&set.name).is_none()
-                    && is_due(set, pod, &Skip::read(pod.skip.as_deref()))
+                    && is_due(set, &key.namespace, pod, &Skip::read(pod.skip.as_deref()), snapshot)
             };
             let found = Lacking {
                 set: Arc::downgrade(set),
+                canaries: snapshot.sets.canaries_of(set).map(Arc::downgrade).collect(),
                 namespaces: Arc::downgrade(&snapshot.namespaces),
                 exclusion: Arc::downgrade(&snapshot.exclusion),
                 pods: pods.filter(lacks).map(|(key, _)| key.clone()).collect(),

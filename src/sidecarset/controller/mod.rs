@@ -186,6 +186,7 @@ impl Controller {
                 memory: &memory,
                 uninjected: members.uninjected.1.as_ref(),
                 paused: compiled.paused,
+                no_revision: snapshot.pinned.form(name).and_then(|form| form.as_ref().err()).map(String::as_str),
                 knowledge: &knowledge,
                 covered: programmed::covered(compiled, &coverage),
                 conflicts: &conflicts,

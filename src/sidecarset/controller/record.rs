@@ -35,7 +35,7 @@ impl Wanted {
     pub fn of(sets: &SetTable, snapshot: &Snapshot) -> Self {
         let requirements = snapshot.sets.iter().flat_map(|set| set.selector.requirements());
         let of_selectors = requirements.map(|term| term.key().to_owned());
-        let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(set.update_strategy()).label_keys());
+        let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(set).label_keys());
         Self { sets: sets.names(), labels: of_selectors.chain(of_rollouts).collect() }
     }
 }
@@ -51,6 +51,8 @@ pub struct PodRecord {
     pub ready: bool,
     /// The sets in the pod, each with the hash that was recorded.
     pub carried: Packed,
+    /// For each of these, the part of all workloads that the pod's falls into.
+    buckets: Box<[u16]>,
     /// Of these, the ones with containers whose image a rollout changed and that do not run it yet.
     pub unsettled: SomeSets,
     /// Of these, the ones for which a rollout took the pod down.
@@ -89,6 +91,7 @@ impl PodRecord {
             unsettled: pod.unsettled(&carried.sets),
             touched: pod.touched(&carried.sets),
             refused: pod.refused(&carried.sets),
+            buckets: pod.buckets(&carried.sets),
             facts: PodFacts::of(pod),
             some_left_out: some_labels_left_out || carried.some_left_out || records.some_left_out,
             carried: carried.sets,
@@ -147,6 +150,12 @@ impl PodRecord {
     /// The hash of what the pod carries of the set; empty where it was not recorded, nothing where it carries none.
     pub fn hash_of(&self, set: &str) -> Option<&str> {
         self.carried.iter().find_map(|(name, hash)| (name == set).then_some(hash))
+    }
+
+    /// The part of all workloads that the pod's falls into for a set that it carries.
+    pub fn bucket_of(&self, set: &str) -> Option<u16> {
+        let at = self.carried.iter().position(|(name, _)| name == set)?;
+        self.buckets.get(at).copied()
     }
 
     /// What a pod may count for, in words.

@@ -1,6 +1,7 @@
 //! What is kept of a pod.
 
 use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::workload::Workload;
 use serde_json::json;
 
 use super::*;
@@ -135,6 +136,32 @@ fn sets_that_our_condition_names_are_refused_and_no_others() {
         assert_eq!(record.is_refused("a"), expected, "{kind} {message}");
         assert!(!record.is_refused("b") && !record.is_refused("c"));
     }
+}
+
+#[test]
+fn the_bucket_of_a_pod_is_the_one_that_admission_reads_from_it() {
+    let of = |metadata: serde_json::Value| {
+        let injected =
+            json!({"a": {"hash": "1", "containers": ["c"]}, "b": {"hash": "1", "containers": ["c"]}}).to_string();
+        let annotations = json!({engine::sidecarset::injection::INJECTED_ANNOTATION: injected});
+        let mut whole = json!({"namespace": "shop", "name": "web-1a-x", "annotations": annotations});
+        whole.as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+        let pod = json!({"metadata": whole, "spec": {"containers": [{"name": "c"}]}});
+        let record = PodRecord::of(&serde_json::from_value(pod).unwrap(), &wanted(&["a", "b"])).unwrap();
+        assert_eq!(record.bucket_of("another"), None);
+        ["a", "b"].map(|set| record.bucket_of(set).unwrap())
+    };
+    let expected = |kind, name| {
+        let workload = Workload { namespace: "shop", kind, name };
+        ["a", "b"].map(|set| workload.bucket(set))
+    };
+    let owner = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": true}]);
+    let replica_set = json!({"ownerReferences": owner("ReplicaSet", "web-1a"), "labels": {"pod-template-hash": "1a"}});
+    assert_eq!(of(replica_set), expected("Deployment", "web"));
+    let stateful_set = json!({"ownerReferences": owner("StatefulSet", "web"), "generateName": "web-"});
+    assert_eq!(of(stateful_set), expected("Pod", "web-1a-x"));
+    assert_eq!(of(json!({"generateName": "web-1a-"})), expected("Pod", "web-1a-"));
+    assert_eq!(of(json!({})), expected("Pod", "web-1a-x"));
 }
 
 #[test]

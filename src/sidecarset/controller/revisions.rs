@@ -20,14 +20,11 @@ use crate::sidecarset::controller::locks::locked;
 use engine::sidecarset::api::{API_VERSION, KIND, SidecarSetSpec};
 use engine::sidecarset::canonical::injected_fields;
 use engine::sidecarset::compiled::{CompiledSet, revision_name};
+use engine::sidecarset::pin::RevisionRef;
+use engine::snapshot::revisions::{CUSTOM_VERSION_LABEL, SET_LABEL};
 use engine::snapshot::sets::SetRecord;
 
-/// Label with the uid of the set. Its name may be longer than a label's value.
-pub const SET_LABEL: &str = "apps.outrider.dev/sidecarset-uid";
-/// Label with the user's name for the form, `spec.customVersion`.
-pub const CUSTOM_VERSION_LABEL: &str = "apps.outrider.dev/sidecarset-custom-version";
-
-/// Nothing watches revisions: after so long they are listed again. One that was deleted by hand is back then.
+/// No controller watches revisions: after so long they are listed again. One that was deleted by hand is back then.
 const VERIFIED_AFTER: Duration = Duration::from_secs(300);
 
 /// A revision that could not be kept.
@@ -156,7 +153,9 @@ impl Revisions {
             let labels = json!({CUSTOM_VERSION_LABEL: done.custom_version});
             self.patch(name, &json!({"metadata": {"labels": labels}})).await?;
         }
-        for name in too_many(&kept, done.limit, used) {
+        let mut stay = used.clone();
+        stay.extend(pinned(&kept, set));
+        for name in too_many(&kept, done.limit, &stay) {
             match self.api.delete(&name, &DeleteParams::default()).await {
                 Ok(_) => kept.retain(|revision| revision.name != name),
                 Err(kube::Error::Api(status)) if status.code == 404 => kept.retain(|revision| revision.name != name),
@@ -195,6 +194,17 @@ impl Revisions {
         self.api.patch(name, &patching(SIDECARSET), &Patch::Merge(patch)).await?;
         Ok(())
     }
+}
+
+/// Names of the revisions that new pods may get by `spec.injectionStrategy.revision`.
+fn pinned(kept: &[Kept], set: &CompiledSet) -> Vec<String> {
+    let named = set.pin.as_ref().map(|pin| &pin.revision);
+    let is_named = |revision: &&Kept| match &named {
+        Some(RevisionRef::Name(name)) => revision.name == **name,
+        Some(RevisionRef::CustomVersion(version)) => revision.custom_version.as_deref() == Some(&**version),
+        None => false,
+    };
+    kept.iter().filter(is_named).map(|revision| revision.name.clone()).collect()
 }
 
 /// Whether the revision belongs to the set of this uid.
@@ -292,6 +302,25 @@ mod tests {
         assert_eq!(revision["metadata"]["ownerReferences"][0]["uid"], "u");
         let data = json!({"spec": {"$patch": "replace", "containers": [{"name": "c", "image": "c:1"}]}});
         assert_eq!((&revision["data"], &revision["revision"]), (&data, &json!(4)));
+    }
+
+    #[test]
+    fn what_new_pods_get_is_not_deleted_however_old_it_is() {
+        let kept =
+            |number: i64| Kept { name: format!("a-{number}"), number, custom_version: Some(format!("v{number}")) };
+        let all: Vec<Kept> = (0..10_000).map(kept).collect();
+        for (revision, expected) in [
+            (json!({"revisionName": "a-3"}), vec!["a-3"]),
+            (json!({"customVersion": "v5"}), vec!["a-5"]),
+            (json!({"customVersion": "v"}), vec![]),
+        ] {
+            let set = set(json!({"injectionStrategy": {"revision": revision}}));
+            assert_eq!(pinned(&all, &set), expected);
+            let go = too_many(&all, 10, &pinned(&all, &set).into_iter().collect());
+            assert!(expected.iter().all(|name| !go.iter().any(|gone| gone == name)));
+            assert_eq!(go.len(), 9_990);
+        }
+        assert!(pinned(&all, &set(json!({}))).is_empty());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::sidecarset::controller::memory::{Memory, What};
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::rollout::strategy::Strategy;
-use crate::sidecarset::rollout::{Disrupted, Disruptions, Plan, PodState, Waits, plan};
+use crate::sidecarset::rollout::{Disrupted, Disruptions, Form, Plan, PodState, Waits, plan};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
@@ -93,7 +93,7 @@ impl OfSet {
         {
             return Arc::clone(strategy);
         }
-        let strategy = Arc::new(Strategy::of(set.update_strategy()));
+        let strategy = Arc::new(Strategy::of(set));
         self.strategy = Some((Arc::downgrade(set), Arc::clone(&strategy)));
         strategy
     }
@@ -301,7 +301,17 @@ fn states<'m>(rollout: Rollout<'_>, members: &'m [Member], memory: &mut Memory, 
     let now = Instant::now();
     let mut states: Vec<_> = members.iter().map(|member| memory.state(rollout.form(), member, ledger, now)).collect();
     memory.note_in_flight(&rollout.set.name, members, &mut states, ledger, now);
+    for (state, (_, pod)) in states.iter_mut().zip(members) {
+        if is_held_back(rollout.set, pod) && !matches!(state.form, Form::Updated | Form::OpenKruise) {
+            state.form = Form::HeldBack;
+        }
+    }
     states
+}
+
+/// Whether new pods of the pod's workload get an older form of the set: a rollout would take this one to another than its successor.
+fn is_held_back(set: &CompiledSet, pod: &PodRecord) -> bool {
+    set.pin.as_ref().is_some_and(|pin| pin.is_by_workload() && pod.bucket_of(&set.name).is_some_and(|it| pin.keeps(it)))
 }
 
 /// When to look again.

@@ -195,3 +195,33 @@ async fn no_further_pods_are_begun_for_a_set_that_has_changed() {
     stage.run("a", || true).await;
     assert_eq!(stage.patches(), 30);
 }
+
+/// 40 pods of 40 workloads under this policy, and the pods that the rollout changes.
+async fn changed_under(policy: &str, partition: &str) -> Vec<usize> {
+    let spec = json!({
+        "containers": [{"name": "a-c", "image": "proxy:2"}],
+        "updateStrategy": {"maxUnavailable": 100, "partition": partition},
+        "injectionStrategy": {"revision": {"customVersion": "old", "policy": policy}},
+    });
+    let stage = Stage { snapshot: snapshot([set(&spec)], &json!({})), ..Stage::new(40, 100, StatusCode::OK) };
+    stage.run("a", || true).await;
+    let ledger = locked(&stage.rollouts.ledger);
+    let is_changed = |n: &usize| {
+        let key = PodKey::of(&pod(&format!("p{n}"), "web", &[], true));
+        let pods = locked(&stage.pods);
+        ledger.given(&key, pods.get(&key).unwrap().facts.uid, "a", Instant::now()).is_some()
+    };
+    (0..40).filter(is_changed).collect()
+}
+
+#[tokio::test]
+async fn a_percentage_of_a_partial_injection_keeps_running_pods_of_the_workloads_whose_new_pods_get_the_older_form() {
+    use engine::sidecarset::workload::Workload;
+    let bucket = |n: &usize| Workload { namespace: "default", kind: "Pod", name: &format!("p{n}") }.bucket("a");
+    let included: Vec<usize> = (0..40).filter(|n| bucket(n) >= 5_000).collect();
+    assert!((1..40).contains(&included.len()));
+    assert_eq!(changed_under("Partial", "50%").await, included);
+    assert_eq!(changed_under("Partial", "100%").await, Vec::<usize>::new());
+    // As in OpenKruise, running pods follow the rollout, whatever new ones get.
+    assert_eq!(changed_under("Always", "50%").await.len(), 20);
+}

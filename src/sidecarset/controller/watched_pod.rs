@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -17,6 +18,7 @@ use engine::sidecarset::affinity::Affinity;
 use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
 use engine::sidecarset::sameness::is_image_of;
+use engine::sidecarset::workload::{OfPod, TEMPLATE_HASH_LABEL, Workload};
 
 /// A pod as it is watched.
 pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;
@@ -193,6 +195,19 @@ impl WatchedPod {
         let named: BTreeMap<String, IgnoredAny> =
             message.and_then(|message| serde_json::from_str(message).ok()).unwrap_or_default();
         SomeSets::of(carried, |set, _| named.contains_key(set))
+    }
+
+    /// For each of the carried sets the bucket of the pod's workload.
+    pub(super) fn buckets(&self, carried: &Packed) -> Box<[u16]> {
+        let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
+        let workload = Workload::of(OfPod {
+            namespace: &namespace,
+            name: &name,
+            generate_name: self.meta().generate_name.as_deref().unwrap_or_default(),
+            controller: self.owner_references().first().map(|owner| (owner.kind.as_str(), owner.name.as_str())),
+            template_hash: self.labels().get(TEMPLATE_HASH_LABEL).map(String::as_str),
+        });
+        carried.iter().map(|(set, _)| workload.bucket(set)).collect()
     }
 
     pub(super) fn platform(&self) -> Option<Platform> {

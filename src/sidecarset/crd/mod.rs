@@ -99,7 +99,8 @@ fn spec_schema() -> JSONSchemaProps {
             (
                 "revisionHistoryLimit",
                 int32(
-                    "How many revisions of the set are kept, as ControllerRevisions in Outrider's namespace; at least 1. The current one and                      those that pods carry are kept besides. Default: 10.",
+                    "How many revisions of the set are kept, as ControllerRevisions in Outrider's namespace; at least 1. The current one, \
+                     those that pods carry and the one that injectionStrategy.revision names are never deleted. Default: 10.",
                 ),
             ),
             (

@@ -106,8 +106,9 @@ pub fn injection_strategy() -> JSONSchemaProps {
                             "policy",
                             word(
                                 &words::REVISION_POLICIES,
-                                "Always (default) injects the revision into every new pod, Partial into the share of them that \
-                                 updateStrategy.partition says.",
+                                "Always (default) injects the revision into every new pod that updateStrategy.selector does not match, \
+                                 Partial only into those that a rollout does not include yet: with a percentage as \
+                                 updateStrategy.partition into the pods of that share of the workloads.",
                             ),
                         ),
                     ],

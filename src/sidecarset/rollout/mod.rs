@@ -40,6 +40,8 @@ pub enum Form {
     Failed,
     /// `OpenKruise` put the set there: the pod is left alone.
     OpenKruise,
+    /// It has an older one, and its workload is held back: new pods of it get an older form too.
+    HeldBack,
 }
 
 /// A pod that carries the set and counts for it.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::sidecarset::controller::packed::Packed;
 use engine::sidecarset::api::{ScatterTerm, UpdateStrategy};
+use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::vocabulary::NOT_UPDATE;
 
 /// How running pods follow a change of the set.
@@ -19,7 +20,7 @@ pub struct Strategy {
     pub paused: bool,
     /// The only pods that are updated.
     pub selector: Option<Selector>,
-    /// How many pods stay at an older form.
+    /// How many pods stay at an older form, whichever these are.
     pub partition: IntOrString,
     /// How many pods the rollout may make unavailable at a time.
     pub max_unavailable: IntOrString,
@@ -49,8 +50,17 @@ impl Strategy {
         self.selector.as_ref().is_none_or(|selector| selector.matches(labels))
     }
 
-    /// That of a set. What validation refuses counts as its default, unless that would be more pods.
-    pub fn of(strategy: UpdateStrategy) -> Self {
+    /// That of a set. A partition that is one of workloads holds back the pods of these, and no others.
+    pub fn of(set: &CompiledSet) -> Self {
+        let mut strategy = Self::written(set.update_strategy());
+        if set.pin.as_ref().is_some_and(|pin| pin.is_by_workload()) {
+            strategy.partition = IntOrString::Int(0);
+        }
+        strategy
+    }
+
+    /// As it is written. What validation refuses counts as its default, unless that would be more pods.
+    pub fn written(strategy: UpdateStrategy) -> Self {
         let selector = strategy.selector.as_ref().map(|selector| selector.compile().ok());
         let partition = strategy.partition.unwrap_or(IntOrString::Int(0));
         Self {

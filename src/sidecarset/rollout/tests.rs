@@ -88,7 +88,7 @@ fn pods(total: usize, updated: usize, updated_ready: usize) -> Vec<TestPod> {
 }
 
 fn strategy(strategy: Value) -> Strategy {
-    Strategy::of(serde_json::from_value(strategy).unwrap())
+    Strategy::written(serde_json::from_value(strategy).unwrap())
 }
 
 fn planned(pods: &[TestPod], written: Value) -> Plan {
@@ -529,4 +529,13 @@ fn max_unavailable_holds_at_every_step_and_the_rollout_ends() {
             assert!(steps <= 3 * total, "it does not end");
         }
     }
+}
+
+#[test]
+fn pods_of_workloads_that_are_held_back_are_kept_and_take_no_place() {
+    let held = |n| TestPod { form: Form::HeldBack, ..outdated(n) };
+    let all = [held(0), outdated(1), held(2), outdated(3)];
+    assert_eq!(next(&all, json!({"maxUnavailable": 4})), ["pod-3", "pod-1"]);
+    let rest = [held(0), TestPod { form: Form::Updated, ..outdated(1) }];
+    assert_eq!(planned(&rest, json!({})), Plan { update: vec![], waits: Waits::Kept });
 }

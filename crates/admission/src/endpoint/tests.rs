@@ -39,7 +39,7 @@ impl Validating<World> for Backups {
     fn create(&self, object: &Backup, _: &Request<'_, Backup>, world: &World, findings: &mut Findings) {
         let keep = Path::new("keep");
         findings.warnings.push(format!("keeps {}", object.keep));
-        findings.audit.push(("keep", object.keep.to_string()));
+        findings.audit.push(("keep".into(), object.keep.to_string()));
         if object.keep > *world {
             findings.errors.push(Error::invalid(&keep, object.keep, format!("must be at most {world}")));
         }

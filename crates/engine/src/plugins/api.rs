@@ -61,9 +61,6 @@ pub struct PluginSpec {
     pub backend: Option<String>,
     /// Not served yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub image_policy_webhook: Option<RawObject>,
-    /// Not served yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_topology_labels: Option<RawObject>,
     /// How long the API server waits, from 1 to 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,6 +101,9 @@ pub struct PluginSpec {
     /// Configuration of `ResourceQuota`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_quota: Option<ResourceQuotaSpec>,
+    /// Configuration of `ImagePolicyWebhook`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_policy_webhook: Option<ImagePolicyWebhookSpec>,
 }
 
 /// Which requests a plugin is about.
@@ -334,6 +334,30 @@ pub struct ScopeSpec {
     /// Values for `In` and `NotIn`.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
+}
+
+/// Configuration of `ImagePolicyWebhook`, under the names of `imagePolicy` in the API server's configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ImagePolicyWebhookSpec {
+    /// Key of the Secret with the kubeconfig of the backend; `kubeconfig` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kube_config_key: Option<String>,
+    /// Namespace that the backend runs in, which is left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend_namespace: Option<String>,
+    /// Seconds for which a yes counts; 300 where absent or 0, none with -1.
+    #[serde(rename = "allowTTL", skip_serializing_if = "Option::is_none")]
+    pub allow_ttl: Option<i64>,
+    /// Seconds for which a no counts; 30 where absent or 0, none with -1.
+    #[serde(rename = "denyTTL", skip_serializing_if = "Option::is_none")]
+    pub deny_ttl: Option<i64>,
+    /// Milliseconds before the second try; 500 where absent or 0, none with -1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_backoff: Option<i64>,
+    /// Whether images may run while the backend gives no verdict on them; false where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_allow: Option<bool>,
 }
 
 /// What the controller found.

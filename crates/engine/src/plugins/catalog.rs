@@ -101,7 +101,13 @@ pub const ALL: &[Entry] = &[
         Served,
         "validates new pods in the call for pods, changed ones by an on-demand entry",
     ),
-    entry("LimitRanger", true, ON, OnEverywhere, "create LimitRange objects"),
+    entry(
+        "LimitRanger",
+        true,
+        ON,
+        Served,
+        "it runs on every cluster with a LimitRange in each namespace; a ClusterLimitRange is one for many namespaces: new pods in the call for pods, resized pods and claims by on-demand entries",
+    ),
     entry("ServiceAccount", true, ON, OnEverywhere, "it runs on every cluster"),
     entry(
         "NodeRestriction",
@@ -118,7 +124,13 @@ pub const ALL: &[Entry] = &[
         Served,
         "changes new pods in the call for pods, and judges them as they are stored; changed pods and ephemeral containers by on-demand entries",
     ),
-    entry("ImagePolicyWebhook", false, OFF, NotYet, "a bridge to ImageReview backends is not served yet"),
+    entry(
+        "ImagePolicyWebhook",
+        false,
+        OFF,
+        Served,
+        "validates pods and ephemeral containers by an on-demand entry; asks an ImageReview backend that a Secret names",
+    ),
     entry(
         "PodSecurity",
         true,
@@ -212,9 +224,16 @@ pub const ALL: &[Entry] = &[
     entry("PodSecurityPolicy", false, OFF, Not, "removed in Kubernetes 1.25; label namespaces for PodSecurity instead"),
 ];
 
+/// Plugins that are served by objects of a kind of their own, with that kind.
+pub const OF_OTHER_KINDS: [(&str, &str); 1] = [("LimitRanger", "ClusterLimitRange")];
+
+/// The kind whose objects switch on a plugin that no `AdmissionPlugin` can.
+pub fn kind_of(plugin: &str) -> Option<&'static str> {
+    OF_OTHER_KINDS.into_iter().find(|(name, _)| *name == plugin).map(|(_, kind)| kind)
+}
+
 /// Sections of the spec that are named in the design and not served, with their plugins.
-pub const UNSERVED_SECTIONS: [(&str, &str); 2] =
-    [("imagePolicyWebhook", "ImagePolicyWebhook"), ("podTopologyLabels", "PodTopologyLabels")];
+pub const UNSERVED_SECTIONS: [(&str, &str); 1] = [("podTopologyLabels", "PodTopologyLabels")];
 
 /// The plugin of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {

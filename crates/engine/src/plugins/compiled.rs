@@ -1,6 +1,7 @@
 //! The form of an `AdmissionPlugin` that decides.
 
 mod asking;
+mod images;
 mod quotas;
 mod sections;
 
@@ -18,6 +19,7 @@ use super::change::Change;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::deny_service_external_ips::DenyServiceExternalIps;
 use super::event_rate_limit::EventRateLimit;
+use super::image_policy::ImagePolicy;
 use super::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use super::namespace_lifecycle::NamespaceLifecycle;
 use super::owner_references::OwnerReferences;
@@ -90,6 +92,8 @@ pub enum Settings {
     EventRateLimit(EventRateLimit),
     /// Of `ResourceQuota`.
     ResourceQuota(ResourceQuota),
+    /// Of `ImagePolicyWebhook`.
+    ImagePolicy(ImagePolicy),
 }
 
 /// An `AdmissionPlugin`, ready to decide.
@@ -159,6 +163,9 @@ impl CompiledPlugin {
         let namespaces = selector(&spec.scope, &scope_path, &mut errors);
         check_scope(&spec.scope, &scope_path, &mut errors);
         let plugin = plugin(spec, &path, &mut errors);
+        let mut excluded_namespaces: BTreeSet<String> = spec.scope.exclude_namespaces.iter().cloned().collect();
+        // A backend that is to review its own pods could not start.
+        excluded_namespaces.extend(spec.image_policy_webhook.as_ref().and_then(|one| one.backend_namespace.clone()));
         let settings = plugin.map(|plugin| {
             sections::other_sections(plugin, spec, &path, &mut errors);
             sections::settings(plugin, spec, &path.child(plugin.section()), &mut errors)
@@ -173,7 +180,7 @@ impl CompiledPlugin {
                 timeout_seconds,
                 is_settled: true,
                 namespaces,
-                excluded_namespaces: spec.scope.exclude_namespaces.iter().cloned().collect(),
+                excluded_namespaces,
                 users: users(&spec.scope),
                 groups: spec.scope.exclude_groups.iter().cloned().collect(),
             }),
@@ -289,7 +296,9 @@ fn plugin(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Option<Plug
         errors.push(match catalog::find(&spec.plugin) {
             _ if spec.plugin.is_empty() => Error::required(&path, format!("one of {}", names.join(", "))),
             Some(entry) => {
-                Error::invalid(&path, spec.plugin.as_str(), format!("Outrider does not serve it: {}", entry.how()))
+                let why = catalog::kind_of(entry.name)
+                    .map_or_else(|| "Outrider does not serve it".to_owned(), |kind| format!("create a {kind} instead"));
+                Error::invalid(&path, spec.plugin.as_str(), format!("{why}: {}", entry.how()))
             }
             None => Error::not_supported(&path, shortened(&spec.plugin), &names),
         });

@@ -150,7 +150,8 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         Settings::ExtendedResourceToleration
         | Settings::OwnerReferences(_)
         | Settings::EventRateLimit(_)
-        | Settings::ResourceQuota(_) => None,
+        | Settings::ResourceQuota(_)
+        | Settings::ImagePolicy(_) => None,
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use admission::format::names::qualified_name;
-
 use super::change::{Change, List, Tolerations};
 use super::pod_facts::Spec;
 use super::toleration::{EXISTS, NO_SCHEDULE, Tolerated, Toleration};
+use crate::resource_name::is_extended;
 
 /// What is to be changed in a pod that is new, or changed: tolerations are only added.
 pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
@@ -37,12 +36,4 @@ pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
 /// By which tolerations are one (`MatchToleration` of k8s.io/api/core/v1).
 fn parts<'t>(one: &'t Toleration<'_>) -> [&'t str; 4] {
     [&one.key, &one.operator, &one.value, &one.effect]
-}
-
-/// `IsExtendedResourceName` of k8s.io/kubernetes/pkg/apis/core/helper.
-pub(super) fn is_extended(name: &str) -> bool {
-    name.contains('/')
-        && !name.contains("kubernetes.io/")
-        && !name.starts_with("requests.")
-        && qualified_name(&format!("requests.{name}")).is_empty()
 }

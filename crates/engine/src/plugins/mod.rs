@@ -4,6 +4,7 @@
 //! (`k8s.io/kubernetes/plugin/pkg/admission`). Their order, modes and scopes are in [`index`], the endpoints in [`endpoints`].
 
 pub mod always_pull_images;
+pub mod amounts;
 pub mod api;
 pub mod catalog;
 pub mod change;
@@ -14,6 +15,7 @@ pub mod deny_service_external_ips;
 pub mod endpoints;
 pub mod event_rate_limit;
 pub mod extended_resource_toleration;
+pub mod image_policy;
 pub mod index;
 pub mod limit_pod_hard_anti_affinity_topology;
 pub mod namespace_facts;
@@ -27,7 +29,7 @@ pub mod pod_toleration_restriction;
 pub mod resource_quota;
 pub mod toleration;
 pub mod validation;
-mod work;
+pub(crate) mod work;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
@@ -37,7 +39,7 @@ use std::fmt;
 
 /// The name of an object in messages: that of the request, its own, or the beginning of one that the API server makes up. A request
 /// for many objects has none.
-fn said_name(names: [&str; 3]) -> &str {
+pub(crate) fn said_name(names: [&str; 3]) -> &str {
     names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
 }
 
@@ -68,11 +70,13 @@ pub enum Plugin {
     EventRateLimit,
     /// What may be consumed only where a quota covers it.
     ResourceQuota,
+    /// Which images may run.
+    ImagePolicyWebhook,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
@@ -85,6 +89,7 @@ impl Plugin {
         Self::OwnerReferencesPermissionEnforcement,
         Self::EventRateLimit,
         Self::ResourceQuota,
+        Self::ImagePolicyWebhook,
     ];
 
     /// The API server's name.
@@ -102,6 +107,7 @@ impl Plugin {
             Self::OwnerReferencesPermissionEnforcement => "OwnerReferencesPermissionEnforcement",
             Self::EventRateLimit => "EventRateLimit",
             Self::ResourceQuota => "ResourceQuota",
+            Self::ImagePolicyWebhook => "ImagePolicyWebhook",
         }
     }
 
@@ -120,6 +126,7 @@ impl Plugin {
             Self::OwnerReferencesPermissionEnforcement => "ownerReferencesPermissionEnforcement",
             Self::EventRateLimit => "eventRateLimit",
             Self::ResourceQuota => "resourceQuota",
+            Self::ImagePolicyWebhook => "imagePolicyWebhook",
         }
     }
 
@@ -128,7 +135,7 @@ impl Plugin {
         Self::ALL.into_iter().find(|plugin| plugin.name() == name)
     }
 
-    /// Whether it is about pods: it decides in the one call for new pods.
+    /// Whether it decides in the one call for new pods.
     pub const fn is_of_pods(self) -> bool {
         !matches!(
             self,
@@ -138,6 +145,7 @@ impl Plugin {
                 | Self::OwnerReferencesPermissionEnforcement
                 | Self::EventRateLimit
                 | Self::ResourceQuota
+                | Self::ImagePolicyWebhook
         )
     }
 }
@@ -152,11 +160,11 @@ impl fmt::Display for Plugin {
 const REPEATED: usize = 253;
 
 /// As much of a text from a review as a message repeats.
-fn shortened(text: &str) -> &str {
+pub(crate) fn shortened(text: &str) -> &str {
     text.char_indices().nth(REPEATED).and_then(|(at, _)| text.get(..at)).unwrap_or(text)
 }
 
 /// A refusal as the API server words it (`NewForbidden` of k8s.io/apimachinery/pkg/api/errors).
-fn forbidden(resource: &str, name: &str, why: &str) -> String {
+pub(crate) fn forbidden(resource: &str, name: &str, why: &str) -> String {
     format!("{resource} {} is forbidden: {why}", admission::field::quote(shortened(name)))
 }

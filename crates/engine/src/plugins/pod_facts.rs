@@ -14,7 +14,7 @@ use super::said_name;
 use super::toleration::Tolerated;
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most};
-use crate::pod::view;
+use crate::pod::view::{self, PodView};
 
 /// Tolerations of a pod: each without a key takes 10 bytes as the API server stores it, of 1.5 MiB.
 pub const TOLERATIONS: usize = 150_000;
@@ -104,6 +104,9 @@ pub struct Container<'a> {
     /// Requests and limits.
     #[serde(borrow)]
     pub resources: Option<Resources<'a>>,
+    /// `Always` for an init container that is a sidecar.
+    #[serde(borrow)]
+    pub restart_policy: Text<'a>,
     #[serde(skip)]
     is_changed: bool,
 }
@@ -153,12 +156,25 @@ admission::only_objects!(
     Resources<'a>
 );
 
-impl<'a> Spec<'a> {
+impl<'a> PodFacts<'a> {
     /// Of a pod that was decoded for the sets: its body is not scanned again.
     ///
     /// # Errors
     /// When a part that sets do not read has another type.
-    pub fn of_view(spec: &view::Spec<'a>) -> Result<Self, serde_json::Error> {
+    pub fn of_view(pod: &PodView<'a>) -> Result<Self, serde_json::Error> {
+        let metadata = Metadata {
+            name: pod.metadata.name.clone(),
+            generate_name: pod.metadata.generate_name.clone(),
+            annotations: pod.metadata.annotations.clone(),
+            deletion_timestamp: None,
+        };
+        let spec = if pod.spec.is_there { Some(Spec::of_view(&pod.spec)?) } else { None };
+        Ok(Self { metadata, spec })
+    }
+}
+
+impl<'a> Spec<'a> {
+    fn of_view(spec: &view::Spec<'a>) -> Result<Self, serde_json::Error> {
         let containers = |list: &Option<Vec<view::Container<'a>>>| {
             list.as_ref().map(|list| list.iter().map(Container::of_view).collect()).transpose()
         };
@@ -321,6 +337,7 @@ impl<'a> Container<'a> {
             image: container.image.clone(),
             image_pull_policy: container.image_pull_policy.clone(),
             resources: container.resources.map(read).transpose()?,
+            restart_policy: container.restart_policy.clone(),
             is_changed: false,
         })
     }
@@ -354,45 +371,54 @@ struct Step<'a> {
     value: Option<&'a RawValue>,
 }
 
-/// Follows a patch of the pod, as far as it is about what is read here. What is elsewhere in the pod concerns no plugin.
-///
-/// # Errors
-/// When the patch is no patch.
-pub fn follow<'a>(spec: &mut Option<Spec<'a>>, patch: &'a [u8]) -> Result<(), serde_json::Error> {
-    if patch.is_empty() {
-        return Ok(());
-    }
-    serde_json::from_slice::<Vec<Step<'a>>>(patch)?.iter().try_for_each(|step| follow_step(spec, step))
-}
-
-fn follow_step<'a>(spec: &mut Option<Spec<'a>>, step: &Step<'a>) -> Result<(), serde_json::Error> {
-    let json = step.value.map_or("null", RawValue::get);
-    let Some(rest) = step.path.strip_prefix("/spec") else { return Ok(()) };
-    if rest.is_empty() {
-        *spec = serde_json::from_str(json)?;
-        return Ok(());
-    }
-    let Some(spec) = spec else { return Ok(()) };
-    let mut tokens = rest.trim_start_matches('/').splitn(3, '/');
-    let (field, place, below) = (tokens.next().unwrap_or_default(), tokens.next(), tokens.next());
-    match field {
-        "containers" => follow_list(&mut spec.containers, place, below, step, container_field),
-        "initContainers" => follow_list(&mut spec.init_containers, place, below, step, container_field),
-        "volumes" => follow_list(&mut spec.volumes, place, below, step, |_, _, _| Ok(())),
-        "tolerations" => follow_list(&mut spec.tolerations, place, below, step, |_, _, _| Ok(())),
-        "nodeSelector" => {
-            match place {
-                None => spec.node_selector = serde_json::from_str(json)?,
-                Some(key) => {
-                    let key = key.replace("~1", "/").replace("~0", "~");
-                    // A map of the pod's own never loses a label to a set.
-                    let value: Text<'a> = serde_json::from_str(json)?;
-                    spec.selected.insert(key, value.to_string());
-                }
-            }
-            Ok(())
+impl<'a> PodFacts<'a> {
+    /// Follows a patch of the pod, as far as it is about what is read here. What is elsewhere in the pod concerns no plugin.
+    ///
+    /// # Errors
+    /// When the patch is no patch.
+    pub fn follow(&mut self, patch: &'a [u8]) -> Result<(), serde_json::Error> {
+        if patch.is_empty() {
+            return Ok(());
         }
-        _ => Ok(()),
+        for step in serde_json::from_slice::<Vec<Step<'a>>>(patch)? {
+            self.take(&step)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, step: &Step<'a>) -> Result<(), serde_json::Error> {
+        let json = step.value.map_or("null", RawValue::get);
+        if step.path.as_str() == "/metadata/annotations" {
+            self.metadata.annotations = serde_json::from_str(json)?;
+            return Ok(());
+        }
+        let Some(rest) = step.path.strip_prefix("/spec") else { return Ok(()) };
+        if rest.is_empty() {
+            self.spec = serde_json::from_str(json)?;
+            return Ok(());
+        }
+        let Some(spec) = &mut self.spec else { return Ok(()) };
+        let mut tokens = rest.trim_start_matches('/').splitn(3, '/');
+        let (field, place, below) = (tokens.next().unwrap_or_default(), tokens.next(), tokens.next());
+        match field {
+            "containers" => follow_list(&mut spec.containers, place, below, step, container_field),
+            "initContainers" => follow_list(&mut spec.init_containers, place, below, step, container_field),
+            "volumes" => follow_list(&mut spec.volumes, place, below, step, |_, _, _| Ok(())),
+            "tolerations" => follow_list(&mut spec.tolerations, place, below, step, |_, _, _| Ok(())),
+            "nodeSelector" => {
+                match place {
+                    None => spec.node_selector = serde_json::from_str(json)?,
+                    Some(key) => {
+                        let key = key.replace("~1", "/").replace("~0", "~");
+                        // A map of the pod's own never loses a label to a set.
+                        let value: Text<'a> = serde_json::from_str(json)?;
+                        spec.selected.insert(key, value.to_string());
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -440,6 +466,8 @@ fn container_field<'a>(
         "image" => container.image = serde_json::from_str(json)?,
         "imagePullPolicy" => container.image_pull_policy = serde_json::from_str(json)?,
         "resources" => container.resources = serde_json::from_str(json)?,
+        "resources/requests" => container.resources.get_or_insert_default().requests = value,
+        "resources/limits" => container.resources.get_or_insert_default().limits = value,
         _ => {}
     }
     Ok(())

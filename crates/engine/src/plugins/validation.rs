@@ -5,13 +5,12 @@ use std::sync::LazyLock;
 use admission::field::{Error, ErrorList, Path};
 use admission::registry::{Resource, Rule, Scope};
 use admission::{Findings, Operation, Reason, Request, Validating};
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::api::{AdmissionPlugin, GROUP, KIND, PLURAL, VERSION};
 use super::compiled::CompiledPlugin;
 use super::conflict;
-use crate::schema::{SchemaType, UnknownField};
+use crate::schema::{KindShape, UnknownField};
 use crate::snapshot::Snapshot;
 
 const RESOURCES: &[Resource] = &[Resource { group: GROUP, version: VERSION, resource: PLURAL, kind: KIND }];
@@ -23,17 +22,11 @@ pub const RULE: Rule = Rule {
 };
 
 /// The shape of an object.
-static SHAPE: LazyLock<SchemaType> = LazyLock::new(|| {
-    let mut shape = SchemaType::of_kind(KIND);
-    if let SchemaType::Object { fields, .. } = &mut shape {
-        fields.insert("metadata".to_owned(), SchemaType::of_kind("ObjectMeta"));
-    }
-    shape
-});
+static SHAPE: LazyLock<KindShape> = LazyLock::new(|| KindShape::of(KIND));
 
 /// Every field of an object that is not known, in words.
 pub fn unknown_fields(object: &Value, word: impl Fn(&UnknownField<'static>) -> String) -> Vec<String> {
-    SHAPE.unknown_fields(object).iter().map(word).collect()
+    SHAPE.unknown_fields(object, word)
 }
 
 /// Validates an `AdmissionPlugin` when it is created and when it changes.
@@ -91,20 +84,5 @@ const CONFLICTS_TOLD: usize = 8;
 /// # Errors
 /// Everything that is wrong, with its field.
 pub fn compile(object: &Value) -> Result<CompiledPlugin, ErrorList> {
-    let path = Path::new("spec");
-    let spec = object.get("spec").unwrap_or(&Value::Null);
-    let mut errors = ErrorList::default();
-    if let Some(shape) = SHAPE.field("spec") {
-        shape.check(spec, &path, &mut errors, &mut Vec::new());
-    }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    match AdmissionPlugin::deserialize(object) {
-        Ok(object) => CompiledPlugin::compile(&object),
-        Err(error) => {
-            errors.push(Error::type_invalid(&path, "", error.to_string()));
-            Err(errors)
-        }
-    }
+    SHAPE.decode::<AdmissionPlugin>(object).and_then(|object| CompiledPlugin::compile(&object))
 }

@@ -1,6 +1,7 @@
 //! Why a new pod gets a set, or does not: what [`mutate`](super::mutate) decides, set by set, with those that do not select the pod.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use admission::format::Selector;
@@ -9,11 +10,12 @@ use admission::{ParseError, Reason, Request, Review, Unserved};
 
 use crate::pod::limits::too_large;
 use crate::pod::mutate::{Outcome, outcome};
-use crate::pod::select::{Fitted, Reach, fitted, injection, reaches, selected};
+use crate::pod::select::{Fitted, Reach, fitted, held_back, injection, reaches, selected_at_creation};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+use crate::sidecarset::pin::Held;
 use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
 
 /// What becomes of a new pod.
@@ -104,7 +106,7 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     let Some(pod) = &request.object else {
         return Err(ExplainError::Unreadable("the review has no object".to_owned()));
     };
-    let selected = match selected(pod, &request.namespace, snapshot)? {
+    let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => {
             let text = too_large(request, exceeded).message;
@@ -115,7 +117,10 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     let mut injection = injection(pod, request.body, &sets, &selections);
     let selecting = sets.iter().zip(selections);
     let mut selecting: BTreeMap<&str, SetExplanation> = selecting
-        .map(|(set, selection)| (set.name.as_str(), explained(set, outcome(&mut injection, set, selection))))
+        .map(|(set, selection)| {
+            let explained = explained(set, outcome(&mut injection, set, selection));
+            (set.name.as_str(), with_revision(explained, pod, &request.namespace, snapshot))
+        })
         .collect();
     let of = |set: &Arc<CompiledSet>| {
         selecting.remove(set.name.as_str()).unwrap_or_else(|| not_selecting(set, request, pod, snapshot))
@@ -130,6 +135,39 @@ fn explained(set: &CompiledSet, outcome: Outcome) -> SetExplanation {
         Outcome::Refused(clash) => (Fate::Refused, clash.reason, format!("{}: {}", clash.field, clash.text)),
     };
     SetExplanation { set: set.name.clone(), fate, why: Why { reason, text } }
+}
+
+/// Names the older revision that the pod gets.
+fn with_revision(
+    mut explained: SetExplanation,
+    pod: &PodView<'_>,
+    namespace: &str,
+    snapshot: &Snapshot,
+) -> SetExplanation {
+    let reason = explained.why.reason;
+    let has_it = matches!(reason, reasons::INJECTED | reasons::ALREADY_INJECTED);
+    let pinned = snapshot.pinned.revision(&explained.set).filter(|_| has_it);
+    let set = snapshot.sets.get(&explained.set);
+    let (Some(revision), Some(held)) = (pinned, set.and_then(|set| held_back(set, pod, namespace))) else {
+        return explained;
+    };
+    let why = match held {
+        Held::Always => "spec.injectionStrategy.revision",
+        Held::Partial => {
+            if reason == reasons::INJECTED {
+                explained.why.reason = reasons::PARTIAL_HELD_BACK;
+            }
+            "spec.injectionStrategy.revision, as spec.updateStrategy does not include the pod yet"
+        }
+    };
+    let text = &mut explained.why.text;
+    // Writing to a String cannot fail.
+    let _ = if reason == reasons::INJECTED {
+        write!(text, " of revision {revision:?} ({why})")
+    } else {
+        write!(text, " It gets revision {revision:?} ({why}).")
+    };
+    explained
 }
 
 fn carried(set: &CompiledSet, reason: Reason) -> String {

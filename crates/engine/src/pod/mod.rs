@@ -9,6 +9,7 @@ pub mod in_place;
 pub mod limits;
 pub mod mutate;
 pub mod older;
+pub mod owners;
 pub mod positions;
 pub mod select;
 pub mod skip;

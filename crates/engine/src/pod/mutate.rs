@@ -6,11 +6,14 @@ use admission::patch::escape;
 use admission::reply::{Cause, Outcome as Answer};
 use admission::{Denial, Mutating, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
 
+use crate::limitrange::endpoints::pods as limits;
 use crate::outcome::REASON;
 use crate::plugins::endpoints::pods;
 use crate::pod::in_place::STATE_ANNOTATION;
 use crate::pod::limits::too_large;
-use crate::pod::select::{Fitted, SKIP_ANNOTATION, Selection, Skip, fitted, injection, opts_out_of_nothing, selected};
+use crate::pod::select::{
+    Fitted, SKIP_ANNOTATION, Selection, Skip, fitted, injection, opts_out_of_nothing, selected_at_creation,
+};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
@@ -29,7 +32,8 @@ impl Mutating<Snapshot> for PodMutation {
     type Object<'a> = PodView<'a>;
 
     fn mutate<'a>(&self, request: &Request<'a, PodView<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
-        let verdict = pods::mutate(sets(request, snapshot)?, request, snapshot)?;
+        let verdict = limits::mutate(sets(request, snapshot)?, request, snapshot)?;
+        let verdict = pods::mutate(verdict, request, snapshot)?;
         stages::mutate(verdict, &self.stages, request, snapshot)
     }
 }
@@ -40,7 +44,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
         return Ok(Verdict::allow(reason).audit(REASON, reason.as_str()));
     }
     let Some(pod) = &request.object else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
-    let selected = match selected(pod, &request.namespace, snapshot)? {
+    let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(request, exceeded))),
     };

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use admission::Unserved;
 use serde_json::{Value, json};
 
-use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
+use crate::pod::select::{Fitted, Selection, fitted, injection, selected_at_creation};
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
@@ -36,7 +36,7 @@ pub struct TakenOut {
 pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<TakenOut, Unserved> {
     let text = pod.to_string();
     let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else { return Ok(TakenOut::default()) };
-    let Ok(selected) = selected(&view, namespace, snapshot)? else { return Ok(TakenOut::default()) };
+    let Ok(selected) = selected_at_creation(&view, namespace, snapshot)? else { return Ok(TakenOut::default()) };
     let Fitted { sets, selections, .. } = fitted(&view, &text, selected, snapshot);
     let mut injection = injection(&view, &text, &sets, &selections);
     let mut older = Older::default();

@@ -1,5 +1,11 @@
 //! Which sets a pod is to carry.
 
+mod canary;
+mod revision;
+
+pub use self::canary::gives_way;
+pub use self::revision::held_back;
+
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -22,7 +28,7 @@ use crate::suggest::suggest;
 pub const SKIP_ANNOTATION: &str = "outrider.dev/skip";
 
 /// What a set means for a pod.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Selection {
     /// The pod is to carry the set.
     Selected,
@@ -124,6 +130,23 @@ pub fn selected<'s>(
     let selected = select(pod, &Skip::read(skip), namespace, snapshot)?;
     let exceeded = if selected.is_empty() { None } else { annotations.or_else(|| limits::spec(pod)) };
     Ok(exceeded.map_or(Ok(selected), Err))
+}
+
+/// The same for a pod that is about to be created: in place of a set its canary, and the revision that new pods get.
+///
+/// # Errors
+/// As [`select`].
+pub fn selected_at_creation<'s>(
+    pod: &PodView<'_>,
+    namespace: &str,
+    snapshot: &'s Snapshot,
+) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
+    let mut selected = selected(pod, namespace, snapshot)?;
+    if let Ok(all) = &mut selected {
+        canary::give_way(all);
+        revision::pin(all, pod, namespace, snapshot);
+    }
+    Ok(selected)
 }
 
 /// The sets that select the pod, which has `skip` as [`SKIP_ANNOTATION`], in the order of injection.
@@ -267,6 +290,7 @@ impl<'p> Skip<'p> {
 }
 
 /// The names between the commas. There may be very many commas with nothing between them, which a search for the next one is slow for.
+#[allow(clippy::manual_pattern_char_comparison)] // it makes no such search
 fn names_in(list: &str) -> impl Iterator<Item = &str> {
     list.split(|char| char == ',').filter(|name| !name.is_empty()).map(str::trim_ascii).filter(|name| !name.is_empty())
 }

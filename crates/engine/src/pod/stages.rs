@@ -1,9 +1,10 @@
 //! Several deciders on one pod, in a fixed order and in one call: what an earlier one added is seen by the later ones, and the reply
 //! holds one patch.
 //!
-//! `SidecarSet`s are the first stage and `AdmissionPlugin`s the second; both are part of the endpoints and read the pod's
-//! view, for which the body is decoded once; only where a further stage has something to decide is the whole pod decoded.
+//! `SidecarSet`s are the first stage, `ClusterLimitRange`s the second and `AdmissionPlugin`s the third; all are part of the endpoints and
+//! read the pod's view, for which the body is decoded once; only where a further stage has something to decide is the whole pod decoded.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use admission::reply::Outcome;
@@ -63,15 +64,16 @@ pub struct Step {
     /// Sentences for the user.
     pub warnings: Vec<String>,
     /// Entries for the audit log.
-    pub audit: Vec<(&'static str, String)>,
+    pub audit: Vec<(Cow<'static, str>, String)>,
     /// Set when the pod is refused. No later stage is asked then.
     pub denial: Option<(Reason, Denial)>,
 }
 
 /// Which pods all stages together can match: what sets match, and what plugins and the further stages do.
 pub fn narrowing(sets: Rule, stages: &[&'static dyn Stage], snapshot: &Snapshot) -> Rule {
-    // A plugin is about every pod of its namespaces.
-    let sets = if snapshot.plugins.iter().any(|plugin| plugin.plugin.is_of_pods()) { Rule::Wide } else { sets };
+    // A plugin or a range is about every pod of its namespaces.
+    let is_wide = !snapshot.limit_ranges.is_empty() || snapshot.plugins.iter().any(|plugin| plugin.plugin.is_of_pods());
+    let sets = if is_wide { Rule::Wide } else { sets };
     let busy = stages.iter().filter(|stage| !stage.is_idle(snapshot));
     busy.fold(sets, |all, stage| all.or(&stage.narrowing(snapshot)))
 }

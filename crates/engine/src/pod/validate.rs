@@ -4,10 +4,11 @@
 use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
+use crate::limitrange::endpoints::pods as limits;
 use crate::outcome::{REASON, refuse};
 use crate::plugins::endpoints::pods;
 use crate::pod::limits::too_large;
-use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
+use crate::pod::select::{Fitted, Selection, fitted, injection, selected_at_creation};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
@@ -35,6 +36,7 @@ impl Validating<Snapshot> for PodValidation {
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         sets(request, snapshot, findings)?;
+        limits::validate(request, snapshot, findings)?;
         pods::validate(request, snapshot, findings)?;
         stages::validate(&self.stages, request, snapshot, findings)
     }
@@ -44,7 +46,7 @@ impl Validating<Snapshot> for PodValidation {
 fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut Findings) -> Result<(), Unserved> {
     if let Some(reason) = skip(request, snapshot) {
         findings.reason = reason;
-        findings.audit.push((REASON, reason.as_str().to_owned()));
+        findings.audit.push((REASON.into(), reason.as_str().to_owned()));
         return Ok(());
     }
     let Some(pod) = &request.object else {
@@ -52,7 +54,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
         return Ok(());
     };
     findings.reason = reasons::NO_MATCH;
-    let selected = match selected(pod, &request.namespace, snapshot)? {
+    let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => {
             refuse(findings, Reason::TOO_LARGE, too_large(request, exceeded));
@@ -150,7 +152,7 @@ impl Report {
         } else if let Some(reason) = self.reason {
             findings.reason = reason;
             if matches!(reason, reasons::UNINJECTED | reasons::OUTDATED) {
-                findings.audit.push((REASON, reason.as_str().to_owned()));
+                findings.audit.push((REASON.into(), reason.as_str().to_owned()));
             }
         }
     }

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most, at_most_or_none};
+use crate::pod::owners::Owners;
 
 /// On a pod that the kubelet made for a static pod; changing its API object changes nothing on the node.
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
@@ -42,9 +43,9 @@ pub struct Metadata<'a> {
     /// Annotations; absent and empty differ for the patch.
     #[serde(borrow)]
     pub annotations: Option<BorrowedMap<'a>>,
-    /// Whether a Job is among the owners.
-    #[serde(rename = "ownerReferences")]
-    pub owned_by_job: OwnedByJob,
+    /// Its owners.
+    #[serde(borrow, rename = "ownerReferences")]
+    pub owners: Owners<'a>,
     /// Set while the object is being deleted. Only what is stored says so: authors of new objects write what they like.
     pub deletion_timestamp: Option<IgnoredAny>,
     /// Whether the pod has metadata at all, which the patch has to make otherwise.
@@ -61,41 +62,6 @@ impl Metadata<'_> {
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.as_ref()?.get(key)
-    }
-}
-
-/// Whether a Job is among the owners of a pod. Nothing of the owners is kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnedByJob(pub bool);
-
-impl<'de> Deserialize<'de> for OwnedByJob {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Owner<'a> {
-            #[serde(borrow)]
-            api_version: Text<'a>,
-            #[serde(borrow)]
-            kind: Text<'a>,
-        }
-        struct Owners;
-        impl<'de> Visitor<'de> for Owners {
-            type Value = OwnedByJob;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a sequence")
-            }
-            fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-                Ok(OwnedByJob(false))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut found = false;
-                while let Some(owner) = seq.next_element::<Owner<'de>>()? {
-                    found |= owner.kind.as_str() == "Job" && owner.api_version.as_str().starts_with("batch/");
-                }
-                Ok(OwnedByJob(found))
-            }
-        }
-        deserializer.deserialize_any(Owners)
     }
 }
 

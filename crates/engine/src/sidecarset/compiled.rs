@@ -22,6 +22,7 @@ use crate::sidecarset::injection::List;
 use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::volume_names;
 use crate::sidecarset::overrides::PodOverrides;
+use crate::sidecarset::pin::Pin;
 use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
 use crate::sidecarset::resources::ResourceDefaults;
@@ -70,6 +71,10 @@ pub struct CompiledSet {
     pub allowed: AllowedChanges,
     /// Injection is paused.
     pub paused: bool,
+    /// The older revision that new pods get.
+    pub pin: Option<Box<Pin>>,
+    /// The sets whose place it takes as their canary.
+    pub bases: Box<[Box<str>]>,
     /// Where the containers run.
     pub platform: Platform,
     /// Init containers.
@@ -161,6 +166,7 @@ impl CompiledSet {
         let path = Path::new("spec");
         let selector = compile_selector(spec.selector.as_ref(), &mut errors);
         let scope = scope(spec, &mut errors);
+        let pin = Pin::of(spec, &mut errors).map(Box::new);
         require_names(spec, &path, &mut errors);
         check_reach(spec, &path, &mut errors);
         let fillings = Fillings {
@@ -194,6 +200,10 @@ impl CompiledSet {
             may_opt_out: spec.opt_out.as_deref() != Some("Denied"),
             allowed: AllowedChanges::of(spec.allowed_changes.as_ref()),
             paused: spec.injection_strategy.as_ref().and_then(|strategy| strategy.paused).unwrap_or_default(),
+            pin,
+            bases: bases(|key| set.metadata.annotations.as_ref()?.get(key).map(String::as_str))
+                .map(Into::into)
+                .collect(),
             platform: platform(spec),
             unused_names: unused_names(spec, &used, [&containers, &init_containers]),
             volumes: used.into_iter().map(VolumePiece::of).collect(),
@@ -366,6 +376,15 @@ fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
 /// Whether an annotation of a set steers it. Others may be as long as the set, as the one that `kubectl apply` writes.
 fn steers((key, _): &(&String, &String)) -> bool {
     ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// The sets that a set is the canary of, by OpenKruise's annotations and by ours.
+pub(crate) fn bases<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> impl Iterator<Item = &'a str> {
+    let base = move |prefix: &str| {
+        let is_canary = annotation(&format!("{prefix}sidecarset-canary")) == Some("true");
+        annotation(&format!("{prefix}sidecarset-base")).filter(|base| is_canary && !base.is_empty())
+    };
+    ANNOTATION_PREFIXES.into_iter().filter_map(base)
 }
 
 fn owned((key, value): (&String, &String)) -> (String, String) {

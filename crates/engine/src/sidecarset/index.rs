@@ -27,6 +27,8 @@ pub struct SetIndex {
     by_host_port: HashMap<i64, Vec<u32>>,
     // Sorted by the names of the sets.
     by_name: Vec<u32>,
+    // Sets that take the place of others as their canaries, by the names of these.
+    canaries: HashMap<Box<str>, Vec<u32>>,
 }
 
 /// Positions of sets by label.
@@ -67,6 +69,9 @@ impl SetIndex {
             for name in parts(set) {
                 index.by_part.push((name.into(), position));
             }
+            for base in &set.bases {
+                index.canaries.entry(base.clone()).or_default().push(position);
+            }
             for port in host_ports(set) {
                 index.by_host_port.entry(port).or_default().push(position);
             }
@@ -91,6 +96,12 @@ impl SetIndex {
     /// Whether there is a set of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
+    }
+
+    /// The sets that say to be canaries of the set.
+    pub fn canaries_of(&self, base: &CompiledSet) -> impl Iterator<Item = &Arc<CompiledSet>> {
+        let positions = self.canaries.get(base.name.as_str()).into_iter().flatten();
+        positions.filter_map(|position| self.sets.get(*position as usize))
     }
 
     /// The set of this name.

@@ -17,6 +17,7 @@ pub mod metadata;
 pub mod narrowing;
 pub mod needs;
 pub mod overrides;
+pub mod pin;
 pub mod platform;
 mod pod_security;
 pub mod resources;
@@ -25,6 +26,7 @@ pub mod sameness;
 mod size;
 pub mod validation;
 pub mod vocabulary;
+pub mod workload;
 
 pub use rules::{mutating_rule, validating_rule};
 

@@ -68,9 +68,11 @@ pub const MERGE_PATCH_JSON: &str = "MergePatchJson";
 pub const RETAIN: &str = "Retain";
 
 /// `spec.injectionStrategy.revision.policy`
-pub const REVISION_POLICIES: [&str; 2] = [REVISION_ALWAYS, "Partial"];
+pub const REVISION_POLICIES: [&str; 2] = [REVISION_ALWAYS, REVISION_PARTIAL];
 /// Every new pod gets the named revision.
 pub const REVISION_ALWAYS: &str = "Always";
+/// Pods that the rollout of the set does not include yet get the named revision.
+pub const REVISION_PARTIAL: &str = "Partial";
 
 /// `spec.clashPolicy`
 pub const CLASH_POLICIES: [&str; 2] = [CLASH_REFUSE, CLASH_SKIP];

@@ -45,7 +45,13 @@ impl SnapshotBuilder {
         if !self.is_stale() {
             return;
         }
+        let pins_may_differ = self.collections.sets.is_stale() || self.collections.revisions.is_stale();
         self.collections.publish(&mut self.next);
+        if pins_may_differ {
+            let records = self.collections.sets.collection().table().all();
+            let sets = records.iter().filter_map(|record| Some((record.compiled.as_ref()?, record.uid.as_str())));
+            self.next.pinned = Arc::new(self.next.pinned.next(sets, &self.next.revisions));
+        }
         self.version_changed = false;
         self.next.generation += 1;
         target.store(Arc::new(self.next.clone()));

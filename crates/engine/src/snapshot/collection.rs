@@ -91,6 +91,8 @@ macro_rules! collections {
             /// Rises with every replacement.
             pub generation: u64,
             $( $(#[$about])* pub $name: Arc<<$collection as Collection>::View>, )+
+            /// The older forms of sets that new pods get.
+            pub pinned: Arc<PinnedForms>,
             /// Where no pod is touched.
             pub exclusion: Arc<Exclusion>,
             /// Whether a namespace that has not been seen may appear yet: true with a cluster, false offline.

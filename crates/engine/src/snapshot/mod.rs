@@ -3,9 +3,13 @@
 pub mod builder;
 pub mod collection;
 pub mod configuration;
+pub mod limit_ranges;
 pub mod namespace;
+pub mod pinned;
 pub mod plugins;
+pub mod policies;
 pub mod quotas;
+pub mod revisions;
 pub mod sets;
 pub mod table;
 
@@ -14,18 +18,26 @@ use std::sync::Arc;
 
 use self::collection::{Collected, Collection, collections};
 use self::configuration::ConfigurationMaps;
+use self::limit_ranges::LimitRangeList;
 use self::namespace::NamespaceList;
+use self::pinned::PinnedForms;
 use self::plugins::Plugins;
 use self::quotas::QuotaList;
+use self::revisions::Revisions;
 use self::sets::Sets;
+use crate::limitrange::index::LimitRanges;
 use crate::plugins::index::PluginIndex;
 use crate::sidecarset::index::SetIndex;
 
 collections! {
     /// Every SidecarSet, compiled.
     sets: Sets,
+    /// Every revision of the sets.
+    revisions: Revisions,
     /// Every `AdmissionPlugin` that is on, compiled.
     plugins: Plugins,
+    /// Every `ClusterLimitRange`, compiled.
+    limit_ranges: LimitRangeList,
     /// Labels of the namespaces, and what their annotations say about pods.
     namespaces: NamespaceList,
     /// Every quota, while a plugin reads them.
@@ -45,9 +57,13 @@ impl Snapshot {
     pub fn detached(&self) -> Self {
         let sets = self.sets.iter().map(|set| Arc::new(set.detached()));
         let plugins = self.plugins.iter().map(|plugin| Arc::new((**plugin).clone()));
+        let limit_ranges = self.limit_ranges.iter().map(|range| Arc::new((**range).clone()));
         Self {
             sets: Arc::new(SetIndex::build(sets)),
+            revisions: Arc::new(self.revisions.detached()),
+            pinned: Arc::new(self.pinned.detached()),
             plugins: Arc::new(PluginIndex::build(plugins)),
+            limit_ranges: Arc::new(LimitRanges::build(limit_ranges)),
             namespaces: Arc::new(self.namespaces.detached()),
             quotas: Arc::new(self.quotas.detached()),
             configuration: Arc::new((*self.configuration).clone()),

@@ -1,107 +1,48 @@
 //! The plugins as controllers see them: what was compiled, and what the status says.
 
-use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use super::collection::{Collection, Effect};
+use admission::field::ErrorList;
+
+use super::policies::{Policies, Policy, Record};
 use super::table::Table;
-use crate::plugins::api::{AdmissionPlugin, PluginStatus};
+use crate::plugins::api::{AdmissionPlugin, KIND, PluginStatus};
 use crate::plugins::compiled::CompiledPlugin;
 use crate::plugins::index::PluginIndex;
+use crate::sidecarset::api::Metadata;
 
 /// One `AdmissionPlugin`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PluginRecord {
-    /// Name.
-    pub name: String,
-    /// The uid, by which an object differs from a later one of the same name.
-    pub uid: String,
-    /// The generation of the spec.
-    pub generation: i64,
-    /// Whether the object is being deleted.
-    pub terminating: bool,
-    /// The status, as stored.
-    pub status: Option<PluginStatus>,
-    /// The form that decides: of the last generation that compiles.
-    pub compiled: Option<Arc<CompiledPlugin>>,
-    /// Why this generation does not compile.
-    pub fault: Option<String>,
-}
+pub type PluginRecord = Record<CompiledPlugin>;
 
 /// Every `AdmissionPlugin`, for controllers.
 pub type PluginTable = Table<PluginRecord>;
 
 /// Every `AdmissionPlugin`, on its way into snapshots.
-#[derive(Debug, Default)]
-pub struct Plugins {
-    table: PluginTable,
-}
+pub type Plugins = Policies<AdmissionPlugin>;
 
-impl Plugins {
-    /// The plugins, for controllers.
-    pub fn table(&self) -> PluginTable {
-        self.table.clone()
-    }
-}
-
-/// Compiles an object. A panic is an error like others here: every replica would meet it again after a restart.
-fn compile(object: &AdmissionPlugin) -> Result<CompiledPlugin, String> {
-    match catch_unwind(|| CompiledPlugin::compile(object)) {
-        Ok(compiled) => compiled.map_err(|errors| errors.to_string()),
-        Err(_) => Err("compiling it panicked".to_owned()),
-    }
-}
-
-impl Collection for Plugins {
-    type Object = AdmissionPlugin;
+impl Policy for AdmissionPlugin {
+    type Compiled = CompiledPlugin;
     type View = PluginIndex;
 
-    /// Takes in an object. One that does not compile keeps the last form that did.
-    fn apply(&mut self, object: &AdmissionPlugin) -> Effect {
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let uid = object.metadata.uid.clone().unwrap_or_default();
-        let before = self.table.get(&name).filter(|record| record.uid == uid);
-        let last = before.as_ref().and_then(|record| record.compiled.clone());
-        let mut record = PluginRecord {
-            name,
-            uid,
-            generation: object.metadata.generation.unwrap_or_default(),
-            terminating: object.metadata.deletion_timestamp.is_some(),
-            status: object.status.clone(),
-            compiled: last.clone(),
-            fault: None,
-        };
-        let is_settled = record.status.as_ref().is_some_and(|status| status.is_programmed(record.generation));
-        let settled = |mut compiled: CompiledPlugin| {
-            compiled.is_settled = is_settled;
-            compiled
-        };
-        match compile(object).map(settled) {
-            Ok(compiled) if last.as_deref() == Some(&compiled) => {}
-            Ok(compiled) => record.compiled = Some(Arc::new(compiled)),
-            Err(error) => {
-                tracing::warn!(
-                    admissionplugin = record.name,
-                    error,
-                    "AdmissionPlugin cannot be used; its last good form stays"
-                );
-                record.fault = Some(error);
-            }
-        }
-        if before.as_deref() == Some(&record) {
-            return Effect::None;
-        }
-        let decides = before.is_none() || record.compiled != last;
-        self.table.insert(record.name.clone(), record);
-        if decides { Effect::Decisions } else { Effect::Controllers }
+    const KIND: &'static str = KIND;
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
-    fn remove(&mut self, name: &str) -> Effect {
-        if self.table.remove(name) { Effect::Decisions } else { Effect::None }
+    fn status(&self) -> Option<&PluginStatus> {
+        self.status.as_ref()
     }
 
-    fn view(&mut self) -> Arc<PluginIndex> {
-        Arc::new(PluginIndex::build(self.table.all().iter().filter_map(|record| record.compiled.clone())))
+    fn compile(&self) -> Result<CompiledPlugin, ErrorList> {
+        let mut compiled = CompiledPlugin::compile(self)?;
+        let generation = self.metadata.generation.unwrap_or_default();
+        compiled.is_settled = self.status.as_ref().is_some_and(|status| status.is_programmed(generation));
+        Ok(compiled)
+    }
+
+    fn view(all: impl Iterator<Item = Arc<CompiledPlugin>>) -> PluginIndex {
+        PluginIndex::build(all)
     }
 }
 
@@ -109,6 +50,8 @@ impl Collection for Plugins {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::json;
+
+    use crate::snapshot::collection::{Collection as _, Effect};
 
     use super::*;
 

@@ -69,7 +69,7 @@ fn digest(set: &SidecarSet) -> Vec<u8> {
 
 /// Compiles a set. A panic is an error like others here: every replica would meet it again after a restart, and a cluster
 /// whose webhooks are all down creates no pods.
-fn compile(set: &SidecarSet) -> Result<CompiledSet, String> {
+pub(super) fn compile(set: &SidecarSet) -> Result<CompiledSet, String> {
     match catch_unwind(|| CompiledSet::compile(set)) {
         // A copy has no room left for more, which lists have that grew.
         Ok(compiled) => compiled.map(|compiled| compiled.detached()).map_err(|error| error.to_string()),

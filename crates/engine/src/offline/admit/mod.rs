@@ -12,6 +12,7 @@ use admission::registry::{Entry, Phase, Resource};
 use admission::{Answer, Answers, Deadline, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
+use crate::limitrange::endpoints::AUDIT as OF_RANGES;
 use crate::offline::manifest::group;
 use crate::plugins::endpoints::{AUDIT, entries};
 use crate::snapshot::Snapshot;
@@ -100,7 +101,7 @@ pub struct Allowed {
     pub reason: Option<Reason>,
     /// Warnings of all webhooks, each once.
     pub warnings: Vec<String>,
-    /// What admission plugins did to it: a list of `<object>=<code>`, as in the audit log.
+    /// What ranges and admission plugins did to it: a list of `<object>=<code>`, as in the audit log.
     pub plugins: Option<String>,
 }
 
@@ -133,7 +134,7 @@ pub fn create(
             let body = review_of(&place, creation.namespace, &allowed.object);
             let answer = answer(&*entry.endpoint, &body, snapshot, creation.questions)?;
             let mut reply = Reply::read(&answer.body)?;
-            if let Some(said) = reply.audit.remove(AUDIT) {
+            for said in [OF_RANGES, AUDIT].into_iter().filter_map(|key| reply.audit.remove(key)) {
                 allowed.plugins =
                     Some(allowed.plugins.map_or_else(|| said.clone(), |before| format!("{before},{said}")));
             }

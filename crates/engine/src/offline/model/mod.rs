@@ -10,10 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use admission::Registry;
+use admission::field::ErrorList;
 use serde::Deserialize;
 use serde_json::Value;
 
 use self::sorting::Sorted;
+use crate::limitrange;
+use crate::limitrange::compiled::CompiledRange;
+use crate::limitrange::index::LimitRanges;
 use crate::offline::admit::{self, Admitted, Creation, Questions};
 use crate::offline::manifest::Manifest;
 use crate::plugins::compiled::CompiledPlugin;
@@ -22,11 +26,13 @@ use crate::plugins::placement::Placement;
 use crate::plugins::validation;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
-use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::compiled::{CompiledSet, bases};
 use crate::sidecarset::index::SetIndex;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::{KnownNamespace, Namespaces};
+use crate::snapshot::pinned::PinnedForms;
+use crate::snapshot::revisions::RevisionIndex;
 use crate::snapshot::{Exclusion, Snapshot};
 
 /// How unknown fields are treated, as by kubectl's flag of that name.
@@ -46,7 +52,7 @@ pub struct Loaded {
     pub snapshot: Snapshot,
     /// What a user should know. Each starts with `file:line` where it is about an object.
     pub warnings: Vec<String>,
-    /// Whether there is any set, or plugin.
+    /// Whether there is any set, plugin or range.
     pub has_sets: bool,
 }
 
@@ -74,8 +80,9 @@ pub struct Reading<'a> {
 /// All that is wrong in all manifests.
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
     let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
-    let Sorted { namespaces, sets, plugins, quotas, configuration, mut warnings, mut errors, .. } =
-        Sorted::of(manifests, other_types, validate);
+    let Sorted {
+        namespaces, sets, plugins, ranges, quotas, revisions, configuration, mut warnings, mut errors, ..
+    } = Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
         known.insert_annotated(name.clone(), labels, annotations);
@@ -88,19 +95,34 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     let empty = Snapshot {
         namespaces: Arc::new(known),
         quotas: Arc::new(quotas),
+        revisions: Arc::new(RevisionIndex::build(revisions)),
         configuration: self::configuration(configuration, &mut warnings),
         exclusion: Arc::clone(exclusion),
         minor_version,
         ..Snapshot::default()
     };
-    let compiled =
-        each(&sets, &mut errors, |name, manifest| compile(&admit(name, manifest, registry, &empty)?.object, manifest));
+    let compiled = compile_all(&sets, registry, &empty, &mut errors);
     let switched_on = each(&plugins, &mut errors, |name, manifest| {
         let object = admit(name, manifest, registry, &empty)?.object;
         compile_plugin(&object, manifest)
     });
+    let bounding = each(&ranges, &mut errors, |name, manifest| {
+        let object = admit(name, manifest, registry, &empty)?.object;
+        compile_range(&object, manifest)
+    });
+    let uid = |set: &CompiledSet| sets.get(&set.name).and_then(|it| it.value.pointer("/metadata/uid")?.as_str());
+    let with_uids = compiled.iter().map(|set| (set, uid(set).unwrap_or_default()));
+    let pinned = Arc::new(PinnedForms::default().next(with_uids, &empty.revisions));
     let (sets_index, plugin_index) = (SetIndex::build(compiled), PluginIndex::build(switched_on));
-    let snapshot = Snapshot { generation: 1, sets: Arc::new(sets_index), plugins: Arc::new(plugin_index), ..empty };
+    let limit_ranges = Arc::new(LimitRanges::build(bounding));
+    let snapshot = Snapshot {
+        generation: 1,
+        sets: Arc::new(sets_index),
+        plugins: Arc::new(plugin_index),
+        limit_ranges,
+        pinned,
+        ..empty
+    };
     if errors.is_empty() {
         // Once more, now that every set is known: what two of them mean for each other.
         let found = each(&sets, &mut errors, |name, manifest| {
@@ -123,7 +145,29 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     if !errors.is_empty() {
         return Err(Unusable { errors, warnings });
     }
-    Ok(Loaded { snapshot, warnings, has_sets: !sets.is_empty() || !plugins.is_empty() })
+    Ok(Loaded { snapshot, warnings, has_sets: !(sets.is_empty() && plugins.is_empty() && ranges.is_empty()) })
+}
+
+/// Every set, compiled: canaries last, as they are admitted only beside their bases.
+fn compile_all(
+    sets: &BTreeMap<String, &Manifest>,
+    registry: &Registry<Snapshot>,
+    empty: &Snapshot,
+    errors: &mut Vec<Error>,
+) -> Vec<Arc<CompiledSet>> {
+    let is_canary = |manifest: &Manifest| {
+        let annotations = manifest.value.pointer("/metadata/annotations");
+        bases(|key| annotations?.get(key)?.as_str()).next().is_some()
+    };
+    let (canaries, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        sets.iter().map(|(name, manifest)| (name.clone(), *manifest)).partition(|(_, manifest)| is_canary(manifest));
+    let mut compiled =
+        each(&others, errors, |name, manifest| compile(&admit(name, manifest, registry, empty)?.object, manifest));
+    let beside = Snapshot { sets: Arc::new(SetIndex::build(compiled.iter().cloned())), ..empty.clone() };
+    compiled.extend(each(&canaries, errors, |name, manifest| {
+        compile(&admit(name, manifest, registry, &beside)?.object, manifest)
+    }));
+    compiled
 }
 
 fn configuration(map: Option<(String, ConfigurationMap)>, warnings: &mut Vec<String>) -> Arc<Configuration> {
@@ -190,13 +234,18 @@ fn admit(
 }
 
 fn compile_plugin(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledPlugin>, Error> {
-    let faulty = |faults: admission::field::ErrorList| Error::WrongShape {
-        origin: manifest.source.clone(),
-        kind: crate::plugins::api::KIND,
-        name: object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        faults: faults.to_string(),
-    };
-    validation::compile(object).map(Arc::new).map_err(faulty)
+    let compiled = validation::compile(object).map(Arc::new);
+    compiled.map_err(|faults| wrong_shape(object, manifest, crate::plugins::api::KIND, &faults))
+}
+
+fn compile_range(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledRange>, Error> {
+    let compiled = limitrange::validation::compile(object).map(Arc::new);
+    compiled.map_err(|faults| wrong_shape(object, manifest, limitrange::api::KIND, &faults))
+}
+
+fn wrong_shape(object: &Value, manifest: &Manifest, kind: &'static str, faults: &ErrorList) -> Error {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Error::WrongShape { origin: manifest.source.clone(), kind, name, faults: faults.to_string() }
 }
 
 fn compile(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledSet>, Error> {

@@ -1,7 +1,7 @@
 //! Objects of manifests by what they are.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,10 @@ use serde_json::Value;
 use super::Validate;
 use super::error::Error;
 use crate::API_DOMAIN;
+use crate::limitrange::api as ranges;
+use crate::limitrange::validation::unknown_fields as range_fields;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
+use crate::openkruise;
 use crate::plugins::api as plugins;
 use crate::plugins::validation::unknown_fields as plugin_fields;
 use crate::schema::{SchemaType, UnknownField};
@@ -18,6 +21,7 @@ use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::sidecarset::validation;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
+use crate::snapshot::revisions::Revision;
 use crate::suggest::suggest;
 
 /// What decides, by name, and what is wrong with it.
@@ -25,8 +29,11 @@ pub struct Sorted<'m> {
     pub namespaces: BTreeMap<String, FoundNamespace>,
     pub sets: BTreeMap<String, &'m Manifest>,
     pub plugins: BTreeMap<String, &'m Manifest>,
+    pub ranges: BTreeMap<String, &'m Manifest>,
     /// Quotas, of manifests with a namespace.
     pub quotas: Quotas,
+    /// Revisions of sets.
+    pub revisions: Vec<Arc<Revision>>,
     /// With the place that it came from.
     pub configuration: Option<(String, ConfigurationMap)>,
     pub warnings: Vec<String>,
@@ -35,14 +42,13 @@ pub struct Sorted<'m> {
     validate: Validate,
 }
 
-/// Group of the kind of the same name whose fields ours has: its manifests may lie beside ours for as long as people move.
-const OPENKRUISE: &str = "apps.kruise.io";
-
 const NAMESPACE: &str = "Namespace";
 
 const CONFIG_MAP_KIND: &str = "ConfigMap";
 
 const QUOTA: &str = "ResourceQuota";
+
+const REVISION: &str = "ControllerRevision";
 
 static NAMESPACE_SHAPE: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind(NAMESPACE));
 
@@ -79,7 +85,9 @@ impl<'m> Sorted<'m> {
             namespaces: BTreeMap::new(),
             sets: BTreeMap::new(),
             plugins: BTreeMap::new(),
+            ranges: BTreeMap::new(),
             quotas: Quotas::default(),
+            revisions: Vec::new(),
             configuration: None,
             warnings: Vec::new(),
             errors: Vec::new(),
@@ -105,19 +113,30 @@ impl<'m> Sorted<'m> {
             ("", NAMESPACE) => self.namespace(manifest, identity),
             ("", QUOTA) => self.quota(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
+            ("apps", REVISION) => self.revisions.extend(Revision::of(&manifest.value).map(Arc::new)),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
             (plugins::GROUP, plugins::KIND) if identity.api_version == plugins::API_VERSION => {
                 self.plugin(manifest, identity);
             }
-            (OPENKRUISE, KIND) => self.warnings.push(format!(
-                "{origin}: {} SidecarSet {:?} is left out: to have it injected by Outrider, write apiVersion: {API_VERSION}",
+            (ranges::GROUP, ranges::KIND) if identity.api_version == ranges::API_VERSION => {
+                self.range(manifest, identity);
+            }
+            (openkruise::GROUP, KIND) => self.warnings.push(format!(
+                "{origin}: {} SidecarSet {:?} is left out: outrider migrate prints it as {API_VERSION}",
                 identity.api_version, identity.name
             )),
             (_, KIND) => {
                 self.errors.push(Error::Version { origin: origin.clone(), api_version: identity.api_version });
             }
             (group, _) if is_our_group(group) => self.of_ours(origin, identity),
-            _ => tracing::debug!(origin, kind = identity.kind, name = identity.name, "Left out: not a kind that is read"),
+            _ => {
+                tracing::debug!(
+                    origin,
+                    kind = identity.kind,
+                    name = identity.name,
+                    "Left out: not a kind that is read"
+                );
+            }
         }
     }
 
@@ -127,7 +146,8 @@ impl<'m> Sorted<'m> {
         if self.other_types.contains(&written) {
             return;
         }
-        let own = [format!("{API_VERSION} {KIND}"), format!("{} {}", plugins::API_VERSION, plugins::KIND)];
+        let own = [(API_VERSION, KIND), (plugins::API_VERSION, plugins::KIND), (ranges::API_VERSION, ranges::KIND)];
+        let own = own.map(|(api_version, kind)| format!("{api_version} {kind}"));
         let types = own.iter().chain(self.other_types).map(String::as_str);
         let near = suggest(&written, types).map(str::to_owned);
         let (origin, Identity { api_version, kind, .. }) = (origin.to_owned(), identity);
@@ -171,6 +191,11 @@ impl<'m> Sorted<'m> {
     fn plugin(&mut self, manifest: &'m Manifest, identity: Identity) {
         let unknown = plugin_fields(&manifest.value, self.word());
         self.deciding(manifest, identity, plugins::KIND, unknown, |sorted| &mut sorted.plugins);
+    }
+
+    fn range(&mut self, manifest: &'m Manifest, identity: Identity) {
+        let unknown = range_fields(&manifest.value, self.word());
+        self.deciding(manifest, identity, ranges::KIND, unknown, |sorted| &mut sorted.ranges);
     }
 
     /// An object that decides, of which there is one of each name.

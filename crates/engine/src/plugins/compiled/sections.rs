@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use admission::field::{Error, ErrorList, Path};
 use admission::format::names::{dns1123_label, qualified_name};
 
-use super::{MAX_ENTRIES, Settings, asking, quotas};
+use super::{MAX_ENTRIES, Settings, asking, images, quotas};
 use crate::plugins::always_pull_images::{AlwaysPullImages, Exempt, Glob};
 use crate::plugins::api::{DAEMON_SET_PODS, PluginSpec};
 use crate::plugins::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerationSeconds};
@@ -24,7 +24,7 @@ pub(super) fn unserved(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) {
     if spec.backend.is_some() {
         errors.push(Error::forbidden(&path.child("backend"), "not served yet: plugins are served by webhooks"));
     }
-    let sections = [&spec.image_policy_webhook, &spec.pod_topology_labels];
+    let sections = [&spec.pod_topology_labels];
     for ((field, plugin), section) in catalog::UNSERVED_SECTIONS.into_iter().zip(sections) {
         if section.is_some() {
             let why = catalog::find(plugin).map(catalog::Entry::how).unwrap_or_default();
@@ -47,6 +47,7 @@ pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, err
         (Plugin::OwnerReferencesPermissionEnforcement, spec.owner_references_permission_enforcement.is_some()),
         (Plugin::EventRateLimit, spec.event_rate_limit.is_some()),
         (Plugin::ResourceQuota, spec.resource_quota.is_some()),
+        (Plugin::ImagePolicyWebhook, spec.image_policy_webhook.is_some()),
     ];
     for (other, _) in sections.into_iter().filter(|(other, is_set)| *is_set && *other != plugin) {
         let detail = format!("only for spec.plugin: {other}; write another AdmissionPlugin for it");
@@ -113,6 +114,7 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::OwnerReferencesPermissionEnforcement => asking::owner_references(spec, path, errors),
         Plugin::EventRateLimit => asking::event_rate_limit(spec, path, errors),
         Plugin::ResourceQuota => quotas::resource_quota(spec, path, errors),
+        Plugin::ImagePolicyWebhook => images::image_policy(spec, path, errors),
     }
 }
 

@@ -7,7 +7,7 @@ use admission::format::selector::Selector;
 use admission::patch::quoted;
 use admission::registry::{FailurePolicy, Namespaces, Phase, Rule};
 
-use super::{events, namespaces, owner_references, quotas, services, update};
+use super::{events, images, namespaces, owner_references, quotas, services, update};
 use crate::demand::Demand;
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
@@ -37,7 +37,7 @@ impl Group {
 /// The entries whose objects say how the API server calls.
 ///
 /// With the rule for those that say `Ignore`, where others may say `Fail`.
-const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 7] = [
+const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 8] = [
     (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE, Some(services::IGNORING)),
     (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE, Some(namespaces::LIFECYCLE_IGNORING)),
     (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING, Some(namespaces::LABELLING_IGNORING)),
@@ -50,6 +50,7 @@ const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 7] = [
     ),
     (Plugin::EventRateLimit, Phase::Validating, events::RULE, None),
     (Plugin::ResourceQuota, Phase::Validating, quotas::RULE, Some(quotas::IGNORING)),
+    (Plugin::ImagePolicyWebhook, Phase::Validating, images::RULE, Some(images::IGNORING)),
 ];
 
 /// The most groups that a match condition compares those of a user with: the API server bounds the cost of conditions.

@@ -2,6 +2,7 @@
 
 pub mod entries;
 mod events;
+mod images;
 mod namespaces;
 mod owner_references;
 pub mod pods;
@@ -39,7 +40,8 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(namespaces::LIFECYCLE, namespaces::LifecycleValidation { group: failing })
         .validating(owner_references::RULE, owner_references::OwnerValidation { group: failing })
         .validating(events::RULE, events::EventValidation)
-        .validating(quotas::RULE, quotas::QuotaValidation { group: failing });
+        .validating(quotas::RULE, quotas::QuotaValidation { group: failing })
+        .validating(images::RULE, images::ImageValidation { group: failing });
     let ignoring = Group::Ignoring;
     registry
         .validating(services::IGNORING, services::ServiceValidation { group: ignoring })
@@ -48,6 +50,7 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(namespaces::LIFECYCLE_IGNORING, namespaces::LifecycleValidation { group: ignoring })
         .validating(owner_references::IGNORING, owner_references::OwnerValidation { group: ignoring })
         .validating(quotas::IGNORING, quotas::QuotaValidation { group: ignoring })
+        .validating(images::IGNORING, images::ImageValidation { group: ignoring })
 }
 
 /// The entries that accepted objects need beside that of new pods.

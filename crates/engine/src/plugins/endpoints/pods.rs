@@ -6,12 +6,11 @@ use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Unser
 
 use super::report::Report;
 use super::scope::concerned;
-use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
+use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_patch};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{At, CompiledPlugin};
 use crate::plugins::placement::Placement;
-use crate::plugins::pod_facts::{Spec, follow};
-use crate::plugins::said_name;
+use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::view::{MIRROR_ANNOTATION, PodView};
 use crate::reasons;
@@ -20,9 +19,9 @@ use crate::snapshot::Snapshot;
 /// Group of the kubelets. Anybody can write the annotation.
 const NODES: &str = "system:nodes";
 
-/// The new pod of the request, where any plugin could have anything to decide about it.
-fn new_pod<'r, 'a>(request: &'r Request<'a, PodView<'a>>, snapshot: &Snapshot) -> Option<&'r PodView<'a>> {
-    request.object.as_ref().filter(|_| !snapshot.plugins.is_empty() && request.operation == Operation::Create)
+/// Whether a request is for a new pod.
+pub fn creates(request: &Request<'_, PodView<'_>>) -> bool {
+    request.operation == Operation::Create && request.object.is_some()
 }
 
 /// Goes on with what sets decided about a new pod.
@@ -34,35 +33,35 @@ pub fn mutate(
     request: &Request<'_, PodView<'_>>,
     snapshot: &Snapshot,
 ) -> Result<Verdict, Unserved> {
-    let Some(pod) = new_pod(request, snapshot).filter(|_| !matches!(verdict.outcome, Outcome::Denied(_))) else {
+    if snapshot.plugins.is_empty() || !creates(request) || matches!(verdict.outcome, Outcome::Denied(_)) {
         return Ok(verdict);
-    };
+    }
     let chosen = CompiledPlugin::mutates;
     let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
     verdict.warnings.extend(concerned.warnings);
     if concerned.plugins.is_empty() {
         return Ok(verdict);
     }
-    let mut patch = match std::mem::take(&mut verdict.outcome) {
-        Outcome::Patched(patch) => patch,
-        _ => PatchWriter::default(),
-    };
+    let mut patch = take_patch(&mut verdict);
     let mut report = Report::default();
     let added = {
-        let mut spec = match spec_of(pod, &request.name) {
-            Ok(spec) => spec,
+        let mut facts = match patched(request, &patch)? {
+            Ok(facts) => facts,
             Err(refusal) => return Ok(refused(verdict, *refusal)),
         };
-        follow(&mut spec, patch.document()).map_err(|_| Unserved::Fault)?;
-        let Some(mut spec) = spec else {
+        let PodFacts { metadata, spec } = &mut facts;
+        let Some(spec) = spec else {
             verdict.outcome = Outcome::Patched(patch);
             return Ok(verdict);
         };
-        let at = at_creation(request, pod, concerned.placement);
+        let at = At {
+            is_mirror: is_mirror(metadata.annotations.as_ref(), &request.user_info),
+            ..at(request, metadata.said_name(&request.name), concerned.placement)
+        };
         let before = spec.count_of_tolerations();
         for (plugin, is_exempt) in concerned.plugins {
             request.deadline.check()?;
-            match plugin.change(&spec, &at) {
+            match plugin.change(spec, &at) {
                 Ok(change) => {
                     if report.changes((plugin, is_exempt), &change) {
                         spec.apply(change);
@@ -101,7 +100,9 @@ pub fn validate(
     snapshot: &Snapshot,
     findings: &mut Findings,
 ) -> Result<(), Unserved> {
-    let Some(pod) = new_pod(request, snapshot).filter(|_| findings.denial.is_none()) else { return Ok(()) };
+    if snapshot.plugins.is_empty() || !creates(request) || findings.denial.is_some() {
+        return Ok(());
+    }
     // What a mutator would change was said when it did not; and while replicas get to know it, not each of them does.
     let judges = |one: &CompiledPlugin| one.plugin.is_of_pods() && (!one.mutates() || one.judges_changes());
     let mut concerned = concerned(snapshot, &request.namespace, &request.user_info, judges)?;
@@ -110,19 +111,22 @@ pub fn validate(
     if concerned.plugins.is_empty() {
         return Ok(());
     }
-    let spec = match spec_of(pod, &request.name) {
-        Ok(Some(spec)) => spec,
-        Ok(None) => return Ok(()),
+    let facts = match facts(request) {
+        Ok(facts) => facts,
         Err(refusal) => {
             findings.denial = Some(*refusal);
             return Ok(());
         }
     };
+    let Some(spec) = &facts.spec else { return Ok(()) };
     let mut report = Report::default();
-    let at = at_creation(request, pod, concerned.placement);
+    let at = At {
+        is_mirror: is_mirror(facts.metadata.annotations.as_ref(), &request.user_info),
+        ..at(request, facts.metadata.said_name(&request.name), concerned.placement)
+    };
     // Of a mutator that was said when it changed nothing.
     concerned.plugins.retain(|(plugin, is_exempt)| !(*is_exempt && plugin.mutates()));
-    report.judge(concerned.plugins, request, |plugin| Ok(plugin.check(&spec, &at)))?;
+    report.judge(concerned.plugins, request, |plugin| Ok(plugin.check(spec, &at)))?;
     report.add_to(findings);
     let reason = report.reason();
     if let Some(denial) = report.denial {
@@ -151,27 +155,48 @@ pub fn is_mirror(annotations: Option<&BorrowedMap<'_>>, user: &UserInfo<'_>) -> 
     annotations.is_some_and(|annotations| annotations.get(MIRROR_ANNOTATION).is_some()) && user.groups.contains(NODES)
 }
 
-/// Where a decision on a new pod is taken.
-fn at_creation<'r>(
-    request: &'r Request<'_, PodView<'_>>,
-    pod: &'r PodView<'_>,
-    placement: Option<&'r Placement>,
-) -> At<'r> {
-    let name = said_name([&request.name, &pod.metadata.name, &pod.metadata.generate_name]);
-    let is_mirror = is_mirror(pod.metadata.annotations.as_ref(), &request.user_info);
-    At { is_mirror, ..at(request, name, placement) }
+/// What plugins read of a pod, or why it cannot be read.
+pub type Readable<'a> = Result<PodFacts<'a>, Box<(Reason, Denial)>>;
+
+/// The pod as it is after a patch.
+///
+/// # Errors
+/// [`Unserved::Fault`] when the patch is no patch.
+pub fn patched<'p, 'a: 'p>(
+    request: &Request<'a, PodView<'a>>,
+    patch: &'p PatchWriter,
+) -> Result<Readable<'p>, Unserved> {
+    let mut facts: PodFacts<'p> = match facts(request) {
+        Ok(facts) => facts,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    facts.follow(patch.document()).map_err(|_| Unserved::Fault)?;
+    Ok(Ok(facts))
 }
 
-/// What plugins read of the spec as it came, or why it cannot be read.
-fn spec_of<'a>(pod: &PodView<'a>, name: &str) -> Result<Option<Spec<'a>>, Box<(Reason, Denial)>> {
-    if !pod.spec.is_there {
-        return Ok(None);
-    }
-    let spec = Spec::of_view(&pod.spec)
-        .map_err(|error| Box::new((Reason::UNDECODABLE, Denial::bad_request(error.to_string()))))?;
-    match too_large(&spec, name) {
+/// The object that a request stores and, of an update, as it is stored. None where that one is being deleted: it must be able to lose its
+/// finalizers, whatever anybody decides.
+pub fn staying<'r, 'a>(
+    request: &'r Request<'a, PodFacts<'a>>,
+    findings: &mut Findings,
+) -> Option<(&'r PodFacts<'a>, Option<&'r PodFacts<'a>>)> {
+    findings.reason = reasons::NO_MATCH;
+    let (new, old) = findings.stored(request)?;
+    let is_leaving = old.is_some_and(|old| old.metadata.deletion_timestamp.is_some());
+    (!is_leaving).then_some((new, old))
+}
+
+/// The pod as it came.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Readable<'a> {
+    let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
+    let Some(pod) = &request.object else { return Ok(PodFacts::default()) };
+    let facts = PodFacts::of_view(pod).map_err(|error| undecodable(error.to_string()))?;
+    match facts.spec.as_ref().and_then(|spec| too_large(spec, &request.name)) {
         Some(denial) => Err(Box::new((Reason::TOO_LARGE, denial))),
-        None => Ok(Some(spec)),
+        None => Ok(facts),
     }
 }
 

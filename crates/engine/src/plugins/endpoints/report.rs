@@ -1,5 +1,6 @@
 //! What the plugins decided on one request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use admission::reply::Count;
@@ -188,13 +189,13 @@ impl<'s> Report<'s> {
     }
 
     /// The entry for the audit log, if there is anything to say.
-    pub fn audit(&self) -> Option<(&'static str, String)> {
+    pub fn audit(&self) -> Option<(Cow<'static, str>, String)> {
         let named = self.decided().take(NAMED).map(|(plugin, code)| format!("{}={code}", plugin.name));
         let mut all: Vec<String> = named.collect();
         let left_out = self.decided().skip(NAMED).count();
         if left_out > 0 {
             all.push(format!("and {left_out} more"));
         }
-        (!all.is_empty()).then(|| (AUDIT, all.join(",")))
+        (!all.is_empty()).then(|| (AUDIT.into(), all.join(",")))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::cmp::max;
-use std::collections::BTreeMap;
 
 use admission::Text;
 use admission::format::Quantity;
@@ -12,11 +11,12 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{Scope, Usage};
-use crate::plugins::extended_resource_toleration::is_extended;
+use crate::plugins::amounts::{Amounts, add, amounts, sum};
 use crate::plugins::pod_facts::{Resources, is_best_effort};
 use crate::plugins::said_name;
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::limits::{self, at_most_or_none};
+use crate::resource_name::is_extended;
 
 /// End of the names of what is counted for a storage class.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
@@ -206,31 +206,14 @@ impl QuotaFacts<'_> {
         }
     }
 
-    /// What all containers ask for together (`AggregateContainerRequests` of k8s.io/component-helpers/resource), or the pod for them.
-    ///
-    /// An init container runs beside the sidecars before it. What those ask for that it does not is part of the sum in any case.
-    fn total<'a>(&'a self, list: impl Fn(&Resources<'a>) -> Option<&'a RawValue>) -> BTreeMap<String, Quantity> {
+    /// What all containers ask for together, or the pod for them.
+    fn total<'a>(&'a self, list: impl Fn(&Resources<'a>) -> Option<&'a RawValue>) -> Amounts {
         let of = |container: &'a Container<'_>| amounts(container.resources.as_ref().and_then(&list));
-        let (mut sum, mut sidecars, mut init) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        for container in &self.spec.containers {
-            for (name, amount) in of(container) {
-                add(&mut sum, name, &amount);
-            }
-        }
-        for container in &self.spec.init_containers {
-            for (name, mut amount) in of(container) {
-                if container.restart_policy.as_str() == "Always" {
-                    add(&mut sidecars, name.clone(), &amount);
-                    add(&mut sum, name, &amount);
-                } else {
-                    sidecars.get(&name).into_iter().for_each(|sidecars| amount.add(sidecars));
-                    raise(&mut init, name, amount);
-                }
-            }
-        }
-        for (name, amount) in init {
-            raise(&mut sum, name, amount);
-        }
+        let init = self.spec.init_containers.iter();
+        let mut sum = sum(
+            self.spec.containers.iter().map(of),
+            init.map(|container| (container.restart_policy.as_str() == "Always", of(container))),
+        );
         for (name, amount) in amounts(self.spec.resources.as_ref().and_then(&list)) {
             if name == "cpu" || name == "memory" || name.starts_with("hugepages-") {
                 sum.insert(name, amount);
@@ -280,34 +263,6 @@ impl<'r, 'a> Counted<'r, 'a> {
             ("persistentvolumeclaims", "VolumeAttributesClass") => scope.allows(&spec.volume_attributes_class_name),
             _ => false,
         }
-    }
-}
-
-/// The amounts of a list, by resource. The API server has read them before.
-fn amounts(list: Option<&RawValue>) -> Vec<(String, Quantity)> {
-    let mut found = Vec::new();
-    if let Some(list) = list {
-        admission::raw::members(list, |key, value| {
-            if let Ok(amount) = serde_json::from_str::<Quantity>(value.get()) {
-                found.push((key.name().to_owned(), amount));
-            }
-        });
-    }
-    found
-}
-
-fn add(sum: &mut BTreeMap<String, Quantity>, name: String, amount: &Quantity) {
-    match sum.get_mut(&name) {
-        Some(known) => known.add(amount),
-        None => drop(sum.insert(name, amount.clone())),
-    }
-}
-
-fn raise(most: &mut BTreeMap<String, Quantity>, name: String, amount: Quantity) {
-    match most.get_mut(&name) {
-        Some(known) if *known >= amount => {}
-        Some(known) => *known = amount,
-        None => drop(most.insert(name, amount)),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod conflicts;
 mod events;
+mod images;
 mod modes;
 mod namespaces;
 mod owner_references;

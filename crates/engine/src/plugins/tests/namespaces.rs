@@ -27,7 +27,7 @@ fn ask(world: &World, path: &str, operation: &str, object: Value, old: Value, us
 }
 
 #[test]
-fn protected_namespaces_are_not_deleted_whoever_deletes_many_or_tries() {
+fn protected_namespaces_are_not_deleted_alone_or_with_many() {
     let section = json!({
         "protectedNamespaces": ["prod-*", "vault"], "protectedLabelSelector": {"matchLabels": {"keep": "yes"}},
         "breakGlassAnnotation": "example.com/delete",

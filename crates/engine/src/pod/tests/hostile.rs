@@ -40,6 +40,35 @@ fn a_decision_ends_when_nobody_waits_for_it_any_more() {
     }
 }
 
+/// The API server allows one controller and any number of owners.
+#[test]
+fn of_a_hundred_thousand_owners_the_one_that_controls_the_pod_decides_its_workload() {
+    let forms = |update: Value| {
+        let revision = json!({"customVersion": "old", "policy": "Partial"});
+        super::revisions::form(
+            &["log"],
+            2,
+            json!({"injectionStrategy": {"revision": revision}, "updateStrategy": update}),
+        )
+    };
+    let old = super::revisions::revision(&super::revisions::form(&["log"], 1, json!({})), "s", "old");
+    let owner = |at: usize, controls: bool| json!({"apiVersion": "apps/v1", "kind": "K", "name": format!("o{at}"), "uid": "u", "controller": controls});
+    let world = World::from_objects(&[forms(json!({"partition": "50%"})), old]);
+    let image = |owners: Vec<Value>| {
+        let mut pod = pod(json!({}));
+        pod["metadata"]["ownerReferences"] = json!(owners);
+        let pod = world.mutate(&pod).pod;
+        let log = pod["spec"]["containers"].as_array().unwrap().iter().find(|it| it["name"] == "log").unwrap();
+        log["image"].as_str().unwrap().to_owned()
+    };
+    let of_controller: Vec<String> = (0..8).map(|at| image(vec![owner(at, true)])).collect();
+    assert!(of_controller.iter().any(|found| *found != of_controller[0]), "{of_controller:?}");
+    for (at, expected) in of_controller.iter().enumerate().take(2) {
+        let others = (100..100_100).map(|at| owner(at, false));
+        assert_eq!(image(others.chain([owner(at, true)]).collect()), *expected);
+    }
+}
+
 fn with_record(record: &str) -> Value {
     let mut pod = pod(json!({}));
     pod["metadata"]["annotations"] = json!({INJECTED: record});

@@ -3,7 +3,9 @@
 mod additions;
 mod adoption;
 mod after_creation;
+mod after_creation_forms;
 mod app_containers;
+mod canary;
 mod clashes;
 mod evasions;
 mod explain;
@@ -21,6 +23,7 @@ mod order;
 mod overrides;
 mod properties;
 mod resources;
+mod revisions;
 mod second_pass;
 mod skips;
 mod stages;

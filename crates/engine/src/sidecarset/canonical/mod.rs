@@ -18,19 +18,26 @@ use crate::sidecarset::api::{AppContainers, RawObject, SidecarContainer, Sidecar
 use crate::sidecarset::defaults::image::pull_policy;
 use crate::sidecarset::vocabulary::{ALL_CONTAINERS, RETAIN, SECURITY_COMPLETE};
 
+/// Names of the fields of a spec that are injected.
+pub const INJECTED_FIELDS: [&str; 8] = [
+    "containers",
+    "initContainers",
+    "volumes",
+    "imagePullSecrets",
+    "resourceDefaults",
+    "appContainers",
+    "podSecurity",
+    "patchPodMetadata",
+];
+
 /// The fields of a spec that are injected, as they are written: those that the hash is of. What is not set is left out.
 pub fn injected_fields(spec: &SidecarSetSpec) -> RawObject {
-    let fields = json!({
-        "containers": spec.containers,
-        "initContainers": spec.init_containers,
-        "volumes": spec.volumes,
-        "imagePullSecrets": spec.image_pull_secrets,
-        "resourceDefaults": spec.resource_defaults,
-        "appContainers": spec.app_containers,
-        "podSecurity": spec.pod_security,
-        "patchPodMetadata": spec.patch_pod_metadata,
-    });
-    into_map(fields).into_iter().filter(|(_, value)| !value.is_null()).collect()
+    let mut fields = into_map(json!(spec));
+    INJECTED_FIELDS
+        .into_iter()
+        .filter_map(|field| fields.remove_entry(field))
+        .filter(|(_, value)| !value.is_null())
+        .collect()
 }
 
 /// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.

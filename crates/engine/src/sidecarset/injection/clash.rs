@@ -14,6 +14,8 @@ use crate::sidecarset::overrides::OVERRIDES_ANNOTATION;
 const QUOTED_MAX: usize = 120;
 /// Longest name of an object, and more than registries allow for an image's.
 const NAME_MAX: usize = 253;
+/// Which pods may carry a must in another form than the current one.
+const OLDER_FORMS: &str = "an older form is accepted only where spec.injectionStrategy.revision gives it to new pods";
 
 /// Why a pod cannot carry a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +29,11 @@ pub struct Clash {
 }
 
 impl Clash {
+    /// The revision that new pods get cannot be injected.
+    pub(crate) fn no_revision(why: &str) -> Self {
+        Self { reason: reasons::EVALUATION_FAILED, field: String::new(), text: why.to_owned() }
+    }
+
     /// A container of the pod's own. `field` is the first field in which it differs, where it is in the same list.
     pub(super) fn container(
         set: &CompiledSet,
@@ -68,7 +75,7 @@ impl Clash {
             text: format!(
                 "container {:?} (image {:?}) passes for a container of SidecarSet {:?}, which no pod may opt out of, but differs \
                  from what the set injects (image {:?}) in {field}; remove it from the pod, or allow the change in the set's \
-                 spec.allowedChanges; older forms of a set are not accepted, as no revisions are kept",
+                 spec.allowedChanges; {OLDER_FORMS}",
                 piece.name,
                 ellipsis(&found.image, NAME_MAX),
                 set.name,
@@ -83,8 +90,7 @@ impl Clash {
             field: "spec.containers".to_owned(),
             text: format!(
                 "the pod carries another form of SidecarSet {:?} than the current one, and no pod may opt out of the set: \
-                 {differing}; older forms of a set are not accepted, as no revisions are kept; remove the set's containers \
-                 from the pod, or render its manifest again",
+                 {differing}; {OLDER_FORMS}; remove the set's containers from the pod, or render its manifest again",
                 set.name
             ),
         }

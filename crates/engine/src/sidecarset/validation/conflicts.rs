@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 
 use super::node::Node;
 use super::{metadata as annotations, names, selectors};
-use crate::sidecarset::api::ANNOTATION_PREFIXES;
 use crate::sidecarset::api::SidecarSetSpec;
 use crate::sidecarset::canonical::strict_volume;
-use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, bases};
 use crate::sidecarset::index::SetIndex;
 use crate::sidecarset::needs::{PortNeed, PortView};
 
@@ -37,7 +36,8 @@ pub fn of_compiled(set: &CompiledSet, sets: &SetIndex) -> Vec<(String, String)> 
 /// Calls `f` with each set that can select the same pods, and with what both bring.
 fn for_each(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, mut f: impl FnMut(&CompiledSet, ErrorList)) {
     let own_name = metadata.text("name");
-    let own_bases = bases(|key| metadata.child("annotations").value.get(key).and_then(Value::as_str));
+    let annotations_written = metadata.child("annotations");
+    let own_bases: Vec<&str> = bases(|key| annotations_written.value.get(key).and_then(Value::as_str)).collect();
     let Some(selector) = selectors::compiled(&spec.child("selector")) else { return };
     let namespaces = match (spec.text("namespace"), spec.get("namespaceSelector")) {
         ("", None) => None,
@@ -54,8 +54,8 @@ fn for_each(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, mut f: impl F
             continue;
         }
         // A canary takes the place of its base, so the two never meet in a pod.
-        let their_bases = bases(|key| other.annotations.get(key).map(String::as_str));
-        if !own_bases.contains(&other.name.as_str()) && !their_bases.contains(&own_name) {
+        let is_base = other.bases.iter().any(|base| **base == *own_name);
+        if !own_bases.contains(&other.name.as_str()) && !is_base {
             let (their_spec, mut errors) = (other.spec(), ErrorList::default());
             check_containers(&own_containers, &other.name, &their_spec, &mut errors);
             check_volumes(&spec.child("volumes"), &other.name, &their_spec, &mut errors);
@@ -64,16 +64,6 @@ fn for_each(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, mut f: impl F
             f(other, errors);
         }
     }
-}
-
-/// The sets that a set is the canary of, by OpenKruise's annotations and by ours.
-fn bases<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Vec<&'a str> {
-    let is_canary = |prefix: &str| annotation(&format!("{prefix}sidecarset-canary")) == Some("true");
-    let canaries = ANNOTATION_PREFIXES.into_iter().filter(|prefix| is_canary(prefix));
-    canaries
-        .filter_map(|prefix| annotation(&format!("{prefix}sidecarset-base")))
-        .filter(|base| !base.is_empty())
-        .collect()
 }
 
 fn named(namespace: &str) -> Option<Selector> {

@@ -5,6 +5,7 @@
 
 mod allowed;
 mod app_containers;
+mod canary;
 mod compiles;
 pub mod conflicts;
 mod hot_upgrade;
@@ -15,6 +16,7 @@ mod older;
 mod overrides;
 mod pod;
 mod resources;
+mod revision;
 mod security;
 mod selectors;
 mod shape;
@@ -96,7 +98,8 @@ pub fn update(object: &Value, old: &Value, validation: FieldValidation, world: &
         findings.reason = Reason::TERMINATING;
         return;
     }
-    let faults = faults(object, validation, world, &mut findings.warnings);
+    let mut faults = faults(object, validation, world, &mut findings.warnings);
+    canary::check_change(&Node::root(object, "metadata"), &Node::root(old, "metadata"), &mut faults);
     if !faults.is_empty() {
         let mut new = Vec::new();
         let mut known = HashMap::<Fault, usize>::new();
@@ -171,7 +174,7 @@ fn named_faults(
         return errors;
     }
     names::check_set_name(&metadata, &mut errors);
-    names::check_not_canary(&metadata, &mut errors);
+    canary::check(&metadata, &spec, &world.sets, &mut errors);
     shape::check(spec.value, &spec.path, validation, &mut errors, warnings);
     selectors::check(&spec, &mut errors);
     check_not_empty(&spec, &mut errors);
@@ -179,6 +182,7 @@ fn named_faults(
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
     unserved::check(&spec, &mut errors);
+    revision::check(&metadata, &spec, world, &mut errors);
     transfer::check(&spec, &mut errors);
     hot_upgrade::check(&spec, &mut errors);
     self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
@@ -208,6 +212,7 @@ fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
     let spec = Node::root(object, "spec");
     selectors::warn(&spec, &world.exclusion, warnings);
     strategy::warn(&spec, warnings);
+    revision::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
     security::warn(&spec, warnings);
     transfer::warn(&spec, warnings);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use admission::field::{Error, ErrorList, Path};
+use admission::field::{Error, ErrorList};
 use admission::format::names::{LABEL_MAX_BYTES, dns1123_label, dns1123_subdomain, label_value};
 use serde_json::Value;
 
@@ -77,20 +77,4 @@ pub fn check_references(spec: &Node<'_>, errors: &mut ErrorList) {
             errors.push(Error::duplicate(&secret.path.child("name"), name));
         }
     }
-}
-
-/// Annotations that make a set the canary of another one, under OpenKruise's key and under ours.
-pub fn check_not_canary(metadata: &Node<'_>, errors: &mut ErrorList) {
-    let annotations = metadata.child("annotations");
-    for prefix in crate::sidecarset::api::ANNOTATION_PREFIXES {
-        let (canary, base) = (format!("{prefix}sidecarset-canary"), format!("{prefix}sidecarset-base"));
-        let text = |key: &str| annotations.value.get(key).and_then(Value::as_str).unwrap_or_default();
-        if text(&canary) == "true" && !text(&base).is_empty() {
-            forbid_canary(&annotations.path.key(canary), errors);
-        }
-    }
-}
-
-fn forbid_canary(path: &Path, errors: &mut ErrorList) {
-    errors.push(Error::forbidden(path, "a canary set is not served by this build; remove it"));
 }

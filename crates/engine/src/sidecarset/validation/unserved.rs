@@ -6,12 +6,6 @@ use super::node::Node;
 
 /// Refuses what is asked for and not served. Defaults and values that turn a thing off are accepted.
 pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
-    let revision = spec.child("injectionStrategy").child("revision");
-    for field in ["revisionName", "customVersion"] {
-        if !revision.text(field).is_empty() {
-            forbid(&revision.path.child(field), "injection of an older revision", errors);
-        }
-    }
     let recreate = spec.child("updateStrategy").child("recreate");
     if recreate.value.as_bool() == Some(true) {
         forbid(&recreate.path, "eviction of pods that cannot be updated in place", errors);

@@ -26,7 +26,7 @@ pub(super) enum OfJob {
 
 /// Whether the pod is to end.
 pub(super) fn ends(pod: &PodView<'_>) -> bool {
-    matches!(pod.spec.restart_policy.as_str(), "Never" | "OnFailure") || pod.metadata.owned_by_job.0
+    matches!(pod.spec.restart_policy.as_str(), "Never" | "OnFailure") || pod.metadata.owners.has_job
 }
 
 /// What becomes of the set in a pod that ends, on a server of this minor version; the newest where it is not known.

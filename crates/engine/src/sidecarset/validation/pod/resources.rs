@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use admission::field::{Error, ErrorList};
 use admission::format::Quantity;
-use admission::format::names::{dns1123_label, qualified_name};
+use admission::format::names::dns1123_label;
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::Node;
-
-const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-const HUGE_PAGES: &str = "hugepages-";
+use crate::resource_name::{self, HUGE_PAGES, may_overcommit};
 
 /// Checks `resources` of a container.
 pub fn check(resources: &Node<'_>, errors: &mut ErrorList) {
@@ -83,21 +81,15 @@ pub fn check_amount(amount: &Node<'_>, errors: &mut ErrorList) -> Option<Quantit
 fn amounts<'a>(list: &Node<'a>, errors: &mut ErrorList) -> BTreeMap<&'a str, Quantity> {
     let mut amounts = BTreeMap::new();
     for (name, amount) in list.entries() {
-        errors.extend(wrong_name(name).into_iter().map(|message| Error::invalid(&amount.path, name, message)));
+        errors
+            .extend(resource_name::faults(name).into_iter().map(|message| Error::invalid(&amount.path, name, message)));
         if !(amount.value.is_string() || amount.value.is_number()) {
             continue;
         }
         match Quantity::deserialize(amount.value) {
             Ok(quantity) => {
-                if quantity.is_negative() {
-                    errors.push(Error::invalid(&amount.path, &quantity, "must be greater than or equal to 0"));
-                }
-                if is_extended(name) && quantity.milli_value() % 1000 != 0 {
-                    errors.push(Error::invalid(&amount.path, &quantity, "must be an integer"));
-                }
-                if name.starts_with(HUGE_PAGES) && !is_in_pages(name, &quantity) {
-                    let detail = format!("{quantity} is not positive integer multiple of {name}");
-                    errors.push(Error::invalid(&amount.path, &quantity, detail));
+                for fault in resource_name::amount_faults(name, &quantity) {
+                    errors.push(Error::invalid(&amount.path, &quantity, fault));
                 }
                 amounts.insert(name, quantity);
             }
@@ -105,41 +97,4 @@ fn amounts<'a>(list: &Node<'a>, errors: &mut ErrorList) -> BTreeMap<&'a str, Qua
         }
     }
     amounts
-}
-
-fn wrong_name(name: &str) -> Vec<String> {
-    let wrong = qualified_name(name);
-    if !wrong.is_empty() || STANDARD.contains(&name) || name.starts_with(HUGE_PAGES) {
-        return wrong;
-    }
-    if !name.contains('/') {
-        return vec!["must be a standard resource for containers".to_owned()];
-    }
-    if is_native(name) || is_extended(name) {
-        return Vec::new();
-    }
-    vec!["doesn't follow extended resource name standard".to_owned()]
-}
-
-fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-/// The name must also be good for a quota, with `requests.` in front (`IsExtendedResourceName` of
-/// `k8s.io/kubernetes/pkg/apis/core/helper`).
-fn is_extended(name: &str) -> bool {
-    let for_quota = format!("requests.{name}");
-    !is_native(name) && !name.starts_with("requests.") && qualified_name(&for_quota).is_empty()
-}
-
-/// Whether the amount is a number of pages of the size in the name (`IsHugePageResourceValueDivisible` of the same package).
-fn is_in_pages(name: &str, amount: &Quantity) -> bool {
-    let size = name.strip_prefix(HUGE_PAGES).and_then(|size| size.parse::<Quantity>().ok());
-    size.is_some_and(|size| {
-        size.value() > 0 && size.milli_value() % 1000 == 0 && amount.value().checked_rem(size.value()) == Some(0)
-    })
-}
-
-fn may_overcommit(name: &str) -> bool {
-    is_native(name) && !name.starts_with(HUGE_PAGES)
 }

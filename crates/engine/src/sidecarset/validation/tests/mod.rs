@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod app_containers;
+mod canary;
 mod conflicts;
 mod containers;
 mod data;
@@ -10,6 +11,7 @@ mod older;
 mod properties;
 mod rare;
 mod resources;
+mod revision;
 mod sources;
 mod spec;
 mod transfer;

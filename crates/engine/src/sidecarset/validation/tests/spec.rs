@@ -216,10 +216,6 @@ fn what_this_build_does_not_serve_is_refused_by_name() {
         |field: &str, what: &str| format!("spec.{field}: Forbidden: {what} is not served by this build; remove it");
     let cases = [
         (
-            set(&json!({"injectionStrategy": {"revision": {"revisionName": "a-1"}}})),
-            refused("injectionStrategy.revision.revisionName", "injection of an older revision"),
-        ),
-        (
             set(&json!({"updateStrategy": {"recreate": true}})),
             refused("updateStrategy.recreate", "eviction of pods that cannot be updated in place"),
         ),
@@ -227,24 +223,6 @@ fn what_this_build_does_not_serve_is_refused_by_name() {
     ];
     for (object, expected) in cases {
         assert_eq!(errors(&object), expected, "{}", object["spec"]);
-    }
-}
-
-#[test]
-fn canary_sets_are_refused_under_both_prefixes() {
-    for prefix in ["apps.kruise.io", "apps.outrider.dev"] {
-        let canary = |canary: &str, base: &str| {
-            let mut object = set(&json!({}));
-            object["metadata"]["annotations"] =
-                json!({format!("{prefix}/sidecarset-canary"): canary, format!("{prefix}/sidecarset-base"): base});
-            errors(&object)
-        };
-        let expected = format!(
-            "metadata.annotations[{prefix}/sidecarset-canary]: Forbidden: a canary set is not served by this build; remove it"
-        );
-        assert_eq!(canary("true", "base"), expected);
-        assert_eq!(canary("TRUE", "base"), "");
-        assert_eq!(canary("true", ""), "");
     }
 }
 

@@ -1,0 +1,62 @@
+//! Claims.
+
+use admission::registry::MatchCondition;
+use admission::{Findings, ObjectLimit, Request, Unserved, Validating};
+
+use super::pods::{refuse, usage};
+use super::scope::concerned;
+use crate::limitrange::bounds::Usage;
+use crate::limitrange::compiled::CompiledRange;
+use crate::limitrange::judgement::Judgement;
+use crate::plugins::endpoints::pods::staying;
+use crate::plugins::forbidden;
+use crate::plugins::pod_facts::PodFacts;
+use crate::reasons;
+use crate::snapshot::Snapshot;
+
+/// What a claim asks for is changed by few updates: without us claims are bound and finalizers removed all the same.
+pub const CONDITIONS: &[MatchCondition] = &[MatchCondition {
+    name: concat!(api_domain!(), "/resources-change"),
+    expression: "request.operation == 'CREATE' || (!has(oldObject.metadata.deletionTimestamp) && \
+                 (has(object.spec.resources) ? [object.spec.resources] : []) != (has(oldObject.spec.resources) ? [oldObject.spec.resources] : []))",
+}];
+
+/// The endpoint.
+pub struct ClaimValidation;
+
+impl Validating<Snapshot> for ClaimValidation {
+    /// What is read of a pod is where a claim has it as well.
+    type Object<'a> = PodFacts<'a>;
+
+    /// What is read of an object is bounded by its type.
+    const LIMIT: Option<ObjectLimit> = None;
+
+    fn validate<'a>(
+        &self,
+        request: &Request<'a, PodFacts<'a>>,
+        snapshot: &Snapshot,
+        findings: &mut Findings,
+    ) -> Result<(), Unserved> {
+        let Some((claim, old)) = staying(request, findings) else { return Ok(()) };
+        let asked = of_claim(claim);
+        if old.is_some_and(|old| of_claim(old).requests == asked.requests) {
+            return Ok(());
+        }
+        let concerned = concerned(snapshot, &request.namespace, CompiledRange::bounds_claims)?;
+        findings.warnings.extend(concerned.warnings);
+        if concerned.ranges.is_empty() {
+            return Ok(());
+        }
+        findings.reason = reasons::ALLOWED;
+        if let Some(refusal) = Judgement::of(&concerned.ranges).of_claim(&asked) {
+            let name = claim.metadata.said_name(&request.name);
+            let message = forbidden("persistentvolumeclaims", name, &refusal.text);
+            refuse(refusal.by, message, request, findings);
+        }
+        Ok(())
+    }
+}
+
+fn of_claim(claim: &PodFacts<'_>) -> Usage {
+    usage(claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()))
+}

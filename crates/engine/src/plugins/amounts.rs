@@ -1,0 +1,67 @@
+//! Amounts of resources, and what the containers of a pod ask for together.
+
+use std::collections::BTreeMap;
+
+use admission::format::Quantity;
+use serde_json::value::RawValue;
+
+/// By resource.
+pub type Amounts = BTreeMap<String, Quantity>;
+
+/// The amounts of a list. The API server has read them before.
+pub fn amounts(list: Option<&RawValue>) -> Amounts {
+    let mut found = Amounts::new();
+    if let Some(list) = list {
+        admission::raw::members(list, |key, value| {
+            if let Ok(amount) = serde_json::from_str::<Quantity>(value.get()) {
+                found.insert(key.name().to_owned(), amount);
+            }
+        });
+    }
+    found
+}
+
+/// Adds an amount.
+pub fn add(sum: &mut Amounts, name: String, amount: &Quantity) {
+    match sum.get_mut(&name) {
+        Some(known) => known.add(amount),
+        None => drop(sum.insert(name, amount.clone())),
+    }
+}
+
+/// What containers ask for together (`AggregateContainerRequests` of k8s.io/component-helpers/resource). Of each init container is said
+/// whether it is a sidecar.
+///
+/// An init container runs beside the sidecars before it. What those ask for that it does not is part of the sum in any case.
+pub fn sum(
+    containers: impl Iterator<Item = Amounts>,
+    init_containers: impl Iterator<Item = (bool, Amounts)>,
+) -> Amounts {
+    let (mut sum, mut sidecars, mut init) = (Amounts::new(), Amounts::new(), Amounts::new());
+    for (name, amount) in containers.flatten() {
+        add(&mut sum, name, &amount);
+    }
+    for (is_sidecar, asked) in init_containers {
+        for (name, mut amount) in asked {
+            if is_sidecar {
+                add(&mut sidecars, name.clone(), &amount);
+                add(&mut sum, name, &amount);
+            } else {
+                sidecars.get(&name).into_iter().for_each(|sidecars| amount.add(sidecars));
+                raise(&mut init, name, amount);
+            }
+        }
+    }
+    for (name, amount) in init {
+        raise(&mut sum, name, amount);
+    }
+    sum
+}
+
+fn raise(most: &mut Amounts, name: String, amount: Quantity) {
+    match most.get_mut(&name) {
+        Some(known) if *known >= amount => {}
+        Some(known) => *known = amount,
+        None => drop(most.insert(name, amount)),
+    }
+}

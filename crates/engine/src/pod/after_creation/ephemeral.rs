@@ -1,0 +1,93 @@
+//! Ephemeral containers that see into a container of a must.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use admission::review::null_as_default;
+use admission::{Review, Text, Unserved};
+use serde::Deserialize;
+
+use super::forms::{Asked, Must, has};
+use super::{Containers, Update};
+use crate::pod::limits::{self, at_most_or_none};
+use crate::pod::validate::must;
+
+/// Ephemeral containers that a refusal names: a pod may have very many.
+const TOLD: usize = 8;
+/// The longest name that a container can have, in characters.
+const NAME_MAX: usize = 63;
+
+impl Update<'_, '_> {
+    /// Ephemeral containers that are new and see into a container of a must.
+    pub fn targeted(&self, musts: &[Must<'_>], containers: &Containers<'_>) -> Result<Vec<String>, Unserved> {
+        // Read apart: no other decision reads ephemeral containers.
+        let Ok(review) = Review::<WithEphemeral<'_>>::parse(self.request.body.as_bytes()) else {
+            return Ok(vec!["the ephemeral containers of the pod cannot be read".to_owned()]);
+        };
+        let old: BTreeSet<&str> = review.request.old_object.iter().flat_map(WithEphemeral::names).collect();
+        let new = review.request.object.iter().flat_map(|pod| &pod.spec.ephemeral_containers);
+        let new: Vec<&Ephemeral<'_>> = new.filter(|container| !old.contains(container.name.as_str())).collect();
+        let targets: BTreeSet<&str> = new.iter().map(|container| container.target_container_name.as_str()).collect();
+        let owners = self.owners(musts, &targets, containers)?;
+        let targeted = new.into_iter().filter_map(|container| {
+            let (target, owner) = owners.get_key_value(container.target_container_name.as_str())?;
+            let name: String = container.name.as_str().chars().take(NAME_MAX).collect();
+            let whose = must(owner.set);
+            Some(format!("{whose}, and ephemeral container {name:?} may not target its container {target:?}"))
+        });
+        Ok(targeted.take(TOLD).collect())
+    }
+
+    /// The musts that bring the containers of these names. Of two with one name neither is evaded, so that either will do.
+    fn owners<'a, 's>(
+        &self,
+        musts: &'a [Must<'s>],
+        targets: &BTreeSet<&'a str>,
+        containers: &'a Containers<'_>,
+    ) -> Result<BTreeMap<&'a str, &'a Must<'s>>, Unserved> {
+        let named = |must: &'a Must<'s>| has(must.set).map(move |name| (name, must));
+        let mut owners: BTreeMap<&str, &Must<'_>> = musts.iter().flat_map(named).collect();
+        let in_any_form = musts.iter().flat_map(|must| must.names(containers).map(move |name| (name, must)));
+        let of_older: BTreeMap<&str, &Must<'_>> =
+            in_any_form.filter(|(name, _)| targets.contains(name) && !owners.contains_key(name)).collect();
+        if of_older.is_empty() {
+            return Ok(owners);
+        }
+        // In a pod that carries the current form it is the pod's own.
+        let whole = Asked { is_whole: true, is_changed: true };
+        let asked = of_older.values().map(|must| (must.name(), whole)).collect();
+        let faults = self.faults(self.new, self.all.clone(), &asked)?;
+        owners.extend(of_older.into_iter().filter(|(_, must)| !matches!(faults.get(must.name()), Some(None))));
+        Ok(owners)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(remote = "Self", default)]
+struct WithEphemeral<'a> {
+    #[serde(borrow, deserialize_with = "null_as_default")]
+    spec: EphemeralSpec<'a>,
+}
+
+impl WithEphemeral<'_> {
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.spec.ephemeral_containers.iter().map(|container| container.name.as_str())
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+struct EphemeralSpec<'a> {
+    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::CONTAINERS }>")]
+    ephemeral_containers: Vec<Ephemeral<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
+struct Ephemeral<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    target_container_name: Text<'a>,
+}
+
+admission::only_objects!(WithEphemeral<'a>, EphemeralSpec<'a>, Ephemeral<'a>);

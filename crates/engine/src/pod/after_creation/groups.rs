@@ -1,0 +1,138 @@
+//! Musts of which a pod carries one: a base, and the canaries that take its place in new pods.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use admission::Unserved;
+
+use super::forms::{Asked, Faults, Must, has};
+use super::{Containers, Update};
+use crate::pod::select::{Selected, Selection, gives_way, held_back};
+use crate::pod::validate::must;
+use crate::sidecarset::compiled::CompiledSet;
+
+/// Musts of which a pod carries one. Most are by themselves.
+#[derive(Default)]
+pub(super) struct Group<'s, 'n> {
+    members: Vec<Must<'s>>,
+    /// Names of their containers, in any form, that the pod had.
+    present: BTreeSet<&'n str>,
+    /// Of these, the ones that are others now.
+    changed: BTreeSet<&'n str>,
+    /// Members that the pod is to carry since its labels have changed.
+    new: BTreeSet<&'s str>,
+}
+
+impl<'s, 'n> Group<'s, 'n> {
+    /// The groups of these musts of which the update changes anything.
+    pub fn all(musts: &[Must<'s>], is_new: impl Fn(&Must<'s>) -> bool, containers: &'n Containers<'_>) -> Vec<Self>
+    where
+        's: 'n,
+    {
+        let bases: HashMap<&str, &Must<'s>> = musts.iter().map(|must| (must.name(), must)).collect();
+        let mut groups: BTreeMap<&str, Self> = BTreeMap::new();
+        for must in musts {
+            let base =
+                must.set.bases.iter().find_map(|base| bases.get(&**base).filter(|it| gives_way(it.set, must.set)));
+            let group = groups.entry(base.unwrap_or(&must).name()).or_default();
+            group.members.push(*must);
+            group.present.extend(must.names(containers).filter_map(|name| containers.old.get(name)));
+            group.new.extend(is_new(must).then(|| must.name()));
+        }
+        let with_changes = |group: Self| Self { changed: &group.present & &containers.changed, ..group };
+        let groups = groups.into_values().map(with_changes);
+        groups.filter(|group| !group.changed.is_empty() || !group.new.is_empty()).collect()
+    }
+
+    /// How strictly a form of a member is judged. Where the pod had containers of another form, this one must be there as a whole.
+    fn asked(&self, form: &CompiledSet) -> Asked {
+        let names: BTreeSet<&str> = has(form).collect();
+        let is_whole = !self.new.is_empty() || !self.present.is_subset(&names);
+        Asked { is_whole, is_changed: !self.changed.is_empty() }
+    }
+
+    /// Why the pod may not be changed so. One that new pods would get speaks for all: canaries come after their bases.
+    fn refusal(&self, current: &Faults, older: &Older) -> Option<String> {
+        let refused = self.members.iter().find(|it| !it.set.bases.is_empty()).or_else(|| self.members.first())?;
+        let names: BTreeSet<&str> = has(refused.set).collect();
+        let fault = match (refused.older, older.now.get(refused.name())) {
+            (_, Some(Some(fault))) if older.had(refused) => fault.clone(),
+            (Some(Err(why)), _) if !self.changed.is_subset(&names) => why.clone(),
+            _ => current.get(refused.name()).cloned().flatten().unwrap_or_default(),
+        };
+        Some(if self.new.is_empty() {
+            let changed: Vec<&str> = self.changed.iter().copied().collect();
+            format!("{}, and container {} may not become another: {fault}", must(refused.set), changed.join(", "))
+        } else {
+            format!("{}, and labels that the set selects do not bring it: {fault}; recreate the pod", must(refused.set))
+        })
+    }
+}
+
+/// How a pod stands to the older forms of musts.
+#[derive(Default)]
+struct Older {
+    before: Faults,
+    now: Faults,
+}
+
+impl Older {
+    /// Whether the pod had the older form of the must.
+    fn had(&self, must: &Must<'_>) -> bool {
+        matches!(self.before.get(must.name()), Some(None))
+    }
+
+    fn has(&self, must: &Must<'_>) -> bool {
+        matches!(self.now.get(must.name()), Some(None))
+    }
+}
+
+impl Update<'_, '_> {
+    /// Why the pod may not be changed so, for each group of musts: it carries none of them in a form that it may have.
+    pub fn faults_of(&self, groups: &[Group<'_, '_>]) -> Result<Vec<String>, Unserved> {
+        if groups.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked = groups.iter().flat_map(|group| group.members.iter().map(|it| (it.name(), group.asked(it.set))));
+        let current = self.faults(self.new, self.all.clone(), &asked.collect())?;
+        let carries = |must: &Must<'_>| matches!(current.get(must.name()), Some(None));
+        let open: Vec<_> = groups.iter().filter(|group| !group.members.iter().any(carries)).collect();
+        let older = self.older(&open)?;
+        let may_have_older = |group: &Group<'_, '_>, must: &Must<'_>| {
+            let is_due =
+                || group.new.contains(must.name()) && held_back(must.set, self.new, &self.request.namespace).is_some();
+            older.has(must) && (older.had(must) || is_due())
+        };
+        let refused = open.into_iter().filter(|group| !group.members.iter().any(|must| may_have_older(group, must)));
+        Ok(refused.filter_map(|group| group.refusal(&current, &older)).collect())
+    }
+
+    /// Judges the pod, as it was and as it is to be, by the older forms of the members of these groups.
+    fn older(&self, groups: &[&Group<'_, '_>]) -> Result<Older, Unserved> {
+        let with_older = || {
+            let members = groups.iter().flat_map(|group| group.members.iter().map(move |it| (group, it)));
+            members.filter_map(|(group, must)| Some((must.name(), group.asked(must.older_form()?))))
+        };
+        let now: BTreeMap<&str, Asked> = with_older().collect();
+        if now.is_empty() {
+            return Ok(Older::default());
+        }
+        let before = with_older().map(|(name, asked)| (name, Asked { is_whole: true, ..asked })).collect();
+        Ok(Older {
+            before: self.faults(self.old, self.in_older_forms(self.selected_before()?, &now), &before)?,
+            now: self.faults(self.new, self.in_older_forms(self.all.clone(), &now), &now)?,
+        })
+    }
+
+    /// The same sets, those that are judged in their older forms.
+    fn in_older_forms<'s>(&'s self, mut all: Selected<'s>, asked: &BTreeMap<&str, Asked>) -> Selected<'s> {
+        for (set, selection) in &mut all {
+            if matches!(selection, Selection::Selected)
+                && asked.contains_key(set.name.as_str())
+                && let Some(Ok(form)) = self.snapshot.pinned.form(&set.name)
+            {
+                *set = form;
+            }
+        }
+        all
+    }
+}

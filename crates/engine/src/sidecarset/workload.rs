@@ -1,0 +1,101 @@
+//! The workload that a pod is of, as far as it decides which form of a set a new pod gets.
+
+use ring::digest::{SHA256, digest};
+
+/// In how many parts workloads are divided: a percentage has two digits after the point at most.
+pub const BUCKETS: u16 = 10_000;
+
+/// The label by which a Deployment distinguishes its `ReplicaSet`s; its value ends their names.
+pub const TEMPLATE_HASH_LABEL: &str = "pod-template-hash";
+
+/// What a percentage of a partial injection is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workload<'p> {
+    /// Namespace.
+    pub namespace: &'p str,
+    /// Kind.
+    pub kind: &'p str,
+    /// Name.
+    pub name: &'p str,
+}
+
+/// What a pod says of itself that its workload follows from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OfPod<'p> {
+    /// Namespace.
+    pub namespace: &'p str,
+    /// Name; empty where the API server has yet to make one up.
+    pub name: &'p str,
+    /// The beginning of a name that the API server makes up.
+    pub generate_name: &'p str,
+    /// Kind and name of the owner that controls it.
+    pub controller: Option<(&'p str, &'p str)>,
+    /// The value of [`TEMPLATE_HASH_LABEL`].
+    pub template_hash: Option<&'p str>,
+}
+
+impl<'p> Workload<'p> {
+    /// That of a pod: whatever changes from one of its pods to the next does not count.
+    pub fn of(pod: OfPod<'p>) -> Self {
+        let (kind, name) = match pod.controller {
+            Some(("StatefulSet", _)) => ("Pod", pod.name),
+            Some((kind, name)) => of_controller(kind, name, pod.template_hash),
+            // The name is made up after the first webhook: with it, the second one would see another workload.
+            None if !pod.generate_name.is_empty() => ("Pod", pod.generate_name),
+            None => ("Pod", pod.name),
+        };
+        Self { namespace: pod.namespace, kind, name }
+    }
+
+    /// The part that the workload falls into for a set, the same for ever: one that is held back at a percentage is so at each
+    /// higher one.
+    pub fn bucket(&self, set: &str) -> u16 {
+        let Self { namespace, kind, name } = self;
+        let sum = digest(&SHA256, format!("{set}/{namespace}/{kind}/{name}").as_bytes());
+        // The remainder of the whole number, digit by digit: it stays below 2,560,000.
+        let buckets = u32::from(BUCKETS);
+        let rest = sum.as_ref().iter().fold(0, |rest, byte| (rest * 256 + u32::from(*byte)) % buckets);
+        u16::try_from(rest).unwrap_or_default()
+    }
+}
+
+/// Kind and name of the workload of a controller: of a `ReplicaSet` whose name ends with this hash its Deployment, otherwise itself.
+pub fn of_controller<'p>(kind: &'p str, name: &'p str, template_hash: Option<&str>) -> (&'p str, &'p str) {
+    let without = |hash: &str| name.strip_suffix(hash)?.strip_suffix('-').filter(|name| !name.is_empty());
+    match template_hash.filter(|hash| kind == "ReplicaSet" && !hash.is_empty()).and_then(without) {
+        Some(deployment) => ("Deployment", deployment),
+        None => (kind, name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_that_of_the_documented_digest_and_each_set_has_its_own() {
+        let web = Workload { namespace: "shop", kind: "Deployment", name: "web" };
+        // printf s/shop/Deployment/web | sha256sum, mod 10000.
+        assert_eq!(web.bucket("s"), 9666);
+        assert_ne!(web.bucket("s"), web.bucket("t"));
+    }
+
+    #[test]
+    fn the_workload_is_the_deployment_otherwise_the_controller_otherwise_the_pod() {
+        let pod = OfPod { namespace: "n", name: "web-1a-x", generate_name: "web-1a-", ..OfPod::default() };
+        let of = |kind: &'static str, name: &'static str, template_hash: Option<&'static str>| {
+            let workload = Workload::of(OfPod { controller: Some((kind, name)), template_hash, ..pod });
+            (workload.kind, workload.name)
+        };
+        assert_eq!(of("ReplicaSet", "web-1a", Some("1a")), ("Deployment", "web"));
+        assert_eq!(of("ReplicaSet", "web-1a", None), ("ReplicaSet", "web-1a"), "one without a Deployment");
+        assert_eq!(of("ReplicaSet", "-1a", Some("1a")), ("ReplicaSet", "-1a"));
+        assert_eq!(of("ReplicaSet", "web", Some("")), ("ReplicaSet", "web"));
+        assert_eq!(of("Rollout", "web-1a", Some("1a")), ("Rollout", "web-1a"));
+        assert_eq!(of("StatefulSet", "web", None), ("Pod", "web-1a-x"), "one by one");
+        let bare = |pod| (Workload::of(pod).kind, Workload::of(pod).name);
+        assert_eq!(bare(pod), ("Pod", "web-1a-"));
+        assert_eq!(bare(OfPod { name: "", ..pod }), ("Pod", "web-1a-"), "before the API server has made up the name");
+        assert_eq!(bare(OfPod { generate_name: "", ..pod }), ("Pod", "web-1a-x"));
+    }
+}

@@ -1,0 +1,114 @@
+//! The watch of the Secret with the kubeconfigs of `ImageReview` backends, which is there only while a plugin reads it.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use engine::plugins::Plugin;
+use engine::plugins::compiled::Mode;
+use engine::snapshot::builder::SnapshotBuilder;
+use futures::{Stream, StreamExt as _};
+use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt as _};
+
+use crate::image_policy::ImageBackends;
+use crate::names::IMAGE_POLICY_SECRET;
+use crate::watch::follow::{Follower, Step, events};
+use crate::watch::read_model::watch_config;
+
+type SecretEvent = Result<Event<Secret>, watcher::Error>;
+
+/// The watch.
+pub struct BackendWatch {
+    secrets: Api<Secret>,
+    events: Option<Pin<Box<dyn Stream<Item = SecretEvent> + Send>>>,
+    follower: Follower<String>,
+    found: Option<BTreeMap<String, String>>,
+    backends: Arc<ImageBackends>,
+}
+
+impl BackendWatch {
+    /// A watch that is not there yet, of the Secret in our own namespace.
+    pub fn new(client: Client, namespace: &str, backends: Arc<ImageBackends>) -> Self {
+        let secrets = Api::namespaced(client, namespace);
+        Self { secrets, events: None, follower: Follower::default(), found: None, backends }
+    }
+
+    /// Begins to watch if a plugin reads it, and ends if none does any more.
+    pub fn follow_need(&mut self, feed: &SnapshotBuilder) {
+        match (is_needed(feed), self.events.is_some()) {
+            (true, false) => {
+                let of_one = watch_config().fields(&format!("metadata.name={IMAGE_POLICY_SECRET}"));
+                self.events = Some(Box::pin(events(self.secrets.clone(), of_one)));
+            }
+            (false, true) => {
+                (self.events, self.follower) = (None, Follower::default());
+                self.found = None;
+                self.backends.are_unknown();
+            }
+            _ => {}
+        }
+    }
+
+    /// The next event; none, for ever, while there is no watch.
+    ///
+    /// # Errors
+    /// Those of the watch, which goes on.
+    pub async fn next(&mut self) -> SecretEvent {
+        if let Some(events) = &mut self.events
+            && let Some(event) = events.next().await
+        {
+            return event;
+        }
+        pending().await
+    }
+
+    /// Takes an event in.
+    pub fn take(&mut self, event: SecretEvent) {
+        let is_whole = matches!(event, Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)));
+        let found = &mut self.found;
+        self.follower.follow(event, Secret::name_any, |step| match step {
+            Step::Is(secret) => *found = Some(kubeconfigs(secret)),
+            Step::Gone(_) => *found = None,
+            Step::Listed => {}
+        });
+        if is_whole {
+            self.backends.are(self.found.clone());
+        }
+    }
+}
+
+/// What is no text is an empty kubeconfig, whose fault is said when it is used.
+fn kubeconfigs(secret: Secret) -> BTreeMap<String, String> {
+    let data = secret.data.unwrap_or_default().into_iter();
+    data.map(|(key, bytes)| (key, String::from_utf8(bytes.0).unwrap_or_default())).collect()
+}
+
+fn is_needed(feed: &SnapshotBuilder) -> bool {
+    let records = feed.collections.plugins.collection().table().all();
+    let mut forms = records.iter().filter_map(|record| record.compiled.as_ref());
+    forms.any(|form| form.plugin == Plugin::ImagePolicyWebhook && form.mode != Mode::Off)
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::snapshot::Exclusion;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_secret_is_read_while_a_plugin_that_is_on_needs_it() {
+        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        for (mode, needed) in [("Enforce", true), ("Off", false), ("Audit", true)] {
+            let spec = json!({"plugin": "ImagePolicyWebhook", "mode": mode});
+            let object = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec});
+            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+            assert_eq!(is_needed(&feed), needed, "{mode}");
+        }
+        feed.collections.plugins.remove("a");
+        assert!(!is_needed(&feed));
+    }
+}

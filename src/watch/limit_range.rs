@@ -1,0 +1,33 @@
+//! ClusterLimitRanges as watches have them.
+
+use admission::review::null_as_default;
+use engine::limitrange::api::{self, ClusterLimitRange, PluginStatus, RangeSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+use super::cluster_scoped::{cluster_scoped, slim};
+
+/// A ClusterLimitRange with all metadata. What decides knows no client: it has [`ClusterLimitRange`], which this can be turned into.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClusterLimitRangeResource {
+    /// Name, and what clients need.
+    #[serde(deserialize_with = "null_as_default")]
+    pub metadata: ObjectMeta,
+    /// What is asked for.
+    #[serde(deserialize_with = "null_as_default")]
+    pub spec: RangeSpec,
+    /// What the controller found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<PluginStatus>,
+}
+
+impl From<ClusterLimitRangeResource> for ClusterLimitRange {
+    fn from(object: ClusterLimitRangeResource) -> Self {
+        let ClusterLimitRangeResource { metadata, spec, status } = object;
+        let metadata = slim(metadata);
+        Self { metadata, spec, status }
+    }
+}
+
+cluster_scoped!(ClusterLimitRangeResource, api);

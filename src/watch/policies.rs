@@ -1,0 +1,41 @@
+//! Objects of policies, as their watches find them.
+
+use engine::snapshot::collection::Collected;
+use engine::snapshot::policies::{Policies, Policy};
+use kube::runtime::watcher::{self, Event};
+use kube::{Resource, ResourceExt as _};
+
+use super::follow::{Follower, Step};
+use super::lenient::Lenient;
+use super::model::Model;
+
+/// Takes in an event of a kind whose definition a cluster may lack: then there are no objects.
+pub(super) fn take<R, P>(
+    event: Result<Event<Lenient<R>>, watcher::Error>,
+    model: &Model,
+    follower: &mut Follower<String>,
+    collection: &mut Collected<Policies<P>>,
+) where
+    R: Resource<DynamicType = ()> + Into<P>,
+    P: Policy,
+{
+    if model.note_optional(&event) {
+        for record in collection.collection().table().all() {
+            collection.remove(&record.name);
+        }
+        return;
+    }
+    follower.follow(event, Lenient::name_any, |step| match step {
+        Step::Is(guarded) => {
+            let name = guarded.name_any();
+            match guarded.object {
+                Ok(object) => drop(collection.apply(&(*object).into())),
+                Err(error) => {
+                    tracing::warn!(kind = P::KIND, name, %error, "The object cannot be read; its last good form stays");
+                }
+            }
+        }
+        Step::Gone(name) => drop(collection.remove(&name)),
+        Step::Listed => model.mark_synced(),
+    });
+}
