@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use admission::Known;
 use admission::question::{ImageBackend, ImageVerdict, Images};
+use bytes::Bytes;
 use http::{Uri, uri};
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
-use ring::digest::{SHA256, digest};
-use serde_json::{Value, json};
+use ring::digest::{Context, SHA256};
+use serde_json::json;
 use tokio::sync::{OnceCell, watch};
 use tokio::time::sleep;
 
@@ -199,12 +200,12 @@ impl Named {
         if backend.namespace.as_deref() == Some(images.namespace.as_str()) {
             return Ok(Arc::new(ImageVerdict { allowed: true, ..ImageVerdict::default() }));
         }
-        let spec = exchange::spec(images);
-        let digest = digest_of(&images.backend, &spec);
+        let review = exchange::review(images)?;
+        let digest = digest_of(&images.backend, &review);
         if let Some(verdict) = self.cache.get(&digest, Instant::now()) {
             return Ok(verdict);
         }
-        let verdict = Arc::new(backend.ask(&images.backend, &spec).await.map_err(|failure| failure.why)?);
+        let verdict = Arc::new(backend.ask(&images.backend, &review).await.map_err(|failure| failure.why)?);
         let ttl = if verdict.allowed { images.backend.allow_ttl } else { images.backend.deny_ttl };
         if ttl > 0 {
             self.cache.keep(digest, &verdict, Duration::from_secs(ttl.into()), Instant::now());
@@ -218,10 +219,12 @@ fn in_key(key: &str, why: &str) -> String {
 }
 
 /// Objects with other TTLs keep verdicts of their own.
-fn digest_of(backend: &ImageBackend, spec: &Value) -> Digest {
+fn digest_of(backend: &ImageBackend, review: &[u8]) -> Digest {
+    let mut context = Context::new(&SHA256);
+    context.update(json!([backend.name, backend.allow_ttl, backend.deny_ttl]).to_string().as_bytes());
+    context.update(review);
     let mut found = Digest::default();
-    let all = json!([backend.name, backend.allow_ttl, backend.deny_ttl, spec]);
-    found.copy_from_slice(digest(&SHA256, all.to_string().as_bytes()).as_ref());
+    found.copy_from_slice(context.finish().as_ref());
     found
 }
 
@@ -250,11 +253,11 @@ impl Backend {
     }
 
     /// Tries a few times while another try may succeed.
-    async fn ask(&self, of: &ImageBackend, spec: &Value) -> Result<ImageVerdict, Failure> {
+    async fn ask(&self, of: &ImageBackend, review: &Bytes) -> Result<ImageVerdict, Failure> {
         let mut pause = Duration::from_millis(of.retry_backoff.into());
         let mut tried = 1;
         loop {
-            match exchange::ask(&self.client, &self.path, spec).await {
+            match exchange::ask(&self.client, &self.path, review).await {
                 Err(failure) if failure.is_passing && tried < TRIES => {
                     sleep(pause).await;
                     (pause, tried) = (pause * 3 / 2, tried + 1);
@@ -265,9 +268,30 @@ impl Backend {
     }
 }
 
-/// The namespace of a Service's name.
+/// The namespace of a Service's name. A host outside of the cluster may have a part `svc` as well; of a cluster with a domain of its own,
+/// the object names the namespace.
 fn in_cluster(host: &str) -> Option<String> {
-    let mut parts = host.split('.');
-    let (_, namespace, svc) = (parts.next()?, parts.next()?, parts.next()?);
-    (svc == "svc").then(|| namespace.to_owned())
+    let name = host.strip_suffix(".svc").or_else(|| host.strip_suffix(".svc.cluster.local"))?;
+    let (_, namespace) = name.split_once('.')?;
+    (!namespace.contains('.')).then(|| namespace.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_name_of_a_service_names_a_namespace() {
+        for (host, expected) in [
+            ("images.prod.svc", Some("prod")),
+            ("images.prod.svc.cluster.local", Some("prod")),
+            ("images.prod.svc.corp.example", None),
+            ("images.prod", None),
+            ("prod.svc", None),
+            ("a.b.prod.svc", None),
+            ("svc", None),
+        ] {
+            assert_eq!(in_cluster(host).as_deref(), expected, "{host}");
+        }
+    }
 }

@@ -5,18 +5,21 @@ use std::error::Error;
 
 use admission::bounded::beginning;
 use admission::question::{ImageVerdict, Images};
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 const KIND: &str = "ImageReview";
 /// Bytes of a reply that are read.
 const REPLY: usize = 64 * 1024;
+/// That there were more, in the words of a reason.
+const TOO_LONG: &str = "the reply is longer than 64 KiB";
 /// Bytes of a reason, and of an annotation, that are repeated.
 const SAID: usize = 1024;
 /// Annotations for the audit log that are repeated.
@@ -31,22 +34,51 @@ pub struct Failure {
     pub is_passing: bool,
 }
 
-/// What is sent.
-pub fn spec(images: &Images) -> Value {
-    let containers: Vec<Value> = images.images.iter().map(|image| json!({"image": image})).collect();
-    json!({"containers": containers, "annotations": images.annotations, "namespace": images.namespace})
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'i> {
+    api_version: &'static str,
+    kind: &'static str,
+    spec: Spec<'i>,
+}
+
+#[derive(Serialize)]
+struct Spec<'i> {
+    #[serde(serialize_with = "containers")]
+    containers: &'i [String],
+    annotations: &'i BTreeMap<String, String>,
+    namespace: &'i str,
+}
+
+#[derive(Serialize)]
+struct Container<'i> {
+    image: &'i str,
+}
+
+fn containers<S: Serializer>(images: &&[String], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(images.iter().map(|image| Container { image }))
+}
+
+/// What is sent. A pod may have very many containers, and as long as the backend takes to answer, nothing but these bytes is held.
+///
+/// # Errors
+/// Never in practice: texts can be written.
+pub fn review(images: &Images) -> Result<Bytes, String> {
+    let Images { images, annotations, namespace, .. } = images;
+    let review =
+        Review { api_version: API_VERSION, kind: KIND, spec: Spec { containers: images, annotations, namespace } };
+    serde_json::to_vec(&review).map(Bytes::from).map_err(|error| error.to_string())
 }
 
 /// Asks once.
-pub async fn ask(client: &Client, path: &Uri, spec: &Value) -> Result<ImageVerdict, Failure> {
+pub async fn ask(client: &Client, path: &Uri, review: &Bytes) -> Result<ImageVerdict, Failure> {
     let lasting = |why: String| Failure { why, is_passing: false };
-    let body = json!({"apiVersion": API_VERSION, "kind": KIND, "spec": spec}).to_string();
     let request = Request::builder()
         .method(Method::POST)
         .uri(path)
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json")
-        .body(Body::from(body.into_bytes()))
+        .body(Body::from(review.clone()))
         .map_err(|error| lasting(error.to_string()))?;
     let response = client.send(request).await.map_err(|error| Failure {
         why: format!("the image policy backend cannot be reached: {}", causes(&error)),
@@ -64,12 +96,15 @@ pub async fn ask(client: &Client, path: &Uri, spec: &Value) -> Result<ImageVerdi
         );
         return Err(Failure { why: format!("the image policy backend answered HTTP {}", status.as_u16()), is_passing });
     }
-    let read = Limited::new(response.into_body(), REPLY).collect().await;
-    let reply = read.map_err(|error| Failure {
-        why: format!("the reply of the image policy backend cannot be read: {error}"),
-        is_passing: false,
-    })?;
-    verdict(&reply.to_bytes()).map_err(lasting)
+    match Limited::new(response.into_body(), REPLY).collect().await {
+        Ok(reply) => verdict(&reply.to_bytes()).map_err(lasting),
+        // A backend repeats the names of images, which the author of a pod can make as long as they like: so that no verdict is lost that
+        // way, this one is a no.
+        Err(error) if error.is::<LengthLimitError>() => {
+            Ok(ImageVerdict { reason: TOO_LONG.to_owned(), ..ImageVerdict::default() })
+        }
+        Err(error) => Err(lasting(format!("the reply of the image policy backend cannot be read: {error}"))),
+    }
 }
 
 fn causes(error: &dyn Error) -> String {
@@ -127,7 +162,25 @@ fn is_audit_key(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_review_names_each_image_the_annotations_and_the_namespace() {
+        let images = Images {
+            namespace: "shop".to_owned(),
+            images: vec!["a:1".to_owned(), "b".to_owned()],
+            annotations: BTreeMap::from([("x.image-policy.k8s.io/y".to_owned(), "z".to_owned())]),
+            ..Images::default()
+        };
+        let sent: Value = serde_json::from_slice(&review(&images).unwrap()).unwrap();
+        let spec = json!({
+            "containers": [{"image": "a:1"}, {"image": "b"}], "namespace": "shop",
+            "annotations": {"x.image-policy.k8s.io/y": "z"},
+        });
+        assert_eq!(sent, json!({"apiVersion": API_VERSION, "kind": KIND, "spec": spec}));
+    }
 
     #[test]
     fn what_is_no_image_review_is_no_verdict_and_what_is_repeated_of_one_is_bounded() {

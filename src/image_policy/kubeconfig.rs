@@ -1,5 +1,6 @@
 //! The kubeconfig of a backend. It comes from a Secret, so it may not name files or programs: those would be of this process.
 
+use admission::bounded::beginning;
 use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
 
 /// Reads a kubeconfig that says everything itself.
@@ -14,19 +15,31 @@ pub fn read(text: &str) -> Result<Kubeconfig, String> {
     };
     let named = config.contexts.iter().find(|one| one.name == current).and_then(|one| one.context.as_ref());
     let Some(context) = named else {
-        return Err(format!("contexts has no {current:?}, which current-context names"));
+        return Err(format!("contexts has no {}, which current-context names", named_in_secret(current)));
     };
     let cluster = config.clusters.iter().find(|one| one.name == context.cluster).and_then(|one| one.cluster.as_ref());
     let Some(cluster) = cluster else {
-        return Err(format!("clusters has no {:?}, which the context names", context.cluster));
+        return Err(format!("clusters has no {}, which the context names", named_in_secret(&context.cluster)));
     };
     of_cluster(cluster)?;
-    if let Some(user) = context.user.as_deref().filter(|user| !user.is_empty()) {
-        let found = config.auth_infos.iter().find(|one| one.name == user).and_then(|one| one.auth_info.as_ref());
-        of_user(found.ok_or_else(|| format!("users has no {user:?}, which the context names"))?)?;
+    if let Some(user) = context.user.as_deref() {
+        // The library looks for an empty name as for any other.
+        match config.auth_infos.iter().find(|one| one.name == user) {
+            Some(found) => found.auth_info.as_ref().map_or(Ok(()), of_user)?,
+            None if user.is_empty() => {}
+            None => return Err(format!("users has no {}, which the context names", named_in_secret(user))),
+        }
     }
     Ok(config)
 }
+
+/// A name, as far as it fits into a message.
+fn named_in_secret(name: &str) -> String {
+    format!("{:?}", beginning(name, NAME))
+}
+
+/// Bytes of a name that messages have.
+const NAME: usize = 64;
 
 /// The library quotes the lines around a fault, which may hold credentials, and who creates a pod would read them.
 fn described(error: &KubeconfigError) -> String {
@@ -102,6 +115,23 @@ mod tests {
             let fault = read(text).unwrap_err();
             assert!(!fault.contains("hunter2") && fault.contains("it is no YAML of a kubeconfig"), "{fault}");
         }
+    }
+
+    #[test]
+    fn a_user_without_a_name_is_a_user() {
+        let of = |users: &Value| {
+            let config = json!({
+                "apiVersion": "v1", "kind": "Config", "current-context": "it",
+                "contexts": [{"name": "it", "context": {"cluster": "it", "user": ""}}],
+                "clusters": [{"name": "it", "cluster": {"server": "https://images.example"}}], "users": users,
+            });
+            read(&config.to_string())
+        };
+        assert!(of(&json!([])).is_ok());
+        let program = of(&json!([{"name": "", "user": {"exec": {"command": "sh"}}}])).unwrap_err();
+        assert!(program.contains("user.exec cannot be used"), "{program}");
+        let file = of(&json!([{"name": "", "user": {"tokenFile": "/token"}}])).unwrap_err();
+        assert!(file.contains("user.tokenFile cannot be used"), "{file}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The deadline that the API server announces, and nothing else does: `?timeout=10s` in the URL.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::go_duration;
 
@@ -20,8 +20,22 @@ pub fn budget(query: Option<&str>, default: Duration) -> Duration {
         .and_then(|text| go_duration::unsigned_duration(text).ok())
         .unwrap_or(default)
         .min(LONGEST);
+    within(announced)
+}
+
+/// How long the server may take for a request of a client that waits for so long.
+pub fn within(announced: Duration) -> Duration {
     // A very short deadline must not be eaten up by the margin.
     announced.saturating_sub(MARGIN.min(announced / 2))
+}
+
+/// Until when a review is to be answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    /// The end.
+    pub until: Instant,
+    /// How long there was from the beginning.
+    pub in_all: Duration,
 }
 
 fn timeout_parameter(query: &str) -> Option<&str> {

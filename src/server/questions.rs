@@ -5,16 +5,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use admission::{Answers, Known, Question, Unserved};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared, join_all};
 use tokio::sync::Semaphore;
-use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 
+use super::deadline::{Time, within};
 use super::rate_limits::RateLimits;
 use super::remembered::Remembered;
 use crate::metrics::{Metrics, QuestionResult};
@@ -24,7 +25,7 @@ const IN_FLIGHT: usize = 32;
 /// Those of them about served resources, which an aggregated API that does not answer holds up.
 const DISCOVERIES: usize = 4;
 /// Those of them about images, which a slow reviewer holds up.
-const REVIEWS_OF_IMAGES: usize = 16;
+const REVIEWS_OF_IMAGES: usize = 128;
 /// How long a reviewer of images may take: as long as the longest review. What ends sooner is who waits.
 const ONE_REVIEW_OF_IMAGES: Duration = Duration::from_secs(30);
 /// That there was none in time.
@@ -61,7 +62,22 @@ impl Asker for AllowAll {
 /// A question that was sent, for all who wait for its answer.
 type Asked = Shared<BoxFuture<'static, Option<Known>>>;
 /// Questions that are open. Who waits holds them, so that one that no review waits for any more is given up.
-type Open = Mutex<HashMap<Question, WeakShared<BoxFuture<'static, Option<Known>>>>>;
+type Open = Mutex<HashMap<Question, (WeakShared<BoxFuture<'static, Option<Known>>>, Arc<AtomicBool>)>>;
+
+/// Whether the request that answers a question was sent, and did not only wait for its turn.
+#[derive(Debug, Default)]
+struct Sent(OnceLock<Arc<AtomicBool>>);
+
+impl Sent {
+    /// The request with this flag answers it.
+    fn of_request(&self, flag: Arc<AtomicBool>) -> Arc<AtomicBool> {
+        Arc::clone(self.0.get_or_init(|| flag))
+    }
+
+    fn is_sent(&self) -> bool {
+        self.0.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}
 
 /// What asks, remembers and counts.
 #[derive(Debug)]
@@ -101,49 +117,49 @@ impl Questions {
     /// Adds the answers to these questions.
     ///
     /// # Errors
-    /// [`Unserved::Unanswered`] when one of them cannot be answered, [`Unserved::OutOfTime`] when the deadline passes.
-    pub async fn answer(
-        &self,
-        questions: Vec<Question>,
-        answers: &mut Answers,
-        deadline: Instant,
-    ) -> Result<(), Unserved> {
+    /// [`Unserved::Unanswered`] when one of them cannot be answered, [`Unserved::OutOfTime`] when the time is over, and
+    /// [`Unserved::Overloaded`] when it was over before a question was sent.
+    pub async fn answer(&self, questions: Vec<Question>, answers: &mut Answers, time: Time) -> Result<(), Unserved> {
         if questions.len() > OF_ONE_REVIEW {
             return Err(Unserved::Unanswered(questions));
         }
-        let asked = join_all(questions.iter().map(|question| self.until(question, deadline))).await;
-        let (mut open, mut is_late) = (Vec::new(), false);
+        let asked = join_all(questions.iter().map(|question| self.until(question, time))).await;
+        let (mut open, mut late) = (Vec::new(), None);
         for (question, known) in questions.into_iter().zip(asked) {
             match known {
                 Ok(Some(known)) => answers.insert(question, known),
                 Ok(None) => open.push(question),
-                Err(_) => is_late = true,
+                Err(unserved) => late = Some(unserved),
             }
         }
-        match (is_late, open.is_empty()) {
-            (true, _) => Err(Unserved::OutOfTime),
-            (false, false) => Err(Unserved::Unanswered(open)),
-            (false, true) => Ok(()),
+        match (late, open.is_empty()) {
+            (Some(unserved), _) => Err(unserved),
+            (None, false) => Err(Unserved::Unanswered(open)),
+            (None, true) => Ok(()),
         }
     }
 
-    /// The answer by the deadline, which is that of this question alone, so that no other one decides what its end means: that there was
-    /// no verdict on images in time is an answer, and the plugin's object says what follows.
-    async fn until(&self, question: &Question, deadline: Instant) -> Result<Option<Known>, Elapsed> {
-        match timeout_at(deadline.into(), self.one(question)).await {
-            Err(late) => {
+    /// The answer by the end, which is that of this question alone, so that no other one decides what it means: that there was no
+    /// verdict on images in time is an answer, and the plugin's object says what follows. It is none where the backend was not asked, or
+    /// had less time than the object gives it: both are in the hands of who creates pods.
+    async fn until(&self, question: &Question, time: Time) -> Result<Option<Known>, Unserved> {
+        let sent = Sent::default();
+        match timeout_at(time.until.into(), self.one(question, &sent)).await {
+            Ok(known) => Ok(known),
+            Err(_) => {
                 self.metrics.question(question.kind(), QuestionResult::timeout);
-                if matches!(question, Question::Images(_)) {
-                    Ok(Some(Known::Failed(NO_REVIEW.to_owned())))
-                } else {
-                    Err(late)
+                let Question::Images(images) = question else { return Err(Unserved::OutOfTime) };
+                let whole = within(Duration::from_secs(images.backend.timeout_seconds.into()));
+                match sent.is_sent() {
+                    false => Err(Unserved::Overloaded),
+                    true if time.in_all < whole => Err(Unserved::OutOfTime),
+                    true => Ok(Some(Known::Failed(NO_REVIEW.to_owned()))),
                 }
             }
-            known => known,
         }
     }
 
-    async fn one(&self, question: &Question) -> Option<Known> {
+    async fn one(&self, question: &Question, sent: &Sent) -> Option<Known> {
         if let Question::Tokens(tokens) = question {
             self.metrics.question(question.kind(), QuestionResult::answered);
             return Some(Known::Tokens(self.rate_limits.take(tokens, self.began.elapsed())));
@@ -152,27 +168,29 @@ impl Questions {
             self.metrics.question(question.kind(), QuestionResult::cached);
             return Some(known);
         }
-        let known = self.asked(question)?.await;
+        let known = self.asked(question, sent)?.await;
         let result = if known.is_some() { QuestionResult::answered } else { QuestionResult::error };
         self.metrics.question(question.kind(), result);
         known
     }
 
     /// The request for this question: the one that is open already, or a new one.
-    fn asked(&self, question: &Question) -> Option<Asked> {
+    fn asked(&self, question: &Question, sent: &Sent) -> Option<Asked> {
         let asker = Arc::clone(self.asker.as_ref()?);
         // An object may have come while an earlier request for it was open.
         if matches!(question, Question::Object(_)) {
-            return Some(self.request(asker, question.clone(), None).boxed().shared());
+            return Some(self.request(asker, question.clone(), None, sent.of_request(Arc::default())).boxed().shared());
         }
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(asked) = open.get(question).and_then(WeakShared::upgrade) {
+        if let Some((asked, flag)) = open.get(question).and_then(|(weak, flag)| Some((weak.upgrade()?, flag))) {
+            sent.of_request(Arc::clone(flag));
             return Some(asked);
         }
+        let flag = sent.of_request(Arc::default());
         let entry = Entry { open: Arc::clone(&self.open), question: question.clone() };
-        let shared = self.request(asker, question.clone(), Some(entry)).boxed().shared();
+        let shared = self.request(asker, question.clone(), Some(entry), Arc::clone(&flag)).boxed().shared();
         if let Some(weak) = shared.downgrade() {
-            open.insert(question.clone(), weak);
+            open.insert(question.clone(), (weak, flag));
         }
         Some(shared)
     }
@@ -182,6 +200,7 @@ impl Questions {
         asker: Arc<dyn Asker>,
         question: Question,
         entry: Option<Entry>,
+        is_sent: Arc<AtomicBool>,
     ) -> impl Future<Output = Option<Known>> + Send + use<> {
         let (turns, patience) = match &question {
             Question::Resources(_) => (&self.discoveries, self.patience),
@@ -192,6 +211,7 @@ impl Questions {
         async move {
             let _entry = entry;
             let _turn = turns.acquire().await.ok()?;
+            is_sent.store(true, Ordering::Relaxed);
             let answer = match timeout(patience, asker.ask(&question)).await {
                 Ok(answer) => answer,
                 Err(_) => match question {
@@ -230,9 +250,9 @@ impl Drop for Entry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
-    use admission::question::{Access, GroupVersion, Images, Object, RateLimit, Token};
+    use admission::question::{Access, GroupVersion, ImageBackend, Images, Object, RateLimit, Token};
 
     use super::*;
     use crate::metrics::Freshness;
@@ -260,8 +280,17 @@ mod tests {
         Question::Access(Access { user: user.to_owned(), ..Access::default() })
     }
 
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_millis(50)
+    async fn one(questions: &Questions, question: &Question) -> Option<Known> {
+        questions.one(question, &Sent::default()).await
+    }
+
+    fn soon() -> Time {
+        of(Duration::from_millis(50))
+    }
+
+    /// A review of so long, which begins now.
+    fn of(in_all: Duration) -> Time {
+        Time { until: Instant::now() + in_all, in_all }
     }
 
     #[tokio::test]
@@ -296,7 +325,7 @@ mod tests {
         let questions = Questions::new(Some(asker.clone()), Metrics::new(Freshness::default()));
         let hung = version("v1");
         for sent in 1..=2 {
-            let many = join_all((0..40).map(|_| questions.one(&hung)));
+            let many = join_all((0..40).map(|_| one(&questions, &hung)));
             assert!(timeout(Duration::from_millis(20), many).await.is_err());
             assert_eq!(asker.0.load(Ordering::SeqCst), sent);
             assert!(questions.open.lock().unwrap().is_empty(), "it was given up with those who waited for it");
@@ -309,12 +338,12 @@ mod tests {
         let mut questions = Questions::new(Some(asker.clone()), Metrics::new(Freshness::default()));
         questions.patience = Duration::from_millis(50);
         let hung: Vec<Question> = (0..40).map(|at| version(&format!("v{at}"))).collect();
-        let all = join_all(hung.iter().map(|question| questions.one(question)));
-        let other = async { (asker.0.load(Ordering::SeqCst), questions.one(&about("kim")).await) };
+        let all = join_all(hung.iter().map(|question| one(&questions, question)));
+        let other = async { (asker.0.load(Ordering::SeqCst), one(&questions, &about("kim")).await) };
         let (failed, (sent, known)) = futures::join!(all, other);
         assert_eq!((sent, known), (DISCOVERIES, Some(Known::Allowed(true, String::new()))));
         assert_eq!(failed, vec![Some(Known::Failed("no answer in 50ms".to_owned())); 40]);
-        assert_eq!(questions.one(&about("slow")).await, None, "of a right, no answer is no verdict");
+        assert_eq!(one(&questions, &about("slow")).await, None, "of a right, no answer is no verdict");
     }
 
     #[tokio::test]
@@ -344,13 +373,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_backend_that_had_less_time_than_its_object_gives_or_was_not_asked_said_nothing() {
+        let questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
+        let backend = |timeout_seconds| ImageBackend { timeout_seconds, ..ImageBackend::default() };
+        let slow = |timeout_seconds, image: String| {
+            let (backend, images) = (backend(timeout_seconds), vec![image]);
+            Question::Images(Images { backend, images, namespace: "slow".to_owned(), ..Images::default() })
+        };
+        let mut answers = Answers::default();
+        let shortened = questions.answer(vec![slow(1, String::new())], &mut answers, soon()).await;
+        assert_eq!(shortened, Err(Unserved::OutOfTime));
+        let taken: Vec<Question> = (0..REVIEWS_OF_IMAGES).map(|at| slow(0, at.to_string())).collect();
+        let sent: Vec<Sent> = taken.iter().map(|_| Sent::default()).collect();
+        let hung = join_all(taken.iter().zip(&sent).map(|(question, sent)| questions.one(question, sent)));
+        let waiting = async {
+            tokio::task::yield_now().await;
+            questions.answer(vec![slow(0, "another".to_owned())], &mut answers, soon()).await
+        };
+        tokio::select! {
+            _ = hung => panic!("the backend never answers"),
+            waited = waiting => assert_eq!(waited, Err(Unserved::Overloaded)),
+        }
+        assert!(answers.get(&slow(0, "another".to_owned())).is_none());
+    }
+
+    #[tokio::test]
     async fn a_review_of_images_that_takes_longer_than_any_review_is_an_answer_for_all_who_wait() {
         let mut questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
         questions.patience_for_images = Duration::from_millis(20);
         let images = Question::Images(Images { namespace: "slow".to_owned(), ..Images::default() });
         let mut answers = Answers::default();
-        let deadline = Instant::now() + Duration::from_secs(30);
-        questions.answer(vec![images.clone()], &mut answers, deadline).await.unwrap();
+        questions.answer(vec![images.clone()], &mut answers, of(Duration::from_secs(30))).await.unwrap();
         assert_eq!(answers.get(&images), Some(&Known::Failed(NO_REVIEW.to_owned())));
     }
 

@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::{timeout, timeout_at};
 
 use super::body::{self, BodyMemory, WholeBody};
-use super::deadline::budget;
+use super::deadline::{Time, budget};
 use super::limits::Limits;
 use super::questions::{Asker, Questions, ROUNDS};
 use super::{record, reply};
@@ -230,7 +230,9 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
                 Err(Refusal { unserved: Unserved::Unanswered(questions), uid }) => (questions, uid),
                 decided => return decided,
             };
-            let asked = self.questions.answer(questions, &mut answers, time_for_questions(deadline)).await;
+            let in_all = budget(parts.uri.query(), self.limits.default_deadline);
+            let time = Time { until: time_for_questions(deadline), in_all };
+            let asked = self.questions.answer(questions, &mut answers, time).await;
             if let Err(unserved) = asked {
                 // What is known may be enough: for a refusal, which no question that fails takes back, or for plugins that only report.
                 answers.close();

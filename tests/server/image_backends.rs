@@ -25,7 +25,13 @@ fn backends(kubeconfig: &Value) -> ImageBackends {
 
 fn images(image: &str) -> Images {
     Images {
-        backend: ImageBackend { name: "kubeconfig".to_owned(), allow_ttl: 300, deny_ttl: 30, retry_backoff: 0 },
+        backend: ImageBackend {
+            name: "kubeconfig".to_owned(),
+            allow_ttl: 300,
+            deny_ttl: 30,
+            retry_backoff: 0,
+            timeout_seconds: 10,
+        },
         namespace: "shop".to_owned(),
         images: vec![image.to_owned()],
         annotations: BTreeMap::new(),

@@ -31,7 +31,7 @@ const MANY: usize = 300;
 /// Images that they are about, where each is tried several times.
 const FEW: usize = 10;
 /// Images that are reviewed at one time, as the server limits it.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 128;
 /// Milliseconds that the API server waits where something answers.
 const TIME_OUT: usize = 10_000;
 
@@ -139,7 +139,7 @@ impl Served {
 
 fn world(section: &Value) -> Arc<ArcSwap<Snapshot>> {
     let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
-    let spec = json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section});
+    let spec = json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section, "timeoutSeconds": 4});
     let object = json!({"metadata": {"name": "images", "uid": "u", "generation": 1}, "spec": spec});
     feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
     let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
@@ -313,9 +313,14 @@ async fn a_reply_that_is_no_verdict_leaves_the_decision_to_the_object() {
         });
         let served = Served::with(&section(default_allow), &reviewer.kubeconfig()).await;
         for said in served.all(distinct(MANY)).await {
-            let why = match said.image.trim_start_matches("shop:").parse::<usize>().unwrap() % 12 {
+            let number = said.image.trim_start_matches("shop:").parse::<usize>().unwrap() % 12;
+            if matches!(number, 8 | 9) {
+                // Whatever the object says: its author could make a backend say that much.
+                assert!(!said.allowed && said.message.ends_with("the reply is longer than 64 KiB"), "{said:?}");
+                continue;
+            }
+            let why = match number {
                 0..=7 => "is no ImageReview",
-                8 | 9 => "cannot be read: length limit exceeded",
                 10 => "answered HTTP 302",
                 _ => "answered HTTP 404",
             };

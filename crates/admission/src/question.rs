@@ -106,6 +106,8 @@ pub struct ImageBackend {
     pub deny_ttl: u32,
     /// Milliseconds between the first try and the second.
     pub retry_backoff: u32,
+    /// Seconds for which a verdict is waited for. A review that has less time, as the client gave its own request less, ends without one.
+    pub timeout_seconds: u32,
 }
 
 /// What a reviewer of images said.

@@ -1,9 +1,11 @@
 //! Names of what containers ask for, and which amounts they go with (`k8s.io/kubernetes/pkg/apis/core/helper`).
 
 use admission::format::Quantity;
-use admission::format::names::qualified_name;
+use admission::format::names::{SUBDOMAIN_MAX_BYTES, qualified_name};
 
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+/// What the names of extended resources begin with in quotas.
+const FOR_QUOTA: &str = "requests.";
 /// The beginning of the names of huge pages.
 pub const HUGE_PAGES: &str = "hugepages-";
 
@@ -43,7 +45,8 @@ fn is_native(name: &str) -> bool {
 
 /// The name must also be good for a quota, with `requests.` in front (`IsExtendedResourceName`).
 pub fn is_extended(name: &str) -> bool {
-    !is_native(name) && !name.starts_with("requests.") && qualified_name(&format!("requests.{name}")).is_empty()
+    let prefix_fits = name.find('/').is_some_and(|domain| FOR_QUOTA.len() + domain <= SUBDOMAIN_MAX_BYTES);
+    !is_native(name) && !name.starts_with(FOR_QUOTA) && prefix_fits && qualified_name(name).is_empty()
 }
 
 /// Whether the amount is a number of pages of the size in the name (`IsHugePageResourceValueDivisible`).
@@ -57,4 +60,31 @@ fn is_in_pages(name: &str, amount: &Quantity) -> bool {
 /// Whether a limit of it may be more than the request.
 pub fn may_overcommit(name: &str) -> bool {
     is_native(name) && !name.starts_with(HUGE_PAGES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extended_resource_has_a_name_that_is_good_for_a_quota() {
+        let domain = |bytes: usize| format!("{}/x", "a.".repeat(200)[..bytes].trim_end_matches('.'));
+        for (name, expected) in [
+            ("nvidia.com/gpu".to_owned(), true),
+            ("cpu".to_owned(), false),
+            ("/gpu".to_owned(), false),
+            ("kubernetes.io/gpu".to_owned(), false),
+            ("requests.nvidia.com/gpu".to_owned(), false),
+            ("nvidia.com/gpu/x".to_owned(), false),
+            ("Nvidia.com/gpu".to_owned(), false),
+            (domain(243), true),
+            (domain(245), false),
+        ] {
+            assert_eq!(is_extended(&name), expected, "{name}");
+            let by_the_book = !is_native(&name)
+                && !name.starts_with("requests.")
+                && qualified_name(&format!("requests.{name}")).is_empty();
+            assert_eq!(is_extended(&name), by_the_book, "{name}");
+        }
+    }
 }

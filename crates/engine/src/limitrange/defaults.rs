@@ -24,8 +24,11 @@ const MAX_GROWTH: usize = 3 << 20;
 /// The first range, by name, that says something about a resource.
 type Firsts<'r> = BTreeMap<&'r str, (&'r Quantity, &'r str)>;
 
+/// What a resize may change (`validatePodResize` of k8s.io/kubernetes/pkg/apis/core/validation).
+const RESIZABLE: [&str; 2] = ["cpu", "memory"];
+
 /// What is filled in.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Defaults<'r> {
     limits: Firsts<'r>,
     requests: Firsts<'r>,
@@ -84,7 +87,8 @@ impl<'r> Defaults<'r> {
         Ok(Ok(filled))
     }
 
-    /// Fills in what a pod leaves open that is resized: nothing else of it can be changed.
+    /// Fills in what a pod leaves open that is resized: nothing else of it can be changed, and the API server refuses a resize of other
+    /// resources than these.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
@@ -93,9 +97,11 @@ impl<'r> Defaults<'r> {
         pod: &PodFacts<'_>,
         deadline: Deadline<'_>,
     ) -> Result<Result<Filled<'r>, TooLarge>, Unserved> {
-        let mut filled = Filled::default();
+        let (mut filled, mut resizable) = (Filled::default(), self.clone());
+        resizable.limits.retain(|name, _| RESIZABLE.contains(name));
+        resizable.requests.retain(|name, _| RESIZABLE.contains(name));
         for (list, chosen) in [(List::Containers, (|_| true) as fn(&Container<'_>) -> bool), (List::Init, is_sidecar)] {
-            if self.fill_list(pod, list, "", chosen, deadline, &mut filled)?.is_err() {
+            if resizable.fill_list(pod, list, "", chosen, deadline, &mut filled)?.is_err() {
                 return Ok(Err(TooLarge));
             }
         }

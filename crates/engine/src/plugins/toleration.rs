@@ -109,9 +109,10 @@ impl<'a> Toleration<'a> {
         json
     }
 
-    /// How long a taint is tolerated; all that are for ever are alike.
-    fn reach(&self) -> i64 {
-        if self.effect.as_str() == NO_EXECUTE { self.toleration_seconds.unwrap_or(i64::MAX) } else { i64::MAX }
+    /// How long a taint is tolerated, and whether for ever; all that are for ever are alike.
+    fn reach(&self) -> (bool, i64) {
+        let seconds = self.toleration_seconds.filter(|_| self.effect.as_str() == NO_EXECUTE);
+        (seconds.is_none(), seconds.unwrap_or(i64::MAX))
     }
 
     /// By what two of them are equal.

@@ -27,7 +27,10 @@ fn a_resize_is_judged() {
 
 #[test]
 fn a_resize_fills_in_what_can_be_resized_and_writes_no_annotation() {
-    let world = bounded(json!({"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}));
+    let world = bounded(json!({
+        "type": "Container", "default": {"cpu": "2", "ephemeral-storage": "1Gi"},
+        "defaultRequest": {"cpu": "1", "ephemeral-storage": "1Gi"},
+    }));
     let spec = json!({
         "containers": [{"name": "c", "resources": {"requests": {"memory": "1Mi"}}}],
         "initContainers": [{"name": "i"}, {"name": "s", "restartPolicy": "Always"}],

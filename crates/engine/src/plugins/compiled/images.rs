@@ -4,6 +4,7 @@
 use admission::field::{Error, ErrorList, Path};
 use admission::format::names::dns1123_label;
 use admission::question::ImageBackend;
+use admission::registry::Rule;
 
 use super::Settings;
 use crate::plugins::api::PluginSpec;
@@ -44,8 +45,11 @@ pub(super) fn image_policy(spec: &PluginSpec, path: &Path, errors: &mut ErrorLis
     let allow_ttl = normalised("allowTTL", section.allow_ttl, ALLOW_TTL, MAX_TTL, "seconds");
     let deny_ttl = normalised("denyTTL", section.deny_ttl, DENY_TTL, MAX_TTL, "seconds");
     let retry_backoff = normalised("retryBackoff", section.retry_backoff, RETRY_BACKOFF, MAX_BACKOFF, "milliseconds");
+    // One that is out of range is reported with the field.
+    let timeout_seconds = spec.timeout_seconds.and_then(|seconds| u32::try_from(seconds).ok());
+    let timeout_seconds = timeout_seconds.unwrap_or_else(|| Rule::TIMEOUT_SECONDS.into());
     Settings::ImagePolicy(ImagePolicy {
-        backend: ImageBackend { name, allow_ttl, deny_ttl, retry_backoff },
+        backend: ImageBackend { name, allow_ttl, deny_ttl, retry_backoff, timeout_seconds },
         default_allow: section.default_allow.unwrap_or_default(),
     })
 }
