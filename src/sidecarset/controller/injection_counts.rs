@@ -231,7 +231,8 @@ pub(super) mod tests {
     fn a_canary_that_leaves_out_pods_that_end_takes_no_place_in_them() {
         let (base, mut canary) = (set(&json!({})), set(&json!({"jobPods": "Skip"})));
         canary.name = "b".to_owned();
-        canary.bases = ["a".into()].into_iter().collect();
+        let bases: Vec<Box<str>> = vec!["a".into()];
+        canary.bases = bases.into_boxed_slice();
         let snapshot = snapshot([base, canary], &json!({}));
         for (restart, expected) in [("Always", "b"), ("OnFailure", "a")] {
             let mut pod = pod("p", "web", &[], true);
