@@ -1,5 +1,6 @@
 //! `outrider migrate`: OpenKruise's `SidecarSet`s as ours. What cannot be carried over is an error, and nothing is dropped in silence.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,8 +8,10 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use engine::openkruise::{self, Converted, DEFINITION};
+use engine::sidecarset::compiled::is_canary;
 use engine::snapshot::Exclusion;
 use engine::snapshot::configuration::CONFIG_MAP;
+use engine::snapshot::revisions::Revision;
 use engine::yaml;
 use serde_json::{Value, json};
 
@@ -153,7 +156,8 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
     Some(found)
 }
 
-/// Every object of OpenKruise, converted, the list of annotations first: sets are refused that give others.
+/// Every object of OpenKruise, converted, the list of annotations first: sets are refused that give others. Canaries come last, as they
+/// are refused where their base is not there yet.
 fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
     let mut converted = Vec::new();
     for Manifest { source, value } in found.iter().filter(|it| openkruise::is_configuration(&it.value)) {
@@ -173,6 +177,7 @@ fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
             }),
         }
     }
+    converted.sort_by_key(|manifest| is_canary(&manifest.value));
     converted
 }
 
@@ -198,10 +203,13 @@ fn check(found: &[Manifest], converted: &[Manifest], report: &mut Report<'_>) {
     let has_list = converted.iter().any(|manifest| is(manifest, CONFIG_MAP_KIND));
     let given = found.iter().filter(|it| is(it, REVISION) || (is(it, CONFIG_MAP_KIND) && !has_list));
     let mut manifests: Vec<Manifest> = given.chain(converted).cloned().collect();
-    if !found.iter().any(|manifest| is(manifest, REVISION)) {
+    let revisions = found.iter().filter(|it| is(it, REVISION)).filter_map(|it| Revision::of(&it.value));
+    let with_revisions: BTreeSet<Box<str>> = revisions.map(|revision| revision.set).collect();
+    for Manifest { value, .. } in &mut manifests {
+        let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         // That the revision has to be there is a warning already.
-        for manifest in &mut manifests {
-            unpin(&mut manifest.value);
+        if !with_revisions.contains(name) {
+            unpin(value);
         }
     }
     if !manifests.iter().any(|manifest| is(manifest, CONFIG_MAP_KIND)) {

@@ -65,6 +65,28 @@ fn json_holds_the_same_as_yaml() {
 }
 
 #[test]
+fn bases_are_printed_before_their_canaries_and_the_rest_as_given() {
+    let text = ["canary", "simple"].map(|name| fs::read_to_string(input(name)).unwrap()).join("---\n");
+    let list = outrider(&["migrate", "-o", "json", "-"], &text);
+    let list: Value = serde_json::from_str(&list.stdout).unwrap();
+    let names: Vec<&str> =
+        list["items"].as_array().unwrap().iter().map(|set| set["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["base", "test-sidecarset", "canary"]);
+}
+
+#[test]
+fn a_pinned_version_is_looked_for_among_the_revisions_of_its_own_set_alone() {
+    let [set, revision] = ["partial", "partial-revision"].map(|name| fs::read_to_string(input(name)).unwrap());
+    let other = set.replace("name: partial", "name: other").replace("name: sidecar", "name: other");
+    let ran = outrider(&["migrate", "-"], &format!("{set}---\n{other}---\n{revision}"));
+    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.stdout.matches(r#"customVersion: "1""#).count(), 2, "{}", ran.stdout);
+    let misspelt = set.replace(r#"customVersion: "1""#, r#"customVersion: "9""#);
+    let ran = outrider(&["migrate", "-"], &format!("{misspelt}---\n{other}---\n{revision}"));
+    assert_eq!(ran.outcome, Outcome::Refused, "{}", ran.stderr);
+}
+
+#[test]
 fn sets_come_from_stdin_too_and_nothing_else_is_printed() {
     let text = fs::read_to_string(input("simple")).unwrap();
     let other = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\n";

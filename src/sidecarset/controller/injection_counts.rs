@@ -9,10 +9,14 @@ use engine::snapshot::Snapshot;
 
 /// Whether a pod that the set selects would carry it if it were created now, or would be refused.
 pub fn is_due(set: &CompiledSet, namespace: &str, pod: &PodRecord, skip: &Skip<'_>, snapshot: &Snapshot) -> bool {
-    let is_left_out = set.job_pods == JobPods::Skip && pod.facts.ends;
-    !is_left_out
+    !leaves_out(set, pod)
         && matches!(holds_back(set, pod.platform, skip), None | Some(Hold::Unbound))
         && !is_shadowed(set, namespace, pod, skip, snapshot)
+}
+
+/// Whether the set leaves out the pod as one that ends.
+fn leaves_out(set: &CompiledSet, pod: &PodRecord) -> bool {
+    set.job_pods == JobPods::Skip && pod.facts.ends
 }
 
 /// Whether the pod would get a canary in place of the set.
@@ -22,6 +26,7 @@ fn is_shadowed(set: &CompiledSet, namespace: &str, pod: &PodRecord, skip: &Skip<
             && canary.selector.matches(&pod.labels)
             && reaches(canary, namespace, snapshot.namespaces.labels(namespace)) == Reach::Yes
             && holds_back(canary, pod.platform, skip).is_none()
+            && !leaves_out(canary, pod)
     })
 }
 
@@ -219,6 +224,21 @@ pub(super) mod tests {
             let record = PodRecord::of(&pod("p", "web", &[], true), &wanted(&[])).unwrap();
             let snapshot = snapshot([set(&spec)], &labels);
             assert_eq!(InjectionCounts::of(namespace, &record, &snapshot), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_canary_that_leaves_out_pods_that_end_takes_no_place_in_them() {
+        let (base, mut canary) = (set(&json!({})), set(&json!({"jobPods": "Skip"})));
+        canary.name = "b".to_owned();
+        let bases: Vec<Box<str>> = vec!["a".into()];
+        canary.bases = bases.into_boxed_slice();
+        let snapshot = snapshot([base, canary], &json!({}));
+        for (restart, expected) in [("Always", "b"), ("OnFailure", "a")] {
+            let mut pod = pod("p", "web", &[], true);
+            pod.spec = serde_json::from_value(json!({"restartPolicy": restart})).unwrap();
+            let record = PodRecord::of(&pod, &wanted(&[])).unwrap();
+            assert_eq!(missing("default", &record, &snapshot), [expected], "{restart}");
         }
     }
 

@@ -54,6 +54,7 @@ struct Done {
     uid: String,
     newest: String,
     custom_version: Option<String>,
+    pinned: Option<RevisionRef>,
     limit: usize,
 }
 
@@ -106,6 +107,7 @@ impl Revisions {
             uid: record.uid.clone(),
             newest: newest.clone(),
             custom_version: set.custom_version.as_deref().map(str::to_owned),
+            pinned: set.pin.as_ref().map(|pin| pin.revision.clone()),
             limit: set.revision_history_limit,
         };
         let left = self.made_sure().get(&set.name).and_then(|before| before.holds_for(&done, &used));
@@ -137,8 +139,8 @@ impl Revisions {
                         kept.push(Kept { name: name.clone(), number, custom_version: done.custom_version.clone() });
                     }
                     Err(kube::Error::Api(status)) if status.code == 409 => {
-                        self.label_again(name, &record.uid, number).await?;
-                        kept.push(Kept { name: name.clone(), number, custom_version: None });
+                        let custom_version = self.label_again(name, &record.uid, number).await?;
+                        kept.push(Kept { name: name.clone(), number, custom_version });
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -149,12 +151,14 @@ impl Revisions {
             }
         }
         let written = kept.iter().find(|revision| revision.name == *name).and_then(|it| it.custom_version.clone());
-        if written != done.custom_version {
+        // A version that new pods get stays where it is: with the label it would be gone.
+        let is_pinned = done.pinned.as_ref().is_some_and(|named| is_version(named, written.as_deref()));
+        if written != done.custom_version && !is_pinned {
             let labels = json!({CUSTOM_VERSION_LABEL: done.custom_version});
             self.patch(name, &json!({"metadata": {"labels": labels}})).await?;
         }
         let mut stay = used.clone();
-        stay.extend(pinned(&kept, set));
+        stay.extend(done.pinned.as_ref().and_then(|named| pinned(&kept, named)));
         for name in too_many(&kept, done.limit, &stay) {
             match self.api.delete(&name, &DeleteParams::default()).await {
                 Ok(_) => kept.retain(|revision| revision.name != name),
@@ -181,13 +185,14 @@ impl Revisions {
         Ok(kept.collect())
     }
 
-    /// Takes back a revision of the set that its label was taken off by hand, which the list misses.
-    async fn label_again(&self, name: &str, uid: &str, number: i64) -> Result<(), Error> {
+    /// Takes back a revision of the set that its label was taken off by hand, which the list misses, and returns its version.
+    async fn label_again(&self, name: &str, uid: &str, number: i64) -> Result<Option<String>, Error> {
         let found = self.api.get_opt(name).await?;
-        if !found.is_some_and(|revision| is_of(&revision, uid)) {
+        let Some(found) = found.filter(|revision| is_of(revision, uid)) else {
             return Err(Error::Foreign(name.to_owned()));
-        }
-        self.patch(name, &json!({"metadata": {"labels": {SET_LABEL: uid}}, "revision": number})).await
+        };
+        self.patch(name, &json!({"metadata": {"labels": {SET_LABEL: uid}}, "revision": number})).await?;
+        Ok(found.labels().get(CUSTOM_VERSION_LABEL).cloned())
     }
 
     async fn patch(&self, name: &str, patch: &Value) -> Result<(), Error> {
@@ -196,15 +201,17 @@ impl Revisions {
     }
 }
 
-/// Names of the revisions that new pods may get by `spec.injectionStrategy.revision`.
-fn pinned(kept: &[Kept], set: &CompiledSet) -> Vec<String> {
-    let named = set.pin.as_ref().map(|pin| &pin.revision);
-    let is_named = |revision: &&Kept| match &named {
-        Some(RevisionRef::Name(name)) => revision.name == **name,
-        Some(RevisionRef::CustomVersion(version)) => revision.custom_version.as_deref() == Some(&**version),
-        None => false,
+/// The name of the revision that new pods may get by `spec.injectionStrategy.revision`: of several with one version the newest.
+fn pinned(kept: &[Kept], named: &RevisionRef) -> Option<String> {
+    let is_named = |revision: &&Kept| match named {
+        RevisionRef::Name(name) => revision.name == **name,
+        RevisionRef::CustomVersion(_) => is_version(named, revision.custom_version.as_deref()),
     };
-    kept.iter().filter(is_named).map(|revision| revision.name.clone()).collect()
+    kept.iter().filter(is_named).max_by_key(|revision| revision.number).map(|revision| revision.name.clone())
+}
+
+fn is_version(named: &RevisionRef, version: Option<&str>) -> bool {
+    matches!(named, RevisionRef::CustomVersion(named) if version == Some(&**named))
 }
 
 /// Whether the revision belongs to the set of this uid.
@@ -254,140 +261,6 @@ fn data(spec: &SidecarSetSpec) -> Value {
 }
 
 #[cfg(test)]
+#[path = "revisions_tests.rs"]
 #[allow(clippy::needless_pass_by_value)]
-mod tests {
-    use super::*;
-
-    fn set(spec: Value) -> CompiledSet {
-        let mut whole =
-            json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:1"}]});
-        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-        CompiledSet::compile(&serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": whole})).unwrap())
-            .unwrap()
-    }
-
-    fn record() -> SetRecord {
-        SetRecord {
-            name: "a".to_owned(),
-            uid: "u".to_owned(),
-            terminating: false,
-            status: None,
-            compiled: None,
-            compiled_generation: 1,
-        }
-    }
-
-    #[test]
-    fn case_108_a_change_of_annotations_is_another_revision_and_one_of_the_strategy_is_none() {
-        let annotations = json!({"patchPodMetadata": [{"annotations": {"a.example/b": "c"}}]});
-        let names = [json!({}), annotations, json!({"updateStrategy": {"paused": true}, "customVersion": "2"})]
-            .map(|spec| revision_name("a", &set(spec).hash));
-        assert_ne!(names[0], names[1]);
-        assert_eq!(names[0], names[2]);
-    }
-
-    #[test]
-    fn a_revision_belongs_to_the_set_and_holds_what_is_injected() {
-        let set = set(json!({"customVersion": "blue", "order": 3}));
-        let record = record();
-        let done = Done {
-            uid: "u".to_owned(),
-            newest: revision_name("a", &set.hash),
-            custom_version: Some("blue".to_owned()),
-            limit: 10,
-        };
-        let revision = json!(revision(&record, &set, &done, 4, None));
-        assert_eq!(revision["metadata"]["labels"][CUSTOM_VERSION_LABEL], "blue");
-        assert_eq!(revision["metadata"]["labels"][SET_LABEL], "u");
-        assert_eq!(revision["metadata"]["ownerReferences"][0]["uid"], "u");
-        let data = json!({"spec": {"$patch": "replace", "containers": [{"name": "c", "image": "c:1"}]}});
-        assert_eq!((&revision["data"], &revision["revision"]), (&data, &json!(4)));
-    }
-
-    #[test]
-    fn what_new_pods_get_is_not_deleted_however_old_it_is() {
-        let kept =
-            |number: i64| Kept { name: format!("a-{number}"), number, custom_version: Some(format!("v{number}")) };
-        let all: Vec<Kept> = (0..10_000).map(kept).collect();
-        for (revision, expected) in [
-            (json!({"revisionName": "a-3"}), vec!["a-3"]),
-            (json!({"customVersion": "v5"}), vec!["a-5"]),
-            (json!({"customVersion": "v"}), vec![]),
-        ] {
-            let set = set(json!({"injectionStrategy": {"revision": revision}}));
-            assert_eq!(pinned(&all, &set), expected);
-            let go = too_many(&all, 10, &pinned(&all, &set).into_iter().collect());
-            assert!(expected.iter().all(|name| !go.iter().any(|gone| gone == name)));
-            assert_eq!(go.len(), 9_990);
-        }
-        assert!(pinned(&all, &set(json!({}))).is_empty());
-    }
-
-    #[test]
-    fn revisions_are_listed_again_when_something_differs_or_after_a_while() {
-        let done =
-            |newest: &str| Done { uid: "u".to_owned(), newest: newest.to_owned(), custom_version: None, limit: 10 };
-        let used = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
-        let sure = |at| MadeSure { done: done("a-1"), surplus_in_use: used(&["a-0"]), at };
-        let (now, both) = (Instant::now(), used(&["a-0", "a-1"]));
-        assert!(sure(now).holds_for(&done("a-1"), &both).is_some_and(|left| left <= VERIFIED_AFTER));
-        assert_eq!(sure(now).holds_for(&done("a-2"), &both), None, "the set has another form");
-        assert_eq!(sure(now).holds_for(&done("a-1"), &used(&["a-1"])), None, "an old one has become free");
-        let long_ago = now.checked_sub(VERIFIED_AFTER * 2).unwrap();
-        assert_eq!(sure(long_ago).holds_for(&done("a-1"), &both), None, "somebody may have deleted one");
-    }
-
-    /// An API server that lists no revision and has one of the name, which belongs to the set of this uid.
-    #[tokio::test]
-    async fn a_revision_that_lost_its_label_gets_it_back_and_one_of_somebody_else_stays() {
-        for (owner, expected) in [("u", true), ("other", false)] {
-            let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-                let owners =
-                    [json!({"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": owner, "controller": true})];
-                let metadata = json!({"name": "x", "ownerReferences": owners});
-                let one =
-                    json!({"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": metadata, "revision": 1});
-                let list =
-                    json!({"kind": "ControllerRevisionList", "apiVersion": "apps/v1", "metadata": {}, "items": []});
-                let conflict = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "", "reason": "AlreadyExists", "code": 409});
-                let is_list = request.uri().path().ends_with("controllerrevisions");
-                let (code, body) = match request.method().as_str() {
-                    "POST" => (409, conflict),
-                    "GET" if is_list => (200, list),
-                    _ => (200, one),
-                };
-                let mut response = http::Response::new(http_body_util::Full::new(bytes::Bytes::from(body.to_string())));
-                *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
-                async move { Ok::<_, std::convert::Infallible>(response) }
-            });
-            let revisions = Revisions::new(Client::new(service, "default"), "default");
-            let kept = revisions.keep(&record(), &set(json!({})), &BTreeSet::new()).await;
-            assert_eq!(kept.is_ok(), expected, "{kept:?}");
-        }
-    }
-
-    /// An API server that has no revision and takes note of what is created.
-    #[tokio::test]
-    async fn a_revision_that_was_deleted_by_hand_returns() {
-        let created = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let counted = std::sync::Arc::clone(&created);
-        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-            let list = json!({"kind": "ControllerRevisionList", "apiVersion": "apps/v1", "metadata": {}, "items": []});
-            let one = json!({"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": {"name": "x"}, "revision": 1});
-            let is_post = request.method() == "POST";
-            counted.fetch_add(usize::from(is_post), std::sync::atomic::Ordering::SeqCst);
-            let body = if is_post { one } else { list };
-            let body = http_body_util::Full::new(bytes::Bytes::from(body.to_string()));
-            async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
-        });
-        let revisions = Revisions::new(Client::new(service, "default"), "default");
-        let (record, set, none) = (record(), set(json!({})), BTreeSet::new());
-        for (after, expected) in [(Duration::ZERO, 1), (Duration::ZERO, 1), (VERIFIED_AFTER * 2, 2)] {
-            if let Some(sure) = revisions.made_sure().get_mut("a") {
-                sure.at = sure.at.checked_sub(after).unwrap();
-            }
-            revisions.keep(&record, &set, &none).await.unwrap();
-            assert_eq!(created.load(std::sync::atomic::Ordering::SeqCst), expected, "{after:?}");
-        }
-    }
-}
+mod tests;

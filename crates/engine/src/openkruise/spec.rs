@@ -100,16 +100,18 @@ fn namespaces(spec: &mut Map<String, Value>, path: &Path, findings: &mut Finding
         }
         _ => {}
     }
-    let has = |selector: &Map<String, Value>, key: &str| {
-        let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
-        let labels = selector.get("matchLabels").and_then(Value::as_object);
-        labels.is_some_and(|labels| labels.contains_key(key))
-            || expressions.into_iter().any(|term| term.get("key").is_some_and(|found| found == key))
-    };
     let selector = spec.entry("namespaceSelector").or_insert_with(|| json!({"matchExpressions": []}));
     let Value::Object(selector) = selector else { return };
     // An empty one is refused on both sides.
-    if selector.is_empty() || has(selector, NAMESPACE_NAME_LABEL) || has(selector, CONTROL_PLANE) {
+    if selector.is_empty() || has_term(selector, CONTROL_PLANE, "DoesNotExist") {
+        return;
+    }
+    if lists_names(selector) {
+        let text = format!(
+            "no term is added, as the set lists namespaces by name; OpenKruise's webhook leaves out those among them with the label \
+             {CONTROL_PLANE}"
+        );
+        findings.note(&path, text);
         return;
     }
     let terms = selector.entry("matchExpressions").or_insert_with(|| json!([]));
@@ -120,6 +122,19 @@ fn namespaces(spec: &mut Map<String, Value>, path: &Path, findings: &mut Finding
         );
         findings.note(&path, text);
     }
+}
+
+/// Whether a selector of namespaces says which ones by name, and not only which ones it leaves out.
+fn lists_names(selector: &Map<String, Value>) -> bool {
+    let labels = selector.get("matchLabels").and_then(Value::as_object);
+    labels.is_some_and(|labels| labels.contains_key(NAMESPACE_NAME_LABEL))
+        || has_term(selector, NAMESPACE_NAME_LABEL, "In")
+}
+
+fn has_term(selector: &Map<String, Value>, key: &str, operator: &str) -> bool {
+    let terms = selector.get("matchExpressions").and_then(Value::as_array);
+    let is = |term: &Value, field: &str, text: &str| term.get(field).is_some_and(|found| found == text);
+    terms.into_iter().flatten().any(|term| is(term, "key", key) && is(term, "operator", operator))
 }
 
 /// Fields that OpenKruise does not have, with what comes closest to what it does.

@@ -169,6 +169,32 @@ fn what_cannot_be_carried_over_is_an_error_by_field() {
 }
 
 #[test]
+fn namespaces_of_the_control_plane_are_left_out_unless_the_set_lists_its_namespaces() {
+    const NAME: &str = "kubernetes.io/metadata.name";
+    let term = |key: &str, operator: &str| json!({"key": key, "operator": operator});
+    let of = |selector: Value| {
+        let found = converted("v1beta1", json!({"spec": {"namespaceSelector": selector}}));
+        let terms = found.object["spec"]["namespaceSelector"]["matchExpressions"].as_array().cloned();
+        let left_out = term("control-plane", "DoesNotExist");
+        let count = terms.into_iter().flatten().filter(|term| *term == left_out).count();
+        let remarks = found.remarks.into_iter().filter(|remark| remark.field == "spec.namespaceSelector");
+        (count, remarks.map(|remark| remark.text).collect::<Vec<_>>().join(" "))
+    };
+    for (key, operator) in [(NAME, "NotIn"), (NAME, "Exists"), ("control-plane", "Exists"), ("control-plane", "NotIn")]
+    {
+        let (count, remarks) = of(json!({"matchExpressions": [term(key, operator)]}));
+        assert_eq!(count, 1, "{key} {operator}");
+        assert!(remarks.starts_with("leaves out namespaces"), "{remarks}");
+    }
+    for selector in [json!({"matchLabels": {NAME: "shop"}}), json!({"matchExpressions": [term(NAME, "In")]})] {
+        let (count, remarks) = of(selector.clone());
+        assert_eq!(count, 0, "{selector}");
+        assert!(remarks.starts_with("no term is added"), "{remarks}");
+    }
+    assert_eq!(of(json!({"matchExpressions": [term("control-plane", "DoesNotExist")]})), (1, String::new()));
+}
+
+#[test]
 fn a_pinned_version_has_to_be_there_first() {
     let revision = json!({"customVersion": "1", "policy": "Partial"});
     let spec = json!({"injectionStrategy": {"revision": revision}, "updateStrategy": {"partition": "50%"}});

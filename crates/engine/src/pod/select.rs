@@ -143,7 +143,7 @@ pub fn selected_at_creation<'s>(
 ) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
     let mut selected = selected(pod, namespace, snapshot)?;
     if let Ok(all) = &mut selected {
-        canary::give_way(all);
+        canary::give_way(all, pod);
         revision::pin(all, pod, namespace, snapshot);
     }
     Ok(selected)

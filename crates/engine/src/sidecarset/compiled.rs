@@ -387,6 +387,12 @@ pub(crate) fn bases<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> impl It
     ANNOTATION_PREFIXES.into_iter().filter_map(base)
 }
 
+/// Whether a set, as it is written, is a canary.
+pub fn is_canary(set: &Value) -> bool {
+    let annotations = set.pointer("/metadata/annotations");
+    bases(|key| annotations?.get(key)?.as_str()).next().is_some()
+}
+
 fn owned((key, value): (&String, &String)) -> (String, String) {
     (key.clone(), value.clone())
 }

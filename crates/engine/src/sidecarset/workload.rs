@@ -1,9 +1,12 @@
 //! The workload that a pod is of, as far as it decides which form of a set a new pod gets.
 
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, SHA256};
 
 /// In how many parts workloads are divided: a percentage has two digits after the point at most.
 pub const BUCKETS: u16 = 10_000;
+
+/// Bytes of a part of the workload that count: no object has a longer name, and a new pod may say anything of its owner.
+const MAX_BYTES: usize = 253;
 
 /// The label by which a Deployment distinguishes its `ReplicaSet`s; its value ends their names.
 pub const TEMPLATE_HASH_LABEL: &str = "pod-template-hash";
@@ -51,7 +54,14 @@ impl<'p> Workload<'p> {
     /// higher one.
     pub fn bucket(&self, set: &str) -> u16 {
         let Self { namespace, kind, name } = self;
-        let sum = digest(&SHA256, format!("{set}/{namespace}/{kind}/{name}").as_bytes());
+        let mut sum = Context::new(&SHA256);
+        sum.update(set.as_bytes());
+        for part in [namespace, kind, name] {
+            let bytes = part.as_bytes();
+            sum.update(b"/");
+            sum.update(bytes.get(..MAX_BYTES).unwrap_or(bytes));
+        }
+        let sum = sum.finish();
         // The remainder of the whole number, digit by digit: it stays below 2,560,000.
         let buckets = u32::from(BUCKETS);
         let rest = sum.as_ref().iter().fold(0, |rest, byte| (rest * 256 + u32::from(*byte)) % buckets);
@@ -78,6 +88,20 @@ mod tests {
         // printf s/shop/Deployment/web | sha256sum, mod 10000.
         assert_eq!(web.bucket("s"), 9666);
         assert_ne!(web.bucket("s"), web.bucket("t"));
+    }
+
+    #[test]
+    fn the_bucket_follows_from_a_limited_part_of_a_name() {
+        let of = |kind: &str, name: &str| Workload { namespace: "n", kind, name }.bucket("s");
+        let longest = "k".repeat(MAX_BYTES);
+        // printf s/n/k…/w and s/n/k/k… | sha256sum, mod 10000.
+        assert_eq!((of(&longest, "w"), of("k", &longest)), (6558, 9771));
+        let longer = longest.repeat(1_000);
+        assert_eq!((of(&longer, "w"), of("k", &longer)), (6558, 9771));
+        assert_ne!(of("k", &longest[1..]), 9771, "what counts of a shorter one is all of it");
+        // The last byte that counts is the first of two of one character.
+        let [one, other] = ["\u{e8}", "\u{e9}"].map(|last| format!("{}{last}", &longest[1..]));
+        assert_eq!(of("k", &one), of("k", &other));
     }
 
     #[test]

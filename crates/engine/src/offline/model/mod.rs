@@ -26,7 +26,7 @@ use crate::plugins::placement::Placement;
 use crate::plugins::validation;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
-use crate::sidecarset::compiled::{CompiledSet, bases};
+use crate::sidecarset::compiled::{CompiledSet, is_canary};
 use crate::sidecarset::index::SetIndex;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, ConfigurationMap, ConfigurationMaps};
@@ -155,12 +155,9 @@ fn compile_all(
     empty: &Snapshot,
     errors: &mut Vec<Error>,
 ) -> Vec<Arc<CompiledSet>> {
-    let is_canary = |manifest: &Manifest| {
-        let annotations = manifest.value.pointer("/metadata/annotations");
-        bases(|key| annotations?.get(key)?.as_str()).next().is_some()
-    };
+    let all = sets.iter().map(|(name, manifest)| (name.clone(), *manifest));
     let (canaries, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        sets.iter().map(|(name, manifest)| (name.clone(), *manifest)).partition(|(_, manifest)| is_canary(manifest));
+        all.partition(|(_, manifest)| is_canary(&manifest.value));
     let mut compiled =
         each(&others, errors, |name, manifest| compile(&admit(name, manifest, registry, empty)?.object, manifest));
     let beside = Snapshot { sets: Arc::new(SetIndex::build(compiled.iter().cloned())), ..empty.clone() };

@@ -3,14 +3,21 @@
 use std::collections::HashMap;
 
 use super::{Selected, Selection};
+use crate::pod::view::PodView;
 use crate::reasons;
-use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::compiled::{CompiledSet, JobPods};
+use crate::sidecarset::injection::ends;
 
 /// Skips the sets of which the pod gets a canary.
-pub(super) fn give_way(all: &mut Selected<'_>) {
+pub(super) fn give_way(all: &mut Selected<'_>, pod: &PodView<'_>) {
+    let ends = ends(pod);
     let mut canaries: HashMap<&str, &CompiledSet> = HashMap::new();
     for (set, _) in all.iter().filter(|(_, selection)| matches!(selection, Selection::Selected)) {
         let set: &CompiledSet = set;
+        // The pod goes without it: it would leave the place empty.
+        if ends && set.job_pods == JobPods::Skip {
+            continue;
+        }
         for base in &set.bases {
             let canary = canaries.entry(base).or_insert(set);
             // One that no pod goes without counts before others.

@@ -1,5 +1,7 @@
 //! Which form of a set a new pod gets: the current one, or that of an older revision.
 
+use std::cell::LazyCell;
+
 use super::{Selected, Selection};
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::CompiledSet;
@@ -10,8 +12,11 @@ use crate::snapshot::Snapshot;
 
 /// Puts older forms in the place of sets.
 pub(super) fn pin<'s>(all: &mut Selected<'s>, pod: &PodView<'_>, namespace: &str, snapshot: &'s Snapshot) {
+    // Once for all sets: nothing limits how long the names are that it follows from.
+    let workload = LazyCell::new(|| workload(pod, namespace));
     for (set, selection) in all.iter_mut().filter(|(_, selection)| matches!(selection, Selection::Selected)) {
-        if held_back(set, pod, namespace).is_none() {
+        let pin = set.pin.as_ref();
+        if pin.is_none_or(|pin| pin.holds(&set.name, &pod.metadata.labels, &workload).is_none()) {
             continue;
         }
         match snapshot.pinned.form(&set.name) {

@@ -1,5 +1,6 @@
 //! Canaries in place of their bases.
 
+use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
@@ -45,6 +46,25 @@ fn case_56_a_canary_is_injected_in_place_of_its_base_whichever_comes_first() {
 fn case_57_a_paused_canary_leaves_the_place_to_its_base() {
     let sets = [base(json!({})), canary("canary", "base", json!({"injectionStrategy": {"paused": true}}))];
     assert_eq!(image(&sets, &pod(json!({}))), "proxy:base");
+}
+
+#[test]
+fn a_canary_that_leaves_out_pods_that_end_leaves_the_place_to_its_base() {
+    let must = |jobs: &str| json!({"optOut": "Denied", "jobPods": jobs});
+    let sets = [base(must("Inject")), canary("canary", "base", must("Skip"))];
+    let mut forged = pod(json!({}));
+    forged["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "controller": false}]);
+    for (pod, expected) in [
+        (pod(json!({})), "proxy:canary"),
+        (pod(json!({"restartPolicy": "OnFailure"})), "proxy:base"),
+        (forged, "proxy:base"),
+    ] {
+        assert_eq!(image(&sets, &pod), expected, "{pod}");
+        let injected = World::from_objects(&sets).mutate(&pod).pod;
+        assert_eq!(World::from_objects(&sets).validate(&injected).decision, Decision::Allowed, "{pod}");
+        assert_eq!(World::from_objects(&sets).validate(&pod).decision, Decision::Denied, "{pod}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
 pub(crate) use presence::Recorded;
+pub(crate) use tailored::ends;
 pub use tailored::{Fit, Tailor};
 
 use std::borrow::Cow;

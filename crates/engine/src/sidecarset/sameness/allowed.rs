@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::paths;
 use crate::sidecarset::api::AllowedChanges as Written;
+use crate::sidecarset::mark;
 use crate::sidecarset::vocabulary::IMAGE_DIGEST;
 
 /// The changes that a set allows, in a form that can be compared with.
@@ -28,9 +29,10 @@ impl AllowedChanges {
         }
     }
 
-    /// Whether a variable of this name may be added, changed or missing.
+    /// Whether a variable of this name may be added, changed or missing. The one that marks injected containers never may: without it
+    /// a container of a set counts as the pod's own.
     pub(super) fn variable(&self, name: &str) -> bool {
-        self.env.iter().any(|glob| glob.matches(name))
+        name != mark::NAME && self.env.iter().any(|glob| glob.matches(name))
     }
 
     /// Whether a mount at this path may be added, changed or missing. What resolves to another path than it reads is not allowed:

@@ -231,6 +231,19 @@ fn allowed_changes_are_no_difference() {
 }
 
 #[test]
+fn the_mark_of_an_injected_container_is_never_another() {
+    let mark = |value: &str| json!({"name": "IS_INJECTED", "value": value});
+    let mut ours = container();
+    ours["env"].as_array_mut().unwrap().push(mark("true"));
+    let case = Case { ours, ..Case::allowing(json!({"env": ["*"]})) };
+    assert_eq!(case.with(with_env(&[json!({"name": "OTHER"}), mark("true")])), None);
+    let changed = [with_env(&[]), with_env(&[mark("false")]), with_env(&[mark("true"), mark("false")])];
+    for env in changed {
+        assert_eq!(case.with(env.clone()).as_deref(), Some("env[IS_INJECTED]"), "{env}");
+    }
+}
+
+#[test]
 fn a_digest_may_follow_the_image_where_it_is_allowed() {
     let digest = format!("sha256:{}", "a".repeat(64));
     let case = Case::allowing(json!({"fields": ["imageDigest"]}));

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::node::Node;
 use crate::sidecarset::api::ANNOTATION_PREFIXES;
-use crate::sidecarset::compiled::bases;
+use crate::sidecarset::compiled::{JobPods, bases};
 use crate::sidecarset::index::SetIndex;
-use crate::sidecarset::vocabulary::{CLASH_SKIP, NOT_UPDATE};
+use crate::sidecarset::vocabulary::{CLASH_SKIP, JOB_SKIP, NOT_UPDATE};
 
 const BASE: &str = "sidecarset-base";
 
@@ -42,6 +42,13 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut
                 "no pod may go without SidecarSet {base:?}, so none may go without its canary: set it to Denied, and clashPolicy to Refuse"
             );
             errors.push(Error::invalid(&spec.path.child("optOut"), spec.text("optOut"), detail));
+        }
+        if set.is_must() && set.job_pods != JobPods::Skip && spec.text("jobPods") == JOB_SKIP {
+            let detail = format!(
+                "no pod may go without SidecarSet {base:?}, which does not leave out pods that end, so its canary may not either: set it to \
+                 NativeSidecar or Inject"
+            );
+            errors.push(Error::invalid(&spec.path.child("jobPods"), JOB_SKIP, detail));
         }
     }
     if !found.is_empty() && spec.child("updateStrategy").text("type") != NOT_UPDATE {

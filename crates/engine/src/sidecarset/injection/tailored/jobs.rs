@@ -25,7 +25,7 @@ pub(super) enum OfJob {
 }
 
 /// Whether the pod is to end.
-pub(super) fn ends(pod: &PodView<'_>) -> bool {
+pub(crate) fn ends(pod: &PodView<'_>) -> bool {
     matches!(pod.spec.restart_policy.as_str(), "Never" | "OnFailure") || pod.metadata.owners.has_job
 }
 

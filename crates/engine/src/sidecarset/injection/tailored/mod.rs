@@ -10,6 +10,7 @@ mod resources;
 use admission::Reason;
 
 use self::jobs::OfJob;
+pub(crate) use self::jobs::ends;
 use self::overrides::Asked;
 use self::resources::Targets;
 use crate::pod::view::PodView;

@@ -78,3 +78,20 @@ fn a_must_has_only_canaries_that_are_musts() {
         assert!(errors.contains("spec.optOut") && errors.contains("none may go without its canary"), "{errors}");
     }
 }
+
+#[test]
+fn a_canary_of_a_must_leaves_out_pods_that_end_only_where_its_base_does() {
+    let must = |jobs: &str| json!({"optOut": "Denied", "jobPods": jobs});
+    for (base, of_canary, is_refused) in [
+        (must("Inject"), "Skip", true),
+        (must("NativeSidecar"), "Skip", true),
+        (must("Inject"), "NativeSidecar", false),
+        (must("Skip"), "Skip", false),
+        (json!({"jobPods": "Inject"}), "Skip", false),
+    ] {
+        let world = world(&[named_set("base", &base)]);
+        let (errors, _) = judged(&canary_of("base", &must(of_canary)), &world);
+        assert_eq!(errors.contains("spec.jobPods"), is_refused, "{base} {of_canary}: {errors}");
+        assert_eq!(errors.is_empty(), !is_refused, "{base} {of_canary}: {errors}");
+    }
+}
