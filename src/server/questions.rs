@@ -144,19 +144,18 @@ impl Questions {
     /// had less time than the object gives it: both are in the hands of who creates pods.
     async fn until(&self, question: &Question, time: Time) -> Result<Option<Known>, Unserved> {
         let sent = Sent::default();
-        match timeout_at(time.until.into(), self.one(question, &sent)).await {
-            Ok(known) => Ok(known),
-            Err(_) => {
-                self.metrics.question(question.kind(), QuestionResult::timeout);
-                let Question::Images(images) = question else { return Err(Unserved::OutOfTime) };
-                let whole = within(Duration::from_secs(images.backend.timeout_seconds.into()));
-                match sent.is_sent() {
-                    false => Err(Unserved::Overloaded),
-                    true if time.in_all < whole => Err(Unserved::OutOfTime),
-                    true => Ok(Some(Known::Failed(NO_REVIEW.to_owned()))),
-                }
-            }
+        if let Ok(known) = timeout_at(time.until.into(), self.one(question, &sent)).await {
+            return Ok(known);
         }
+        self.metrics.question(question.kind(), QuestionResult::timeout);
+        let Question::Images(images) = question else { return Err(Unserved::OutOfTime) };
+        if !sent.is_sent() {
+            return Err(Unserved::Overloaded);
+        }
+        if time.in_all < within(Duration::from_secs(images.backend.timeout_seconds.into())) {
+            return Err(Unserved::OutOfTime);
+        }
+        Ok(Some(Known::Failed(NO_REVIEW.to_owned())))
     }
 
     async fn one(&self, question: &Question, sent: &Sent) -> Option<Known> {
