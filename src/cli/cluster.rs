@@ -11,6 +11,7 @@ use engine::limitrange::api as limits;
 use engine::openkruise;
 use engine::plugins::api as plugins;
 use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
+use engine::sidecarset::pin::RevisionRef;
 use engine::snapshot::revisions::SET_LABEL;
 use http::Request;
 use kube::Client;
@@ -219,10 +220,7 @@ pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manif
                 (Err(error), Some(name)) if code(&error) == Some(403) && kind == "Namespace" => {
                     get(client, &format!("{path}/{name}")).await.map(|namespace| vec![namespace])
                 }
-                (answer, _) => answer.map(|mut list| match list.get_mut("items").map(Value::take) {
-                    Some(Value::Array(items)) => items,
-                    _ => Vec::new(),
-                }),
+                (answer, _) => answer.map(items),
             };
             let objects = objects.map_err(|error| {
                 let why = said(&error);
@@ -241,8 +239,8 @@ pub fn deciding(args: &ClusterArgs, namespace: Option<&str>) -> Result<Vec<Manif
 /// Whether the object is a set whose new pods get an older revision.
 fn names_revision(manifest: &Manifest) -> bool {
     let revision = manifest.value.pointer("/spec/injectionStrategy/revision");
-    let names = |field: &str| revision.and_then(|it| it.get(field)?.as_str()).is_some_and(|name| !name.is_empty());
-    names("revisionName") || names("customVersion")
+    let text = |field: &str| revision.and_then(|it| it.get(field)?.as_str()).unwrap_or_default();
+    RevisionRef::of(text("revisionName"), text("customVersion")).is_some()
 }
 
 /// The revisions of all sets. A user who may not list them in the cluster may still do so where Outrider usually is.
@@ -252,18 +250,14 @@ async fn revisions(client: &Client, place: &str) -> Result<Vec<Manifest>, String
         Err(error) if code(&error) == Some(403) => get(client, &path(&format!("/namespaces/{OWN_NAMESPACE}"))).await,
         answer => answer,
     };
-    let mut list = list.map_err(|error| {
+    let list = list.map_err(|error| {
         let why = said(&error);
         format!(
             "a SidecarSet has spec.injectionStrategy.revision, and the API server at {place} does not list ControllerRevision objects: \
              {why}; a RoleBinding to view in Outrider's namespace allows it"
         )
     })?;
-    let items = match list.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) => items,
-        _ => Vec::new(),
-    };
-    Ok(items.into_iter().map(|item| of_cluster(item, "apps/v1", "ControllerRevision")).collect())
+    Ok(items(list).into_iter().map(|item| of_cluster(item, "apps/v1", "ControllerRevision")).collect())
 }
 
 /// The result of a request to the API server, which has an address.
@@ -280,6 +274,14 @@ async fn get(client: &Client, path: &str) -> Result<Value, kube::Error> {
     client.request(Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?).await
 }
 
+/// The objects of a list.
+fn items(mut list: Value) -> Vec<Value> {
+    match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
 /// The sets of OpenKruise in a cluster, and the `ConfigMap` with its list of allowed annotations if there is one.
 ///
 /// # Errors
@@ -290,10 +292,9 @@ pub fn of_openkruise(args: &ClusterArgs) -> Result<Vec<Manifest>, String> {
         let mut is_defined = false;
         for (path, api_version) in openkruise::lists() {
             match get(client, &path).await {
-                Ok(mut list) => {
+                Ok(list) => {
                     is_defined = true;
-                    let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { break };
-                    found.extend(items.into_iter().map(|item| of_cluster(item, &api_version, KIND)));
+                    found.extend(items(list).into_iter().map(|item| of_cluster(item, &api_version, KIND)));
                     break;
                 }
                 // The version, or the whole definition, is not there.

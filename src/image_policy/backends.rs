@@ -30,14 +30,26 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct ImageBackends {
     known: watch::Sender<Option<Arc<Named>>>,
-    changed: watch::Sender<()>,
     /// Of backends that give no verdict, there may be one for each pod.
     trouble: Mutex<LogThrottle>,
 }
 
 impl Default for ImageBackends {
     fn default() -> Self {
-        Self { known: watch::Sender::new(None), changed: watch::Sender::new(()), trouble: Mutex::default() }
+        Self { known: watch::Sender::new(None), trouble: Mutex::default() }
+    }
+}
+
+/// The changes of the Secret.
+#[derive(Debug)]
+pub struct Changes(watch::Receiver<Option<Arc<Named>>>);
+
+impl Changes {
+    /// Waits for the next one; for ever where there will be none.
+    pub async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 
@@ -95,22 +107,17 @@ impl ImageBackends {
         }
         let slot = |(key, text)| (key, Slot { text, made: OnceCell::new(), fault: OnceCell::new() });
         let of = kubeconfigs.map(|all| all.into_iter().map(slot).collect());
-        self.know(Some(Arc::new(Named { of, cache: Cache::default() })));
+        self.known.send_replace(Some(Arc::new(Named { of, cache: Cache::default() })));
     }
 
     /// The Secret is not read any more.
     pub fn are_unknown(&self) {
-        self.know(None);
-    }
-
-    fn know(&self, named: Option<Arc<Named>>) {
-        self.known.send_replace(named);
-        self.changed.send_replace(());
+        self.known.send_replace(None);
     }
 
     /// Every change of the Secret from now on.
-    pub fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+    pub fn changes(&self) -> Changes {
+        Changes(self.known.subscribe())
     }
 
     /// Whether the backend whose kubeconfig has this key can be asked. Sends nothing.

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
 use crate::field_managers::CLUSTER_LIMIT_RANGE;
-use crate::plugins::statuses::{self, Error, Facts, Keeper, LATER, PENDING, Statuses, accepted, keep, not_seen};
+use crate::plugins::statuses::{self, Error, Facts, Keeper, PENDING, Statuses, accepted, keep, not_seen};
 use crate::watch::ClusterLimitRangeResource;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
@@ -37,13 +37,8 @@ impl Statuses for RangeStatuses {
         }
         let facts = keeper.facts().await?;
         let needed = demands(&facts.snapshot);
-        let mut pause = LATER;
-        for record in records.iter().filter(|record| !record.terminating) {
-            let statements = vec![accepted(record), programmed(record, &facts, &needed)];
-            let again = keeper.write::<ClusterLimitRangeResource, _>(CLUSTER_LIMIT_RANGE, record, statements).await?;
-            pause = pause.min(again);
-        }
-        Ok(Some(pause))
+        let statements = |record: &RangeRecord| vec![accepted(record), programmed(record, &facts, &needed)];
+        keeper.write_all::<ClusterLimitRangeResource, _>(CLUSTER_LIMIT_RANGE, &records, statements).await.map(Some)
     }
 }
 

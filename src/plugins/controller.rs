@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::conditions::{Asked, Contradictions, contradicted, programmed};
-use super::statuses::{Error, Keeper, LATER, Statuses, accepted, keep};
+use super::statuses::{Error, Keeper, Statuses, accepted, keep};
 use crate::controller::Context;
 use crate::field_managers::ADMISSION_PLUGIN;
 use crate::image_policy::BackendState;
@@ -46,17 +46,14 @@ impl Statuses for PluginStatuses {
         let (needed, backends) = (entries::all(&facts.snapshot), backends(keeper, &records).await);
         let asked = Asked { needed: &needed, backends: &backends };
         self.contradictions.update(&facts.snapshot.plugins);
-        let mut pause = LATER;
-        for record in records.iter().filter(|record| !record.terminating) {
-            let statements = vec![
+        let statements = |record: &PluginRecord| {
+            vec![
                 accepted(record),
                 programmed(record, &facts, &asked),
                 contradicted(self.contradictions.found.get(&record.name)),
-            ];
-            let again = keeper.write::<AdmissionPluginResource, _>(ADMISSION_PLUGIN, record, statements).await?;
-            pause = pause.min(again);
-        }
-        Ok(Some(pause))
+            ]
+        };
+        keeper.write_all::<AdmissionPluginResource, _>(ADMISSION_PLUGIN, &records, statements).await.map(Some)
     }
 }
 

@@ -34,7 +34,7 @@ use crate::watch::read_model::ReadModel;
 /// When to check an object again that waits for its entries.
 const SOON: Duration = Duration::from_secs(1);
 /// When to check the others again: another object, or a person who edits the webhook configurations, may have changed the result.
-pub const LATER: Duration = Duration::from_secs(15);
+const LATER: Duration = Duration::from_secs(15);
 
 /// Objects are often applied many at a time, and namespaces change all the time.
 const GATHER: Duration = Duration::from_millis(200);
@@ -92,7 +92,7 @@ pub async fn keep<S: Statuses>(context: Context, mut statuses: S) {
                     sleep(GATHER).await;
                 }
                 Ok(()) = in_order.changed() => {}
-                Ok(()) = backends.changed() => {}
+                () = backends.next() => {}
             }
         }
     };
@@ -151,11 +151,29 @@ impl Keeper {
         })
     }
 
-    /// Writes the status of an object, unless it says this already. Returns when to check it again.
+    /// Writes the status of every object that is not being deleted. Returns when to check them again.
     ///
     /// # Errors
-    /// What the API server says about the status.
-    pub async fn write<R, C>(
+    /// What the API server says about a status.
+    pub async fn write_all<R, C>(
+        &self,
+        manager: &str,
+        records: &[Arc<Record<C>>],
+        statements: impl Fn(&Record<C>) -> Vec<Statement>,
+    ) -> Result<Duration, Error>
+    where
+        R: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned,
+        C: Send + Sync,
+    {
+        let mut pause = LATER;
+        for record in records.iter().filter(|record| !record.terminating) {
+            pause = pause.min(self.write::<R, C>(manager, record, statements(record)).await?);
+        }
+        Ok(pause)
+    }
+
+    /// Writes the status of an object, unless it says this already. Returns when to check it again.
+    async fn write<R, C>(
         &self,
         manager: &str,
         record: &Record<C>,

@@ -153,7 +153,8 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
         let _counted = Counted::up(&self.metrics.in_flight);
         let budget = budget(parts.uri.query(), self.limits.default_deadline);
-        let outcome = self.serve(route, &parts, body, started + budget).await;
+        let time = Time { until: started + budget, in_all: budget };
+        let outcome = self.serve(route, &parts, body, time).await;
         let took = started.elapsed();
         counted.took(took);
         match outcome {
@@ -205,7 +206,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    async fn serve<B>(&self, route: &Route, parts: &Parts, mut body: B, deadline: Instant) -> Result<Answered, Refusal>
+    async fn serve<B>(&self, route: &Route, parts: &Parts, mut body: B, time: Time) -> Result<Answered, Refusal>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
@@ -214,6 +215,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             body::discard(body, self.limits.body);
             return Err(unserved.into());
         }
+        let deadline = time.until;
         let reading = body::read(&mut body, self.limits.body, &self.memory);
         let body = match timeout_at(deadline.into(), reading).await {
             Ok(Ok(whole)) => whole,
@@ -230,8 +232,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
                 Err(Refusal { unserved: Unserved::Unanswered(questions), uid }) => (questions, uid),
                 decided => return decided,
             };
-            let in_all = budget(parts.uri.query(), self.limits.default_deadline);
-            let time = Time { until: time_for_questions(deadline), in_all };
+            let time = Time { until: time_for_questions(deadline), ..time };
             let asked = self.questions.answer(questions, &mut answers, time).await;
             if let Err(unserved) = asked {
                 // What is known may be enough: for a refusal, which no question that fails takes back, or for plugins that only report.
