@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 
 use crate::crd::schema::{
-    atomic_list, column, condition_column, int_or_string, label_selector, map_of, object, requiring, root, short_text,
+    atomic_list, condition_column, int_or_string, label_selector, map_of, object, requiring, root, short_text,
     status_of_conditions,
 };
 use crate::crd::{Definition, Scope};
@@ -23,7 +23,6 @@ pub fn cluster_limit_range() -> CustomResourceDefinition {
         scope: Scope::Cluster,
         schema: object_schema(),
         columns: vec![
-            column("Types", "string", ".spec.limits[*].type", "What is bounded."),
             condition_column("Accepted", "Whether the object can be used."),
             condition_column("Programmed", "Whether the API server calls for it."),
         ],

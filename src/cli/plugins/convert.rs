@@ -183,7 +183,10 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
         document.get(field).and_then(Value::as_str).is_some_and(|found| found.starts_with(expected))
     };
     if !is("kind", "AdmissionConfiguration") || !is("apiVersion", "apiserver.config.k8s.io/") {
-        return Err(format!("{}: expected an AdmissionConfiguration of apiserver.config.k8s.io", file.display()));
+        return Err(format!(
+            "{}: expected an AdmissionConfiguration of apiserver.config.k8s.io, the file that the API server's flag --admission-control-config-file names",
+            file.display()
+        ));
     }
     let unknown = |fields: &Value, known: &[&str]| {
         fields
