@@ -8,6 +8,7 @@ use super::forms::{Asked, Faults, Must, has};
 use super::{Containers, Update};
 use crate::pod::select::{Selected, Selection, gives_way, held_back};
 use crate::pod::validate::must;
+use crate::pod::view::PodView;
 use crate::sidecarset::compiled::CompiledSet;
 
 /// Musts of which a pod carries one. Most are by themselves.
@@ -43,19 +44,26 @@ impl<'s, 'n> Group<'s, 'n> {
         groups.filter(|group| !group.changed.is_empty() || !group.new.is_empty()).collect()
     }
 
-    /// How strictly a form of a member is judged. Where the pod had containers of another form, this one must be there as a whole.
-    fn asked(&self, form: &CompiledSet) -> Asked {
+    /// Whether there is another form than the current one of one must.
+    fn has_several_forms(&self) -> bool {
+        self.members.len() > 1 || self.members.iter().any(|must| must.older_form().is_some())
+    }
+
+    /// How strictly a form of a member is judged. Where the pod had a whole form, or containers of another one, this one must be there as
+    /// a whole: of a form that has fewer containers than another, the pod would get half of the other.
+    fn asked(&self, form: &CompiledSet, before: &Before) -> Asked {
         let names: BTreeSet<&str> = has(form).collect();
-        let is_whole = !self.new.is_empty() || !self.present.is_subset(&names);
+        let had_any = self.members.iter().any(|must| before.had(must));
+        let is_whole = !self.new.is_empty() || had_any || !self.present.is_subset(&names);
         Asked { is_whole, is_changed: !self.changed.is_empty() }
     }
 
     /// Why the pod may not be changed so. One that new pods would get speaks for all: canaries come after their bases.
-    fn refusal(&self, current: &Faults, older: &Older) -> Option<String> {
+    fn refusal(&self, current: &Faults, before: &Before, older: &Faults) -> Option<String> {
         let refused = self.members.iter().find(|it| !it.set.bases.is_empty()).or_else(|| self.members.first())?;
         let names: BTreeSet<&str> = has(refused.set).collect();
-        let fault = match (refused.older, older.now.get(refused.name())) {
-            (_, Some(Some(fault))) if older.had(refused) => fault.clone(),
+        let fault = match (refused.older, older.get(refused.name())) {
+            (_, Some(Some(fault))) if before.had_older(refused) => fault.clone(),
             (Some(Err(why)), _) if !self.changed.is_subset(&names) => why.clone(),
             _ => current.get(refused.name()).cloned().flatten().unwrap_or_default(),
         };
@@ -68,21 +76,25 @@ impl<'s, 'n> Group<'s, 'n> {
     }
 }
 
-/// How a pod stands to the older forms of musts.
-#[derive(Default)]
-struct Older {
-    before: Faults,
-    now: Faults,
+/// Whether a pod carries a must, in the form that was judged.
+fn carries(faults: &Faults, must: &Must<'_>) -> bool {
+    matches!(faults.get(must.name()), Some(None))
 }
 
-impl Older {
-    /// Whether the pod had the older form of the must.
-    fn had(&self, must: &Must<'_>) -> bool {
-        matches!(self.before.get(must.name()), Some(None))
+/// In what the pod, as it was, did not carry the forms of musts that have several, each as a whole.
+#[derive(Default)]
+struct Before {
+    current: Faults,
+    older: Faults,
+}
+
+impl Before {
+    fn had_older(&self, must: &Must<'_>) -> bool {
+        carries(&self.older, must)
     }
 
-    fn has(&self, must: &Must<'_>) -> bool {
-        matches!(self.now.get(must.name()), Some(None))
+    fn had(&self, must: &Must<'_>) -> bool {
+        self.had_older(must) || carries(&self.current, must)
     }
 }
 
@@ -92,35 +104,54 @@ impl Update<'_, '_> {
         if groups.is_empty() {
             return Ok(Vec::new());
         }
-        let asked = groups.iter().flat_map(|group| group.members.iter().map(|it| (it.name(), group.asked(it.set))));
+        let before = self.before(groups)?;
+        let members = groups.iter().flat_map(|group| group.members.iter().map(move |must| (group, must)));
+        let asked = members.map(|(group, must)| (must.name(), group.asked(must.set, &before)));
         let current = self.faults(self.new, self.all.clone(), &asked.collect())?;
-        let carries = |must: &Must<'_>| matches!(current.get(must.name()), Some(None));
-        let open: Vec<_> = groups.iter().filter(|group| !group.members.iter().any(carries)).collect();
-        let older = self.older(&open)?;
+        let open: Vec<_> =
+            groups.iter().filter(|group| !group.members.iter().any(|must| carries(&current, must))).collect();
+        let older = self.older(&open, &before)?;
         let may_have_older = |group: &Group<'_, '_>, must: &Must<'_>| {
             let is_due =
                 || group.new.contains(must.name()) && held_back(must.set, self.new, &self.request.namespace).is_some();
-            older.has(must) && (older.had(must) || is_due())
+            carries(&older, must) && (before.had_older(must) || is_due())
         };
         let refused = open.into_iter().filter(|group| !group.members.iter().any(|must| may_have_older(group, must)));
-        Ok(refused.filter_map(|group| group.refusal(&current, &older)).collect())
+        Ok(refused.filter_map(|group| group.refusal(&current, &before, &older)).collect())
     }
 
-    /// Judges the pod, as it was and as it is to be, by the older forms of the members of these groups.
-    fn older(&self, groups: &[&Group<'_, '_>]) -> Result<Older, Unserved> {
-        let with_older = || {
-            let members = groups.iter().flat_map(|group| group.members.iter().map(move |it| (group, it)));
-            members.filter_map(|(group, must)| Some((must.name(), group.asked(must.older_form()?))))
-        };
-        let now: BTreeMap<&str, Asked> = with_older().collect();
-        if now.is_empty() {
-            return Ok(Older::default());
+    /// Judges the pod as it was.
+    fn before(&self, groups: &[Group<'_, '_>]) -> Result<Before, Unserved> {
+        let whole = Asked { is_whole: true, is_changed: true };
+        let musts = || groups.iter().filter(|group| group.has_several_forms()).flat_map(|group| &group.members);
+        let current: BTreeMap<&str, Asked> = musts().map(|must| (must.name(), whole)).collect();
+        if current.is_empty() {
+            return Ok(Before::default());
         }
-        let before = with_older().map(|(name, asked)| (name, Asked { is_whole: true, ..asked })).collect();
-        Ok(Older {
-            before: self.faults(self.old, self.in_older_forms(self.selected_before()?, &now), &before)?,
-            now: self.faults(self.new, self.in_older_forms(self.all.clone(), &now), &now)?,
+        let with_older = musts().filter(|must| must.older_form().is_some());
+        let older: BTreeMap<&str, Asked> = with_older.map(|must| (must.name(), whole)).collect();
+        let selected = self.selected_before()?;
+        Ok(Before {
+            older: self.faults_in_older_forms(self.old, selected.clone(), &older)?,
+            current: self.faults(self.old, selected, &current)?,
         })
+    }
+
+    /// Judges the pod, as it is to be, by the older forms of the members of these groups.
+    fn older(&self, groups: &[&Group<'_, '_>], before: &Before) -> Result<Faults, Unserved> {
+        let members = groups.iter().flat_map(|group| group.members.iter().map(move |must| (group, must)));
+        let asked =
+            members.filter_map(|(group, must)| Some((must.name(), group.asked(must.older_form()?, before)))).collect();
+        self.faults_in_older_forms(self.new, self.all.clone(), &asked)
+    }
+
+    fn faults_in_older_forms(
+        &self,
+        pod: &PodView<'_>,
+        selected: Selected<'_>,
+        asked: &BTreeMap<&str, Asked>,
+    ) -> Result<Faults, Unserved> {
+        if asked.is_empty() { Ok(Faults::new()) } else { self.faults(pod, self.in_older_forms(selected, asked), asked) }
     }
 
     /// The same sets, those that are judged in their older forms.

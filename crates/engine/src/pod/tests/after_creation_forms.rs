@@ -267,6 +267,31 @@ fn a_pod_does_not_get_half_of_another_form() {
     assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "resized")).decision, Allowed);
 }
 
+/// The container of a form that has fewer than another, as the other has it: the pod would lack the rest, and carry neither.
+#[test]
+fn a_pod_does_not_get_the_part_of_another_form_that_its_own_has_names_for() {
+    let of = |name: &str, containers: &[(&str, &str)], mut more: Value| {
+        more["optOut"] = json!("Denied");
+        more["containers"] =
+            containers.iter().map(|(name, image)| json!({"name": name, "image": image})).collect::<Vec<_>>().into();
+        set(name, more)
+    };
+    let both = [("proxy", "proxy:1"), ("guard", "guard:1")];
+    let mut small = canary("canary", "base", json!({"optOut": "Denied"}));
+    small["spec"]["containers"] = json!([{"name": "proxy", "image": "whole:2"}]);
+    let canaries = World::from_objects(&[of("base", &both, json!({})), small]);
+    let older = of("s", &[("proxy", "whole:2")], json!({}));
+    let pins = World::from_objects(&[of("s", &both, pinned("Always", json!({}))), revision(&older, "s", "old")]);
+    for (case, world) in [("a canary", canaries), ("an older form", pins)] {
+        let old = world.mutate(&pod(json!({}))).pod;
+        let images: Vec<&Value> = old["spec"]["containers"].as_array().unwrap().iter().map(|it| &it["image"]).collect();
+        assert!(images.contains(&&json!("whole:2")) && !images.contains(&&json!("guard:1")), "{case}: {images:?}");
+        assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "proxy:1")).decision, Denied, "{case}");
+        assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "resized")).decision, Allowed, "{case}");
+        assert_eq!(update(&world, "", &old, &changed(&old, "app", "shop:2")).decision, Allowed, "{case}");
+    }
+}
+
 /// Each container and set costs what it costs once, whatever their number.
 #[test]
 fn hundreds_of_musts_with_older_forms_are_judged_in_one_go() {
