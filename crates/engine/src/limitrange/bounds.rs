@@ -7,7 +7,7 @@ use admission::format::Quantity;
 use super::api::LimitType;
 use super::faults::{Fault, Faults, Lack, Rule};
 use crate::plugins::amounts::Amounts;
-use crate::plugins::work;
+use crate::plugins::{shortened, work};
 
 /// The greatest amount that can be compared in thousandths (`MaxMilliValue` of k8s.io/apimachinery/pkg/api/resource).
 pub const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
@@ -106,13 +106,18 @@ fn compared(request: Option<&Quantity>, limit: Option<&Quantity>, bound: &Quanti
     }
 }
 
+/// An amount in a message: the author of a pod may write as many digits as fit into it.
+fn said(amount: &Quantity) -> String {
+    shortened(&amount.to_string()).to_owned()
+}
+
 /// `minConstraint`.
 fn at_least(least: &Quantity, request: Option<&Quantity>, limit: Option<&Quantity>) -> Option<Lack> {
     let [of_request, of_limit, bound] = compared(request, limit, least);
     match (request, limit) {
         (None, _) => Some(Lack::NoRequest),
-        (Some(request), _) if of_request < bound => Some(Lack::Request(request.to_string())),
-        (_, Some(limit)) if of_limit < bound => Some(Lack::Limit(limit.to_string())),
+        (Some(request), _) if of_request < bound => Some(Lack::Request(said(request))),
+        (_, Some(limit)) if of_limit < bound => Some(Lack::Limit(said(limit))),
         _ => None,
     }
 }
@@ -122,8 +127,8 @@ fn at_most(most: &Quantity, request: Option<&Quantity>, limit: Option<&Quantity>
     let [of_request, of_limit, bound] = compared(request, limit, most);
     match (request, limit) {
         (_, None) => Some(Lack::NoLimit),
-        (_, Some(limit)) if of_limit > bound => Some(Lack::Limit(limit.to_string())),
-        (Some(request), _) if of_request > bound => Some(Lack::Request(request.to_string())),
+        (_, Some(limit)) if of_limit > bound => Some(Lack::Limit(said(limit))),
+        (Some(request), _) if of_request > bound => Some(Lack::Request(said(request))),
         _ => None,
     }
 }
@@ -133,7 +138,7 @@ fn request_at_most(most: &Quantity, request: Option<&Quantity>, _: Option<&Quant
     let [of_request, _, bound] = compared(request, None, most);
     match request {
         None => Some(Lack::NoRequest),
-        Some(request) if of_request > bound => Some(Lack::Request(request.to_string())),
+        Some(request) if of_request > bound => Some(Lack::Request(said(request))),
         Some(_) => None,
     }
 }

@@ -117,6 +117,17 @@ fn a_refusal_does_not_grow_with_the_faults() {
 }
 
 #[test]
+fn a_refusal_does_not_grow_with_the_digits_of_an_amount() {
+    let world = World::from_objects(&[range("r", json!([{"type": "Container", "max": {"cpu": "1"}}]))]);
+    let message =
+        |digits: usize| world.validate(&containers(1, &|_| json!({"limits": {"cpu": "9".repeat(digits)}}))).message;
+    assert!(message(100).ends_with(&"9".repeat(100)), "{}", message(100));
+    let (long, longer) = (message(1_000), message(100_000));
+    assert!(long.contains("maximum cpu usage per Container is 1, but limit is 999"), "{long}");
+    assert_eq!(long.len(), longer.len());
+}
+
+#[test]
 fn hundred_thousand_resources_are_no_trouble() {
     let amounts: serde_json::Map<String, Value> = (0..100_000).map(|at| (format!("b.com/r{at}"), json!("1"))).collect();
     let world = World::from_objects(&[range("r", json!([{"type": "Container", "default": {"cpu": "1"}}]))]);
