@@ -360,7 +360,7 @@ mod tests {
     #[tokio::test]
     async fn a_late_review_of_images_is_an_answer_beside_another_late_question_and_is_given_up() {
         let questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
-        let images = Question::Images(Images { namespace: "slow".to_owned(), ..Images::default() });
+        let images = Question::Images(Arc::new(Images { namespace: "slow".to_owned(), ..Images::default() }));
         for (beside, expected) in [(None, Ok(())), (Some(about("slow")), Err(Unserved::OutOfTime))] {
             let mut answers = Answers::default();
             let asked = std::iter::once(images.clone()).chain(beside).collect();
@@ -377,7 +377,7 @@ mod tests {
         let backend = |timeout_seconds| ImageBackend { timeout_seconds, ..ImageBackend::default() };
         let slow = |timeout_seconds, image: String| {
             let (backend, images) = (backend(timeout_seconds), vec![image]);
-            Question::Images(Images { backend, images, namespace: "slow".to_owned(), ..Images::default() })
+            Question::Images(Arc::new(Images { backend, images, namespace: "slow".to_owned(), ..Images::default() }))
         };
         let mut answers = Answers::default();
         let shortened = questions.answer(vec![slow(1, String::new())], &mut answers, soon()).await;
@@ -400,7 +400,7 @@ mod tests {
     async fn a_review_of_images_that_takes_longer_than_any_review_is_an_answer_for_all_who_wait() {
         let mut questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
         questions.patience_for_images = Duration::from_millis(20);
-        let images = Question::Images(Images { namespace: "slow".to_owned(), ..Images::default() });
+        let images = Question::Images(Arc::new(Images { namespace: "slow".to_owned(), ..Images::default() }));
         let mut answers = Answers::default();
         questions.answer(vec![images.clone()], &mut answers, of(Duration::from_secs(30))).await.unwrap();
         assert_eq!(answers.get(&images), Some(&Known::Failed(NO_REVIEW.to_owned())));

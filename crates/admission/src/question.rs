@@ -16,8 +16,9 @@ use crate::review::UserInfo;
 pub enum Question {
     /// Whether a user may do something: a `SubjectAccessReview` of `authorization.k8s.io/v1`.
     Access(Access),
-    /// Whether images may run: an `ImageReview` of `imagepolicy.k8s.io/v1alpha1`.
-    Images(Images),
+    /// Whether images may run: an `ImageReview` of `imagepolicy.k8s.io/v1alpha1`. A pod may have very many, and all who wait for the
+    /// answer hold them.
+    Images(Arc<Images>),
     /// An object that the read model may not have yet.
     Object(Object),
     /// The resources of a group and version: discovery.
@@ -184,9 +185,7 @@ impl fmt::Display for Question {
                 let slash = if sub_resource.is_empty() { "" } else { "/" };
                 write!(f, "whether {user} may {verb} {resource}{slash}{sub_resource}{}", place(namespace))
             }
-            Self::Images(Images { images, namespace, .. }) => {
-                write!(f, "whether {} may run{}", images.join(", "), place(namespace))
-            }
+            Self::Images(of) => write!(f, "whether {} may run{}", of.images.join(", "), place(&of.namespace)),
             Self::Object(Object { resource, name, namespace, .. }) => {
                 write!(f, "whether there is {resource}/{name}{}", place(namespace))
             }

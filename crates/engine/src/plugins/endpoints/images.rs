@@ -1,6 +1,7 @@
 //! Pods and ephemeral containers under `ImagePolicyWebhook`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use admission::question::{Known, Question};
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
@@ -106,7 +107,7 @@ impl Validating<Snapshot> for ImageValidation {
         }
         let is_ephemeral = request.sub_resource.as_str() == EPHEMERAL;
         let question = |settings: &ImagePolicy| {
-            Question::Images(images(&settings.backend, new, spec, &request.namespace, is_ephemeral))
+            Question::Images(Arc::new(images(&settings.backend, new, spec, &request.namespace, is_ephemeral)))
         };
         // For who is exempt there is nothing to ask.
         let bound = || plugins.iter().filter(|(_, is_exempt)| !is_exempt);

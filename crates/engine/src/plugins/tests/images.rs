@@ -46,7 +46,7 @@ fn backend(images: &Images) -> Known {
     Known::Images(Arc::new(ImageVerdict { allowed: !bad, reason, audit }))
 }
 
-fn asked(world: &World, review: &Value, answer: impl Fn(&Images) -> Known) -> (Reply, Vec<Images>) {
+fn asked(world: &World, review: &Value, answer: impl Fn(&Images) -> Known) -> (Reply, Vec<Arc<Images>>) {
     let known = |question: &Question| match question {
         Question::Images(images) => answer(images),
         other => panic!("{other:?}"),
