@@ -32,7 +32,7 @@ demo: ## Serve built-in examples on loopback, send them a pod, show what changed
 	@$(CARGO) run --quiet --bin outrider -- demo
 
 .PHONY: cluster
-cluster: ## Start a real control plane on loopback to play with; prints the line that sets KUBECONFIG.
+cluster: ## Start a real control plane on loopback; prints the line that sets KUBECONFIG.
 	@$(CARGO) run --quiet -p cluster -- up
 
 .PHONY: cluster-down
@@ -87,7 +87,7 @@ all: install build image deploy ## CRDs, binary, image, deployment.
 
 # kubectl says in many lines which address did not answer, and not what to do about it.
 REACH_CLUSTER = @$(KUBECTL) get --raw=/version --request-timeout=10s >/dev/null || \
-  { echo 'No cluster answers: let KUBECONFIG name one, or start one to play with: eval "$$(make cluster)"' >&2; exit 1; }
+  { echo 'No cluster answers: set KUBECONFIG to one, or start a local one: eval "$$(make cluster)"' >&2; exit 1; }
 
 NOT_INSTALLED = @service=$$($(KUBECTL) get mutatingwebhookconfiguration outrider-mutating --ignore-not-found \
   -o jsonpath='{.webhooks[0].clientConfig.service.name}') || exit 1; [ -z "$$service" ] || \
@@ -256,7 +256,7 @@ test-node-all: image ## All ways to install on a real node, one after the other,
 	OUTRIDER_IMAGE=$(IMAGE_DIR)/outrider.tar $(CARGO) test --locked -p node --test install -- --ignored --nocapture --test-threads=1
 
 .PHONY: node
-node: image ## A real node to play with, until Ctrl-C; prints how to run commands beside it. Needs root and Linux.
+node: image ## A real node, until Ctrl-C; prints how to run commands beside it. Needs root and Linux.
 	@OUTRIDER_IMAGE=$(IMAGE_DIR)/outrider.tar $(CARGO) run --quiet --locked -p node
 
 .PHONY: collector-experiment

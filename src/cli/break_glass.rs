@@ -33,10 +33,10 @@ pub struct BreakGlassArgs {
 }
 
 const EXAMPLES: &str = "\
-Turns failurePolicy of every webhook in outrider-mutating and outrider-validating to Ignore: while Outrider does not answer, pods \
-are created without their sets. While it answers, nothing changes. Needs no running Outrider, only the API server. Who did it, when \
-and what it was before is kept in the annotation outrider.dev/break-glass of each configuration; while it is there, Outrider itself \
-leaves failurePolicy alone. Helm, kustomize and GitOps tools do not know of it: an upgrade may put Fail back.
+Sets failurePolicy of every webhook in outrider-mutating and outrider-validating to Ignore: while Outrider does not answer, pods \
+are created without their sets. While it answers, nothing changes. It needs only the API server, no running Outrider. Who did \
+it, when, and the policies before are kept in the annotation outrider.dev/break-glass of each configuration; while it is there, \
+Outrider itself leaves failurePolicy alone. Helm, kustomize and GitOps tools are not aware of it: an upgrade may set Fail again.
 
 You can run both again: the second time changes nothing.
 
@@ -59,7 +59,7 @@ pub fn execute(args: &BreakGlassArgs) -> ExitCode {
     let what = if args.undo {
         "putting failurePolicy of outrider-mutating, outrider-validating and the on-demand configurations back as it was"
     } else {
-        "turning failurePolicy of outrider-mutating, outrider-validating and the on-demand configurations to Ignore"
+        "setting failurePolicy of outrider-mutating, outrider-validating and the on-demand configurations to Ignore"
     };
     let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
     run_with_intent(&args.cluster, Some(intent), |client| async move {
@@ -113,7 +113,7 @@ fn output(steps: &[(&str, Result<PolicyStep, Error>)], args: &BreakGlassArgs) ->
 fn words(name: &str, step: &PolicyStep, args: &BreakGlassArgs) -> String {
     let dry = if args.dry_run { " (dry run)" } else { "" };
     match step {
-        PolicyStep::Absent => format!("{name}: it is not there, nothing to do\n"),
+        PolicyStep::Absent => format!("{name}: not found, nothing to do\n"),
         PolicyStep::Nothing(Some(record)) => {
             format!("{name}: already in force since {}, by {}\n", since(&record.at), record.by)
         }

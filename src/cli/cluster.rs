@@ -38,10 +38,10 @@ pub struct ClusterArgs {
     /// Context of the kubeconfig [default: its current one]
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Ask as this user, which your own rights must allow
+    /// Send requests as this user, which your own rights must allow
     #[arg(long = "as", value_name = "USER")]
     pub user: Option<String>,
-    /// Ask as a member of this group; may be repeated
+    /// Send requests as a member of this group; may be repeated
     #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
     pub groups: Vec<String>,
     /// How long a request to the API server may take
@@ -81,7 +81,7 @@ impl ClusterArgs {
 /// Consent to what a command is about to do.
 #[derive(Debug, Clone, Args)]
 pub struct ConsentArgs {
-    /// Ask no question on a terminal
+    /// Do not ask for confirmation on a terminal
     #[arg(short, long)]
     pub yes: bool,
 }
@@ -155,7 +155,7 @@ where
                 streams.stdout.write_all(told.result.as_bytes())?;
                 streams.stderr.write_all(told.aside.as_bytes())?;
                 if told.outcome == Outcome::BadInput {
-                    writeln!(streams.stderr, "outrider: the API server asked was {place}")?;
+                    writeln!(streams.stderr, "outrider: the API server is {place}")?;
                 }
                 Ok(told.outcome)
             }),
@@ -189,7 +189,7 @@ fn is_yes(answer: &str) -> bool {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{error}; the API server asked was {place}")]
+#[error("{error}; the API server is {place}")]
 struct Failed<E: std::error::Error> {
     place: String,
     error: E,

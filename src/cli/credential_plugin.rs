@@ -47,7 +47,7 @@ pub fn execute(args: &PluginArgs) -> ExitCode {
             ExitCode::from(code)
         }
         Ok(None) => fail(&format!(
-            "the credential plugin {shown} gave no answer within {} s and was ended; does it wait for somebody to log in?",
+            "the credential plugin {shown} gave no answer within {} s and was ended; does it wait for a login?",
             timeout.as_secs()
         )),
         Err(error) => fail(&format!("the credential plugin {shown} cannot be waited for: {error}")),

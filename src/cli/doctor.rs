@@ -21,7 +21,7 @@ pub struct DoctorArgs {
     /// Namespace that Outrider runs in
     #[arg(long, env = "POD_NAMESPACE", default_value = "outrider-system", value_parser = namespace)]
     pub namespace: String,
-    /// Service account in --namespace whose rights are looked at [default: that of Outrider's pods, else your own]
+    /// Service account in --namespace whose rights are checked [default: that of Outrider's pods, else your own]
     #[arg(long, value_name = "NAME")]
     pub service_account: Option<String>,
     /// How the findings are printed
@@ -39,21 +39,24 @@ pub enum Format {
 }
 
 const EXAMPLES: &str = "\
-Looks at every webhook configuration of the cluster, whoever it belongs to, and tells worst first what can lock the cluster: \
-webhooks that refuse when they do not answer and are asked about what a cluster needs to come back (kube-system, nodes, leases, \
-their own pods), Services without ready endpoints, certificates that ended or that caBundle does not cover, long time-outs, rules \
-that match everything; and definitions whose converter does not answer or is not trusted. Of Outrider itself: certificates and \
-their ages, versions, missing rights, break-glass in force, policies that limit its service account.
+Checks every webhook configuration of the cluster, also those of other products, and reports what can lock the cluster, worst \
+first: webhooks with failurePolicy Fail whose rules match what a cluster needs to recover (kube-system, nodes, leases, their \
+own pods), Services without ready endpoints, certificates that have expired or that caBundle does not trust, long time-outs, \
+rules that match everything, and definitions whose conversion webhook does not answer or is not trusted. For Outrider itself it \
+reports certificates and when they expire, versions, missing rights, break-glass in force, and policies that limit its service \
+account.
 
 It changes nothing. It needs to list webhook configurations and CustomResourceDefinitions, and to get namespaces, Services and \
-EndpointSlices; what else it may not read is told under \"not checked\". Certificates that are served are looked at where the webhook can be reached from here.
+EndpointSlices; anything else that it may not read is listed under \"not checked\". A serving certificate is checked if the \
+webhook can be reached from this machine.
 
 Examples:
   outrider doctor
   outrider doctor -o json | jq -r '.findings[] | select(.severity == \"critical\") | .object'
   outrider doctor --namespace sidecars --service-account outrider
 
-Exit codes: 0 nothing found, 1 warnings, 2 cannot tell: no API server, or it does not let you read, 3 critical findings.";
+Exit codes: 0 nothing found, 1 warnings, 2 not checked: the API server cannot be reached or refuses to answer, 3 critical \
+findings.";
 
 #[derive(Debug, thiserror::Error)]
 enum Error {

@@ -35,20 +35,20 @@ pub struct ExplainArgs {
     /// File or folder with pods and what makes pods (.yaml, .yml, .json), - for stdin; may be repeated. Namespaces among them count
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
     pub files: Vec<PathBuf>,
-    /// Namespace of the pod, and of objects that name none
+    /// Namespace of the pod, and of objects without one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// What to print
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub output: Format,
-    /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json), - for stdin; may be repeated
+    /// File or folder with sets and namespaces (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(long, value_name = "PATH", required_unless_present_any = ["from_cluster", "object"])]
     pub manifests: Vec<PathBuf>,
-    /// Let the sets and namespaces of a live cluster decide, beside those of --manifests
+    /// Use the sets and namespaces of a live cluster, in addition to those of --manifests
     #[arg(long)]
     pub from_cluster: bool,
-    /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
-    /// always among them
+    /// Namespaces that are never changed, comma-separated; kube-system, kube-public, kube-node-lease and
+    /// outrider-system are always included
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
     /// Version of Kubernetes that the pods are meant for, such as 1.34 [default: the newest]
@@ -88,8 +88,8 @@ outrider-clusterlimitrange-viewer give it. They are cluster-scoped: bind \
 these roles with a ClusterRoleBinding, or set rbac.viewers in the chart. Where a set names an older revision for new pods, it needs list on \
 ControllerRevisions in Outrider's namespace too.
 
-Exit codes: 0 explained; 1 a pod would be refused; 2 a file, the pod or the cluster cannot be read, a set is not as an API server would \
-take it, or there is no set or no pod.";
+Exit codes: 0 explained; 1 a pod would be refused; 2 a file, the pod or the cluster cannot be read, a set is invalid, or there \
+is no set or no pod.";
 
 /// A pod that was explained.
 struct Explained {

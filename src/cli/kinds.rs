@@ -8,7 +8,8 @@ use crate::kinds::Kinds;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Kinds")]
 pub struct KindArgs {
-    /// Kinds beside SidecarSet, as a comma list: * is all, -NAME leaves one out. A kind that is off has no CRD, RBAC rule,
+    /// Kinds in addition to SidecarSet, comma-separated: * is all, -NAME leaves one out. A kind that is off has no
+    /// CRD, RBAC rule,
     /// webhook, watch or controller
     #[arg(
         long,

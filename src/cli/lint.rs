@@ -24,11 +24,11 @@ pub struct LintArgs {
     /// File or folder with sets (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
-    /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
-    /// always among them
+    /// Namespaces that are never changed, comma-separated; kube-system, kube-public, kube-node-lease and
+    /// outrider-system are always included
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
-    /// What to do about fields that are not known, as kubectl's flag of that name has it
+    /// How to handle unknown fields, as in kubectl's flag of the same name
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Validate::Strict)]
     pub validate: Validate,
     /// Treat warnings as errors: exit code 1 in place of 0

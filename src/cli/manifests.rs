@@ -35,7 +35,8 @@ pub struct ManifestsArgs {
     /// Namespace that Outrider runs in
     #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system", value_parser = namespace)]
     pub namespace: String,
-    /// Namespaces whose pods are never touched, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
+    /// Namespaces whose pods are never changed, comma-separated; kube-system, kube-public, kube-node-lease and its own
+    /// are always included
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
     /// Write files below this directory, as kubebuilder lays them out, in place of printing

@@ -1,6 +1,6 @@
 //! `outrider migrate`: OpenKruise's `SidecarSet`s as ours. What cannot be carried over is an error, and nothing is dropped in silence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -124,7 +124,7 @@ fn text(mut objects: Vec<Value>, format: Format) -> String {
 /// Everything that was given; `None` where it cannot be read, or holds no set of OpenKruise.
 fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Option<Vec<Manifest>> {
     if let Some(flag) = args.cluster.given().filter(|_| !args.live) {
-        let text = format!("{flag} needs --cluster: no cluster is asked without it");
+        let text = format!("{flag} needs --cluster: without it no cluster is read");
         report.add(Finding::bare(Severity::Error, text));
         return None;
     }
@@ -159,19 +159,19 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
 /// Every object of OpenKruise, converted, the list of annotations first: sets are refused that give others. Canaries come last, as they
 /// are refused where their base is not there yet.
 fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
-    let mut converted = Vec::new();
+    let (mut converted, mut noted) = (Vec::new(), Noted::default());
     for Manifest { source, value } in found.iter().filter(|it| openkruise::is_configuration(&it.value)) {
         if let Some(map) = openkruise::configuration(value, OWN_NAMESPACE) {
             let place = format!(
                 "printed as {CONFIG_MAP} in {OWN_NAMESPACE}; change the namespace if Outrider is in another one"
             );
             report.add(Finding::of(Severity::Note, source, format!("{}: metadata.name: {place}", title(value))));
-            converted.push(of(map, source, &title(value), report));
+            converted.push(noted.of(map, source, &title(value), report));
         }
     }
     for Manifest { source, value } in found.iter().filter(|it| openkruise::is_set(&it.value)) {
         match openkruise::convert(value) {
-            Ok(set) => converted.push(of(set, source, &title(value), report)),
+            Ok(set) => converted.push(noted.of(set, source, &title(value), report)),
             Err(errors) => errors.iter().for_each(|error| {
                 report.add(Finding::of(Severity::Error, source, format!("{}: {error}", title(value))));
             }),
@@ -181,12 +181,30 @@ fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
     converted
 }
 
-fn of(converted: Converted, source: &str, title: &str, report: &mut Report<'_>) -> Manifest {
-    for remark in converted.remarks {
-        let severity = if remark.needs_action { Severity::Warning } else { Severity::Note };
-        report.add(Finding::of(severity, source, format!("{title}: {remark}")));
+/// The notes so far, and which object each was about first. Most are about every set: they are printed once, and of further sets
+/// their fields alone.
+#[derive(Default)]
+struct Noted(BTreeMap<String, String>);
+
+impl Noted {
+    fn of(&mut self, converted: Converted, source: &str, title: &str, report: &mut Report<'_>) -> Manifest {
+        let mut again: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for remark in converted.remarks {
+            if remark.needs_action {
+                report.add(Finding::of(Severity::Warning, source, format!("{title}: {remark}")));
+            } else if let Some(first) = self.0.get(&remark.to_string()).filter(|first| *first != title) {
+                again.entry(first.clone()).or_default().push(remark.field);
+            } else {
+                report.add(Finding::of(Severity::Note, source, format!("{title}: {remark}")));
+                self.0.insert(remark.to_string(), title.to_owned());
+            }
+        }
+        for (first, fields) in again {
+            let text = format!("{title}: {}: as for {first}", fields.join(", "));
+            report.add(Finding::of(Severity::Note, source, text));
+        }
+        Manifest { source: source.to_owned(), value: converted.object }
     }
-    Manifest { source: source.to_owned(), value: converted.object }
 }
 
 /// What an object is called in messages.

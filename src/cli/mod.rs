@@ -69,25 +69,25 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Print manifests with what the server would add to their pods
     Render(render::RenderArgs),
-    /// Say for each set why a pod gets it, or does not
+    /// Explain for each set why a pod gets it, or does not
     Explain(Box<explain::ExplainArgs>),
     /// Check sets as an API server would, without a workload
     Lint(lint::LintArgs),
-    /// Run cases: objects in, and what is expected to become of them
+    /// Run test cases: objects, and the decision that is expected for each
     Test(cases::TestArgs),
     /// Print what to apply to a cluster: CRDs, RBAC, webhook configurations
     Manifests(manifests::ManifestsArgs),
-    /// Print SidecarSets for those of OpenKruise, with every default written out that differs
+    /// Convert SidecarSets of OpenKruise, with every default written out that differs
     Migrate(migrate::MigrateArgs),
     /// List the admission plugins of Kubernetes: which are on by default, which Outrider serves, and why not
     Plugins(plugins::PluginsArgs),
-    /// Find what can lock a live cluster: webhooks that nobody answers, certificates, missing rights
+    /// Find what can lock a live cluster: webhooks that do not answer, certificates, missing rights
     Doctor(doctor::DoctorArgs),
-    /// Ask the API server for a pod as anybody would, and see whether it comes back injected
+    /// Create a pod as a dry run, and check that it comes back injected
     Verify(verify::VerifyArgs),
-    /// Let requests pass while nobody answers: turn Outrider's webhooks to Ignore, and back
+    /// Let requests pass while Outrider does not answer: set its webhooks to Ignore, and back
     BreakGlass(break_glass::BreakGlassArgs),
-    /// Remove the webhook configurations, before what answers them goes
+    /// Remove the webhook configurations, before Outrider's pods are removed
     Uninstall(uninstall::UninstallArgs),
     /// Run a program that fetches credentials
     #[command(name = RUN_PLUGIN, hide = true)]
@@ -103,13 +103,13 @@ Examples:
   outrider demo                                          see what it does
   outrider serve                                         in a pod, or with the current kubeconfig
   outrider serve --standalone --manifests sidecarsets/   without a cluster
-  outrider review --manifests sidecarsets/ review.json   what the server would answer
+  outrider review --manifests sidecarsets/ review.json   how the server would answer
   outrider render --manifests sidecarsets/ -f app.yaml   what the pods of a manifest would become
   outrider explain --manifests sidecarsets/ -f app.yaml  why a pod gets a set, or does not
   outrider manifests crds | kubectl apply --server-side -f -
   outrider lint sidecarsets/                             what is wrong with sets
-  outrider test tests/                                   cases, and what is expected of them
-  outrider migrate --cluster > outrider.yaml             sets of OpenKruise as ours
+  outrider test tests/                                   run test cases
+  outrider migrate --cluster > outrider.yaml             convert sets of OpenKruise
   outrider doctor                                        what can lock the current cluster
   outrider completion bash > /etc/bash_completion.d/outrider";
 

@@ -22,17 +22,17 @@ use engine::snapshot::Snapshot;
 /// What decides instead of a cluster.
 #[derive(Debug, Clone, Args)]
 pub struct OfflineModelArgs {
-    /// File or folder with the sets and namespaces that decide (.yaml, .yml, .json), - for stdin; may be repeated
+    /// File or folder with sets and namespaces (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(long, value_name = "PATH", required_unless_present = "from_cluster")]
     pub manifests: Vec<PathBuf>,
-    /// Let the sets and namespaces of a live cluster decide, beside those of --manifests
+    /// Use the sets and namespaces of a live cluster, in addition to those of --manifests
     #[arg(long)]
     pub from_cluster: bool,
-    /// Namespaces that are never touched, as a comma list; kube-system, kube-public, kube-node-lease and outrider-system are
-    /// always among them
+    /// Namespaces that are never changed, comma-separated; kube-system, kube-public, kube-node-lease and
+    /// outrider-system are always included
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
-    /// What to do about fields that are not known, as kubectl's flag of that name has it [default: strict for sets and namespaces,
+    /// How to handle unknown fields, as in kubectl's flag of the same name [default: strict for sets and namespaces,
     /// warn for pods and what makes them]
     #[arg(long, value_enum, value_name = "HOW")]
     pub validate: Option<Validate>,
@@ -121,7 +121,7 @@ impl OfflineModel {
         if let Some(flag) = args.cluster.given().filter(|_| !args.from_cluster) {
             report.add(Finding::bare(
                 Severity::Error,
-                format!("{flag} needs --from-cluster: no cluster is asked without it"),
+                format!("{flag} needs --from-cluster: without it no cluster is read"),
             ));
             return None;
         }

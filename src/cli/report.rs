@@ -23,7 +23,7 @@ pub enum FindingsFormat {
     Text,
     /// One object with all of them and the numbers
     Json,
-    /// A SARIF 2.1.0 log, as code scanning takes it
+    /// A SARIF 2.1.0 log, for code scanning
     Sarif,
 }
 

@@ -29,13 +29,13 @@ pub struct ReviewArgs {
     /// File with one AdmissionReview, in JSON or YAML; - for stdin
     #[arg(value_name = "FILE", required_unless_present = "filename")]
     pub file: Option<PathBuf>,
-    /// The same, as kubectl takes it
+    /// The same as FILE, as in kubectl
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     pub filename: Option<PathBuf>,
     /// Webhook path to ask [default: the mutating one of the request's kind]
     #[arg(long, value_name = "PATH")]
     pub path: Option<String>,
-    /// What to print; as text, the reply goes to stdout, and stderr has what it says in words
+    /// What to print; as text, the reply goes to stdout, and stderr explains it in words
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FindingsFormat::Text)]
     pub output: FindingsFormat,
     /// How to report
@@ -47,7 +47,7 @@ pub struct ReviewArgs {
 }
 
 const EXAMPLES: &str = "\
-The reply goes to stdout, byte for byte as the server sends it; stderr has in words what it says. With -o json or -o sarif, \
+The reply goes to stdout, byte for byte as the server sends it; stderr explains it in words. With -o json or -o sarif, \
 stdout has the warnings and the refusal as findings, in place of the reply.
 
 Examples:
@@ -56,8 +56,8 @@ Examples:
   outrider review --manifests sidecarsets/ pod-review.json | jq -r .response.patch | base64 -d
   outrider review --manifests sidecarsets/ -o sarif pod-review.json > outrider.sarif
 
-Exit codes: 0 allowed; 1 refused, or there was a warning and --warnings-as-errors; 2 the review or the manifests cannot be read, a \
-set is not as an API server would take it, a pod is asked about and there is no set, or nothing serves the path.";
+Exit codes: 0 allowed; 1 refused, or there was a warning and --warnings-as-errors; 2 the review or the manifests cannot be \
+read, a set is invalid, the review is for a pod and there is no set, or nothing serves the path.";
 
 /// Runs the command in the process.
 pub fn execute(args: &ReviewArgs) -> ExitCode {
@@ -139,7 +139,7 @@ fn answer(args: &ReviewArgs, world: &OfflineModel, stdin: &mut dyn Read) -> Resu
     match admit::answer(&*entry.endpoint, &body, &world.snapshot, world.questions) {
         Ok(answer) => Ok((entry.path.clone(), answer)),
         Err(unserved @ Unserved::Unanswered(_)) => {
-            Err(format!("{name}: cannot tell: {unserved}; --allow-all-questions answers yes"))
+            Err(format!("{name}: no decision: {unserved}; --allow-all-questions answers yes"))
         }
         Err(unserved) => Err(format!("{name}: the server would answer HTTP {}: {unserved}", unserved.status())),
     }
@@ -326,7 +326,7 @@ mod tests {
         let error = told(Questions::Open).unwrap_err();
         assert_eq!(
             error,
-            "stdin: cannot tell: nobody answered whether kim may run ; --allow-all-questions answers yes"
+            "stdin: no decision: it is not known whether kim may run ; --allow-all-questions answers yes"
         );
         assert_eq!(told(Questions::Allowed), Ok(Reason::ALLOWED));
     }

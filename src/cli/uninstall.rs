@@ -30,7 +30,7 @@ pub struct UninstallArgs {
     /// How long to wait until a configuration is gone, or the objects of a kind are free
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = unsigned_duration)]
     pub timeout: Duration,
-    /// Let go of the objects of these kinds alone, as when a kind is turned off, and remove nothing
+    /// Only release the objects of these kinds, for a kind that is turned off, and remove nothing
     #[arg(long, value_name = "KINDS", value_parser = |list: &str| list.parse::<Kinds>())]
     pub kind: Option<Kinds>,
     /// Have the API server check the request without removing anything
@@ -46,18 +46,19 @@ pub struct UninstallArgs {
 
 const EXAMPLES: &str = "\
 Removes the webhook configurations outrider-mutating and outrider-validating, and the on-demand ones, and waits until they are gone. \
-Run it before the pods of Outrider are removed: the chart does, as its pre-delete hook. While a configuration is there and nobody answers, the API server \
-refuses pods. May be run twice; what is not there needs no removing.
+Run it before the pods of Outrider are removed: the chart does, as its pre-delete hook. While a configuration exists and \
+Outrider does not answer, the API server refuses pods. You can run it again: what is already gone is skipped.
 
 It then prepares CronJobs of batch.outrider.dev, so that they can be read and deleted without Outrider: v2 is not served any more, \
-nothing is converted, and the finalizer is removed. A CronJob with deletionPolicy WaitForActiveJobs waits for nothing from then \
-on. To serve v2 again, apply the definitions with --server-side --force-conflicts. With --kind that alone is done, for a kind that is \
-turned off while Outrider stays.
+nothing is converted, and the finalizer is removed. A CronJob with deletionPolicy WaitForActiveJobs no longer waits for its \
+Jobs. To serve v2 again, apply the definitions with --server-side --force-conflicts. With --kind only this step is done, for a \
+kind that is turned off while Outrider stays.
 
-Policies on the service account (`outrider manifests policies`) stay too: they concern nobody else, and go with the chart.
+Policies on the service account (`outrider manifests policies`) stay too: they limit no other account, and are deleted with the \
+chart.
 
-The hook's Job gives --hook-job: a chart that is rendered with its hooks and applied brings that Job along, and it has nothing to \
-remove then. Who made the Job is in its managedFields, so the Job needs get on itself.
+The chart's hook passes --hook-job: if the chart is rendered with its hooks and applied, its Job is created as well, and must \
+not remove anything. The Job's managedFields say which tool created it, so the Job needs get on itself.
 
 Custom resource definitions and their objects stay. To remove them too:
   kubectl delete crd sidecarsets.apps.outrider.dev
@@ -79,7 +80,7 @@ Examples:
   outrider uninstall --kind cronjob
   outrider uninstall --context production --yes
 
-Exit codes: 0 nothing is left that needs Outrider, 2 something is.";
+Exit codes: 0 nothing is left that needs Outrider, 2 something is left.";
 
 /// Runs the command in the process.
 pub fn execute(args: &UninstallArgs) -> ExitCode {
@@ -106,8 +107,11 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
             let Some(retirement) = Retirement::of(kind) else {
                 if args.kind.is_some() {
                     // Writing to a String cannot fail.
-                    let _ =
-                        writeln!(told.result, "{}: Outrider holds no objects of this kind, nothing to do", kind.name);
+                    let _ = writeln!(
+                        told.result,
+                        "{}: objects of this kind do not need Outrider, nothing to do",
+                        kind.name
+                    );
                 }
                 continue;
             };
@@ -125,7 +129,7 @@ async fn is_uninstalled(client: &Client, job: Option<&HookJob>, told: &mut Comma
     let _ = match job.maker(client).await {
         Ok(Maker::RunsHooks) => return true,
         Ok(Maker::Others(by)) => {
-            let by = if by.is_empty() { "nobody known".to_owned() } else { by.join(", ") };
+            let by = if by.is_empty() { "an unknown client".to_owned() } else { by.join(", ") };
             writeln!(
                 told.result,
                 "nothing is removed: the Job {}/{} was made by {by}, not by Helm as the hook of an uninstall. Render the chart \
@@ -160,7 +164,7 @@ fn report_removal(
             );
             writeln!(told.result, "{name}: removed")
         }
-        Ok(uninstall::Outcome::Absent) => writeln!(told.result, "{name}: it is not there, nothing to do"),
+        Ok(uninstall::Outcome::Absent) => writeln!(told.result, "{name}: not found, nothing to do"),
         Ok(uninstall::Outcome::Removed { .. }) if dry_run => {
             writeln!(told.result, "{name}: would be removed (dry run)")
         }
@@ -178,7 +182,7 @@ fn report_retirement(
     let _ = match outcome {
         // Where the kind is off, no account has rights on it.
         Ok(retire::Outcome::Unknown(why)) if args.kind.is_none() => {
-            writeln!(told.aside, "outrider: {name}: not looked at, which is right where CronJobs are off: {why}")
+            writeln!(told.aside, "outrider: {name}: not checked, which is expected if CronJobs are off: {why}")
         }
         Ok(retire::Outcome::Unknown(why)) => {
             told.outcome = Outcome::BadInput;

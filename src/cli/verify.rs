@@ -20,7 +20,7 @@ pub struct VerifyArgs {
     /// The cluster
     #[command(flatten)]
     pub cluster: ClusterArgs,
-    /// Namespace in which the pod is asked for; it must not be excluded
+    /// Namespace in which the pod is created as a dry run; it must not be excluded
     #[arg(short, long, default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// How long to try
@@ -29,9 +29,9 @@ pub struct VerifyArgs {
 }
 
 const EXAMPLES: &str = "\
-Creates a SidecarSet that selects no pod but its own, asks for a pod that it selects until that comes back with the sidecar, and \
-removes the set. The pod is asked for as a dry run: it goes through authentication, authorization and admission like any other, and \
-is not stored, so no image is pulled and nothing is scheduled. `helm test` runs this command.
+Creates a SidecarSet that selects only a test pod, creates that pod as a dry run until it comes back with the sidecar, and \
+deletes the set. A dry run goes through authentication, authorization and admission like any other request, but the pod is not \
+stored, so no image is pulled and nothing is scheduled. `helm test` runs this command.
 
 It needs create and delete on SidecarSets, and create on pods in the namespace.
 
@@ -39,11 +39,11 @@ Examples:
   outrider verify
   outrider verify --namespace shop --timeout 10s
 
-Exit codes: 0 injected, 1 not injected, 2 cannot tell: no API server.";
+Exit codes: 0 injected, 1 not injected, 2 not checked: the API server cannot be reached.";
 
 /// For while a webhook does not answer.
 const WAY_OUT: &str =
-    "`outrider doctor` finds why nobody answers; `outrider break-glass` lets pods pass without Outrider meanwhile\n";
+    "`outrider doctor` finds why Outrider does not answer; `outrider break-glass` lets pods pass until it does\n";
 
 /// Runs the command in the process.
 pub fn execute(args: &VerifyArgs) -> ExitCode {

@@ -178,7 +178,7 @@ fn text_fault(form: Form, path: &Path, text: &str) -> Option<Error> {
         Form::Duration => text.parse::<GoDuration>().err().and_then(invalid),
         Form::Period => match text.parse() {
             Ok(GoDuration(period)) if period.is_zero() || period >= SHORTEST_PERIOD => None,
-            Ok(_) => invalid("must be 0, which is never, or at least 1s"),
+            Ok(_) => invalid("must be at least 1s, or 0 to turn it off"),
             Err(why) => invalid(why),
         },
         Form::Budget => text

@@ -80,38 +80,39 @@ const fn flag(path: &'static str, form: Form, flag: &'static str, meaning: &'sta
 
 /// Every field.
 pub const FIELDS: [Field; 21] = [
-    field("clusterName", Form::Text, "", "Name of the cluster; the log tells it at start."),
+    field("clusterName", Form::Text, "", "Name of the cluster, which is logged at start."),
     field(
         "syncPeriod",
         Form::Period,
         "10h",
-        "How often controllers look at every object again although nothing happened, give or take a tenth; 1s at least, and 0 is never.",
+        "How often controllers reconcile every object even if nothing changed, plus or minus 10%. At least 1s; 0 turns \
+         it off.",
     ),
     field(
         "cacheNamespace",
         Form::Namespace,
         "all namespaces",
-        "The only namespace whose pods and other objects controllers see. Kinds without a namespace are seen as ever, and \
-         webhooks answer for every namespace.",
+        "The only namespace in which controllers watch pods and other namespaced objects. Cluster-scoped kinds are \
+         still watched, and webhooks serve every namespace.",
     ),
     field(
         "gracefulShutDown",
         Form::Budget,
         "the drain delay, then 15s",
-        "How long stopping may take from the signal to the end, the drain delay included. 0 stops at once; a negative \
-         duration waits for what runs, however long. What runs are reviews and reconciles.",
+        "How long stopping may take after the signal, including the drain delay. 0 stops at once; a negative duration \
+         waits for running reviews and reconciles without a limit.",
     ),
     field(
         "controller.groupKindConcurrency",
         Form::Workers,
         "3 each",
-        "How many objects of a kind are reconciled at one time.",
+        "How many objects of a kind are reconciled at the same time.",
     ),
     field(
         "controller.cacheSyncTimeout",
         Form::Nanoseconds,
         "no limit",
-        "How long a controller waits to be told of every object. After that it says so in the log and starts again.",
+        "How long a controller waits until it has listed every object. After that it logs an error and starts again.",
     ),
     flag("metrics.bindAddress", Form::Address, "metrics-bind-address", "Where /metrics is served; 0 turns it off."),
     flag(
@@ -149,17 +150,12 @@ pub const FIELDS: [Field; 21] = [
             "Namespace of the lease.",
         )
     },
-    field(
-        "leaderElection.resourceLock",
-        Form::Lock,
-        "leases",
-        "Where the lock is kept. Kubernetes has no other place any more.",
-    ),
+    field("leaderElection.resourceLock", Form::Lock, "leases", "Kind of the lock. Kubernetes supports only leases."),
     flag(
         "leaderElection.leaseDuration",
         Form::Duration,
         "leader-elect-lease-duration",
-        "How long others wait for a leader that does not renew.",
+        "How long other replicas wait for a leader that does not renew.",
     ),
     flag(
         "leaderElection.renewDeadline",
@@ -173,5 +169,5 @@ pub const FIELDS: [Field; 21] = [
         "leader-elect-retry-period",
         "Pause between two tries; shorter than the renew deadline.",
     ),
-    field("spec.foo", Form::Text, "", "Nothing. Kubebuilder's scaffold has it, and its files are to be read."),
+    field("spec.foo", Form::Text, "", "No effect. It is accepted because kubebuilder's scaffold contains it."),
 ];

@@ -116,7 +116,7 @@ pub struct LeaderElection {
     /// Where the lock is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_lock: Option<String>,
-    /// How long others wait for a leader that does not renew.
+    /// How long other replicas wait for a leader that does not renew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_duration: Option<GoDuration>,
     /// How long the leader tries to renew.

@@ -168,7 +168,7 @@ fn every_fault_is_told_at_once_with_its_field() {
 fn each_form_refuses_what_it_cannot_use() {
     for (fields, fault) in [
         ("clusterName: 1", "clusterName: Invalid value: 1: must be text"),
-        ("syncPeriod: 10ms", "syncPeriod: Invalid value: \"10ms\": must be 0, which is never, or at least 1s"),
+        ("syncPeriod: 10ms", "syncPeriod: Invalid value: \"10ms\": must be at least 1s, or 0 to turn it off"),
         ("syncPeriod: 10", "syncPeriod: Invalid value: 10: must be text"),
         (
             "cacheNamespace: Shop",

@@ -35,7 +35,7 @@ impl Default for ControllerOptions {
 }
 
 impl ControllerOptions {
-    /// How many objects of a kind are reconciled at one time.
+    /// How many objects of a kind are reconciled at the same time.
     pub fn workers(&self, kind: &str, group: &str) -> usize {
         self.workers_or(kind, group, WORKERS)
     }

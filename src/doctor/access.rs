@@ -131,7 +131,7 @@ pub fn examine(rights: &[Right]) -> Vec<Finding> {
                 who,
                 "have the chart make the roles (rbac.create=true), or apply them: outrider manifests rbac | kubectl apply --server-side -f -",
             ),
-            None => ("whoever asks", "this is about you; name the account that serves with --service-account"),
+            None => ("your account", "these are your own rights; name Outrider's account with --service-account"),
         };
         let place = if place.is_empty() { "in the cluster".to_owned() } else { format!("in namespace {place}") };
         Finding {
@@ -139,7 +139,7 @@ pub fn examine(rights: &[Right]) -> Vec<Finding> {
             check: Check::MissingRight,
             object: who.to_owned(),
             webhook: None,
-            found: format!("`outrider serve` needs what it may not do {place}: {}", words.join(", ")),
+            found: format!("the account lacks rights that `outrider serve` needs {place}: {}", words.join(", ")),
             remedy: remedy.to_owned(),
         }
     };

@@ -131,7 +131,7 @@ impl<'a> Entry<'a> {
     pub fn way_out(&self) -> String {
         if self.converts() {
             return format!(
-                "if nobody reads another version than the stored one: kubectl patch {} --type=merge -p \
+                "if no client reads a version other than the stored one: kubectl patch {} --type=merge -p \
                  '{{\"spec\":{{\"conversion\":{{\"strategy\":\"None\",\"webhook\":null}}}}}}'",
                 self.object()
             );

@@ -42,7 +42,7 @@ mod handshake;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No connection, or an answer that is none.
-    #[error("the API server cannot be asked: {}", said(.0))]
+    #[error("the API server cannot be read: {}", said(.0))]
     Unreachable(#[source] Box<kube::Error>),
 }
 

@@ -58,7 +58,7 @@ fn examine_entry(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Vec<Findin
         findings.push(entry.finding(
             Severity::Warning,
             Check::MatchesEverything,
-            "its rules match every resource of every group, so that whatever the cluster does waits for it",
+            "its rules match every resource of every group, so every write in the cluster waits for it",
             "list in its rules the resources that it needs",
         ));
     }
@@ -83,12 +83,13 @@ fn vital(entry: &Entry<'_>, reach: &Reach) -> Option<Finding> {
                   to Ignore";
     let finding = if entry.has_match_conditions {
         let found = format!(
-            "failurePolicy is Fail and its rules match {what}; its matchConditions may leave them out, which cannot be told here"
+            "failurePolicy is Fail and its rules match {what}; its matchConditions may leave them out, which was not \
+             checked"
         );
         entry.finding(Severity::Warning, Check::HoldsTheCluster, &found, remedy)
     } else {
         let found = format!(
-            "failurePolicy is Fail and it is asked about {what}: without it the cluster cannot come back to life"
+            "failurePolicy is Fail and its rules match {what}: while it does not answer, the cluster cannot recover"
         );
         entry.finding(Severity::Critical, Check::HoldsTheCluster, &found, remedy)
     };

@@ -43,8 +43,8 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Option<Finding> {
         None if facts.lacks("secrets") => return None,
         None => (
             Check::Missing,
-            "it is not there, and pods that mount it do not start".to_owned(),
-            "see why whoever makes it does not: kubectl describe certificates -n NAMESPACE",
+            "it does not exist, and pods that mount it do not start".to_owned(),
+            "find out why it is not created: kubectl describe certificates -n NAMESPACE",
         ),
     };
     // It may be that replicas go on with the one that they had.
@@ -64,7 +64,7 @@ fn unusable(secret: &Secret, entries: &[Entry<'_>], now: Timestamp) -> Option<(C
         let found = secret.data.as_ref().and_then(|data| data.get(name));
         found.map(|ByteString(bytes)| bytes.as_slice()).unwrap_or_default()
     };
-    let effect = "no replica that starts gets ready with it";
+    let effect = "a replica that starts with it does not become ready";
     match ServingPair::from_pem(file("tls.crt"), file("tls.key"), now) {
         Ok(pair) => {
             let asked = entries.iter().filter_map(asked).find(|name| !pair.is_for(name))?;
@@ -75,7 +75,7 @@ fn unusable(secret: &Secret, entries: &[Entry<'_>], now: Timestamp) -> Option<(C
         Err(error) => {
             let ended = matches!(error, PairError::Expired(_));
             let check = if ended { Check::CertificateEnds } else { Check::NotTrusted };
-            let remedy = "see to whoever writes it: kubectl describe certificates -n NAMESPACE";
+            let remedy = "correct the certificate's issuer: kubectl describe certificates -n NAMESPACE";
             Some((check, format!("{error}: {effect}"), remedy))
         }
     }

@@ -79,7 +79,9 @@ fn configurations(facts: &Facts) -> Vec<Finding> {
             None => findings.push(finding(
                 Check::Missing,
                 object,
-                "it is not there: the API server asks Outrider nothing, and pods go without their sets".to_owned(),
+                "it does not exist: the API server does not call Outrider, and pods are created without their \
+                 sets"
+                    .to_owned(),
                 "apply the chart, or: outrider manifests webhooks | kubectl apply --server-side -f -",
             )),
         }
@@ -105,7 +107,8 @@ fn break_glass(object: String, metadata: &ObjectMeta, refusing: &[String]) -> Op
     let (found, remedy) = match serde_json::from_str::<BreakGlassRecord>(text) {
         Ok(BreakGlassRecord { by, at, .. }) if refusing.is_empty() => (
             format!(
-                "break-glass is in force since {}, by {by}: while nobody answers, pods are created without their sets",
+                "break-glass is in force since {}, by {by}: while Outrider does not answer, pods are created without \
+                 their sets",
                 since(&at)
             ),
             "when Outrider answers again: outrider break-glass --undo",
@@ -119,7 +122,8 @@ fn break_glass(object: String, metadata: &ObjectMeta, refusing: &[String]) -> Op
                     more => format!("webhooks {} were", more.join(", ")),
                 }
             ),
-            "while nobody answers, break the glass again: outrider break-glass; when Outrider answers: outrider break-glass --undo",
+            "while Outrider does not answer, run it again: outrider break-glass; when Outrider answers: outrider \
+             break-glass --undo",
         ),
         Err(error) => (
             format!("the annotation {ANNOTATION} is there but cannot be read: {error}"),
@@ -140,7 +144,7 @@ fn definition(facts: &Facts, kind: &Kind) -> Option<Finding> {
         if facts.lacks("customresourcedefinitions") || is_optional {
             return None;
         }
-        let found = "it is not there: no replica gets ready without it".to_owned();
+        let found = "it does not exist: no replica becomes ready without it".to_owned();
         return Some(finding(Check::Missing, object, found, remedy));
     };
     if schemas(stored) == schemas(&shipped) {
@@ -168,7 +172,7 @@ fn replicas(facts: &Facts) -> Option<Finding> {
     let (container, images) = images.into_iter().find(|(_, images)| images.len() > 1)?;
     let images: Vec<&str> = images.into_iter().collect();
     let found = format!("replicas run different images in container {container}: {}", images.join(", "));
-    let remedy = "see whether a rollout is under way or stuck: kubectl rollout status -n NAMESPACE deployment";
+    let remedy = "check whether a rollout is in progress or stuck: kubectl rollout status -n NAMESPACE deployment";
     let remedy = remedy.replace("NAMESPACE", &facts.namespace);
     Some(finding(Check::VersionSkew, format!("namespace/{}", facts.namespace), found, &remedy))
 }

@@ -201,7 +201,7 @@ impl Report {
     fn summary(&self) -> String {
         let count = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
         let looked = format!(
-            "looked at {} in {}",
+            "checked {} in {}",
             counted(self.webhooks, "webhook"),
             counted(self.configurations, "webhook configuration")
         );

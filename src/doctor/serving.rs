@@ -25,8 +25,8 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
     if let Some(Handshake::Unreachable(why)) = facts.handshakes.get(&entry.key()) {
         let url = entry.client.url.as_deref().unwrap_or_default();
         // The API server may reach it all the same; a lock that is missed costs more than one look too many.
-        let found = format!("nobody answers at {url}, as seen from here: {why}");
-        let remedy = "see whether the process runs and can be reached from the API server";
+        let found = format!("no answer from {url} to this machine: {why}");
+        let remedy = "check that the process runs and that the API server can reach it";
         findings.push(broken(entry, reach, Check::NobodyAnswers, &found, remedy));
     }
     if let Some(Handshake::Misnamed(what)) = facts.handshakes.get(&entry.key()) {
@@ -36,18 +36,12 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
     if let Some(what) = facts.unconverted.get(&entry.key()) {
         let remedy = match entry.own_kind() {
             Some(kind) => format!(
-                "if the kind was turned off, turn it on again (--enable-kinds {kind}), or let go of its objects: outrider uninstall \
-                 --kind {kind}"
+                "if the kind was turned off, turn it on again (--enable-kinds {kind}), or release its objects: \
+                 outrider uninstall --kind {kind}"
             ),
-            None => "see the log of what answers there".to_owned(),
+            None => "read the log of the process that answers there".to_owned(),
         };
-        findings.push(broken(
-            entry,
-            reach,
-            Check::NobodyAnswers,
-            &format!("what converts its objects {what}"),
-            &remedy,
-        ));
+        findings.push(broken(entry, reach, Check::NobodyAnswers, &format!("its conversion webhook {what}"), &remedy));
     }
     match trust(entry, facts, now) {
         Ok(bundle) => findings.extend(ends(entry, &bundle, now)),
@@ -116,7 +110,10 @@ fn unanswered(reference: &ServiceReference, entry: &Entry<'_>, facts: &Facts) ->
     };
     Some((
         found,
-        format!("see why its pods do not run or are not ready: kubectl get pods -n {namespace}{}", selector(service)),
+        format!(
+            "find out why its pods do not run or are not ready: kubectl get pods -n {namespace}{}",
+            selector(service)
+        ),
     ))
 }
 
@@ -181,10 +178,12 @@ fn trust(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCerti
 fn repair_trust(entry: &Entry<'_>) -> String {
     let annotations = entry.metadata.annotations.iter().flatten();
     match annotations.into_iter().find(|(key, _)| key.starts_with(INJECTOR)) {
-        Some((key, value)) => format!("cert-manager's cainjector fills caBundle ({key}: {value}); see its log and that Certificate"),
+        Some((key, value)) => {
+            format!("cert-manager's cainjector fills caBundle ({key}: {value}); check its log and that Certificate")
+        }
         None if entry.is_ours() => {
-            "with --certificates self the leader writes caBundle within 15 s: see that a replica is ready and leads; with \
-             certificates from files see to cert-manager's annotation on the configuration"
+            "with --certificates self the leader writes caBundle within 15 s: check that a replica is ready and \
+             leads; with certificates from files check cert-manager's annotation on the configuration"
                 .to_owned()
         }
         None => "put into caBundle the authority that signed the serving certificate".to_owned(),

@@ -54,8 +54,8 @@ fn of_cluster(cluster: &Cluster) -> Result<(), String> {
         return Err("cluster.server must be an https URL".to_owned());
     }
     if cluster.insecure_skip_tls_verify == Some(true) {
-        return Err("cluster.insecure-skip-tls-verify is not served: anybody could answer; give \
-                    certificate-authority-data"
+        return Err("cluster.insecure-skip-tls-verify is not supported: any server could answer; give \
+         certificate-authority-data"
             .to_owned());
     }
     let fields = [

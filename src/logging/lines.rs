@@ -120,7 +120,7 @@ impl Shared {
             batch.clear();
             batch.shrink_to(ENOUGH);
             if lost > told {
-                tracing::warn!(lines = lost - told, "Log lines lost: stderr did not take them in time");
+                tracing::warn!(lines = lost - told, "Log lines lost: stderr was not read in time");
                 told = lost;
             }
         }

@@ -94,12 +94,12 @@ impl FailOpen {
         draining.cancelled().await;
         let turned = async {
             while let Err(error) = self.turn_if_away().await {
-                tracing::warn!(%error, "Cannot see to failurePolicy before the end, trying again");
+                tracing::warn!(%error, "Cannot set failurePolicy before the process ends, trying again");
                 sleep(RETRY).await;
             }
         };
         if timeout(TIMEOUT, turned).await.is_err() {
-            tracing::error!("failurePolicy was left as it is; if no replica is to follow: outrider break-glass");
+            tracing::error!("failurePolicy was left as it is; if no replica starts again: outrider break-glass");
         }
     }
 

@@ -200,7 +200,7 @@ fn stored_version_alone(definition: &Value) -> (Option<Value>, Vec<String>) {
 impl Outcome {
     /// In words, as a line of the command.
     pub fn describe(&self, dry_run: bool) -> String {
-        let Self::Free { stopped, freed } = self else { return "it is not there, nothing to do".to_owned() };
+        let Self::Free { stopped, freed } = self else { return "not found, nothing to do".to_owned() };
         if stopped.is_empty() && *freed == 0 {
             return "nothing of Outrider holds it".to_owned();
         }
@@ -254,7 +254,7 @@ mod tests {
             freed,
         };
         for (outcome, dry_run, told) in [
-            (Outcome::Absent, false, "it is not there, nothing to do"),
+            (Outcome::Absent, false, "not found, nothing to do"),
             (free(&[], 0), false, "nothing of Outrider holds it"),
             (
                 free(&["v2"], 1),

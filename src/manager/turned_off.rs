@@ -43,7 +43,7 @@ pub async fn release_deleted(client: &Client, on: &Kinds) {
                 Err(error) if kind.throttle.is_news(&error) => tracing::warn!(
                     kind = kind.name,
                     %error,
-                    "Objects of a kind that is off cannot be let go of; `outrider uninstall --kind {}` does that",
+                    "Objects of a kind that is off cannot be released; `outrider uninstall --kind {}` releases them",
                     kind.name
                 ),
                 Err(_) => {}
@@ -64,14 +64,15 @@ impl Off {
             tracing::warn!(
                 kind = self.name,
                 definition = self.retirement.definition,
-                "The kind is off and its definition is there: its objects are converted, and let go of when they are deleted, and \
-                 nothing else is done for them. Turn it on with --enable-kinds, or run `outrider uninstall --kind {}`",
+                "The kind is off, but its definition exists: its objects are converted, and released when they are \
+                 deleted; nothing else is done for them. Turn it on with --enable-kinds, or run `outrider uninstall \
+                --kind {}`",
                 self.name
             );
         }
         let freed = self.retirement.free_leaving(client, REQUEST_TIMEOUT).await?;
         if freed > 0 {
-            tracing::info!(kind = self.name, objects = freed, "Let go of objects of a kind that is off");
+            tracing::info!(kind = self.name, objects = freed, "Released objects of a kind that is off");
         }
         Ok(())
     }

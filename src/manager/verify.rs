@@ -39,8 +39,8 @@ pub enum Error {
     },
     /// The pod came back as it was sent.
     #[error(
-        "a pod in the namespace {namespace} came back without the sidecar: the API server did not ask Outrider, or Outrider leaves \
-         the namespace alone. `outrider doctor` tells what is wrong with the webhook configurations"
+        "a pod in the namespace {namespace} came back without the sidecar: the API server did not call Outrider, or \
+         the namespace is excluded. `outrider doctor` finds what is wrong with the webhook configurations"
     )]
     NotInjected {
         /// Its namespace.

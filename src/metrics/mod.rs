@@ -156,13 +156,14 @@ impl Metrics {
         plain(
             &mut all,
             "sidecarset_pods",
-            "Pods that a SidecarSet selects, summed over the sets, by what they carry of it; only the leader tells",
+            "Pods that a SidecarSet selects, summed over the sets, by whether they carry it and in which form; only \
+             the leader exposes it",
             &self.sidecarset_pods,
         );
         plain(
             &mut all,
             "sidecarset_pods_clipped",
-            "Pods that say more about sets than the leader keeps",
+            "Pods whose annotations about sets are too large for the leader to keep",
             &self.sidecarset_pods_clipped,
         );
         plain(&mut all, "leader", "1 while this process holds the lease", &self.leader);

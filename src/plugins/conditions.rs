@@ -98,7 +98,7 @@ fn without_backend(
                 (false, Mode::Enforce) => "pods are refused",
                 (false, _) => "every pod is reported",
             };
-            Some((NO_BACKEND, format!("The backend cannot be asked: {why}. Until it can, {meanwhile}.")))
+            Some((NO_BACKEND, format!("The backend cannot be used: {why}. Until it can, {meanwhile}.")))
         }
         Some(BackendState::Unread) | None => {
             let what = "The Secret with the kubeconfig of the backend has not been read yet; the Role in the namespace of Outrider must \

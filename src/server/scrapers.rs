@@ -37,7 +37,10 @@ pub async fn admit(scrapers: Option<&Arc<dyn Scrapers>>, headers: &HeaderMap) ->
         Ok(Bearer::Allowed) => Ok(()),
         Ok(Bearer::Forbidden) => Err((StatusCode::FORBIDDEN, "its bearer may not get /metrics\n".to_owned())),
         Ok(Bearer::Unknown) => Err((StatusCode::UNAUTHORIZED, "the API server does not know this token\n".to_owned())),
-        Err(why) => Err((StatusCode::SERVICE_UNAVAILABLE, format!("the API server cannot tell who asks: {why}\n"))),
+        Err(why) => {
+            let text = format!("the API server cannot authenticate the client: {why}\n");
+            Err((StatusCode::SERVICE_UNAVAILABLE, text))
+        }
     }
 }
 

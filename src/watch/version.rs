@@ -23,8 +23,8 @@ pub fn minor_versions(client: Client) -> impl Stream<Item = Option<u32>> {
             sleep(pause).await;
             match timeout(REQUEST_TIMEOUT, client.apiserver_version()).await {
                 Ok(Ok(info)) => return Some((minor(&info), (client, AGAIN))),
-                Ok(Err(error)) => tracing::debug!(%error, "The API server does not tell its version, trying again"),
-                Err(_) => tracing::debug!("The API server does not answer what version it is, trying again"),
+                Ok(Err(error)) => tracing::debug!(%error, "The API server returns no version, trying again"),
+                Err(_) => tracing::debug!("The API server does not answer the request for its version, trying again"),
             }
             pause = RETRY;
         }

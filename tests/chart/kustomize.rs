@@ -48,6 +48,30 @@ fn chart_and_kustomize_tree_make_the_same_certificates_service_and_pods() {
     }
 }
 
+/// `outrider render -k` has kubectl build the kustomization.
+#[test]
+#[ignore = "needs kubectl: make test"]
+fn a_kustomization_is_built_and_injected() {
+    let tools = Tools::locate(&progress_on_stderr).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("kustomization.yaml", "resources: [pod.yaml]\nnamePrefix: prod-\nnamespace: shop\n");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec: {containers: [{name: web, image: 'web:1'}]}\n";
+    write("pod.yaml", pod);
+    let set = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: proxy}\n\
+               spec: {selector: {matchLabels: {app: web}}, containers: [{name: proxy, image: 'proxy:1'}]}\n";
+    let sets = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+    std::fs::write(sets.path(), set).unwrap();
+    let mut render = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    render.args(["render", "--manifests"]).arg(sets.path()).arg("-k").arg(folder.path());
+    let rendered = render.env("PATH", tools.program("kubectl").parent().unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&rendered.stderr), "1 injected\n");
+    let pod = objects(&succeeded(&rendered)).remove(0);
+    assert_eq!((&pod["metadata"]["name"], &pod["metadata"]["namespace"]), (&"prod-web".into(), &"shop".into()));
+    let names: Vec<&Value> = pod["spec"]["containers"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["proxy", "web"]);
+}
+
 #[test]
 #[ignore = "needs kubectl: make test"]
 fn samples_make_the_set_first_and_the_pods_that_it_selects_last() {

@@ -137,6 +137,26 @@ fn pods_of_hooks_are_reached_by_nobody_and_reach_what_the_others_reach() {
 
 #[test]
 #[ignore = "needs helm: make test"]
+fn every_pod_of_a_release_requests_ephemeral_storage_and_has_a_limit() {
+    let rendered = objects(&succeeded(&template(&[])));
+    let templates = ["/spec/template/spec/containers", "/spec/containers"];
+    let containers = |object: &Value| -> Vec<Value> {
+        templates.iter().filter_map(|path| object.pointer(path)?.as_array().cloned()).flatten().collect()
+    };
+    let mut kinds: Vec<&str> = Vec::new();
+    for object in &rendered {
+        for container in containers(object) {
+            kinds.push(object["kind"].as_str().unwrap());
+            let of = |list: &str| container["resources"][list]["ephemeral-storage"].clone();
+            assert_eq!((of("requests"), of("limits")), (json!("64Mi"), json!("1Gi")), "{container}");
+        }
+    }
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["Deployment", "Job", "Pod"]);
+}
+
+#[test]
+#[ignore = "needs helm: make test"]
 fn the_policies_are_about_the_account_and_the_namespace_of_the_release() {
     let rendered = |values: &[&str]| {
         let args = [&["template", "mine", CHART, "--namespace=hooks", "--set=serviceAccount.name=injector"], values];

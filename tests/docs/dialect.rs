@@ -1,30 +1,33 @@
-//! Pages and comments use the words of Kubernetes' documentation, which calls, checks, reports, fixes and releases.
+//! Pages, comments and messages use the words of Kubernetes' documentation, which calls, checks, reports, fixes and releases.
 
 use std::fs;
+use std::path::PathBuf;
 
 use crate::book::{lines, pages, root};
 use crate::list_sources;
 
-/// Phrases of a private dialect, in pages and in comments.
-const DIALECT: [&str; 9] =
-    ["asked about", "sees to", "seen to", "mends", "let go of", "lets go of", "by one look", "whoever", "nobody"];
-
-/// Further ones in comments; a page may tell its readers something.
-const OF_COMMENTS: [&str; 9] =
-    ["tells", "told", "looks at", "look at", "looked at", "stands in", "stand in", "see to it", "somebody else"];
-
-/// Pages that are generated from the texts of the code.
-const GENERATED: [&str; 3] = ["docs/cli.md", "docs/configuration.md", "docs/reasons.md"];
-
-/// The help of the command line is recorded, and a change of it is a change for users.
-const HELP: [(&str, &str); 4] = [
-    ("src/cli/doctor.rs", "looked at"),
-    ("src/cli/mod.rs", "nobody"),
-    ("src/cli/serve/args.rs", "tells"),
-    ("src/cli/uninstall.rs", "let go of"),
+/// Phrases of a private dialect, in pages, in comments and in messages.
+const DIALECT: [&str; 10] = [
+    "asked about",
+    "sees to",
+    "seen to",
+    "see to",
+    "mends",
+    "let go of",
+    "lets go of",
+    "by one look",
+    "whoever",
+    "nobody",
 ];
 
-/// The phrases that a text holds, as whole words.
+/// Further ones in comments and messages; a page may tell its readers something.
+const OF_THE_CODE: [&str; 8] =
+    ["tells", "told", "looks at", "look at", "looked at", "stands in", "stand in", "somebody else"];
+
+/// Further ones in messages and pages, which users read.
+const OF_USERS: [&str; 5] = ["asks about", "looked into", "stands", "somebody", "anybody"];
+
+/// The phrases that a text has, as whole words.
 fn phrases<'p>(text: &str, phrases: impl IntoIterator<Item = &'p str>) -> Vec<&'p str> {
     let words: Vec<&str> =
         text.split(|char: char| !char.is_alphanumeric() && char != '-').filter(|it| !it.is_empty()).collect();
@@ -42,35 +45,106 @@ fn comments(source: &str) -> String {
     source.lines().filter_map(comment).collect::<Vec<_>>().join("\n")
 }
 
-#[test]
-fn pages_use_the_words_of_kubernetes_documentation() {
-    let by_hand = pages().into_iter().filter(|page| !GENERATED.contains(&page.as_str()));
-    let mut found = Vec::new();
-    for page in by_hand.chain(["README.md", "CONTRIBUTING.md", "charts/outrider/README.md"].map(str::to_owned)) {
-        let text = fs::read_to_string(root().join(&page)).unwrap();
-        let phrases = phrases(&lines(&text).join(" "), DIALECT);
-        found.extend(phrases.iter().map(|phrase| format!("{page}: {phrase:?}")));
+/// The string literals of a source file, without those of its tests.
+fn literals(source: &str) -> String {
+    let code = source.split("\nmod tests {").next().unwrap_or_default();
+    let mut found = String::new();
+    let mut rest = code;
+    while let Some(at) = rest.find(['"', '\'', '/']) {
+        let before = &rest[..at];
+        let here = &rest[at..];
+        let (skipped, literal) = if here.starts_with("//") {
+            (here.find('\n').unwrap_or(here.len()), None)
+        } else if here.starts_with('"') {
+            let hashes = before.len() - before.trim_end_matches('#').len();
+            let is_raw = before.trim_end_matches('#').ends_with('r');
+            let end = format!("\"{}", "#".repeat(hashes));
+            let length = if is_raw { here[1..].find(&end) } else { end_of_text(&here[1..]) };
+            let length = length.unwrap_or(here.len() - 1);
+            ((length + 2).min(here.len()), Some(&here[1..=length]))
+        } else if here.starts_with('\'') {
+            // A character; otherwise a lifetime.
+            let escaped = here[1..].starts_with('\\');
+            let body = here.chars().nth(1 + usize::from(escaped)).map_or(0, char::len_utf8);
+            let end = 1 + usize::from(escaped) + body;
+            (if escaped || here[end..].starts_with('\'') { end + 1 } else { 1 }, None)
+        } else {
+            (1, None)
+        };
+        found.extend(literal.into_iter().flat_map(|literal| [literal, "\n"]));
+        rest = here.get(skipped..).unwrap_or_default();
     }
+    // A line of a literal may go on in the next.
+    found.replace("\\\n", " ").replace("\\n", " ")
+}
+
+fn end_of_text(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+/// Every Rust file below these folders, and its path from the root.
+fn sources(folders: &[&str]) -> Vec<(String, String)> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        list_sources(&root().join(folder), &mut files);
+    }
+    let rust = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let named = |path: &PathBuf| {
+        (path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned(), fs::read_to_string(path).unwrap())
+    };
+    rust.map(named).collect()
+}
+
+fn is_of_tests(file: &str) -> bool {
+    file.split(['/', '.']).any(|part| part == "tests" || part == "testing" || part.ends_with("_tests"))
+}
+
+fn assert_none(found: &[String]) {
     assert!(found.is_empty(), "write these in the usual words:\n{}", found.join("\n"));
 }
 
 #[test]
-fn comments_use_the_words_of_kubernetes_documentation() {
-    let mut files = Vec::new();
-    for folder in ["src", "crates", "benches", "tests"] {
-        list_sources(&root().join(folder), &mut files);
-    }
+fn pages_use_the_words_of_kubernetes_documentation() {
     let mut found = Vec::new();
-    for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")) {
-        let file = path.strip_prefix(root()).unwrap().to_str().unwrap();
-        let comments = comments(&fs::read_to_string(path).unwrap());
-        for phrase in phrases(&comments, DIALECT.into_iter().chain(OF_COMMENTS)) {
-            if !HELP.contains(&(file, phrase)) {
-                found.push(format!("{file}: {phrase:?}"));
-            }
-        }
+    let more = ["README.md", "CONTRIBUTING.md", "charts/outrider/README.md", "charts/outrider/values.yaml"];
+    for page in pages().into_iter().chain(more.map(str::to_owned)) {
+        let text = fs::read_to_string(root().join(&page)).unwrap();
+        let phrases = phrases(&lines(&text).join(" "), DIALECT.into_iter().chain(OF_USERS));
+        found.extend(phrases.iter().map(|phrase| format!("{page}: {phrase:?}")));
     }
-    assert!(found.is_empty(), "write these in the usual words:\n{}", found.join("\n"));
+    assert_none(&found);
+}
+
+#[test]
+fn comments_use_the_words_of_kubernetes_documentation() {
+    let mut found = Vec::new();
+    for (file, source) in sources(&["src", "crates", "benches", "tests"]) {
+        let phrases = phrases(&comments(&source), DIALECT.into_iter().chain(OF_THE_CODE));
+        found.extend(phrases.iter().map(|phrase| format!("{file}: {phrase:?}")));
+    }
+    assert_none(&found);
+}
+
+/// Help, messages, log lines, conditions, events and the texts of definitions are literals, or comments of arguments.
+#[test]
+fn messages_use_the_words_of_kubernetes_documentation() {
+    let all = || DIALECT.into_iter().chain(OF_THE_CODE).chain(OF_USERS);
+    let mut found = Vec::new();
+    for (file, source) in sources(&["src", "crates"]).iter().filter(|(file, _)| !is_of_tests(file)) {
+        let phrases = phrases(&literals(source), all());
+        found.extend(phrases.iter().map(|phrase| format!("{file}: {phrase:?}")));
+    }
+    let templates = fs::read_dir(root().join("charts/outrider/templates")).unwrap();
+    for path in templates.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+        let phrases = phrases(&fs::read_to_string(&path).unwrap(), all());
+        found.extend(phrases.iter().map(|phrase| format!("{}: {phrase:?}", path.display())));
+    }
+    assert_none(&found);
 }
 
 #[test]
@@ -78,4 +152,26 @@ fn a_phrase_is_found_in_comments_as_a_whole() {
     let source =
         "##! It is Told.\nlet untold = 1; ## Nobody-else, nobody\nlet told = \"looks at\";\n".replace("##", "//");
     assert_eq!(phrases(&comments(&source), ["told", "nobody", "looks at"]), ["told", "nobody"]);
+}
+
+#[test]
+fn a_phrase_is_found_in_literals_of_any_form() {
+    let of = |source: &str| phrases(&literals(source), ["told", "nobody", "let go of"]);
+    for found in [
+        "let a = \"is told\";",
+        "let a = 'x'; b::<'a>(\"told\");",
+        "let a = r#\"a \"quoted\" one is told\"#;",
+        "let a = ['\"', '\\'', '\\\\']; let b = \"told\";",
+        "let a = \"\\\"\"; let b = \"told\";",
+    ] {
+        assert_eq!(of(found), ["told"], "{found}");
+    }
+    assert_eq!(of("let a = \"it is let \\\n    go of\";"), ["let go of"]);
+    for clean in [
+        "let told = nobody('t');",
+        "let a = \"untold\"; ## nobody\n".replace("##", "//").as_str(),
+        "let a = \"x\";\n#[cfg(test)]\nmod tests {\n let b = \"told\"; }",
+    ] {
+        assert_eq!(of(clean), Vec::<&str>::new(), "{clean}");
+    }
 }

@@ -115,7 +115,7 @@ fn a_converter_that_is_trusted_and_does_not_convert_is_critical() {
     assert_eq!(report.verdict(), Verdict::Critical);
     let text = report.text();
     for said in [
-        "what converts its objects answers 404 Not Found to a ConversionReview",
+        "its conversion webhook answers 404 Not Found to a ConversionReview",
         "deleting a namespace may wait for that",
         "outrider uninstall --kind cronjob",
     ] {
@@ -141,7 +141,7 @@ fn the_secret_that_the_pods_mount_is_judged_as_a_replica_does_it() {
         ("ended", secret(&[right], 400), Some("the certificate ended at 2026-01-")),
         ("not begun", secret(&[right], -10), Some("the certificate is not valid before 2026-03-")),
         ("empty", json!({"metadata": {"name": "mine"}}), Some("no usable private key")),
-        ("not there", Value::Null, Some("it is not there, and pods that mount it do not start")),
+        ("not there", Value::Null, Some("it does not exist, and pods that mount it do not start")),
     ] {
         let mut facts = recorded("wrong-name");
         facts.handshakes.clear();
@@ -192,7 +192,7 @@ fn an_endpoint_by_url_that_nobody_answers_at_is_critical_under_fail() {
         facts.validating = vec![pods];
         let report = examine(&facts, now());
         let [finding] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
-        assert!(finding.severity == severity && finding.found.starts_with("nobody answers at https://"), "{finding:?}");
+        assert!(finding.severity == severity && finding.found.starts_with("no answer from https://"), "{finding:?}");
         assert_eq!(finding.remedy.contains("failurePolicy"), policy == "Fail", "{}", finding.remedy);
     }
 }

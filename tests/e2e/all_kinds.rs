@@ -200,7 +200,7 @@ fn a_definition_that_is_installed_again_is_put_right_at_once(stage: &Stage) {
             log.contains("Wrote where objects are converted") && url() == before
         });
         let (seen, _) = log.split_once("Wrote where objects are converted").unwrap();
-        seen.contains("Changed; looking whether it is in order")
+        seen.contains("Changed; checking it")
     };
     assert!((0..3).any(is_told_of), "it waited for its look at the clock");
 }

@@ -165,7 +165,7 @@ fn a_kind_that_is_turned_off_locks_nothing(cluster: &Cluster) {
     assert!(freed.stdout.contains(" would be freed of Outrider's finalizer (dry run)"), "{}", freed.stdout);
     assert!(!freed.stdout.contains("outrider-mutating"), "{}", freed.stdout);
     let none = outrider_on(&cluster.kubeconfig(), &["uninstall", "--kind=welcome", "--dry-run"]);
-    assert_eq!(none.stdout, "welcome: Outrider holds no objects of this kind, nothing to do\n", "{}", none.stderr);
+    assert_eq!(none.stdout, "welcome: objects of this kind do not need Outrider, nothing to do\n", "{}", none.stderr);
     namespace.kubectl_ok(&["delete", v1, "held", "--timeout=60s"], None).unwrap();
     process.end();
 }
@@ -256,5 +256,5 @@ fn uninstall_frees_cronjobs_while_the_controller_runs(cluster: &Cluster) {
     cluster.kubectl_ok(&["apply", "--server-side", "--force-conflicts", "-f", "-"], Some(&crds)).unwrap();
     assert_eq!(uninstall(&[]).code, Some(0), "served again, and not any more");
     cluster.kubectl_ok(&["delete", "crd", DEFINITION, "--timeout=30s"], None).unwrap();
-    assert!(uninstall(&[]).stdout.ends_with(&format!("{DEFINITION}: it is not there, nothing to do\n")));
+    assert!(uninstall(&[]).stdout.ends_with(&format!("{DEFINITION}: not found, nothing to do\n")));
 }

@@ -106,6 +106,13 @@ fn the_leader_writes_entries_with_a_ca_bundle_and_withdraws_them() {
     apply(&on_demand.join("---\n"));
     assert_eq!(entries(&stored()), ["pod-update.outrider.dev"]);
 
+    // A replace, as `helm upgrade --force` does it, takes the entries away, and the leader writes them again.
+    let validating = on_demand.into_iter().find(|text| text.contains("kind: ValidatingWebhookConfiguration")).unwrap();
+    let replaced = cluster.kubectl_ok(&["replace", "-o", "json", "-f", "-"], Some(validating)).unwrap();
+    assert_eq!(entries(&serde_json::from_str(&replaced).unwrap()), Vec::<String>::new());
+    eventually("the entry is there again", || entries(&stored()) == ["pod-update.outrider.dev"]);
+    assert_eq!(stored()["webhooks"][0], entry, "with its caBundle");
+
     cluster.kubectl_ok(&["delete", "sidecarset/must"], None).unwrap();
     eventually("the entry is withdrawn", || entries(&stored()).is_empty());
 }

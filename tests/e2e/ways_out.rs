@@ -74,7 +74,7 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     found(
         &doctor(&cluster),
         0,
-        &["certificate  served for", "Nothing found; looked at 6 webhooks in 4 webhook configurations."],
+        &["certificate  served for", "Nothing found; checked 6 webhooks in 4 webhook configurations."],
     );
 
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&another(process.webhooks))).unwrap();
@@ -86,7 +86,7 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     found(
         &doctor(&cluster),
         3,
-        &["nobody answers at https://127.0.0.1:", "Connection refused", "until then: outrider break-glass"],
+        &["no answer from https://127.0.0.1:", "Connection refused", "until then: outrider break-glass"],
     );
     let by_service = outrider(&["manifests", "webhooks"]);
     let as_printed = || cluster.kubectl_ok(&["replace", "-f", "-"], Some(&by_service)).unwrap();
@@ -98,7 +98,7 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     found(&doctor(&cluster), 3, &["has no ready endpoint, 1 not ready", "until then: outrider break-glass"]);
     mounted_certificate(&cluster);
     cluster.kubectl_ok(&["delete", "clusterrolebinding", "outrider"], None).unwrap();
-    found(&doctor(&cluster), 3, &["may not do in the cluster: get sidecarsets.apps.outrider.dev, "]);
+    found(&doctor(&cluster), 3, &["needs in the cluster: get sidecarsets.apps.outrider.dev, "]);
 
     break_glass(&cluster);
     uninstall(&cluster);
@@ -116,7 +116,7 @@ fn mounted_certificate(cluster: &Cluster) {
         },
     });
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&pod.to_string())).unwrap();
-    found(&doctor(cluster), 3, &["CRITICAL  secret/mine", "it is not there, and pods that mount it do not start"]);
+    found(&doctor(cluster), 3, &["CRITICAL  secret/mine", "it does not exist, and pods that mount it do not start"]);
     let day = std::time::Duration::from_secs(24 * 60 * 60);
     let authority = Authority::create("mine", day, jiff::Timestamp::now()).unwrap();
     let (certificate, key) =
@@ -239,7 +239,7 @@ fn uninstall(cluster: &Cluster) {
     assert_eq!(count(), 0);
     let left = doctor(cluster);
     assert!(left.stdout.ends_with("Outrider is uninstalled; its definitions and sets remain.\n"), "{}", left.stdout);
-    found(&run(&[]), 0, &["outrider-mutating: it is not there, nothing to do\n"]);
+    found(&run(&[]), 0, &["outrider-mutating: not found, nothing to do\n"]);
 }
 
 #[test]

@@ -43,6 +43,22 @@ fn sets_that_are_injected_by_render_are_those_that_explain_names() {
     assert!(injected.contains(&"proxy") && injected.contains(&"metrics"), "{injected:?}");
 }
 
+/// A pod that was rendered before the set got another image.
+#[test]
+fn a_pod_with_an_older_form_is_explained_with_the_field_that_differs() {
+    const SET: &str = "tests/offline/input/explain/changed-set.yaml";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {team: a}}\nspec: {containers: [{name: web, image: 'web:1'}]}\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pod.yaml");
+    std::fs::write(&path, pod).unwrap();
+    let before = std::fs::read_to_string(SET).unwrap().replace("log-agent:2", "log-agent:1");
+    let rendered = outrider(&["render", "--manifests", "-", "-f", path.to_str().unwrap()], &before);
+    assert!(rendered.stdout.contains("log-agent:1"), "{}", rendered.stderr);
+    let explained = outrider(&["explain", "--manifests", SET, "-f", "-"], &rendered.stdout);
+    assert!(explained.stdout.contains("Outdated: log: ") && explained.stdout.contains("image"), "{}", explained.stdout);
+    golden::assert("explain/outdated.txt", &explained.transcript());
+}
+
 #[test]
 fn a_pod_that_is_refused_ends_with_exit_code_1_and_no_pod_with_2() {
     assert_eq!(explain(&["-f", PODS], "").outcome, Outcome::Refused);

@@ -88,7 +88,7 @@ fn flags_about_a_cluster_that_is_not_asked_are_refused() {
         let flags = [command, "-f", "-", "--manifests", "tests/fixtures/manifests", "--context", "prod"];
         let refused = outrider(&flags, POD);
         assert_eq!(refused.outcome, Outcome::BadInput);
-        assert_eq!(refused.stderr, "error: --context needs --from-cluster: no cluster is asked without it\n");
+        assert_eq!(refused.stderr, "error: --context needs --from-cluster: without it no cluster is read\n");
     }
 }
 
@@ -185,6 +185,26 @@ fn cases_are_printed_as_junit() {
     assert!(xml.contains("<testsuites tests=\"2\" failures=\"1\">"), "{xml}");
     assert!(xml.contains("name=\"web\"/>") && xml.contains("name=\"a &lt; b\">"), "{xml}");
     assert!(xml.contains("<failure message=\"expected refused, and it is injected\"/>"), "{xml}");
+}
+
+#[test]
+fn failed_cases_are_printed_as_sarif() {
+    let folder = cases("- {resource: web, result: injected}\n- {resource: web, name: wrong, result: refused}\n");
+    let ran = outrider(&["test", "-o", "sarif", folder.path().to_str().unwrap()], "");
+    assert_eq!(ran.outcome, Outcome::Refused);
+    let sarif: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), 1, "{results:?}");
+    assert_eq!((&results[0]["ruleId"], &results[0]["level"]), (&"test".into(), &"error".into()));
+    assert!(results[0]["message"]["text"].as_str().unwrap().starts_with("wrong: expected refused"), "{results:?}");
+    let uri = results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap();
+    assert!(uri.ends_with("outrider-test.yaml"), "{uri}");
+
+    let folder = cases("- {resource: web, result: injected}\n");
+    let ran = outrider(&["test", "-o", "sarif", folder.path().to_str().unwrap()], "");
+    let sarif: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.outcome, &sarif["runs"][0]["results"]), (Outcome::Fine, &serde_json::json!([])));
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn rendered_namespaces_are_checked_as_those_among_the_manifests() {
     for (stream, said) in [
         (namespace(", label: {a: b}"), "unknown field \"metadata.label\" (did you mean \"labels\"?)"),
         (namespace(", labels: {a: 5}"), "must be a string; put it in quotes"),
-        (format!("{}---\n{}", namespace(""), namespace(", labels: {a: b}")), "Namespace \"shop\" is there twice"),
+        (format!("{}---\n{}", namespace(""), namespace(", labels: {a: b}")), "Namespace \"shop\" is defined twice"),
     ] {
         let ran = render("labelled-set.yaml", &["-f", "-"], &stream);
         assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::BadInput, ""), "{stream}");
@@ -87,15 +87,15 @@ fn rendered_namespaces_are_checked_as_those_among_the_manifests() {
 #[test]
 fn an_unknown_namespace_names_what_to_give() {
     let ran = render("labelled-set.yaml", &["-f", "-"], POD);
-    assert!(ran.stderr.contains("Give the Namespace with its labels among the manifests"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("Add the Namespace with its labels to the manifests"), "{}", ran.stderr);
 }
 
 #[test]
 fn every_kind_with_pod_templates_is_injected() {
     let ran = render("set.yaml", &["-f", &format!("{INPUT}/kinds.yaml")], "");
     assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
-    // Every object once, and RayCluster twice.
-    assert_eq!((values(&ran.stdout).len(), injected(&ran)), (12, 13), "{}", ran.stdout);
+    // Every object once; LeaderWorkerSet, RayCluster and Experiment have two templates each.
+    assert_eq!((values(&ran.stdout).len(), injected(&ran)), (13, 16), "{}", ran.stdout);
     golden::assert("render/kinds-by-shape.txt", &format!("---- stderr\n{}", ran.stderr));
     let again = render("set.yaml", &["-f", "-", "-o", "diff"], &ran.stdout);
     assert_eq!(again.stdout, "", "rendering again changes nothing");
@@ -117,7 +117,7 @@ fn what_is_not_looked_into_is_a_warning() {
             format!(
                 "template: {{metadata: {{labels: {{team: a}}}}, spec: {{volumes: {{a: b}}, containers: [{container}]}}}}"
             ),
-            "the template is not looked into, as it is no pod's",
+            "the template is left as it is: it is not the template of a pod",
         ),
     ] {
         let object = format!("apiVersion: example.com/v1\nkind: Flow\nmetadata: {{name: f}}\nspec: {{{spec}}}\n");
@@ -184,7 +184,7 @@ fn patches_are_those_of_a_kustomization() {
     let ran = render("set.yaml", &["-o", "patch", "-f", &format!("{INPUT}/kinds.yaml")], "");
     let kustomization = values(&ran.stdout).remove(0);
     let patches = kustomization["patches"].as_array().unwrap();
-    assert_eq!(patches.len(), 12);
+    assert_eq!(patches.len(), 13);
     let mut ray = values(&std::fs::read_to_string(format!("{INPUT}/kinds.yaml")).unwrap())
         .into_iter()
         .find(|object| object["kind"] == "RayCluster")

@@ -9,7 +9,7 @@ fn a_target_that_needs_a_cluster_says_how_to_get_one() {
         make.args(["--no-print-directory", target, "KUBECTL=false", "OUTRIDER=false", "CARGO=false"]);
         let output = make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        let told = r#"No cluster answers: let KUBECONFIG name one, or start one to play with: eval "$(make cluster)""#;
+        let told = r#"No cluster answers: set KUBECONFIG to one, or start a local one: eval "$(make cluster)""#;
         assert!(!output.status.success() && stderr.starts_with(told), "{target}: {stderr}");
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "{target} goes on");
     }

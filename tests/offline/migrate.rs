@@ -75,6 +75,16 @@ fn bases_are_printed_before_their_canaries_and_the_rest_as_given() {
 }
 
 #[test]
+fn a_note_about_every_set_is_printed_once() {
+    let ran =
+        outrider(&["migrate", "-"], &["simple", "full"].map(|it| fs::read_to_string(input(it)).unwrap()).join("---\n"));
+    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("a pod may opt out by the annotation").count(), 1, "{}", ran.stderr);
+    let again = ran.stderr.lines().find(|line| line.ends_with(": as for SidecarSet \"test-sidecarset\"")).unwrap();
+    assert!(again.contains("spec.optOut, ") || again.contains(", spec.optOut"), "{again}");
+}
+
+#[test]
 fn a_pinned_version_is_looked_for_among_the_revisions_of_its_own_set_alone() {
     let [set, revision] = ["partial", "partial-revision"].map(|name| fs::read_to_string(input(name)).unwrap());
     let other = set.replace("name: partial", "name: other").replace("name: sidecar", "name: other");
@@ -97,7 +107,7 @@ fn sets_come_from_stdin_too_and_nothing_else_is_printed() {
     assert_eq!(none.stderr, "error: no sidecarsets.apps.kruise.io object in -\n");
     let flag = outrider(&["migrate", "-", "--context", "prod"], &text);
     assert_eq!(flag.outcome, Outcome::BadInput);
-    assert_eq!(flag.stderr, "error: --context needs --cluster: no cluster is asked without it\n");
+    assert_eq!(flag.stderr, "error: --context needs --cluster: without it no cluster is read\n");
 }
 
 /// A pod with the printed sets, and what else decides.

@@ -1,17 +1,42 @@
 //! Commands that ask a cluster, where none answers.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const COMMANDS: [&[&str]; 6] = [
+use clap::CommandFactory as _;
+use outrider::cli::Cli;
+
+/// Every command that asks a cluster, in each way that it does.
+pub const COMMANDS: [&[&str]; 12] = [
     &["doctor"],
     &["doctor", "-o", "json"],
     &["verify", "--timeout", "1s"],
     &["break-glass"],
     &["break-glass", "--undo", "--dry-run"],
     &["uninstall", "--dry-run"],
+    &["uninstall", "--kind", "cronjob", "--dry-run"],
+    &["explain", "pod", "web-0", "-n", "shop"],
+    &["explain", "--from-cluster", "-f", "tests/offline/input/deployment.yaml"],
+    &["render", "--from-cluster", "-f", "tests/offline/input/deployment.yaml"],
+    &["review", "--from-cluster", "tests/fixtures/README-pod.json"],
+    &["migrate", "--cluster"],
 ];
+
+/// It goes on trying, as a pod of Outrider may start before the API server answers.
+const SERVE: &str = "serve";
+
+#[test]
+fn every_command_that_takes_a_kubeconfig_is_tried_here() {
+    let takes = |command: &&clap::Command| command.get_arguments().any(|flag| flag.get_long() == Some("kubeconfig"));
+    let cli = Cli::command();
+    let mut taking: BTreeSet<&str> = cli.get_subcommands().filter(takes).map(clap::Command::get_name).collect();
+    let nested = cli.get_subcommands().flat_map(clap::Command::get_subcommands).filter(takes).count();
+    assert_eq!(nested, 0, "a nested command takes a kubeconfig: name it in COMMANDS");
+    assert!(taking.remove(SERVE));
+    assert_eq!(taking, COMMANDS.iter().map(|arguments| arguments[0]).collect());
+}
 
 fn outrider(arguments: &[&str], kubeconfig: &Path, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
@@ -63,7 +88,7 @@ fn a_kubeconfig_that_cannot_be_used_is_named_by_every_command() {
     let missing = folder.path().join("missing");
     let broken = folder.path().join("broken");
     std::fs::write(&broken, "current-context: [").unwrap();
-    for arguments in COMMANDS {
+    for arguments in COMMANDS.into_iter().chain([&[SERVE, "--certificates=self"][..]]) {
         for path in [&missing, &broken] {
             let named = format!("kubeconfig {} cannot be used", path.display());
             assert_cannot_tell(&outrider(arguments, path, &[]), arguments, &[&named]);

@@ -57,7 +57,7 @@ fn errors_name_file_and_line_and_all_faults() {
     let table = [
         (
             twice.as_str(),
-            "error: m.yaml:8: SidecarSet \"a\" is there twice, first at m.yaml:1: remove one, or give it another name",
+            "error: m.yaml:8: SidecarSet \"a\" is defined twice, first at m.yaml:1: remove one, or give it another name",
         ),
         (
             "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {}\n",

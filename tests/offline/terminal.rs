@@ -1,9 +1,11 @@
 //! What commands print of other people's text does nothing to a terminal.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::io::Read as _;
+use std::process::{Command, Output, Stdio};
 
 use engine::yaml;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
 /// Clears the screen, sets the title, moves, begins a sequence in one character, turns the order of what follows.
@@ -37,6 +39,52 @@ fn pod(annotation: &str) -> Value {
 /// Selects nothing.
 const SETS: &str = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: other}\n\
     spec: {selector: {matchLabels: {app: other}}, containers: [{name: other, image: other}]}\n";
+
+/// What a command writes to stderr, which is a terminal or not.
+fn stderr_of(is_terminal: bool, args: &[&str], variables: &[(&str, &str)]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    command.args(args).env_remove("NO_COLOR").env("TERM", "xterm").envs(variables.iter().copied());
+    if !is_terminal {
+        return String::from_utf8(command.output().unwrap().stderr).unwrap();
+    }
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let theirs = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = fs::File::options().read(true).write(true).open(theirs.to_str().unwrap()).unwrap();
+    let mut child = command.stdout(Stdio::null()).stderr(theirs).spawn().unwrap();
+    // The command keeps its end, so that this process holds none.
+    drop(command);
+    assert!(!child.wait().unwrap().success());
+    let mut text = vec![0; 64 * 1024];
+    let read = fs::File::from(ours).read(&mut text).unwrap();
+    String::from_utf8(text[..read].to_vec()).unwrap()
+}
+
+#[test]
+fn severities_are_coloured_on_a_terminal_unless_no_color_or_the_flag_says_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set.yaml");
+    fs::write(&path, SETS.replace("image: other", "image: ''")).unwrap();
+    let lint = ["lint", path.to_str().unwrap()];
+    for (is_terminal, flags, variables, is_coloured) in [
+        (true, &[][..], &[][..], true),
+        (true, &[], &[("NO_COLOR", "1")], false),
+        (true, &[], &[("NO_COLOR", "")], true),
+        (true, &[], &[("TERM", "dumb")], false),
+        (true, &["--color=never"], &[], false),
+        (true, &["--color=always"], &[("NO_COLOR", "1")], true),
+        (false, &[], &[], false),
+        (false, &["--color=always"], &[], true),
+        (false, &["--color=auto"], &[], false),
+    ] {
+        let text = stderr_of(is_terminal, &[&lint, flags].concat(), variables);
+        let case = format!("{is_terminal} {flags:?} {variables:?}: {text:?}");
+        assert_eq!(text.contains("\u{1b}[1;31merror\u{1b}[0m: "), is_coloured, "{case}");
+        assert_eq!(text.contains('\u{1b}'), is_coloured, "{case}");
+        assert!(text.contains("image"), "{case}");
+    }
+}
 
 #[test]
 fn names_of_files_and_texts_in_them_are_written_out() {

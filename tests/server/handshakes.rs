@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::client::{self, Client};
 use crate::harness::{Setup, TestServer, authority};
+use crate::process::Process;
 
 /// Waits until the server has counted a cause: it learns of the end after the client.
 async fn counted(server: &TestServer, cause: &str) {
@@ -54,6 +55,31 @@ async fn handshakes_that_fail_are_counted_by_their_cause() {
     let silent = TcpStream::connect(server.webhook).await.unwrap();
     counted(&server, "timeout").await;
     drop(silent);
+}
+
+/// Any client that reaches the port can fail as often as it likes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_that_fails_is_logged_at_debug_only() {
+    for (level, is_logged) in [("info", false), ("debug", true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut process = Process::standalone(&dir.path().join("ca.crt"), &["--log-level", level]);
+        let listening = process.line("Listening");
+        let address: std::net::SocketAddr = listening["webhooks"].as_str().unwrap().parse().unwrap();
+        assert!(Client::connect(address, authority().certificate_pem()).await.is_err());
+        let mut plain = TcpStream::connect(address).await.unwrap();
+        plain.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        // The server closes the connection once it has given up.
+        drop(plain.read_to_end(&mut Vec::new()).await);
+        process.signal("TERM");
+        let lines = process.lines_to("Stopping; no longer ready");
+        let of_handshakes = lines.iter().filter(|line| line["message"].as_str().unwrap().contains("handshake")).count();
+        assert_eq!(of_handshakes > 0, is_logged, "{level}: {lines:?}");
+        let messages: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
+        let is_known = |message: &&str| {
+            ["Ready", "Stopping; no longer ready"].contains(message) || message.starts_with("Try it: ")
+        };
+        assert!(is_logged || messages.iter().all(is_known), "{messages:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ impl Drop for Process {
 
 impl Process {
     /// Serves without a cluster, on ports of the system's choice.
-    fn standalone(ca_file: &std::path::Path, more: &[&str]) -> Self {
+    pub fn standalone(ca_file: &std::path::Path, more: &[&str]) -> Self {
         let ports = ["--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0"];
         Self::standalone_on(ca_file, &[&ports, more].concat())
     }
@@ -67,10 +67,18 @@ impl Process {
 
     /// Reads the log up to the line with this message.
     pub fn line(&mut self, message: &str) -> Value {
+        self.lines_to(message).pop().unwrap()
+    }
+
+    /// The lines of the log up to the one with this message.
+    pub fn lines_to(&mut self, message: &str) -> Vec<Value> {
+        let mut lines = Vec::new();
         for line in self.log.by_ref().lines() {
             let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
-            if line["message"] == message {
-                return line;
+            let is_last = line["message"] == message;
+            lines.push(line);
+            if is_last {
+                return lines;
             }
         }
         panic!("the log ended without {message:?}");
@@ -133,7 +141,7 @@ fn a_second_signal_ends_the_process_at_once() {
     let mut process = Process::standalone(&dir.path().join("ca.crt"), &["--drain-delay", "1h"]);
     process.line("Listening");
     process.signal("INT");
-    process.line("Ending; not ready from now on");
+    process.line("Stopping; no longer ready");
     process.signal("TERM");
     process.line("Ending at once");
     assert_eq!(process.end().code(), Some(1));
@@ -151,7 +159,7 @@ fn a_closed_terminal_ends_the_process_in_order() {
         process.signal(ignored);
     }
     process.signal("HUP");
-    let line = process.line("Ending; not ready from now on");
+    let line = process.line("Stopping; no longer ready");
     assert_eq!((&line["signal"], &line["drain_delay"]), (&json!("SIGHUP"), &json!(0.1)));
     process.signal("HUP");
     process.line("Ended in order");
@@ -166,7 +174,7 @@ fn a_process_that_is_to_outlive_its_terminal_does() {
     process.line("Listening");
     process.signal("HUP");
     process.signal("TERM");
-    assert_eq!(process.line("Ending; not ready from now on")["signal"], "SIGTERM");
+    assert_eq!(process.line("Stopping; no longer ready")["signal"], "SIGTERM");
 }
 
 #[test]
@@ -182,7 +190,7 @@ fn nobody_waits_for_a_drain_delay_that_was_not_asked_for_without_a_cluster() {
         let mut process = Process::standalone(&dir.path().join("ca.crt"), flags);
         process.line("Listening");
         process.signal(signal);
-        assert_eq!(process.line("Ending; not ready from now on")["drain_delay"], delay, "{signal} {flags:?}");
+        assert_eq!(process.line("Stopping; no longer ready")["drain_delay"], delay, "{signal} {flags:?}");
         if delay == 0.0 {
             process.line("Ended in order");
         }

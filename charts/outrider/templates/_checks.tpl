@@ -1,4 +1,4 @@
-{{- /* What a schema cannot say of values, and somebody would say later: a replica that ends at once, cert-manager, or nobody. */}}
+{{- /* What a schema cannot check, and what would fail later: in a replica that ends at once, in cert-manager, or without a message. */}}
 {{- define "outrider.check" -}}
 {{- include "outrider.checkTimes" . }}
 {{- include "outrider.checkWords" . }}
@@ -46,7 +46,7 @@
 {{- else if or (lt $lease 1.0) (le $retry 0.0) }}
 {{- fail (printf "leaderElection.leaseDuration is %s and retryPeriod is %s: they must be 1s at least, and more than nothing" .leaseDuration .retryPeriod) }}
 {{- else if gt $lease 600.0 }}
-{{- fail (printf "leaderElection.leaseDuration is %s and must be at most 10m: nobody would lead for so long after a leader was killed" .leaseDuration) }}
+{{- fail (printf "leaderElection.leaseDuration is %s and must be at most 10m: there would be no leader for so long after the leader was killed" .leaseDuration) }}
 {{- else if le $lease $renew }}
 {{- fail (printf "leaderElection.leaseDuration is %s and must be longer than renewDeadline, which is %s" .leaseDuration .renewDeadline) }}
 {{- else if le $renew (mulf 1.2 $retry) }}
@@ -56,8 +56,8 @@
 {{- end }}
 {{- end }}
 
-{{- /* Objects of a kind that is converted could not be listed once nobody converts them, and their namespaces not be deleted. So such a
-       kind is turned off when it has no objects, or `outrider uninstall --kind` has let go of them: then the API server serves the
+{{- /* Objects of a kind that is converted could not be listed once no replica converts them, and their namespaces not be deleted. So such a
+       kind is turned off when it has no objects, or `outrider uninstall --kind` has released them: then the API server serves the
        stored version alone. */}}
 {{- define "outrider.checkTurnedOff" -}}
 {{- $running := lookup "apps/v1" "Deployment" .Release.Namespace (include "outrider.fullname" .) }}
@@ -86,7 +86,7 @@
 {{- if and .spec.conversion $isServed ($.Capabilities.APIVersions.Has (printf "%s/%s/%s" .spec.group $stored .spec.names.kind)) }}
 {{- with (lookup (printf "%s/%s" .spec.group $stored) .spec.names.kind "" "").items }}
 {{- $one := (first .).metadata }}
-{{- fail (printf "kinds.%s.enabled is false, and the kind is on and has %d objects, such as %s/%s, which nobody would see to. Delete them; or let go of them with `outrider uninstall --kind %s`; or leave the kind on" $kind (len .) $one.namespace $one.name $kind) }}
+{{- fail (printf "kinds.%s.enabled is false, and the kind is on and has %d objects, such as %s/%s, which no replica would serve. Delete them; or release them with `outrider uninstall --kind %s`; or leave the kind on" $kind (len .) $one.namespace $one.name $kind) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -16,7 +16,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: webhook
 {{- end }}
 
-{{- /* The maps of a list as one, in which no key stands twice: the later map wins. `merge` would take an empty text for none. */}}
+{{- /* The maps of a list as one, in which no key occurs twice: the later map wins. `merge` would take an empty text for none. */}}
 {{- define "outrider.merged" -}}
 {{- $all := dict }}
 {{- range . }}
@@ -130,7 +130,7 @@ cert-manager.io/inject-ca-from: {{ printf "%s/outrider-webhook" .Release.Namespa
 {{- toJson $parts }}
 {{- end }}
 
-{{- /* Whether the kinds AdmissionPlugin and ClusterLimitRange are installed; they are unless somebody says no. */}}
+{{- /* Whether the kinds AdmissionPlugin and ClusterLimitRange are installed; they are unless a value turns them off. */}}
 {{- define "outrider.plugins" -}}
 {{- if ne (toString ((.Values.plugins).enabled)) "false" }}true{{ end }}
 {{- end }}
@@ -165,7 +165,7 @@ cert-manager.io/inject-ca-from: {{ printf "%s/outrider-webhook" .Release.Namespa
 {{- toYaml $webhook }}
 {{- end }}
 
-{{- /* Whether nobody has answered for the configuration yet, or nobody does now: it is not there, or turned to Ignore by Outrider.
+{{- /* Whether no replica has answered for the configuration yet, or none does now: it is not there, or turned to Ignore by Outrider.
 Without a cluster, as for `helm template`, nothing is known, and nothing would close what was left open. */}}
 {{- define "outrider.unanswered" -}}
 {{- if lookup "v1" "Namespace" "" "kube-system" }}

@@ -23,7 +23,7 @@ impl Reason {
     pub const INVALID: Self = Self("Invalid");
     /// The object could not be decoded.
     pub const UNDECODABLE: Self = Self("Undecodable");
-    /// The object is larger than what is read of one.
+    /// The object is larger than the limit.
     pub const TOO_LARGE: Self = Self("TooLarge");
 
     /// The path of the webhook serves other kinds of objects.

@@ -29,7 +29,7 @@ pub enum Unserved {
     #[error("not ready: {0}")]
     NotReady(String),
     /// Another server has the endpoint of this path, or this one will soon.
-    #[error("{0} is not served here, and may be by another replica, as while a rollout is on; try again")]
+    #[error("{0} is not served by this replica; another one may serve it during a rollout; try again")]
     Elsewhere(String),
     /// A selector needs the labels of a namespace that has not been seen yet.
     #[error("namespace {0:?} is not known yet; try again")]
@@ -41,7 +41,7 @@ pub enum Unserved {
     NamespaceLabels(String),
     /// The decision must know something that the read model does not say. The caller of the endpoint gets the answers, and has it
     /// decide again.
-    #[error("nobody answered {}", in_words(.0))]
+    #[error("it is not known {}", in_words(.0))]
     Unanswered(Vec<Question>),
     /// The deadline of the request passed.
     #[error("the review could not be answered in time")]

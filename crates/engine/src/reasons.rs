@@ -1,7 +1,7 @@
 //! The reason codes: why a review was answered the way it was.
 //!
 //! A closed list. Every skip, change and denial carries exactly one of these, and the page `docs/reasons.md` is made from it. A test
-//! of the workspace sees that each is given by the code and by some test.
+//! of the workspace runs a review or an explanation for each.
 
 use admission::Reason;
 
@@ -53,11 +53,11 @@ reasons! {
     PLUGIN_DENIED = Reason::new("PluginDenied") => "An admission plugin or a ClusterLimitRange refused the request.",
     PLUGIN_WOULD_CHANGE = Reason::new("PluginWouldChange") => "An admission plugin in the mode Warn or Audit would have changed the object.",
     PLUGIN_WOULD_DENY = Reason::new("PluginWouldDeny") => "An admission plugin in the mode Warn or Audit would have refused the request.",
-    PLUGIN_EXEMPT = Reason::new("PluginExempt") => "Who asks is exempt from the admission plugin.",
+    PLUGIN_EXEMPT = Reason::new("PluginExempt") => "The user is exempt from the admission plugin.",
     INVALID = Reason::INVALID => "The object breaks a validation rule.",
     UNDECODABLE = Reason::UNDECODABLE => "The object could not be decoded.",
     NOT_SERVED = Reason::NOT_SERVED => "The path of the webhook serves other kinds of objects.",
-    TOO_LARGE = Reason::TOO_LARGE => "The object is larger than what is read of one.",
+    TOO_LARGE = Reason::TOO_LARGE => "The object is larger than the limit.",
 }
 
 reasons! {
@@ -69,29 +69,29 @@ reasons! {
 /// Why a request got no verdict: code, HTTP status and meaning. No review is answered with these; they are in the server's log and in
 /// the metric, with the verdict `unserved`.
 pub const TRANSPORT: &[(&str, u16, &str)] = &[
-    ("Unreadable", 400, "The body is no review that can be read."),
+    ("Unreadable", 400, "The body is not a readable AdmissionReview."),
     (
         "NotFound",
         404,
         "No webhook has that path; the path's label is `other`. The status is 503 while another replica may serve the path.",
     ),
     ("MethodNotAllowed", 405, "The method is not POST."),
-    ("TooLarge", 413, "The body is larger than what is read of one."),
-    ("ContentType", 415, "The body is not announced as application/json."),
+    ("TooLarge", 413, "The body is larger than the limit."),
+    ("ContentType", 415, "The Content-Type is not application/json."),
     (
         "NamespaceLabels",
         422,
         "A set, an admission plugin or a ClusterLimitRange needs labels of a namespace that has more than are read, 32 KiB in memory: remove some.",
     ),
-    ("Overloaded", 429, "Too many reviews are in flight, or too much of them is in memory."),
-    ("Fault", 500, "An internal fault; the log has it, under the uid of the request."),
-    ("NotReady", 503, "The server has not seen yet what it needs to decide."),
+    ("Overloaded", 429, "Too many reviews are in flight, or they need too much memory."),
+    ("Fault", 500, "An internal fault; the log shows it with the uid of the request."),
+    ("NotReady", 503, "The server has not read everything yet that it needs to decide."),
     (
         "NamespaceUnknown",
         503,
         "A set, an admission plugin or a ClusterLimitRange needs the labels of a namespace that has not been seen yet.",
     ),
-    ("Unanswered", 503, "The API server did not answer what the decision needs to know."),
+    ("Unanswered", 503, "The API server did not answer a request that the decision depends on."),
     ("OutOfTime", 504, "The review could not be answered in time."),
 ];
 

@@ -141,7 +141,7 @@ impl Target {
                 object = self.object,
                 writer,
                 next_try_in = pause.as_secs_f64(),
-                "Somebody else puts another caBundle back again and again; have it leave the field out"
+                "Another client keeps replacing caBundle; configure that client to leave the field out"
             );
         }
         if let Some(bundle) = bundle.filter(|_| self.conflict.may_write(check, Instant::now())) {

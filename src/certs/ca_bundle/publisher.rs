@@ -125,7 +125,10 @@ impl Publisher {
             Some(Found { object, .. }) => {
                 format!("caBundle of {object} does not hold the authority of this replica yet; the leader adds it")
             }
-            None => format!("the authority of this replica is new; API servers get {:?} to hear of it", self.settle),
+            None => format!(
+                "the authority of this replica is new; waiting {:?} until API servers have read it",
+                self.settle
+            ),
         }
     }
 }

@@ -126,7 +126,7 @@ impl OwnCertificates {
             if self.ended != ended {
                 self.ended = ended;
                 self.setup.metrics.certificate_errors.inc();
-                tracing::error!(%error, "The serving certificate ended at {end}, and no other can be made");
+                tracing::error!(%error, "The serving certificate expired at {end}, and no other can be created");
             }
             self.setup.gate.note(format!("the certificate ended at {end}; {error}"));
         } else if self.is_open {

@@ -164,7 +164,7 @@ impl AuthorityStore {
             Some(secret) => self.replace(&written(&newest, Some(old), Some(secret))).await?,
             None => drop(self.remember(newest)),
         }
-        tracing::info!(old_ends = %old.anchor().not_after(), "Made a new certificate authority; it signs once everybody trusts it");
+        tracing::info!(old_ends = %old.anchor().not_after(), "Created a new certificate authority; it signs once every caBundle contains it");
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl AuthorityStore {
     pub async fn forget(&self, stored: &Stored) -> Result<(), Error> {
         let Some(secret) = &stored.secret else { return Ok(()) };
         self.replace(&written(&stored.authorities.newest, None, Some(secret))).await?;
-        tracing::info!("The new certificate authority is trusted everywhere; the one before signs nothing more");
+        tracing::info!("Every caBundle contains the new certificate authority; the previous one no longer signs");
         Ok(())
     }
 

@@ -30,7 +30,7 @@ pub struct TestFile {
     pub sets: Vec<PathBuf>,
     /// Files and folders with what is tested.
     pub resources: Vec<PathBuf>,
-    /// Namespace of objects that name none.
+    /// Namespace of objects without one.
     pub namespace: Option<String>,
     /// Namespaces that are never touched.
     #[serde(default)]

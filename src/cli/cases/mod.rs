@@ -60,7 +60,7 @@ A test file names sets, resources, and the result that is expected for each reso
   metadata: {name: sidecars}
   sets: [../sidecarsets/]
   resources: [deployment.yaml]
-  namespace: shop                        # of objects that name none
+  namespace: shop                        # of objects without one
   results:
   - resource: web
     kind: Deployment                     # where several kinds have that name
@@ -70,13 +70,13 @@ A test file names sets, resources, and the result that is expected for each reso
       spec.template.spec.containers[0].name: proxy
   - resource: legacy
     result: refused
-    message: rename one of them          # a part of what is said
+    message: rename one of them          # part of the message
 
 Examples:
   outrider test tests/
   outrider test tests/ -o junit > results.xml
 
-Exit codes: 0 every case passed; 1 a case failed; 2 a file cannot be read or says something unknown.";
+Exit codes: 0 every case passed; 1 a case failed; 2 a file cannot be read or has an unknown field.";
 
 /// Runs the command in the process.
 pub fn execute(args: &TestArgs) -> ExitCode {

@@ -48,7 +48,7 @@ impl Story<'_> {
     fn write(&self, text: &mut String, in_colour: bool) -> std::fmt::Result {
         let Self { sets, review, ca_file, url, .. } = self;
         writeln!(text, "Outrider is serving the SidecarSets of {}", sets.display())?;
-        writeln!(text, "and was asked about a new pod, as the API server would ask: POST {url}\n")?;
+        writeln!(text, "and was sent a new pod to review, as the API server sends it: POST {url}\n")?;
         self.verdict(text)?;
         let difference = self.difference();
         writeln!(text, "\n{}", if in_colour { coloured(&difference) } else { difference })?;
@@ -57,12 +57,13 @@ impl Story<'_> {
             ca_file.display(),
             review.display()
         );
-        writeln!(text, "Ask again, from another terminal:\n\n  {curl}\n")?;
+        writeln!(text, "Send it again, from another terminal:\n\n  {curl}\n")?;
         writeln!(
             text,
-            "and see the patch in the answer:\n\n  {curl} |\n    sed 's/.*\"patch\":\"\\([^\"]*\\)\".*/\\1/' | base64 -d\n"
+            "and print the patch of the answer:\n\n  {curl} |\n    sed 's/.*\"patch\":\"\\([^\"]*\\)\".*/\\1/' | \
+             base64 -d\n"
         )?;
-        writeln!(text, "Change {} and ask again: it is read anew within two seconds.", sets.display())?;
+        writeln!(text, "Change {} and send it again: the file is read again within two seconds.", sets.display())?;
         for (what, address, path) in
             [("Health: ", self.addresses.health, "readyz?verbose"), ("Metrics:", self.addresses.metrics, "metrics")]
         {
@@ -74,7 +75,7 @@ impl Story<'_> {
             text,
             "{}",
             if self.once {
-                "With --once the demo has ended and its files are gone; without it, it stays for all this until Ctrl-C."
+                "With --once the demo has ended and removed its files. Without --once it serves until you press Ctrl-C."
             } else {
                 "Ctrl-C ends the demo and removes its files."
             }

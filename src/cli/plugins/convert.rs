@@ -26,7 +26,7 @@ pub struct ConvertArgs {
     /// File with an AdmissionConfiguration (apiserver.config.k8s.io), as --admission-control-config-file takes it; - for stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Plugins that the API server has on beside its defaults, as its flag of that name has them
+    /// Plugins that the API server enables in addition to its defaults, as in its flag of the same name
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub enable_admission_plugins: Vec<String>,
 }
@@ -220,7 +220,7 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
             (None, None) => Value::Null,
         };
         if found.insert(name.to_owned(), configuration).is_some() {
-            return Err(format!("{}: plugin {name} is there twice", file.display()));
+            return Err(format!("{}: plugin {name} is defined twice", file.display()));
         }
     }
     Ok(found)

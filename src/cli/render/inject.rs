@@ -56,7 +56,7 @@ pub struct Failure {
 /// What decides beside the snapshot.
 #[derive(Clone, Copy)]
 pub struct Rules<'a> {
-    /// Namespace of objects that name none.
+    /// Namespace of objects without one.
     pub namespace: &'a str,
     /// What is done about unknown fields.
     pub validate: Validate,
@@ -142,7 +142,7 @@ impl Injected<'_> {
     fn admit(&self, world: &OfflineModel, said: &mut Said) {
         let at = self.template.pointer.as_str();
         if self.value.pointer(at).is_none_or(Value::is_null) {
-            return said.warnings.push(format!("{} is missing, so there is no pod to look at", field(at)));
+            return said.warnings.push(format!("{} is missing, so there is no pod to check", field(at)));
         }
         let pod = match pod(self.value, self.template, self.identity, self.namespace) {
             Ok(pod) => pod,
@@ -168,7 +168,7 @@ impl Injected<'_> {
                     let why = why(reason, &pod, self.namespace, &world.snapshot);
                     let of = self.template.path.as_ref().filter(|_| said.prefix.is_some());
                     let of = of.map(|path| format!(": {path}")).unwrap_or_default();
-                    said.notes.push(format!("{of} stays as it is: {why}"));
+                    said.notes.push(format!("{of} is unchanged: {why}"));
                 }
                 said.patch.extend(patch);
                 said.warnings.extend(allowed.warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
@@ -186,7 +186,8 @@ impl Injected<'_> {
     /// A template of a kind that is known must be one. What only looks like one need not.
     fn unreadable(&self, message: &str, said: &mut Said) {
         if self.by_shape {
-            said.warnings.push(said.text(&format!("the template is not looked into, as it is no pod's: {message}")));
+            let text = format!("the template is left as it is: it is not the template of a pod: {message}");
+            said.warnings.push(said.text(&text));
         } else {
             said.fail(Outcome::BadInput, said.text(message));
         }

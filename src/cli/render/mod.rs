@@ -35,7 +35,7 @@ pub struct RenderArgs {
     /// Folder with a kustomization, whose objects to inject, as kubectl builds them; may be repeated
     #[arg(short, long, value_name = "DIR")]
     pub kustomize: Vec<PathBuf>,
-    /// Namespace of objects that name none
+    /// Namespace of objects without one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// What to print
@@ -65,19 +65,21 @@ pub enum Format {
 }
 
 const EXAMPLES: &str = "\
-Pods and pod templates get what the server would give their pods. Templates of Kubernetes' own kinds are known; in any other kind \
+Pods and pod templates get what the server would add to their pods. Templates of Kubernetes' own kinds are known; in any other \
+kind \
 they are found by their shape, and a note names them. What looks like containers and is in no template is a warning; \
 docs/render.md lists what cannot be known. Namespaces among the files count as those in --manifests. Every other object passes \
 through with the same content. Objects are printed anew: comments and the layout of the input are lost, and a List comes out as \
 single objects. Rendering the output again changes nothing, unless a set has changed: then its containers are replaced, as far as \
 the record in the pod names them.
 
-Errors of typing in pods and templates are warnings, since the sidecar would hide them; --validate=strict refuses unknown fields of \
+Typing errors in pods and templates are warnings, because the sidecar would hide them; --validate=strict refuses unknown fields \
+of \
 Kubernetes' own kinds, as kubectl does.
 
-Apply what is rendered only to clusters without Outrider, or where pods have to be injected while it is away: a pod template that \
-has its sidecars in it keeps them as they are when the set changes, until it is rendered again. Elsewhere render to review, and \
-apply what was not rendered.
+Apply rendered manifests only to clusters without Outrider, or if pods must be injected while Outrider is down: a pod template \
+that contains the sidecars keeps them as they are when the set changes, until you render it again. Otherwise use render to \
+review the result, and apply the original manifests.
 
 Examples:
   outrider render --manifests sidecarsets/ -f deployment.yaml
@@ -85,8 +87,8 @@ Examples:
   outrider render --from-cluster -k overlays/prod -o diff
   helm template web ./chart | outrider render --manifests sidecarsets/ -f - -o diff
 
-Exit codes: 0 fine; 1 a pod is refused, or there was a warning and --warnings-as-errors; 2 a file cannot be read, a set is not \
-as an API server would take it, or there is no set or no object. With 1 and 2 nothing is printed.";
+Exit codes: 0 fine; 1 a pod is refused, or there was a warning and --warnings-as-errors; 2 a file cannot be read, a set is \
+invalid, or there is no set or no object. With 1 and 2 nothing is printed.";
 
 /// Runs the command in the process.
 pub fn execute(args: &RenderArgs) -> ExitCode {
@@ -188,7 +190,7 @@ fn warn(source: &str, title: &str, warnings: &[String], report: &mut Report<'_>)
 /// What the output does not say for itself.
 fn note_what_is_odd(all: &[Rendered], format: Format, report: &mut Report<'_>) {
     if !all.iter().any(|rendered| rendered.has_pods) {
-        let text = "nothing is a pod or has a pod template, so everything stays as it is";
+        let text = "no object is a pod or has a pod template, so nothing changes";
         report.add(Finding::bare(Severity::Note, text));
     }
     if format == Format::Diff {

@@ -52,7 +52,7 @@ impl Found {
         let left_out = places.len().saturating_sub(PLACES_TOLD);
         found.passed_over.extend(places.into_iter().take(PLACES_TOLD));
         if left_out > 0 {
-            found.passed_over.push(format!("{left_out} more places with containers were not looked into"));
+            found.passed_over.push(format!("{left_out} more places with containers were not checked"));
         }
         found
     }
@@ -96,7 +96,7 @@ impl Found {
                         self.templates.push(place.into());
                     } else {
                         places.push(format!(
-                            "no container of {} has an image, so that its controller completes it: it is not looked into",
+                            "no container of {} has an image, so its controller must complete it: it is left as it is",
                             place.path
                         ));
                     }
@@ -106,7 +106,7 @@ impl Found {
                     let inner = place.child(key);
                     if key == "containers" && holds(value, "image") || key == "container" && is_container(value) {
                         places.push(format!(
-                            "{} is in no pod template that Outrider can find, so that it is not looked into",
+                            "{} is in no pod template that Outrider can find: it is left as it is",
                             inner.path
                         ));
                         continue;
@@ -242,10 +242,7 @@ mod tests {
         }
         let many: Vec<Value> = (0..9).map(|_| json!({"containers": [container]})).collect();
         let (_, passed_over) = found(json!({"spec": many}));
-        assert_eq!(
-            (passed_over.len(), passed_over[5].as_str()),
-            (6, "4 more places with containers were not looked into")
-        );
+        assert_eq!((passed_over.len(), passed_over[5].as_str()), (6, "4 more places with containers were not checked"));
     }
 
     #[test]

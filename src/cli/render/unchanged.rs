@@ -19,6 +19,7 @@ pub fn why(reason: Reason, pod: &Value, namespace: &str, snapshot: &Snapshot) ->
         reasons::NO_MATCH => no_match(&labels(pod), namespace, snapshot),
         reasons::NAMESPACE_EXCLUDED => format!("pods of namespace {namespace:?} are left alone"),
         reasons::OPTED_OUT => format!("it opts out by its annotation {SKIP_ANNOTATION}"),
+        reasons::INVALID => "spec.containers is empty, and the API server refuses such a pod".to_owned(),
         reasons::ALREADY_INJECTED | reasons::INJECTED_BY_OPENKRUISE => "it has what its sets add already".to_owned(),
         other => format!("{other}: {}", reasons::meaning(other)),
     }

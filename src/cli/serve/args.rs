@@ -31,7 +31,7 @@ pub enum CertificateSource {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ServeArgs {
-    /// Component configuration (`ProjectConfig`); flags win over what it says, see docs/configuration.md
+    /// Component configuration (`ProjectConfig`); flags win over its fields, see docs/configuration.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Kubeconfig; without it KUBECONFIG, then ~/.kube/config, then the pod's service account
@@ -40,15 +40,16 @@ pub struct ServeArgs {
     /// Namespace that Outrider runs in
     #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system", value_parser = namespace)]
     pub namespace: String,
-    /// Namespaces that Outrider never touches, as a comma list; kube-system, kube-public, kube-node-lease and its own are always among them
+    /// Namespaces that Outrider never changes, comma-separated; kube-system, kube-public, kube-node-lease and its own
+    /// are always included
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub excluded_namespaces: Vec<String>,
     /// How long to keep serving after SIGTERM, until no more requests are sent to this replica; after Ctrl-C only if it is given
     /// [default: 10s; with --standalone: 0s]
     #[arg(long, value_name = "DURATION", value_parser = unsigned_duration)]
     pub drain_delay: Option<Duration>,
-    /// What to do about fields of --config, and with --standalone of sets and namespaces, that are not known, as kubectl's flag of
-    /// that name has it
+    /// How to handle unknown fields of --config, and with --standalone of sets and namespaces, as in kubectl's flag of
+    /// the same name
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Validate::Strict)]
     pub validate: Validate,
     /// What is listened on
@@ -161,8 +162,8 @@ pub struct RegistrationArgs {
     /// that you wrote yourself say
     #[arg(long, value_name = "URL")]
     pub webhook_url: Option<String>,
-    /// Have the API server ask only about pods that the sets can match, by a matchCondition that the leader keeps; docs/narrowing.md
-    /// tells what it does not see
+    /// Have the API server send only pods that the sets can match, by a matchCondition that the leader keeps;
+    /// docs/narrowing.md lists the limits
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
         num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     pub narrow_webhooks: bool,
@@ -184,7 +185,7 @@ pub struct RegistrationArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Controllers")]
 pub struct ControllerArgs {
-    /// Controllers to run, as a comma list: * is all, -NAME removes one
+    /// Controllers to run, comma-separated: * is all, -NAME removes one
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     pub controllers: Vec<String>,
     /// Run controllers in one replica only, the one that holds the lease
@@ -197,7 +198,7 @@ pub struct ControllerArgs {
     /// Namespace of the lease [default: --namespace]
     #[arg(long, value_name = "NAME")]
     pub leader_elect_resource_namespace: Option<String>,
-    /// How long others wait for a leader that does not renew
+    /// How long other replicas wait for a leader that does not renew
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = unsigned_duration)]
     pub leader_elect_lease_duration: Duration,
     /// How long the leader tries to renew before it gives up

@@ -90,7 +90,7 @@ async fn end_in_time(managing: JoinHandle<()>, shutdown: Shutdown, finish: Durat
     match timeout(finish, managing).await {
         Ok(Ok(())) => {}
         Ok(Err(_)) => tracing::error!("The manager panicked"),
-        Err(_) => tracing::warn!("The manager did not end in time; the lease may not have been given back"),
+        Err(_) => tracing::warn!("The manager did not stop in time; the lease may not have been released"),
     }
 }
 

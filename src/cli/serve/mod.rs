@@ -189,9 +189,24 @@ async fn run_and_report<W: Send + Sync + 'static>(
         "Listening"
     );
     listening(addresses);
+    tokio::spawn(log_when_ready(process.readiness));
     server.run(process.shutdown).await;
     tracing::info!("Ended in order");
     Ok(())
+}
+
+/// How often it is checked whether the process has become ready.
+const READY_CHECK: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// One line in the log for a person who starts the process by hand.
+async fn log_when_ready(readiness: Readiness) {
+    while !readiness.is_ready() {
+        if readiness.is_draining() {
+            return;
+        }
+        tokio::time::sleep(READY_CHECK).await;
+    }
+    tracing::info!("Ready");
 }
 
 /// Keeps the serving certificate of a server without a cluster. The gate `certificate` is open while there is one.

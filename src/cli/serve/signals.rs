@@ -34,7 +34,7 @@ pub fn follow(shutdown: Shutdown, ending: Ending) -> io::Result<()> {
             _ = interrupt.recv() => ("SIGINT", ending.interrupted_drain_delay),
             () = received(hangup.as_mut()) => ("SIGHUP", ending.drain_delay),
         };
-        tracing::info!(signal, drain_delay = drain_delay.as_secs_f64(), "Ending; not ready from now on");
+        tracing::info!(signal, drain_delay = drain_delay.as_secs_f64(), "Stopping; no longer ready");
         let ending = tokio::spawn(async move { shutdown.begin(drain_delay).await });
         // Not by SIGHUP: when a terminal is closed, the kernel sends one and the shell another.
         let signal = tokio::select! {

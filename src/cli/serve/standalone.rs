@@ -124,7 +124,7 @@ impl Feeder {
             });
             let Ok((back, read)) = looked.await else {
                 // Only a panic ends the task, and the hook has logged it.
-                return self.gate.note("the manifests are not followed any more, see the log");
+                return self.gate.note("changes of the manifests are no longer read, see the log");
             };
             manifests = back;
             match read {

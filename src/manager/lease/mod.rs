@@ -135,7 +135,7 @@ impl<S: LeaseStore> Elector<S> {
             } else {
                 tracing::warn!(
                     identity = self.identity,
-                    "No longer leading, leader work has stopped; campaigning again"
+                    "No longer the leader, leader work has stopped; trying to become the leader again"
                 );
             }
         }
@@ -150,10 +150,10 @@ impl<S: LeaseStore> Elector<S> {
                 Ok(Ok(true)) => return start,
                 Ok(Ok(false) | Err(Error::Conflict)) => throttle.over(),
                 Ok(Err(error)) if throttle.is_news(&error) => {
-                    tracing::warn!(%error, "Cannot campaign for the lease, trying again");
+                    tracing::warn!(%error, "Cannot acquire the lease, trying again");
                 }
                 Err(_) if throttle.is_news(&"no answer") => {
-                    tracing::warn!("Cannot campaign for the lease: no answer; trying again");
+                    tracing::warn!("Cannot acquire the lease: no answer; trying again");
                 }
                 Ok(Err(_)) | Err(_) => {}
             }
@@ -187,7 +187,7 @@ impl<S: LeaseStore> Elector<S> {
             tracing::warn!(
                 holder,
                 seconds,
-                "The lease is to last absurdly long; its holder is waited for {} s at most",
+                "The lease has an unusually long duration; waiting {} s for its holder at most",
                 LONGEST.as_secs()
             );
         }
@@ -209,8 +209,8 @@ impl<S: LeaseStore> Elector<S> {
         };
         match timeout(self.times.retry_period, given_back).await {
             Ok(Ok(())) => tracing::info!(identity = self.identity, "Gave the lease back"),
-            Ok(Err(error)) => tracing::warn!(%error, "Cannot give the lease back; it runs out by itself"),
-            Err(_) => tracing::warn!("Cannot give the lease back in time; it runs out by itself"),
+            Ok(Err(error)) => tracing::warn!(%error, "Cannot release the lease; it expires"),
+            Err(_) => tracing::warn!("Cannot release the lease in time; it expires"),
         }
     }
 }

@@ -80,13 +80,13 @@ where
             Ok(event) => {
                 let is_change = matches!(event, Event::Apply(_) | Event::Delete(_));
                 if is_change {
-                    tracing::debug!(object = name, "Changed; looking whether it is in order");
+                    tracing::debug!(object = name, "Changed; checking it");
                 }
                 // What happened while nothing was watched is not reported.
                 is_change || matches!(event, Event::InitDone)
             }
             Err(error) => {
-                tracing::debug!(object = name, %error, "Cannot watch; changes are seen by a look from time to time");
+                tracing::debug!(object = name, %error, "Cannot watch; changes are found by periodic checks");
                 false
             }
         };

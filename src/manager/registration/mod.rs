@@ -117,7 +117,8 @@ impl SelfRegistration {
         if let Err(error) = by(deadline, self.point_back(&client)).await {
             tracing::error!(
                 %error,
-                "The API server still has objects converted by this process, which ends; `outrider uninstall` puts that right"
+                "The API server still has objects converted by this process, which ends; `outrider uninstall` \
+                 corrects that"
             );
         }
         sleep(HEARD).await;
@@ -259,8 +260,8 @@ fn log_missing(known: &mut BTreeSet<String>, missing: BTreeSet<String>) {
     } else {
         tracing::warn!(
             ?missing,
-            "The API server is not to ask about kinds without a CustomResourceDefinition, nor about pods while there is none of \
-             SidecarSet; apply `outrider manifests crds` with the same --enable-kinds"
+            "The API server does not call Outrider for kinds without a CustomResourceDefinition, nor for pods while \
+             SidecarSet has none; apply `outrider manifests crds` with the same --enable-kinds"
         );
     }
     *known = missing;

@@ -40,7 +40,7 @@ pub fn condition(
 
 fn statement(covered: bool, generation: i64) -> Condition {
     let (status, reason, message) = if covered {
-        ("True", "Covered", "The API server asks Outrider about the pods that the set selects.")
+        ("True", "Covered", "The API server sends the pods that the set selects to Outrider.")
     } else {
         (
             "False",

@@ -163,8 +163,10 @@ impl Replicas {
         if addresses.peek().is_none() {
             return Ok(Vec::new());
         }
-        let port = port
-            .ok_or("The replicas cannot be asked: the probes are off, and no port of the Service is named health.")?;
+        let port = port.ok_or(
+            "The replicas do not report their state: the probes are off, and no port of the Service is named \
+             health.",
+        )?;
         let with_port = |address: &String| {
             if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
         };
@@ -183,8 +185,10 @@ impl Replicas {
                 locked(&self.unreachable).remove(replica);
                 return Ok(text.is_some_and(|text| is_known(&text, set)));
             }
-            Ok(Err(error)) => format!("The replica at {replica} cannot be asked: {error}"),
-            Err(_) => format!("The replica at {replica} cannot be asked: no answer within {} s", TIMEOUT.as_secs()),
+            Ok(Err(error)) => format!("The replica at {replica} does not report its state: {error}"),
+            Err(_) => {
+                format!("The replica at {replica} does not report its state: no answer within {} s", TIMEOUT.as_secs())
+            }
         };
         let mut unreachable = locked(&self.unreachable);
         unreachable.retain(|_, (at, _)| at.elapsed() < SKIPPED_FOR);
@@ -333,12 +337,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_replica_that_cannot_be_asked_leaves_it_unknown() {
+    async fn a_replica_that_does_not_report_its_state_leaves_it_unknown() {
         let closed = {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             listener.local_addr().unwrap().port()
         };
         let Knowledge::Unknown(why) = known(slice(&[closed], json!(true))).await else { panic!() };
-        assert!(why.contains(&format!("127.0.0.1:{closed} cannot be asked")), "{why}");
+        assert!(why.contains(&format!("127.0.0.1:{closed} does not report its state")), "{why}");
     }
 }

@@ -37,7 +37,10 @@ pub enum Error {
     #[error("the revisions of the set cannot be kept: {0}")]
     Timeout(#[from] NoAnswer),
     /// The name is taken, for a moment: revisions of a deleted set of the same name go with it.
-    #[error("ControllerRevision {0:?} belongs to somebody else; it is waited for to go")]
+    #[error(
+        "ControllerRevision {0:?} is owned by another object, such as a deleted SidecarSet of the same name; waiting until \
+         the garbage collector deletes it"
+    )]
     Foreign(String),
 }
 

@@ -208,7 +208,12 @@ impl EventHandler<'_> {
         let record = PodRecord::of(pod, &self.wanted).map(|record| record.verified(pod, &self.sets));
         if record.as_ref().is_some_and(|record| record.some_left_out) && self.clipping.is_news(&"pods") {
             let (namespace, name) = (&*key.namespace, &*key.name);
-            tracing::warn!(namespace, name, "A pod says more about sets than is kept: {}", PodRecord::limits());
+            tracing::warn!(
+                namespace,
+                name,
+                "The annotations of a pod about sets are too large to keep: {}",
+                PodRecord::limits()
+            );
         }
         if record.is_some() {
             self.relist.seen(key.clone());

@@ -46,12 +46,7 @@ pub fn sidecarset() -> CustomResourceDefinition {
                 ".status.conditions[?(@.type=='Progressing')].reason",
                 "How running pods follow the set.",
             ),
-            wide(
-                "Degraded",
-                "string",
-                ".status.conditions[?(@.type=='Degraded')].reason",
-                "What somebody should see to.",
-            ),
+            wide("Degraded", "string", ".status.conditions[?(@.type=='Degraded')].reason", "What needs attention."),
             wide(
                 "Conflict",
                 "string",
@@ -174,14 +169,14 @@ fn allowed_changes() -> JSONSchemaProps {
             (
                 "env",
                 atomic_list(
-                    text("Name of a variable; * stands for any characters."),
+                    text("Name of a variable; * matches any characters."),
                     "Environment variables that may be added, changed or missing.",
                 ),
             ),
             (
                 "mountPaths",
                 atomic_list(
-                    text("A mountPath; * stands for any characters."),
+                    text("A mountPath; * matches any characters."),
                     "Paths at which a volume mount may be added, changed or missing.",
                 ),
             ),
@@ -253,7 +248,8 @@ fn status() -> JSONSchemaProps {
             (
                 "uninjectedPods",
                 int32(
-                    "Pods that the set selects and that lack it, though they would get it if they were created now. Pods that opted out, that                      the set leaves out, or of excluded namespaces do not count.",
+                    "Pods that the set selects and that lack it, though they would get it if they were created now. \
+                     Pods that opted out, that the set leaves out, or of excluded namespaces do not count.",
                 ),
             ),
             ("latestRevision", text("Name of the newest ControllerRevision.")),
@@ -261,7 +257,11 @@ fn status() -> JSONSchemaProps {
             (
                 "conditions",
                 conditions(
-                    "What is the case with the set. Ready: the next pod gets it, as every replica knows this generation. Available: every                      pod that carries it is ready. Progressing: how running pods follow it. Degraded: pods lack it or its current form, and                      stay so. Conflict: another set brings the same. Programmed: the API server asks about its pods; only with                      --narrow-webhooks.",
+                    "State of the set. Ready: the next pod gets it, as every replica knows this generation. \
+                     Available: every pod that carries it is ready. Progressing: how running \
+                    pods follow it. Degraded: pods lack it or its current form, and stay so. \
+                    Conflict: another set brings the same. Programmed: the API server sends its pods to Outrider; \
+                    only with --narrow-webhooks.",
                 ),
             ),
         ],

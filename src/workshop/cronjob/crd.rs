@@ -86,7 +86,8 @@ fn one_string() -> JSONSchemaProps {
 fn five_fields() -> JSONSchemaProps {
     let field = |description: &str| short_text(words::SCHEDULE_MAX_BYTES, description);
     object(
-        "When Jobs start. Each field holds numbers, ranges, steps and lists of them, as in cron; an absent one stands for every value.",
+        "When Jobs start. Each field holds numbers, ranges, steps and lists of them, as in cron; an absent one \
+         matches every value.",
         [
             ("minute", field("Minutes, 0 to 59.")),
             ("hour", field("Hours, 0 to 23.")),

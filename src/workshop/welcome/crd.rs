@@ -15,7 +15,7 @@ pub fn welcome(_: &WebhookClientConfig) -> CustomResourceDefinition {
         "What the controller saw.",
         [
             ("observedGeneration", int64("The generation of the Welcome that the rest is about.")),
-            ("ready", flag("Whether somebody can be greeted.")),
+            ("ready", flag("Whether the web server is available.")),
             ("deploymentName", text("Name of the Deployment.")),
             ("serviceName", text("Name of the Service.")),
             ("conditions", conditions("Ready, and why not.")),
@@ -27,10 +27,10 @@ pub fn welcome(_: &WebhookClientConfig) -> CustomResourceDefinition {
         kind: KIND,
         plural: PLURAL,
         scope: Scope::Namespaced,
-        schema: root("Welcome runs a web server that greets somebody: a Deployment and a Service.", spec, status),
+        schema: root("Welcome runs a web server that returns a greeting: a Deployment and a Service.", spec, status),
         columns: vec![
             column("Name to greet", "string", ".spec.name", "Who is greeted; world when empty."),
-            column("Ready", "boolean", ".status.ready", "Whether somebody can be greeted."),
+            column("Ready", "boolean", ".status.ready", "Whether the web server is available."),
         ],
         scale: None,
     }

@@ -21,6 +21,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// What the holder prints on its standard output when the cluster can be used.
 const READY: &str = "ready";
+/// Files that every POSIX shell can close.
+const CLOSE_AND_RUN: &str = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec \"$0\" \"$@\"";
 
 /// The state directory of the background cluster, and what can be done with it.
 pub struct Background {
@@ -94,8 +96,12 @@ impl Background {
         let program = std::env::current_exe().map_err(|e| failed("cannot find this program", e))?;
         let log = self.log();
         let log_file = File::create(&log).map_err(|e| Error::io("create", &log, e))?;
-        // A process group of its own, so that Ctrl-C in the terminal does not reach it.
-        let mut holder = Command::new(&program)
+        // What make and shells have open beside the three streams would stay open as long as the cluster, and who waits for
+        // its end, such as a pipe, would wait as long. A shell in between closes it; a process group of its own, so that
+        // Ctrl-C in the terminal does not reach it.
+        let mut holder = Command::new("sh")
+            .args(["-c", CLOSE_AND_RUN])
+            .arg(&program)
             .arg("hold")
             .arg(&self.dir)
             .stdin(Stdio::null())

@@ -1,6 +1,7 @@
 //! `cluster up`, `status` and `down`, as a person uses them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -33,13 +34,22 @@ fn up_prints_the_kubeconfig_line_and_nothing_is_left_after_down() {
     let none = cluster(&["status"], state);
     assert_eq!((none.code, none.stdout.as_str()), (Some(1), "not running\n"));
 
-    let up = cluster(&["up"], state);
+    // As make and scripts do, with a file open beside the streams.
+    let held = state.join("held");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec 7>\"$1\"; shift; exec \"$@\"", "sh"]).arg(&held).arg(env!("CARGO_BIN_EXE_cluster"));
+    let up = shell.args(["up", "--state"]).arg(state).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let up = Ran { code: up.status.code(), stdout: text(up.stdout), stderr: text(up.stderr) };
     let kubeconfig = state.join("kubeconfig");
     assert_eq!(up.code, Some(0), "{}", up.stderr);
     assert_eq!(up.stdout, format!("export KUBECONFIG={}\n", kubeconfig.display()));
     let running = cluster(&["status"], state);
     assert_eq!(running.code, Some(0), "{}", running.stdout);
     assert!(running.stdout.starts_with("Kubernetes v1."), "{}", running.stdout);
+    let process = running.stdout.split(", ").find_map(|part| part.strip_prefix("process ")).unwrap();
+    let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten();
+    assert!(open.filter_map(|file| fs::read_link(file.path()).ok()).all(|path| path != held), "it keeps a file open");
 
     let again = cluster(&["up"], state);
     assert_eq!(again.stdout, up.stdout);

@@ -3,12 +3,33 @@
 #![allow(clippy::panic)]
 
 use std::env;
+use std::process::ExitCode;
 use std::thread;
 
 use node::{APP, Image, Node, Visit, isolated_program};
 
-fn main() {
-    isolated_program(wait_for_visitors);
+const HELP: &str = "\
+A real Kubernetes node on this machine, with the Outrider image of the variable
+OUTRIDER_IMAGE, until Ctrl-C. Prints how to run commands beside it. `make node`
+builds the image and runs this program. Needs root and Linux.
+
+Usage: node
+
+Options:
+  -h, --help    this text
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => isolated_program(wait_for_visitors),
+        ["-h" | "--help" | "help"] => print!("{HELP}"),
+        _ => {
+            eprintln!("node: it takes no arguments; see `node --help`");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn wait_for_visitors(visit: &Visit) {

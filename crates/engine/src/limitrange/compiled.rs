@@ -141,10 +141,12 @@ impl Item {
             let detail = "either minimum or maximum storage value is required, but neither was provided";
             errors.push(Error::required(&path.child("limits"), detail));
         }
+        // What is filled in repeats what was written, and its faults would repeat theirs.
+        item.compare_orders(path, errors);
         if type_ == LimitType::Container {
             item.fill();
         }
-        item.compare(path, errors);
+        item.compare_others(path, errors);
         item
     }
 
@@ -159,12 +161,15 @@ impl Item {
         }
     }
 
-    /// What contradicts each other.
-    fn compare(&self, path: &Path, errors: &mut ErrorList) {
-        let lists = [&self.min, &self.max, &self.default, &self.default_request, &self.ratio];
-        let names: BTreeSet<&String> = lists.into_iter().flat_map(BTreeMap::keys).collect();
+    const fn lists(&self) -> [&Amounts; 5] {
+        [&self.min, &self.max, &self.default, &self.default_request, &self.ratio]
+    }
+
+    /// Amounts that are greater than others that bound them.
+    fn compare_orders(&self, path: &Path, errors: &mut ErrorList) {
+        let names: BTreeSet<&String> = self.lists().into_iter().flat_map(BTreeMap::keys).collect();
         for name in names {
-            let [min, max, default, request, ratio] = lists.map(|list| list.get(name));
+            let [min, max, default, request, _] = self.lists().map(|list| list.get(name));
             let orders = [
                 ("min", min, max, ["min", "max"], At::Low),
                 ("defaultRequest", min, request, ["min", "default request"], At::High),
@@ -185,6 +190,14 @@ impl Item {
                     errors.push(Error::invalid(&path.child(field).key(name.as_str()), at_fault, detail));
                 }
             }
+        }
+    }
+
+    /// What else contradicts each other.
+    fn compare_others(&self, path: &Path, errors: &mut ErrorList) {
+        let names: BTreeSet<&String> = self.lists().into_iter().flat_map(BTreeMap::keys).collect();
+        for name in names {
+            let [min, max, default, request, ratio] = self.lists().map(|list| list.get(name));
             if let Some(ratio) = ratio {
                 let path = path.child("maxLimitRequestRatio").key(name.as_str());
                 errors.extend(wrong_ratio(ratio, min, max).map(|detail| Error::invalid(&path, ratio, detail)));

@@ -118,7 +118,15 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     let selecting = sets.iter().zip(selections);
     let mut selecting: BTreeMap<&str, SetExplanation> = selecting
         .map(|(set, selection)| {
-            let explained = explained(set, outcome(&mut injection, set, selection));
+            let before = injection.warnings().len();
+            let mut explained = explained(set, outcome(&mut injection, set, selection));
+            let code = format!("{}: ", explained.why.reason);
+            let warned = injection.warnings().get(before..).unwrap_or_default();
+            if explained.why.reason == reasons::OUTDATED
+                && let Some(which) = warned.iter().find_map(|warning| warning.strip_prefix(&code))
+            {
+                explained.why.text = which.to_owned();
+            }
             (set.name.as_str(), with_revision(explained, pod, &request.namespace, snapshot))
         })
         .collect();
@@ -191,6 +199,9 @@ fn carried(set: &CompiledSet, reason: Reason) -> String {
 }
 
 fn why_skipped(reason: Reason, namespace: &str, snapshot: &Snapshot) -> String {
+    if reason == Reason::INVALID {
+        return "spec.containers is empty: the API server refuses the pod".to_owned();
+    }
     if reason != reasons::NAMESPACE_EXCLUDED {
         return reasons::meaning(reason).to_owned();
     }

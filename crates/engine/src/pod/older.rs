@@ -146,7 +146,7 @@ impl Older {
             } else {
                 self.left.push(format!(
                     "volume {name:?} is left, though no other container mounts it: no SidecarSet of the record has it, and the \
-                     container that mounts it is not known to have been injected; remove it if nobody needs it"
+                     container that mounts it is not known to have been injected; remove it if it is not needed"
                 ));
             }
         }

@@ -21,5 +21,9 @@ pub fn skip(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Option<R
     if pod.metadata.annotation(MIRROR_ANNOTATION).is_some() {
         return Some(reasons::MIRROR_POD);
     }
+    // The API server refuses it, unless a set made it a pod of sidecars alone.
+    if pod.spec.containers().is_empty() {
+        return Some(Reason::INVALID);
+    }
     None
 }

@@ -124,7 +124,7 @@ impl Report {
         } else if set.is_must() {
             self.refusals.push(format!("{} and lacks its {}", must(set), lacks(&names)));
         } else {
-            let text = format!("the pod is to carry SidecarSet {:?} and lacks its {}", set.name, lacks(&names));
+            let text = format!("the pod should carry SidecarSet {:?} but lacks its {}", set.name, lacks(&names));
             self.warnings.push(format!("{}: {text}", reasons::UNINJECTED));
             self.note(reasons::UNINJECTED);
         }

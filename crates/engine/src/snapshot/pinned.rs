@@ -82,7 +82,7 @@ pub fn missing(named: &RevisionRef, is_offline: bool) -> String {
             format!("no ControllerRevision of the set has the custom version {version:?}")
         }
     };
-    let help = if is_offline { "give it among the manifests" } else { "name one that is kept" };
+    let help = if is_offline { "add it to the manifests" } else { "name one that is kept" };
     format!("{what}; {help}, or remove spec.injectionStrategy.revision to inject the current form")
 }
 

@@ -104,7 +104,7 @@ pub enum Problem {
     #[error("\"<<\" takes a mapping, an alias of a mapping, or a list of these")]
     MergeNeedsMapping,
     /// An alias within the value that it refers to.
-    #[error("this alias is part of the value that it stands for")]
+    #[error("this alias is part of its own value")]
     AliasOfItself,
     /// Aliases that would multiply the document beyond reason.
     #[error("the document grows too large when its aliases are followed; write the values out, or split the file")]

@@ -217,7 +217,7 @@ fn errors_say_where_and_what() {
             "a: &x [{b: 1}]\nc:\n  <<: *x\n",
             "line 3, column 7: c: \"<<\" takes a mapping, an alias of a mapping, or a list of these",
         ),
-        ("a: &x [*x]\n", "line 1, column 8: a[0]: this alias is part of the value that it stands for"),
+        ("a: &x [*x]\n", "line 1, column 8: a[0]: this alias is part of its own value"),
     ];
     for (text, expected) in table {
         assert_eq!(error(text), expected, "{text:?}");

@@ -83,7 +83,7 @@ impl<'a> PlanExecutor<'a> {
                 Ok(StepOutcome::Refused(pause)) => return Ok(Some(pause)),
                 Ok(StepOutcome::Later(wait)) => return Ok(Some(earlier(again, wait))),
                 Err(error) if step.is_best_effort() => {
-                    tracing::warn!(%error, "A step failed; it is tried again");
+                    tracing::warn!(%error, "A step failed, trying again");
                     again = Some(earlier(again, LOOK_AGAIN));
                 }
                 Err(error) => return Err(error),
@@ -198,7 +198,7 @@ impl<'a> PlanExecutor<'a> {
         if status == self.status {
             return Ok(StepOutcome::Refused(pause(since, now)));
         }
-        tracing::warn!(why = message, "A Job cannot be created; it is tried again");
+        tracing::warn!(why = message, "A Job cannot be created, trying again");
         let taken = self.write_status(&status).await?;
         if !matches!(taken, StepOutcome::Done) {
             return Ok(taken);

@@ -120,7 +120,7 @@ fn degraded(problem: Option<&Problem>, ahead: Option<Timestamp>, failed: Option<
         (Some(problem), ..) => (true, problem.reason, problem.message.clone()),
         (None, Some(time), _) => (true, "ClockWentBack", clock_went_back(time)),
         (None, None, Some(job)) => (true, "JobsFailed", job_failed(job)),
-        (None, None, None) => (false, "AsExpected", "Nothing stands in the way of the next run".to_owned()),
+        (None, None, None) => (false, "AsExpected", "Nothing prevents the next run".to_owned()),
     }
 }
 
@@ -128,7 +128,7 @@ fn degraded(problem: Option<&Problem>, ahead: Option<Timestamp>, failed: Option<
 fn clock_went_back(time: Timestamp) -> String {
     format!(
         "The time {time} is recorded, by a Job, in the status or as that of the creation, and lies ahead: the clock was set \
-         back, or somebody wrote it. Runs go on from now"
+         back, or a client wrote it. Runs continue from now"
     )
 }
 

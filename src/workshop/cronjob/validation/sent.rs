@@ -73,7 +73,7 @@ fn fault(index: usize, part: &str) -> Option<String> {
         return Some("must be one field of a schedule, without spaces; leave it out for every value".to_owned());
     }
     if part.starts_with('@') {
-        return Some("a descriptor is a whole schedule of v1; write the fields that it stands for".to_owned());
+        return Some("a descriptor is a whole schedule of v1; write the fields that it is short for".to_owned());
     }
     let mut parts = ["*"; FIELD_COUNT];
     if let Some(place) = parts.get_mut(index) {

@@ -369,7 +369,7 @@ fn faults_of_v2_are_told_in_its_own_fields() {
             json!({"minute": "@hourly"}),
             &[(
                 "minute",
-                r#"Invalid value: "@hourly": a descriptor is a whole schedule of v1; write the fields that it stands for"#,
+                "Invalid value: \"@hourly\": a descriptor is a whole schedule of v1; write the fields that it is short for",
             )],
         ),
         (json!({"minute": "5", "hour": "*"}), &[]),

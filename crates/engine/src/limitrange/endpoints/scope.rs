@@ -46,7 +46,7 @@ pub fn concerned<'s>(
             (Some(_), None) => {
                 found.warnings.push(format!(
                     "ClusterLimitRange {:?} reads labels of namespaces, and those of namespace {namespace:?} are not known; taken as \
-                     no match. Give the Namespace among the manifests",
+                     no match. Add the Namespace to the manifests",
                     range.name
                 ));
                 false

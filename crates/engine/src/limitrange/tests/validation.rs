@@ -96,6 +96,21 @@ fn every_fault_of_a_limit_range_is_one_here() {
     }
 }
 
+/// Defaults that are filled in from an amount are not at fault beside it.
+#[test]
+fn an_amount_at_fault_is_reported_once() {
+    let cpu = |amount: &str| json!({"cpu": amount});
+    for limits in [
+        json!({"min": cpu("3"), "max": cpu("2")}),
+        json!({"default": cpu("3"), "max": cpu("2")}),
+        json!({"min": cpu("2"), "default": cpu("1")}),
+        json!({"max": cpu("2"), "defaultRequest": cpu("3")}),
+    ] {
+        let found = faults(&of("Container", limits.clone()));
+        assert_eq!(found.matches("is greater than").count(), 1, "{limits}: {found}");
+    }
+}
+
 #[test]
 fn a_range_as_the_api_server_stores_it_has_no_fault() {
     for limits in [

@@ -71,7 +71,7 @@ pub enum Error {
         kind: &'static str,
     },
     /// The same object twice; a cluster would keep one of them.
-    #[error("{origin}: {kind} {name:?} is there twice, first at {first}: remove one, or give it another name")]
+    #[error("{origin}: {kind} {name:?} is defined twice, first at {first}: remove one, or give it another name")]
     Twice {
         /// `file:line`.
         origin: String,

@@ -112,7 +112,7 @@ impl Validating<Snapshot> for OwnerValidation {
             match judge(request, new, old) {
                 // Who only reports keeps no request from being stored.
                 Err(Unserved::Unanswered(_)) if request.has_final_answers() && !binds(&plugins) => {
-                    findings.warnings.extend(cannot_tell(&plugins, "the API server did not answer what it was asked"));
+                    findings.warnings.extend(cannot_tell(&plugins, "the API server did not answer the request"));
                     return Ok(());
                 }
                 judged => judged?,

@@ -98,7 +98,7 @@ pub fn concerned<'s>(
             let taken = if by_name { "taken as absent" } else { "taken as no match" };
             found.warnings.push(format!(
                 "AdmissionPlugin {name:?} reads {what} of namespaces, and those of namespace {namespace:?} are not known; {taken}. \
-                 Give the Namespace among the manifests"
+                 Add the Namespace to the manifests"
             ));
         }
         if by_name {

@@ -1,6 +1,6 @@
 //! What is added beside containers: environment, pull secrets, the record; and to pods that have nothing.
 
-use admission::Decision;
+use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::reasons;
@@ -22,7 +22,7 @@ fn injected_containers_are_marked_once() {
         let container = json!({"name": "log", "image": "l:1", "env": env});
         for list in ["containers", "initContainers"] {
             let world = World::from_objects(&[set("s", json!({"containers": null, list: [container]}))]);
-            let reply = world.mutate(&pod(json!({list: null})));
+            let reply = world.mutate(&pod(json!({})));
             assert_eq!(reply.pod["spec"][list][0]["env"], expected, "{list} {env}");
         }
     }
@@ -69,25 +69,30 @@ fn null_and_absent_and_empty_are_the_same() {
     let init = json!({"name": "init", "image": "l:1"});
     let spec = json!({"containers": [container], "initContainers": [init], "volumes": volume, "imagePullSecrets": [{"name": "p"}]});
     let world = World::from_objects(&[set("s", spec)]);
-    let bare = json!({"metadata": {"name": "p", "labels": {"app": "web"}}, "spec": {}});
+    let own = json!([{"name": "app", "image": "a"}]);
+    let bare = json!({"metadata": {"name": "p", "labels": {"app": "web"}}, "spec": {"containers": own}});
     let expected = world.mutate(&bare).pod;
     assert_eq!(expected["spec"]["initContainers"][0]["name"], "init");
     for empty in [json!(null), json!([])] {
         let mut pod = bare.clone();
-        for list in ["containers", "initContainers", "volumes", "imagePullSecrets"] {
+        for list in ["initContainers", "volumes", "imagePullSecrets"] {
             pod["spec"][list] = empty.clone();
         }
         pod["metadata"]["annotations"] = if empty.is_null() { Value::Null } else { json!({}) };
         assert_eq!(world.mutate(&pod).pod, expected, "{empty}");
     }
-    for (field, other) in [("spec", json!(null)), ("spec", json!({}))] {
-        let mut pod = bare.clone();
-        pod[field] = other;
-        assert_eq!(world.mutate(&pod).pod, expected, "{pod}");
+}
+
+/// With a sidecar alone it would be a pod that the API server accepts.
+#[test]
+fn a_pod_without_containers_is_left_as_it_is_however_that_is_written() {
+    let world = World::from_objects(&[set("s", json!({}))]);
+    let metadata = json!({"name": "p", "labels": {"app": "web"}});
+    for spec in [json!(null), json!({}), json!({"containers": null}), json!({"containers": []})] {
+        let reply = world.mutate(&json!({"metadata": metadata, "spec": spec}));
+        assert_eq!((reply.reason, reply.patch.is_none()), (Reason::INVALID, true), "{spec}");
     }
-    let mut without_spec = bare;
-    without_spec.as_object_mut().unwrap().remove("spec");
-    assert_eq!(world.mutate(&without_spec).pod, expected);
+    assert!(world.mutate(&json!({"metadata": metadata})).patch.is_none());
 }
 
 #[test]
@@ -95,9 +100,10 @@ fn a_pod_without_metadata_gets_the_metadata_it_needs() {
     let everywhere = json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "Exists"}]});
     let spec = json!({"selector": {"matchLabels": null}, "namespaceSelector": everywhere});
     let world = World::from_objects(&[set("s", spec)]);
-    for pod in [json!({}), json!({"metadata": null, "spec": null}), json!({"metadata": {}, "spec": {}})] {
+    let own = json!({"containers": [{"name": "app", "image": "a"}]});
+    for pod in [json!({"spec": own}), json!({"metadata": null, "spec": own}), json!({"metadata": {}, "spec": own})] {
         let reply = world.mutate(&pod);
-        assert_eq!(reply.names("containers"), ["s"], "{pod}");
+        assert_eq!(reply.names("containers"), ["s", "app"], "{pod}");
         assert_eq!(reply.record()["s"]["containers"], json!(["s"]), "{pod}");
         assert_eq!(world.mutate(&reply.pod).decision, Decision::Allowed, "{pod}");
     }

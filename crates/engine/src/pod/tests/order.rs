@@ -20,7 +20,6 @@ fn containers_go_in_front_or_behind_as_written() {
         ("containers", &["app"], &[("n1", BEFORE)], &["n1", "app"]),
         ("containers", &["app"], &[("s1", AFTER), ("s2", AFTER)], &["app", "s1", "s2"]),
         ("containers", &["app"], &[("s1", ""), ("s2", "")], &["s1", "s2", "app"]),
-        ("containers", &[], &[("s1", AFTER), ("n1", BEFORE), ("s2", AFTER)], &["n1", "s1", "s2"]),
         ("initContainers", &["i0"], &[("i2", ""), ("i1", "")], &["i0", "i2", "i1"]),
         ("initContainers", &[], &[("a", ""), ("c", ""), ("b", "")], &["a", "c", "b"]),
         ("initContainers", &["p", "q"], &[("a", AFTER), ("c", BEFORE), ("b", BEFORE)], &["c", "b", "p", "q", "a"]),

@@ -31,6 +31,13 @@ fn every_skip_rule_has_its_reason_on_both_paths() {
         (request(json!({"namespace": "quiet"})), reasons::NAMESPACE_EXCLUDED),
         (metadata(json!({"annotations": {"kubernetes.io/config.mirror": "0f"}})), reasons::MIRROR_POD),
         (metadata(json!({"annotations": {"kubernetes.io/config.mirror": ""}})), reasons::MIRROR_POD),
+        // The API server refuses it, and with a sidecar it would not.
+        (request(json!({"object": {"spec": {"containers": null}}})), Reason::INVALID),
+        (request(json!({"object": {"spec": {"containers": []}}})), Reason::INVALID),
+        (
+            request(json!({"object": {"spec": {"containers": null, "initContainers": [{"name": "i"}]}}})),
+            Reason::INVALID,
+        ),
     ] {
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
             let reply = world().ask(path, &review).unwrap();

@@ -81,7 +81,7 @@ fn a_pod_that_lost_a_set_that_it_may_go_without_is_told_of() {
     assert_eq!(
         reply.warnings,
         ["log", "mesh"].map(|name| format!(
-            "Uninjected: the pod is to carry SidecarSet {name:?} and lacks its container {name:?}; another admission webhook may \
+            "Uninjected: the pod should carry SidecarSet {name:?} but lacks its container {name:?}; another admission webhook may \
              have removed it after injection"
         ))
     );

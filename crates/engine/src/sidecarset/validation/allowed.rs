@@ -22,11 +22,11 @@ pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
         }
     }
     each_text(&allowed.child("env"), errors, |name| {
-        name.contains('=').then_some("must be the name of a variable, which has no '='; * stands for any characters")
+        name.contains('=').then_some("must be the name of a variable, which has no '='; * matches any characters")
     });
     each_text(&allowed.child("mountPaths"), errors, |path| {
         if !path.starts_with(['/', '*']) {
-            return Some("must be an absolute path; * stands for any characters");
+            return Some("must be an absolute path; * matches any characters");
         }
         // No path of a mount that is compared with it reads so.
         (clean_path(path) != Some(path)).then_some("must have no '.', '..' or empty part and no '/' at its end")

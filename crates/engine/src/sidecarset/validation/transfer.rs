@@ -27,8 +27,8 @@ pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
             let sharing = container.child("shareVolumePolicy");
             if is_denied && sharing.text("type") == SHARE_ENABLED {
                 warnings.push(format!(
-                    "{}: whoever writes a pod decides what the container mounts, also over its own programs; no pod may opt out of the \
-                     set, and this lets one evade it",
+                    "{}: the author of a pod decides what the container mounts, also over its own programs; no pod \
+                     may opt out of the set, and this lets one evade it",
                     sharing.path
                 ));
             }

@@ -184,7 +184,7 @@ async fn a_job_of_somebody_else_is_left_alone_and_told_once() {
     world.api.content().jobs.clear();
     world.settle().await;
     assert_eq!(world.jobs(), [job]);
-    assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run");
+    assert_eq!(world.degraded(), "AsExpected: Nothing prevents the next run");
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn a_refused_job_is_told_once_and_tried_again_and_an_outage_is_only_tried_
         world.set_clock("12:01:00");
         world.api.content().refusal = Some(("POST jobs", code, "a moment, please"));
         world.look().await.unwrap_err();
-        assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run", "{code}");
+        assert_eq!(world.degraded(), "AsExpected: Nothing prevents the next run", "{code}");
         assert_eq!(world.api.content().events, [""; 0], "{code}");
     }
 }
@@ -239,7 +239,7 @@ async fn jobs_that_are_refused_run_after_run_are_one_event_one_status_and_growin
     world.api.content().refusal = None;
     world.settle().await;
     assert_eq!(world.jobs(), [job_of("12:30:00")]);
-    assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run");
+    assert_eq!(world.degraded(), "AsExpected: Nothing prevents the next run");
 }
 
 #[tokio::test]
@@ -280,7 +280,7 @@ async fn of_many_runs_at_once_those_that_have_to_wait_long_are_told_so() {
     world.set_clock("12:01:15");
     world.settle().await;
     assert_eq!(world.jobs(), [job_of("12:01:00")]);
-    assert_eq!(world.degraded(), "AsExpected: Nothing stands in the way of the next run");
+    assert_eq!(world.degraded(), "AsExpected: Nothing prevents the next run");
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ fn case_72_a_revision_that_does_not_exist_is_refused_and_one_of_the_set_is_not()
     assert_eq!(
         errors(&json!({"customVersion": "v9"}), false),
         "spec.injectionStrategy.revision.customVersion: Invalid value: \"v9\": no ControllerRevision of the set has the custom version \
-         \"v9\"; give it among the manifests, or remove spec.injectionStrategy.revision to inject the current form"
+         \"v9\"; add it to the manifests, or remove spec.injectionStrategy.revision to inject the current form"
     );
     assert_eq!(errors(&json!({}), true), "", "none is named");
     assert!(errors(&json!({"revisionName": "a-2"}), true).contains("is not held"));

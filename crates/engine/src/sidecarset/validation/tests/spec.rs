@@ -293,12 +293,13 @@ fn allowed_changes_are_checked() {
         (allowed(json!({"env": [""]})), "spec.allowedChanges.env[0]: Required value"),
         (
             allowed(json!({"env": ["A=B"]})),
-            "spec.allowedChanges.env[0]: Invalid value: \"A=B\": must be the name of a variable, which has no '='; * stands for \
-             any characters",
+            "spec.allowedChanges.env[0]: Invalid value: \"A=B\": must be the name of a variable, which has no '='; * \
+             matches any characters",
         ),
         (
             allowed(json!({"mountPaths": ["etc"]})),
-            "spec.allowedChanges.mountPaths[0]: Invalid value: \"etc\": must be an absolute path; * stands for any characters",
+            "spec.allowedChanges.mountPaths[0]: Invalid value: \"etc\": must be an absolute path; * matches any \
+             characters",
         ),
         (
             allowed(json!({"mountPaths": ["/etc/../*"]})),

@@ -89,8 +89,8 @@ fn a_must_that_shares_mounts_can_be_evaded_and_a_warning_says_so() {
     let mut object = with_container(&json!({"shareVolumePolicy": {"type": "enabled"}}));
     assert_eq!(judged(&object, &world(&[])).1, [""; 0]);
     object["spec"]["optOut"] = json!("Denied");
-    let expected = "spec.containers[0].shareVolumePolicy: whoever writes a pod decides what the container mounts, also over its own \
-                    programs; no pod may opt out of the set, and this lets one evade it";
+    let expected = "spec.containers[0].shareVolumePolicy: the author of a pod decides what the container mounts, also \
+     over its own programs; no pod may opt out of the set, and this lets one evade it";
     assert_eq!(judged(&object, &world(&[])), (String::new(), vec![expected.to_owned()]));
 }
 
