@@ -22,6 +22,8 @@ mod explain;
 mod forged_pods;
 mod gitops;
 mod guard;
+#[allow(dead_code, reason = "shared with the tests of availability, which store all of it")]
+mod hostile_objects;
 mod image_policy;
 #[path = "../server/image_reviewer.rs"]
 #[allow(dead_code, reason = "the tests of the server have more of it do more")]

@@ -9,8 +9,9 @@ use std::time::Duration;
 use cluster::{Cluster, Namespace, Options};
 use serde_json::json;
 
-use crate::cronjob::{KINDS, cronjob, registered};
+use crate::cronjob::{KINDS, registered};
 use crate::forged_pods::{PODS, forged_pods};
+use crate::hostile_objects::large_cronjobs;
 use crate::memory_group::MemoryGroup;
 use crate::process::{Outrider, eventually, install_of};
 use crate::replicas::list;
@@ -28,18 +29,8 @@ spec:
   containers: [{name: log-agent, image: 'agent:1'}]
 ";
 
-/// `CronJob`s whose templates are empty maps: 1.2 MB each, and up to a hundred times as much as values.
-fn large_cronjobs() -> Vec<String> {
-    let maps = vec![r#"{"":0}"#; 150_000].join(",");
-    let large = |number: usize| {
-        let spec = json!({"schedule": "@every 5h", "suspend": true});
-        let object = cronjob(&format!("large-{number}"), &spec).to_string();
-        object.replacen(r#""jobTemplate":{"#, &format!(r#""jobTemplate":{{"x":[{maps}],"#), 1)
-    };
-    (0..5).map(large).collect()
-}
-
-/// Creates pods in a dry run until the end. All must be answered.
+/// Creates pods in a dry run until the end. All must be answered, and no review be refused or out of time. How long reviews take is
+/// printed: beside what they take at rest, it says whether the attack delays them.
 fn creates(namespace: &Namespace<'_>, outrider: &Outrider, what: &str, ended: impl Fn() -> bool) {
     let pod = |number: usize| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("web-{number}"), "labels": {"app": "web"}},
@@ -59,6 +50,11 @@ fn creates(namespace: &Namespace<'_>, outrider: &Outrider, what: &str, ended: im
     let all = answered.last().unwrap().1;
     let within = |share: u64| answered.iter().find(|(_, count)| count * 100 >= all * share).unwrap().0 * 1e3;
     println!("{what}: {all} reviews, half within {} ms, 99 of 100 within {} ms", within(50), within(99));
+    // The API server would ask again, and the pod be created late.
+    let metrics = outrider.metrics();
+    let is_unserved =
+        |line: &&str| line.contains("path=\"/mutate--v1-pod\",verdict=\"unserved\"") && !line.ends_with(" 0");
+    assert_eq!(metrics.lines().find(is_unserved), None, "{what}");
 }
 
 /// Upper bounds in seconds of the histogram of reviews of pods, with what is within each.

@@ -6,11 +6,14 @@ mod certificates;
 mod client;
 mod configuration;
 mod connections;
+mod credentials;
 mod drain;
 mod handshakes;
 mod harness;
 #[cfg(target_os = "linux")]
 mod hostile;
+#[cfg(target_os = "linux")]
+mod hostile_conversions;
 mod http2;
 mod image_backends;
 mod image_reviewer;
@@ -21,4 +24,5 @@ mod pressure;
 mod probes;
 mod process;
 mod replies;
+mod stand_in;
 mod toys;

@@ -52,15 +52,18 @@ impl Process {
 
     fn spawn(mut command: Command, ca_file: &std::path::Path, more: &[&str]) -> Self {
         let (variable, value) = allocator();
-        let mut child = command
+        command
             .env(variable, value)
             .args(["serve", "--standalone", "--log-format", "json", "--webhook-bind-address", "127.0.0.1:0"])
             .arg("--ca-file")
             .arg(ca_file)
-            .args(more)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .args(more);
+        Self::of(&mut command)
+    }
+
+    /// Starts the command, whose log is JSON.
+    pub fn of(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = Box::new(BufReader::new(child.stderr.take().unwrap()));
         Self { child, log }
     }
