@@ -188,8 +188,12 @@ fn cases_are_printed_as_junit() {
 }
 
 #[test]
-fn failed_cases_are_printed_as_sarif() {
+fn failed_cases_are_printed_as_json_and_sarif() {
     let folder = cases("- {resource: web, result: injected}\n- {resource: web, name: wrong, result: refused}\n");
+    let json = outrider(&["test", "-o", "json", folder.path().to_str().unwrap()], "");
+    let value: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((json.outcome, &value["summary"]), (Outcome::Refused, &serde_json::json!({"passed": 1, "failed": 1})));
+    assert_eq!(value["findings"].as_array().unwrap().len(), 1, "{value}");
     let ran = outrider(&["test", "-o", "sarif", folder.path().to_str().unwrap()], "");
     assert_eq!(ran.outcome, Outcome::Refused);
     let sarif: Value = serde_json::from_str(&ran.stdout).unwrap();

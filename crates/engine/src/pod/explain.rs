@@ -125,7 +125,7 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
             if explained.why.reason == reasons::OUTDATED
                 && let Some(which) = warned.iter().find_map(|warning| warning.strip_prefix(&code))
             {
-                explained.why.text = which.to_owned();
+                which.clone_into(&mut explained.why.text);
             }
             (set.name.as_str(), with_revision(explained, pod, &request.namespace, snapshot))
         })
