@@ -265,10 +265,19 @@ collector-experiment: ## Count the events of a Deployment that is scaled, switch
 	  collector_experiment::a_collector_counts_what_an_independent_watch_counts
 
 .PHONY: differential
-differential: ## Pods and services beside the API server's own plugins, more of them: PODS=3000, SEED=number; starts its own clusters.
+differential: ## Pods, services and claims beside the API server's own plugins, more of them: PODS=3000, SEED=number; starts its own clusters.
 	OUTRIDER_DIFFERENTIAL_PODS=$(or $(PODS),3000) OUTRIDER_DIFFERENTIAL_SEED=$(or $(SEED),$(shell date +%s)) \
 	  $(CARGO) test --locked --test e2e -- --ignored --nocapture --exact \
-	  differential::pods_and_services_come_out_as_from_the_plugins_of_the_api_server
+	  differential::pods_and_services_come_out_as_from_the_plugins_of_the_api_server \
+	  plugins_pod_security::pods_of_new_namespaces_are_refused_as_by_the_defaults_of_the_api_server \
+	  plugins_quota::limited_resources_need_a_quota_as_in_the_plugin_of_the_api_server \
+	  plugins_storage::claims_get_the_class_that_the_plugin_of_the_api_server_gives_them
+
+.PHONY: bench-events
+bench-events: ## What EventRateLimit costs while 1,000 events a second arrive: rate, time and processor time with it and without; starts its own cluster.
+	$(CARGO) build --release --locked -p outrider
+	OUTRIDER_BINARY=$(TARGET_DIR)/release/outrider $(CARGO) test --locked -p outrider --test e2e -- --ignored --exact --nocapture \
+	  events::a_thousand_events_a_second_do_not_fail
 
 .PHONY: bench-cronjob
 bench-cronjob: ## Time until the Jobs of 300 CronJobs of one minute exist, ours and the built-in controller's; starts its own cluster.

@@ -122,6 +122,7 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::EventRateLimit => sample!("eventratelimit"),
         Plugin::ResourceQuota => sample!("resourcequota"),
         Plugin::ImagePolicyWebhook => sample!("imagepolicywebhook"),
+        Plugin::DefaultStorageClass => sample!("defaultstorageclass"),
     }
 }
 

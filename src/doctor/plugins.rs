@@ -42,8 +42,8 @@ fn of_object(kind: &str, metadata: &ObjectMeta, status: Option<&PluginStatus>) -
                 findings.push(finding(format!("the API server does not call for it: {message}"), remedy));
             }
             ("Programmed", "False") if reason == NO_BACKEND => {
-                let remedy = "put the kubeconfig of the backend into the Secret outrider-image-policy in the namespace of Outrider; \
-                              docs/plugins/ImagePolicyWebhook.md shows one";
+                let remedy = "put the kubeconfig of a backend that answers into the Secret outrider-image-policy in the namespace of \
+                              Outrider; docs/plugins/ImagePolicyWebhook.md shows one";
                 findings.push(finding(format!("images are not reviewed: {message}"), remedy));
             }
             ("Conflict", "True") => {

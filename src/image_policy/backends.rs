@@ -53,13 +53,15 @@ impl Changes {
     }
 }
 
-/// Whether a backend can be asked, as far as its kubeconfig says.
+/// Whether a backend can be asked, as far as its kubeconfig and what this process heard of it say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackendState {
     /// The Secret has not been read.
     Unread,
     /// It cannot: why.
     Faulty(String),
+    /// It gave no verdict when it was last asked: why.
+    Silent(String),
     /// It can, if it answers.
     Usable,
 }
@@ -77,6 +79,8 @@ struct Slot {
     text: String,
     made: OnceCell<Result<Backend, String>>,
     fault: OnceCell<Option<String>>,
+    /// Why there was no verdict when it was last asked.
+    silence: Mutex<Option<String>>,
 }
 
 /// The text holds credentials.
@@ -105,7 +109,9 @@ impl ImageBackends {
         if self.known.borrow().as_deref().is_some_and(|known| known.is_of(kubeconfigs.as_ref())) {
             return;
         }
-        let slot = |(key, text)| (key, Slot { text, made: OnceCell::new(), fault: OnceCell::new() });
+        let slot = |(key, text)| {
+            (key, Slot { text, made: OnceCell::new(), fault: OnceCell::new(), silence: Mutex::default() })
+        };
         let of = kubeconfigs.map(|all| all.into_iter().map(slot).collect());
         self.known.send_replace(Some(Arc::new(Named { of, cache: Cache::default() })));
     }
@@ -125,7 +131,10 @@ impl ImageBackends {
         let known = self.known.borrow().clone();
         match known {
             None => BackendState::Unread,
-            Some(named) => named.fault(key).await.map_or(BackendState::Usable, BackendState::Faulty),
+            Some(named) => match named.fault(key).await {
+                Some(why) => BackendState::Faulty(why),
+                None => named.silence(key).map_or(BackendState::Usable, BackendState::Silent),
+            },
         }
     }
 
@@ -146,10 +155,21 @@ impl ImageBackends {
             Ok(named) => named.clone().unwrap_or_default(),
             Err(_) => return Known::Failed("the image policy backend is not known".to_owned()),
         };
-        named.ask(images).await.map_or_else(Known::Failed, Known::Images)
+        let heard = || self.changed();
+        named.ask(images, heard).await.map_or_else(Known::Failed, Known::Images)
     }
 
+    /// Whether there were verdicts has changed: who follows the backends is to know.
+    fn changed(&self) {
+        self.known.send_modify(|_| ());
+    }
+
+    /// There was no verdict.
     fn report(&self, backend: &str, error: &str) {
+        let known = self.known.borrow().clone();
+        if known.is_some_and(|named| named.is_silent(backend, error)) {
+            self.changed();
+        }
         if self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_news(&error) {
             tracing::warn!(backend, error, "An image policy backend gave no verdict");
         }
@@ -197,7 +217,18 @@ impl Named {
         fault.as_ref().map(|why| in_key(key, why))
     }
 
-    async fn ask(&self, images: &Images) -> Result<Arc<ImageVerdict>, String> {
+    /// Why there was no verdict when the backend was last asked.
+    fn silence(&self, key: &str) -> Option<String> {
+        self.slot(key).ok()?.silence.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that there was no verdict. Returns whether there was one before.
+    fn is_silent(&self, key: &str, why: &str) -> bool {
+        let Ok(slot) = self.slot(key) else { return false };
+        slot.silence.lock().unwrap_or_else(PoisonError::into_inner).replace(why.to_owned()).is_none()
+    }
+
+    async fn ask(&self, images: &Images, heard: impl Fn()) -> Result<Arc<ImageVerdict>, String> {
         let key = &images.backend.name;
         let unknown = |why: String| format!("the image policy backend is not known: {why}");
         let slot = self.slot(key).map_err(unknown)?;
@@ -213,6 +244,9 @@ impl Named {
             return Ok(verdict);
         }
         let verdict = Arc::new(backend.ask(&images.backend, &review).await.map_err(|failure| failure.why)?);
+        if slot.silence.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
+            heard();
+        }
         let ttl = if verdict.allowed { images.backend.allow_ttl } else { images.backend.deny_ttl };
         if ttl > 0 {
             self.cache.keep(digest, &verdict, Duration::from_secs(ttl.into()), Instant::now());

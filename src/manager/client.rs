@@ -234,6 +234,7 @@ impl Connection {
             configuration: self.listening(&world.configuration.contact)?,
             revisions: self.listening(&world.revisions.contact)?,
             quotas: self.listening(&LastSeen::default())?,
+            storage_classes: self.listening(&LastSeen::default())?,
             secrets: self.listening(&LastSeen::default())?,
             namespace: namespace.to_owned(),
             version: self.client()?,

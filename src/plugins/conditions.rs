@@ -80,6 +80,15 @@ fn missing(plugin: &CompiledPlugin, facts: &Facts, needed: &[PluginEntry]) -> Op
                 .to_owned(),
         );
     }
+    if matches!(&plugin.settings, Settings::DefaultStorageClass(settings) if settings.may_read_classes())
+        && !facts.snapshot.storage_classes.is_complete
+    {
+        return Some(
+            "StorageClasses have not been read yet, and claims that depend on the default wait for that; the ClusterRole must allow to \
+             list and watch them."
+                .to_owned(),
+        );
+    }
     let of_pods = if plugin.plugin.is_of_pods() { facts.lacks_pods() } else { None };
     of_pods.or_else(|| facts.lacks_entry(needed.iter().filter(|entry| entry.serves(plugin)).map(|entry| &entry.demand)))
 }
@@ -90,15 +99,22 @@ fn without_backend(
     backends: &BTreeMap<String, BackendState>,
 ) -> Option<(&'static str, String)> {
     let Settings::ImagePolicy(settings) = &plugin.settings else { return None };
+    let meanwhile = || match (settings.default_allow, plugin.mode) {
+        (true, _) => "defaultAllow lets pods through",
+        (false, Mode::Enforce) => "pods are refused",
+        (false, _) => "every pod is reported",
+    };
     match backends.get(&settings.backend.name) {
         Some(BackendState::Usable) => None,
         Some(BackendState::Faulty(why)) => {
-            let meanwhile = match (settings.default_allow, plugin.mode) {
-                (true, _) => "defaultAllow lets pods through",
-                (false, Mode::Enforce) => "pods are refused",
-                (false, _) => "every pod is reported",
-            };
-            Some((NO_BACKEND, format!("The backend cannot be used: {why}. Until it can, {meanwhile}.")))
+            Some((NO_BACKEND, format!("The backend cannot be used: {why}. Until it can, {}.", meanwhile())))
+        }
+        Some(BackendState::Silent(why)) => {
+            let what = format!(
+                "The backend gave no verdict when the leader last sent it a review: {why}. Until it does, {}.",
+                meanwhile()
+            );
+            Some((NO_BACKEND, what))
         }
         Some(BackendState::Unread) | None => {
             let what = "The Secret with the kubeconfig of the backend has not been read yet; the Role in the namespace of Outrider must \
@@ -261,6 +277,15 @@ mod tests {
             ("other", BackendState::Usable, false, (PENDING, "has not been read yet")),
             ("reviewer", BackendState::Unread, false, (PENDING, "has not been read yet")),
             ("reviewer", faulty(), false, (NO_BACKEND, "there is no Secret. Until it can, pods are refused")),
+            (
+                "reviewer",
+                BackendState::Silent("invalid peer certificate: UnknownIssuer".to_owned()),
+                false,
+                (
+                    NO_BACKEND,
+                    "when the leader last asked it: invalid peer certificate: UnknownIssuer. Until it does, pods are refused",
+                ),
+            ),
             (
                 "reviewer",
                 faulty(),

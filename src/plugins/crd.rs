@@ -18,6 +18,9 @@ use engine::plugins::placement::MAX_TOLERATIONS;
 const DESCRIPTION: &str =
     "AdmissionPlugin switches on an admission plugin of the API server, for clusters whose flags cannot be set.";
 
+/// Where an object says why it is called for, or is not.
+const REASON: &str = ".status.conditions[?(@.type==\"Programmed\")].reason";
+
 /// The definition of the resource `admissionplugins`.
 pub fn admission_plugin() -> CustomResourceDefinition {
     let definition = Definition {
@@ -32,6 +35,7 @@ pub fn admission_plugin() -> CustomResourceDefinition {
             column("Mode", "string", ".spec.mode", "What becomes of its decisions; Enforce where empty."),
             condition_column("Accepted", "Whether the object can be used."),
             condition_column("Programmed", "Whether the API server calls for it."),
+            column("Reason", "string", REASON, "Why it is programmed or not; the message of the condition says more."),
         ],
         scale: None,
     };
@@ -220,6 +224,21 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
         )],
         Plugin::ResourceQuota => vec![("limitedResources", limited_resources())],
         Plugin::ImagePolicyWebhook => image_policy_webhook(),
+        Plugin::DefaultStorageClass => vec![
+            (
+                "storageClassName",
+                short_text(
+                    253,
+                    "The class that claims get which name none. Default: the default class of the cluster.",
+                ),
+            ),
+            (
+                "replaceClusterDefault",
+                flag(
+                    "Whether claims with the default class of the cluster get it as well: the API server fills that in before a webhook is called. Default: false.",
+                ),
+            ),
+        ],
         Plugin::EventRateLimit => vec![
             ("limits", event_limits()),
             (

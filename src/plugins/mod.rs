@@ -47,6 +47,7 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_eventratelimit.yaml",
         "policy_v1alpha1_resourcequota.yaml",
         "policy_v1alpha1_imagepolicywebhook.yaml",
+        "policy_v1alpha1_defaultstorageclass.yaml",
     ],
 };
 
@@ -58,6 +59,7 @@ fn rules() -> Vec<PolicyRule> {
         rule("", &["namespaces"], &[], READ),
         // Watched only while an object reads them.
         rule("", &["resourcequotas"], &[], &["list", "watch"]),
+        rule("storage.k8s.io", &["storageclasses"], &[], &["list", "watch"]),
         // What the author of owner references may do.
         rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),
     ]

@@ -23,7 +23,9 @@ pub mod read_model;
 pub mod relist;
 pub mod report;
 mod sidecarset;
+pub mod storage_classes;
 pub mod version;
+pub mod while_read;
 
 pub use limit_range::ClusterLimitRangeResource;
 pub(crate) use of_kind::resource_of_kind;

@@ -27,8 +27,10 @@ pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
 use crate::watch::partial::Partial;
 use crate::watch::policies;
-use crate::watch::quotas::QuotaWatch;
+use crate::watch::quotas::Quotas;
+use crate::watch::storage_classes::StorageClasses;
 use crate::watch::version::minor_versions;
+use crate::watch::while_read::WatchWhileRead;
 use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
 use engine::limitrange::api as limits;
 use engine::plugins::api as plugins;
@@ -191,6 +193,8 @@ pub struct Clients {
     pub revisions: Client,
     /// For quotas, while they are read.
     pub quotas: Client,
+    /// For storage classes, while they are read.
+    pub storage_classes: Client,
     /// For the Secret of reviewers of images, while it is read.
     pub secrets: Client,
     /// Our own namespace, in which that is.
@@ -227,7 +231,8 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let revisions = Api::<Lenient<ControllerRevision>>::namespaced(clients.revisions, &clients.namespace);
     let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
-    let mut quotas = QuotaWatch::new(clients.quotas);
+    let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas);
+    let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes);
     let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images));
     let mut versions = pin!(minor_versions(clients.version));
 
@@ -247,10 +252,12 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
             Some(event) = plugins.next() => {
                 intake.plugin(event, &mut feed);
                 quotas.follow_need(&mut feed);
+                storage_classes.follow_need(&mut feed);
                 images.follow_need(&feed);
             }
             Some(event) = limit_ranges.next() => intake.limit_range(event, &mut feed),
             event = quotas.next() => quotas.take(event, &mut feed),
+            event = storage_classes.next() => storage_classes.take(event, &mut feed),
             Some(event) = revisions.next() => intake.revision(event, &mut feed),
             event = images.next() => images.take(event),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),

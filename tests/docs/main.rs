@@ -80,7 +80,14 @@ fn list_of_configuration_fields_is_up_to_date() {
 }
 
 /// Of each plugin that is served a test of its table, and one on a real API server if there is one.
-const TESTS_OF_PLUGINS: [(&str, &[&str]); 14] = [
+const TESTS_OF_PLUGINS: [(&str, &[&str]); 15] = [
+    (
+        "DefaultStorageClass",
+        &[
+            "without_a_name_the_default_of_the_cluster_is_filled_in_as_the_table_says",
+            "claims_get_the_class_that_the_plugin_of_the_api_server_gives_them",
+        ],
+    ),
     ("AlwaysPullImages", &["every_image_is_pulled", COMPARED]),
     (
         "DefaultTolerationSeconds",
@@ -160,6 +167,11 @@ fn table_of_admission_plugins_is_up_to_date_and_names_tests_of_what_is_served() 
     let listed = |plugin: Plugin| format!("- [{plugin}](plugins/{plugin}.md)\n");
     let of_kind = "- [LimitRanger](plugins/LimitRanger.md), by the kind ClusterLimitRange\n".to_owned();
     let pages: String = Plugin::ALL.into_iter().map(listed).chain([of_kind]).collect();
+    let named =
+        include_str!("admission-plugins.md").split('`').skip(1).step_by(2).filter(|text| text.matches('_').count() > 3);
+    for test in named {
+        assert!(sources.contains(&format!("fn {test}(")), "{test} is no test");
+    }
     let page = include_str!("admission-plugins.md").replace("{table}\n", &table).replace("{pages}\n", &pages);
     hold("docs/admission-plugins.md", &page);
 }

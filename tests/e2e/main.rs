@@ -8,6 +8,9 @@ mod alerts;
 mod all_kinds;
 mod bench;
 mod certificates;
+#[path = "../chart/cluster_objects.rs"]
+#[allow(dead_code, reason = "the tests of the chart bring more into a cluster")]
+mod cluster_objects;
 mod collector;
 mod collector_count;
 mod collector_experiment;
@@ -18,10 +21,16 @@ mod cronjob_hostile;
 mod cronjob_process;
 mod differential;
 mod evasions;
+mod events;
 mod explain;
 mod forged_pods;
 mod gitops;
 mod guard;
+mod hazards;
+#[path = "../chart/helm.rs"]
+#[allow(dead_code, reason = "the tests of the chart read what helm renders")]
+mod helm;
+mod helm_upgrade;
 #[allow(dead_code, reason = "shared with the tests of availability, which store all of it")]
 mod hostile_objects;
 mod image_policy;
@@ -39,7 +48,9 @@ mod on_demand;
 mod other_webhooks;
 mod plugins;
 mod plugins_asking;
+mod plugins_pod_security;
 mod plugins_quota;
+mod plugins_storage;
 mod process;
 mod project_config;
 #[path = "../chart/promtool.rs"]

@@ -164,7 +164,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
     );
     assert!(change.unwrap().stderr.contains("immutable"));
     let table = cluster.kubectl_ok(&["get", "admissionplugins"], None).unwrap();
-    assert_eq!(table.lines().count(), 14, "{table}");
+    assert_eq!(table.lines().count(), 15, "{table}");
     // There is no Secret with a backend to review images.
     eventually("all others are programmed", || {
         let found = cluster.kubectl_ok(&["get", "admissionplugins", "--no-headers"], None).unwrap();

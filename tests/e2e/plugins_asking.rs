@@ -1,17 +1,9 @@
-//! Admission plugins whose decisions ask, for rights or for tokens, beside the API server's own.
+//! Admission plugins whose decisions ask for rights, beside the API server's own.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
 
 use cluster::{Cluster, Output};
-use k8s_openapi::api::core::v1::Event;
-use kube::api::PostParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
 use crate::differential::Random;
 use crate::plugins::{apply, condition, plugin, served_with, small, webhooks};
@@ -31,7 +23,8 @@ const USERS: [(&str, &[&str], &[&str]); 4] = [
     ("finalizer", &["create", "update", "patch", "delete"], &["*/finalizers"]),
 ];
 
-fn namespace_and_users() -> Vec<Value> {
+/// The namespace `shop`, and the users.
+pub fn namespace_and_users() -> Vec<Value> {
     let mut objects = vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})];
     for (user, verbs, finalizers) in USERS {
         let verbs = [verbs, &["get"]].concat();
@@ -269,152 +262,4 @@ fn an_entry_for_all_resources_waits_for_the_installation_to_allow_it() {
     programmed(&cluster, "events");
     assert_eq!(condition(&cluster, "owners", "Programmed"), "False");
     assert_eq!(webhooks(&cluster), ["eventratelimit.policy.outrider.dev"]);
-}
-
-fn event(name: &str, source: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "shop"}, "reason": "Test",
-        "type": "Normal", "message": "m", "source": {"component": source},
-        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "p", "uid": "u", "apiVersion": "v1"},
-    })
-}
-
-fn event_limits() -> Value {
-    json!([
-        {"type": "Server", "qps": 1, "burst": 20},
-        {"type": "Namespace", "qps": 1, "burst": 12, "cacheSize": 10},
-        {"type": "User", "qps": 1, "burst": 16},
-        {"type": "SourceAndObject", "qps": 1, "burst": 4},
-    ])
-}
-
-#[test]
-#[ignore = "needs a control plane: make test"]
-fn events_are_limited_as_by_the_plugin_of_the_api_server() {
-    let config = std::env::temp_dir().join(format!("outrider-events-{}.json", std::process::id()));
-    let limited = json!({"apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration", "limits": event_limits()});
-    let whole = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [
-        {"name": "EventRateLimit", "configuration": limited}]});
-    fs::write(&config, whole.to_string()).unwrap();
-    let original = small(&[
-        "--enable-admission-plugins=EventRateLimit".to_owned(),
-        format!("--admission-control-config-file={}", config.display()),
-    ]);
-    fs::remove_file(&config).unwrap();
-    let (replaced, _outrider) = served_with(&[], &[]);
-    for cluster in [&original, &replaced] {
-        apply(cluster, &namespace_and_users());
-    }
-    apply(
-        &replaced,
-        &[plugin("events", &json!({"plugin": "EventRateLimit", "eventRateLimit": {"limits": event_limits()}}))],
-    );
-    programmed(&replaced, "events");
-    // Buckets gain a token a second, so that how many pass is a matter of the machine; what is said is not.
-    let texts = |cluster: &Cluster| {
-        let events: Vec<Value> = (0..60).map(|at| event(&format!("e{at}"), &format!("s{}", at % 3))).collect();
-        let said = run(cluster, "create", "", &events);
-        let (refused, distinct) = (said.len(), said.into_iter().collect::<BTreeSet<String>>());
-        assert!(refused > 20, "{refused}: {distinct:?}");
-        distinct
-    };
-    let (theirs, ours) = (texts(&original), texts(&replaced));
-    for text in &ours {
-        assert!(text.starts_with("Too many requests: "), "{text}");
-    }
-    let of_all = |texts: &BTreeSet<String>| texts.iter().max_by_key(|text| text.len()).cloned();
-    assert_eq!(of_all(&ours), of_all(&theirs), "{ours:?}\n{theirs:?}");
-    assert!(ours.iter().any(|text| theirs.contains(text)), "{ours:?}\n{theirs:?}");
-    // Dry runs take no token.
-    let dry = cluster_says_dry(&replaced);
-    assert!(dry.is_empty(), "{dry:?}");
-}
-
-fn cluster_says_dry(cluster: &Cluster) -> Vec<String> {
-    let list = event("dry", "s0").to_string();
-    said(&cluster.kubectl(&["create", "--dry-run=server", "-f", "-"], Some(&list)).unwrap())
-}
-
-/// Creates events at a rate, and returns how long each took and how many a limit refused. The API server refuses with 429 too,
-/// by its priority and fairness, when the machine is busy with other tests: those are not counted.
-async fn burst(client: &Client, prefix: &str, rate: u32, seconds: u32) -> (Vec<Duration>, usize) {
-    let (api, turns) = (Api::<Event>::namespaced(client.clone(), "shop"), Arc::new(Semaphore::new(64)));
-    let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate);
-    let mut tasks = tokio::task::JoinSet::new();
-    for at in 0..rate * seconds {
-        ticks.tick().await;
-        let turn = Arc::clone(&turns).acquire_owned().await.unwrap();
-        let (api, event) = (api.clone(), serde_json::from_value(event(&format!("{prefix}{at}"), "load")).unwrap());
-        tasks.spawn(async move {
-            let _turn = turn;
-            let began = Instant::now();
-            let created = api.create(&PostParams::default(), &event).await;
-            (began.elapsed(), created)
-        });
-    }
-    let (mut took, mut refused) = (Vec::new(), 0);
-    while let Some(ended) = tasks.join_next().await {
-        let (duration, created) = ended.unwrap();
-        took.push(duration);
-        match created {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.message.contains("limit reached") => refused += 1,
-            Err(kube::Error::Api(status)) if status.code == 429 => {}
-            Err(error) => panic!("{error}"),
-        }
-    }
-    took.sort();
-    (took, refused)
-}
-
-/// Prints the figures; what is asserted is that none fails but by a limit.
-#[test]
-#[ignore = "needs a control plane: make test"]
-fn a_thousand_events_a_second_do_not_fail() {
-    let (cluster, outrider) = served_with(&[], &[]);
-    apply(&cluster, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})]);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
-    let client = runtime.block_on(async {
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        Client::try_from(config).unwrap()
-    });
-    let measured = |what: &str, prefix: &str| {
-        let began = Instant::now();
-        let (took, refused) = runtime.block_on(burst(&client, prefix, 1000, 3));
-        let at = |share: usize| took[(took.len() - 1) * share / 100].as_secs_f64() * 1000.0;
-        let rate = f64::from(u32::try_from(took.len()).unwrap()) / began.elapsed().as_secs_f64();
-        eprintln!(
-            "{what}: {rate:.0}/s, p50 {:.1} ms, p99 {:.1} ms, {refused} of {} refused",
-            at(50),
-            at(99),
-            took.len()
-        );
-        refused
-    };
-    assert_eq!(measured("without the plugin", "a"), 0);
-    let limits = |qps: u32| {
-        let limits: Vec<Value> = ["Server", "Namespace", "User", "SourceAndObject"]
-            .iter()
-            .map(|type_| json!({"type": type_, "qps": qps, "burst": qps}))
-            .collect();
-        plugin("events", &json!({"plugin": "EventRateLimit", "eventRateLimit": {"limits": limits}}))
-    };
-    apply(&cluster, &[limits(100_000)]);
-    programmed(&cluster, "events");
-    assert_eq!(measured("with limits that are not reached", "b"), 0);
-    // So few that a busy machine creates more.
-    apply(&cluster, &[limits(5)]);
-    let mut round = 0;
-    eventually("the limit is in force", || {
-        round += 1;
-        let events: Vec<Value> = (0..80).map(|at| event(&format!("probe-{round}-{at}"), "probe")).collect();
-        run(&cluster, "create", "", &events).iter().any(|text| text.contains("limit reached"))
-    });
-    // How many are over the limit depends on how many a second this machine creates.
-    measured("with limits of 5 a second", "c");
-    let metrics = outrider.metrics();
-    for line in metrics.lines().filter(|line| line.contains("eventratelimit") && !line.contains("bucket")) {
-        eprintln!("{line}");
-    }
 }

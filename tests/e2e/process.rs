@@ -175,6 +175,23 @@ impl Outrider {
         self.metrics
     }
 
+    /// Seconds of processor time that the process has used.
+    pub fn cpu_seconds(&self) -> f64 {
+        let flag = format!("--metrics-bind-address={}", self.metrics);
+        let is_ours = |folder: &Path| {
+            let arguments = fs::read(folder.join("cmdline")).unwrap_or_default();
+            let mut arguments = arguments.split(|byte| *byte == 0);
+            // The supervisor has the same arguments.
+            arguments.next() != Some(b"sh") && arguments.any(|argument| argument == flag.as_bytes())
+        };
+        let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+        let folder = processes.into_iter().find(|folder| is_ours(folder)).expect("the process is alive");
+        let stat = fs::read_to_string(folder.join("stat")).unwrap();
+        // Fields 14 and 15 of proc(5), in hundredths; the second one, a name, may have blanks.
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
+    }
+
     /// Where `/readyz` is.
     pub const fn health(&self) -> SocketAddr {
         self.health

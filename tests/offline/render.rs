@@ -80,6 +80,60 @@ fn a_range_fills_in_rendered_pods_of_its_namespaces_and_judges_reviewed_claims()
     assert!(refused.stdout.contains(why), "{}", refused.stdout);
 }
 
+/// Plugins decide on the objects of a file as they would in a cluster: also those whose entries are on demand, and on objects without pods.
+#[test]
+fn plugins_with_entries_of_their_own_decide_on_rendered_pods_services_and_claims() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = |name: &str, spec: serde_json::Value| {
+        let object = serde_json::json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin",
+            "metadata": {"name": name}, "spec": spec});
+        std::fs::write(folder.path().join(format!("{name}.json")), object.to_string()).unwrap();
+    };
+    let limited = serde_json::json!([{"resource": "pods", "matchContains": ["pods"]}, {"resource": "services", "matchContains": ["loadbalancers"]}]);
+    plugin("quota", serde_json::json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": limited}}));
+    plugin("external", serde_json::json!({"plugin": "DenyServiceExternalIPs"}));
+    plugin(
+        "storage",
+        serde_json::json!({"plugin": "DefaultStorageClass", "defaultStorageClass": {"storageClassName": "fast"}}),
+    );
+    let ran = |object: serde_json::Value| {
+        let world = folder.path().to_str().unwrap();
+        outrider(&["render", "--manifests", world, "-n", "shop", "-o", "json", "-f", "-"], &object.to_string())
+    };
+    let object = |kind: &str, spec: serde_json::Value| serde_json::json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec});
+    let service = |spec: serde_json::Value| object("Service", spec);
+    for (what, object, part) in [
+        (
+            "a pod",
+            object("Pod", serde_json::json!({"containers": [{"name": "a", "image": "a"}]})),
+            "insufficient quota to consume",
+        ),
+        (
+            "a balancer",
+            service(serde_json::json!({"type": "LoadBalancer", "ports": [{"port": 80}]})),
+            "services.loadbalancers",
+        ),
+        (
+            "an address",
+            service(serde_json::json!({"externalIPs": ["192.0.2.1"], "ports": [{"port": 80}]})),
+            "Use of external IPs is denied",
+        ),
+    ] {
+        let refused = ran(object);
+        assert_eq!(refused.outcome, Outcome::Refused, "{what}: {}", refused.stderr);
+        assert!(refused.stderr.contains(part), "{what}: {}", refused.stderr);
+    }
+    let plain = ran(service(serde_json::json!({"ports": [{"port": 80}]})));
+    assert_eq!(plain.outcome, Outcome::Fine, "{}", plain.stderr);
+    let claim = ran(object(
+        "PersistentVolumeClaim",
+        serde_json::json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}),
+    ));
+    let found: Value = serde_json::from_str(&claim.stdout).unwrap();
+    assert_eq!(found["spec"]["storageClassName"], "fast", "{}", claim.stderr);
+    assert!(claim.stderr.contains("admission plugins: storage=PluginChanged"), "{}", claim.stderr);
+}
+
 #[test]
 fn a_range_with_a_mistyped_field_is_found() {
     let range = std::fs::read_to_string(RANGE).unwrap().replace("defaultRequest:", "defaultRequests:");

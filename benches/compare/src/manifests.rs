@@ -18,7 +18,7 @@ pub fn write(row: &Row, folder: &Path) -> Result<(), BenchError> {
         "kind": "Namespace",
         "metadata": {"name": "shop", "labels": {"kubernetes.io/metadata.name": "shop"}},
     });
-    let objects = std::iter::once(namespace).chain(sidecar_sets(row)).chain(plugins(row.plugins));
+    let objects = std::iter::once(namespace).chain(sidecar_sets(row)).chain(plugins(row.plugins)?);
     for (number, object) in objects.enumerate() {
         let path = folder.join(format!("{number:04}.json"));
         fs::write(&path, serde_json::to_vec_pretty(&object)?).map_err(BenchError::file(path))?;
@@ -26,40 +26,30 @@ pub fn write(row: &Row, folder: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Each changes the recorded pods, or judges them.
-fn plugins(which: Plugins) -> Vec<Value> {
+/// The specs of one object of each plugin of pods: each changes the recorded pods, or judges them. The hostile bodies meet the same.
+const PLUGINS_OF_PODS: &str = include_str!("../../plugins-of-pods.json");
+
+fn plugins(which: Plugins) -> Result<Vec<Value>, BenchError> {
     let object = |name: String, spec: Value| {
         json!({
             "apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin",
             "metadata": {"name": name}, "spec": spec,
         })
     };
-    let given = json!({"default": [{"key": "team", "operator": "Exists"}], "whitelist": [
-        {"key": "team", "operator": "Exists"}, {"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
-        {"key": "node.kubernetes.io/unreachable", "operator": "Exists"},
-        {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"},
-    ]});
-    match which {
+    Ok(match which {
         Plugins::None => Vec::new(),
-        Plugins::OfPods => [
-            json!({"plugin": "AlwaysPullImages"}),
-            json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "pool=shared"}}),
-            json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": {"notReadySeconds": 30}}),
-            json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": given}),
-            json!({"plugin": "ExtendedResourceToleration"}),
-            json!({"plugin": "LimitPodHardAntiAffinityTopology"}),
-        ]
-        .into_iter()
-        .enumerate()
-        .map(|(number, spec)| object(format!("plugin-{number}"), spec))
-        .collect(),
+        Plugins::OfPods => serde_json::from_str::<Vec<Value>>(PLUGINS_OF_PODS)?
+            .into_iter()
+            .enumerate()
+            .map(|(number, spec)| object(format!("plugin-{number}"), spec))
+            .collect(),
         Plugins::Elsewhere(count) => (0..count)
             .map(|number| {
                 let scope = json!({"namespaceSelector": {"matchLabels": {"tenant": format!("t{number}")}}});
                 object(format!("plugin-{number:04}"), json!({"plugin": "AlwaysPullImages", "match": scope}))
             })
             .collect(),
-    }
+    })
 }
 
 /// The matching sets are spread evenly between the others, so that no order of search favours them.
@@ -187,7 +177,7 @@ mod tests {
         for row in ROWS.iter().filter(|row| row.sets <= 100) {
             let folder = tempfile::tempdir().unwrap();
             write(row, folder.path()).unwrap();
-            let objects = row.sets + 1 + plugins(row.plugins).len();
+            let objects = row.sets + 1 + plugins(row.plugins).unwrap().len();
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), objects, "{}", row.name);
         }
     }

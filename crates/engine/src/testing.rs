@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::limitrange::index::LimitRanges;
 use crate::plugins;
 use crate::plugins::index::PluginIndex;
+use crate::plugins::storage_classes::{StorageClass, StorageClasses};
 use crate::pod::older::{TakenOut, take_out};
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL};
@@ -39,6 +40,7 @@ impl World {
         let (mut sets, mut plugins, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
         let mut namespaces = Namespaces::default();
         let mut quotas = Quotas::default();
+        let mut classes = StorageClasses::default();
         let mut configuration = ConfigurationMaps::default();
         let mut revisions = Vec::new();
         for object in objects {
@@ -61,6 +63,13 @@ impl World {
                 let (spec, status) = (object["spec"].clone(), object["status"].clone());
                 let quota = read(serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
                 quotas.insert(&key, quota);
+            } else if object["kind"] == "StorageClass" {
+                let metadata = &object["metadata"];
+                let class = StorageClass::of(
+                    |key| metadata["annotations"][key].as_str(),
+                    metadata["creationTimestamp"].as_str().unwrap_or_default(),
+                );
+                classes.insert(metadata["name"].as_str().unwrap().to_owned(), class);
             } else if object["kind"] == "ControllerRevision" {
                 revisions.push(Arc::new(Revision::of(object).unwrap()));
             } else if object["kind"] == "ConfigMap" {
@@ -80,6 +89,7 @@ impl World {
             limit_ranges: Arc::new(LimitRanges::build(ranges)),
             namespaces: Arc::new(namespaces),
             quotas: Arc::new(quotas),
+            storage_classes: Arc::new(classes),
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
             configuration: configuration.view(),
             ..Snapshot::default()

@@ -124,8 +124,13 @@ fn note(name: &str, enabled: &BTreeSet<&str>) -> Option<String> {
 
 /// Makes the object of a plugin that is enabled and has no configuration. Returns why there is none to make where that is no error.
 fn add_unconfigured(name: &str, objects: &mut BTreeMap<String, Value>, errors: &mut Vec<String>) -> Option<String> {
-    let on_everywhere =
-        [Plugin::NamespaceLifecycle, Plugin::PodSecurity, Plugin::DefaultTolerationSeconds, Plugin::ResourceQuota];
+    let on_everywhere = [
+        Plugin::NamespaceLifecycle,
+        Plugin::PodSecurity,
+        Plugin::DefaultTolerationSeconds,
+        Plugin::ResourceQuota,
+        Plugin::DefaultStorageClass,
+    ];
     match (Plugin::named(name), find(name)) {
         (Some(plugin), _) if on_everywhere.contains(&plugin) => {
             return Some(format!("{plugin} is on in every cluster; without a configuration there is nothing to do"));

@@ -13,6 +13,9 @@ use crate::validate::Validate;
 use engine::offline::admit::{self, Admitted, Creation, Patch};
 use engine::pod::older::{self, TakenOut};
 
+/// It has no namespace.
+const NAMESPACE: &str = "Namespace";
+
 /// An object of the output.
 pub struct Rendered {
     /// `file:line`.
@@ -84,6 +87,10 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
             Injected { value: &value, template, identity: &identity, namespace: &namespace, by_shape: found.by_shape };
         pod.admit(world, &mut said);
     }
+    if !has_pods && admit::is_left_to_plugins(&world.registry, &value, &world.snapshot) {
+        let namespace = if identity.kind == NAMESPACE { "" } else { namespace.as_str() };
+        said.left_to_plugins(&Creation { namespace, object: &value, questions: world.questions }, world);
+    }
     let mut after = value.clone();
     if let Err(error) = (Patch { operations: said.patch.clone() }).apply(&mut after) {
         said.fail(Outcome::BadInput, error.to_string());
@@ -122,6 +129,22 @@ struct Said {
 impl Said {
     fn text(&self, text: &str) -> String {
         format!("{}{text}", self.prefix.as_deref().unwrap_or_default())
+    }
+
+    /// What plugins and ranges make of an object without pods.
+    fn left_to_plugins(&mut self, creation: &Creation<'_>, world: &OfflineModel) {
+        match admit::create(&world.registry, creation, &world.snapshot) {
+            Ok(Admitted::Allowed(allowed)) => {
+                self.notes.extend(allowed.plugins.map(|plugins| format!(": admission plugins: {plugins}")));
+                self.patch.extend(allowed.patch);
+                self.warnings.extend(allowed.warnings);
+            }
+            Ok(Admitted::Refused { status, warnings, .. }) => {
+                self.warnings.extend(warnings);
+                self.fail(Outcome::Refused, status.message.clone());
+            }
+            Err(error) => self.fail(Outcome::BadInput, error.to_string()),
+        }
     }
 
     fn fail(&mut self, outcome: Outcome, message: String) {

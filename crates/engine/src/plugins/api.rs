@@ -104,6 +104,9 @@ pub struct PluginSpec {
     /// Configuration of `ImagePolicyWebhook`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_policy_webhook: Option<ImagePolicyWebhookSpec>,
+    /// Configuration of `DefaultStorageClass`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_storage_class: Option<DefaultStorageClassSpec>,
 }
 
 /// Which requests a plugin is about.
@@ -358,6 +361,18 @@ pub struct ImagePolicyWebhookSpec {
     /// Whether images may run while the backend gives no verdict on them; false where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_allow: Option<bool>,
+}
+
+/// Configuration of `DefaultStorageClass`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DefaultStorageClassSpec {
+    /// The class that claims get; the default of the cluster where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_class_name: Option<String>,
+    /// Whether claims with the default of the cluster get it as well; false where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace_cluster_default: Option<bool>,
 }
 
 /// What the controller found.

@@ -174,7 +174,13 @@ pub const ALL: &[Entry] = &[
         Served,
         "changes new pods in the call for pods, changed ones by an on-demand entry",
     ),
-    entry("DefaultStorageClass", true, ON, OnEverywhere, "it runs on every cluster"),
+    entry(
+        "DefaultStorageClass",
+        true,
+        ON,
+        Served,
+        "it runs on every cluster with one default for all namespaces; gives claims of a namespace a class by an on-demand entry",
+    ),
     entry("StorageObjectInUseProtection", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
     entry("PodGroupProtection", true, UNKNOWN, OnEverywhere, "idle unless an alpha feature gate is on"),
     entry(

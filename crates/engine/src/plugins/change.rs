@@ -38,6 +38,8 @@ pub struct Change<'a> {
     pub node_labels: Vec<(String, String)>,
     /// Labels of a namespace that are added.
     pub labels: Vec<(String, String)>,
+    /// The storage class that a claim gets.
+    pub storage_class: Option<String>,
     /// Tolerations that are added, or all as they are to be.
     pub tolerations: Tolerations<'a>,
 }
@@ -64,6 +66,7 @@ impl Change<'_> {
             && self.pulled_volumes.is_empty()
             && self.node_labels.is_empty()
             && self.labels.is_empty()
+            && self.storage_class.is_none()
             && matches!(&self.tolerations, Tolerations::Added(none) if none.is_empty())
     }
 
@@ -85,6 +88,7 @@ impl Change<'_> {
                 self.labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
             words.push(format!("add the labels {}", labels.join(",")));
         }
+        words.extend(self.storage_class.iter().map(|class| format!("set the storage class {class}")));
         match &self.tolerations {
             Tolerations::Added(none) if none.is_empty() => {}
             Tolerations::Added(added) => {

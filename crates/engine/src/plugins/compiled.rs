@@ -16,6 +16,7 @@ use admission::review::UserInfo;
 use super::always_pull_images::AlwaysPullImages;
 use super::api::{AdmissionPlugin, PluginSpec, Scope};
 use super::change::Change;
+use super::default_storage_class::DefaultStorageClass;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::deny_service_external_ips::DenyServiceExternalIps;
 use super::event_rate_limit::EventRateLimit;
@@ -94,6 +95,8 @@ pub enum Settings {
     ResourceQuota(ResourceQuota),
     /// Of `ImagePolicyWebhook`.
     ImagePolicy(ImagePolicy),
+    /// Of `DefaultStorageClass`.
+    DefaultStorageClass(DefaultStorageClass),
 }
 
 /// An `AdmissionPlugin`, ready to decide.

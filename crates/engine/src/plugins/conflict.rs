@@ -145,6 +145,11 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
             let Settings::PodSecurity(b) = other else { return None };
             of_labels(a, b)
         }
+        Settings::DefaultStorageClass(a) => {
+            let Settings::DefaultStorageClass(b) = other else { return None };
+            (a.class != b.class)
+                .then(|| (".storageClassName", "has another class; the first by name counts".to_owned()))
+        }
         // All of them must allow a request, and the limits of all hold: none takes anything from another. Two that add tolerations add
         // the same.
         Settings::ExtendedResourceToleration

@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod change;
 pub mod compiled;
 pub mod conflict;
+pub mod default_storage_class;
 pub mod default_toleration_seconds;
 pub mod deny_service_external_ips;
 pub mod endpoints;
@@ -27,6 +28,7 @@ pub mod pod_node_selector;
 pub mod pod_security;
 pub mod pod_toleration_restriction;
 pub mod resource_quota;
+pub mod storage_classes;
 pub mod toleration;
 pub mod validation;
 pub(crate) mod work;
@@ -72,11 +74,13 @@ pub enum Plugin {
     ResourceQuota,
     /// Which images may run.
     ImagePolicyWebhook,
+    /// The storage class of claims that name none.
+    DefaultStorageClass,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
@@ -90,6 +94,7 @@ impl Plugin {
         Self::EventRateLimit,
         Self::ResourceQuota,
         Self::ImagePolicyWebhook,
+        Self::DefaultStorageClass,
     ];
 
     /// The API server's name.
@@ -108,6 +113,7 @@ impl Plugin {
             Self::EventRateLimit => "EventRateLimit",
             Self::ResourceQuota => "ResourceQuota",
             Self::ImagePolicyWebhook => "ImagePolicyWebhook",
+            Self::DefaultStorageClass => "DefaultStorageClass",
         }
     }
 
@@ -127,6 +133,7 @@ impl Plugin {
             Self::EventRateLimit => "eventRateLimit",
             Self::ResourceQuota => "resourceQuota",
             Self::ImagePolicyWebhook => "imagePolicyWebhook",
+            Self::DefaultStorageClass => "defaultStorageClass",
         }
     }
 
@@ -146,6 +153,7 @@ impl Plugin {
                 | Self::EventRateLimit
                 | Self::ResourceQuota
                 | Self::ImagePolicyWebhook
+                | Self::DefaultStorageClass
         )
     }
 }

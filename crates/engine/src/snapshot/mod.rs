@@ -11,6 +11,7 @@ pub mod policies;
 pub mod quotas;
 pub mod revisions;
 pub mod sets;
+pub mod storage_classes;
 pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use self::plugins::Plugins;
 use self::quotas::QuotaList;
 use self::revisions::Revisions;
 use self::sets::Sets;
+use self::storage_classes::StorageClassList;
 use crate::limitrange::index::LimitRanges;
 use crate::plugins::index::PluginIndex;
 use crate::sidecarset::index::SetIndex;
@@ -42,6 +44,8 @@ collections! {
     namespaces: NamespaceList,
     /// Every quota, while a plugin reads them.
     quotas: QuotaList,
+    /// Every storage class, while a plugin reads them.
+    storage_classes: StorageClassList,
     /// What the `ConfigMap` of Outrider's configuration says.
     configuration: ConfigurationMaps,
 }
@@ -66,6 +70,7 @@ impl Snapshot {
             limit_ranges: Arc::new(LimitRanges::build(limit_ranges)),
             namespaces: Arc::new(self.namespaces.detached()),
             quotas: Arc::new(self.quotas.detached()),
+            storage_classes: Arc::new((*self.storage_classes).clone()),
             configuration: Arc::new((*self.configuration).clone()),
             ..self.clone()
         }

@@ -182,11 +182,26 @@ impl From<Resource> for Place<'_> {
     }
 }
 
-/// The webhook of an object's kind, and those about every kind that accepted objects need.
+/// Whether only plugins and ranges decide on the object, and one of them may.
+pub fn is_left_to_plugins(registry: &Registry<Snapshot>, object: &Value, snapshot: &Snapshot) -> bool {
+    let called = || {
+        let phases = [Phase::Mutating, Phase::Validating].into_iter();
+        phases.flat_map(|phase| calls(registry, phase, object, snapshot)).map(|call| call.entry.rule)
+    };
+    called().all(|rule| rule.on_demand) && called().any(|rule| entries::may_be_called(rule.name, snapshot))
+}
+
+/// The webhook of an object's kind, and the on-demand ones about it, or about every kind, that accepted objects need.
 fn calls<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &'r Value, snapshot: &Snapshot) -> Vec<Call<'r>> {
-    let own = entry_of(registry, phase, object);
-    let own = own.and_then(|entry| Some((entry, resource_of(&entry.rule, object)?)));
-    let own = own.map(|(entry, served)| Call { entry, place: served.into(), is_own: true });
+    let of_kind = registry.entries().iter().filter(|entry| entry.phase == phase);
+    let of_kind = of_kind.filter_map(|entry| Some((entry, resource_of(&entry.rule, object)?)));
+    let creates = |rule: &Rule| rule.operations.is_empty() || rule.operations.contains(&Operation::Create);
+    let is_called = |rule: &Rule| rule.on_demand && creates(rule) && entries::may_be_called(rule.name, snapshot);
+    let own = of_kind
+        .enumerate()
+        .filter(|(place, (entry, _))| *place == 0 || is_called(&entry.rule))
+        .map(|(place, (entry, served))| Call { entry, place: served.into(), is_own: place == 0 })
+        .collect::<Vec<_>>();
     let of_any =
         |entry: &&Entry<Snapshot>| entry.phase == phase && entry.rule.resources.iter().any(|it| it.kind == "*");
     let is_needed = |entry: &&Entry<Snapshot>| {
@@ -206,12 +221,6 @@ fn identity(object: &Value) -> (&str, &str, &str) {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     (group(api_version), api_version.rsplit('/').next().unwrap_or_default(), kind)
-}
-
-/// The webhook of an object's group, version and kind.
-fn entry_of<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &Value) -> Option<&'r Entry<Snapshot>> {
-    let (group, version, kind) = identity(object);
-    find(registry, phase, group, version, kind)
 }
 
 /// The resource of a rule that the object is one of.

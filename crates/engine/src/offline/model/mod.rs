@@ -81,7 +81,17 @@ pub struct Reading<'a> {
 pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unusable> {
     let Reading { exclusion, registry, other_types, validate, minor_version } = reading;
     let Sorted {
-        namespaces, sets, plugins, ranges, quotas, revisions, configuration, mut warnings, mut errors, ..
+        namespaces,
+        sets,
+        plugins,
+        ranges,
+        quotas,
+        classes,
+        revisions,
+        configuration,
+        mut warnings,
+        mut errors,
+        ..
     } = Sorted::of(manifests, other_types, validate);
     let mut known = Namespaces::default();
     for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
@@ -95,6 +105,7 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     let empty = Snapshot {
         namespaces: Arc::new(known),
         quotas: Arc::new(quotas),
+        storage_classes: Arc::new(classes),
         revisions: Arc::new(RevisionIndex::build(revisions)),
         configuration: self::configuration(configuration, &mut warnings),
         exclusion: Arc::clone(exclusion),

@@ -14,6 +14,7 @@ use crate::limitrange::validation::unknown_fields as range_fields;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
 use crate::openkruise;
 use crate::plugins::api as plugins;
+use crate::plugins::storage_classes::{StorageClass, StorageClasses};
 use crate::plugins::validation::unknown_fields as plugin_fields;
 use crate::schema::{SchemaType, UnknownField};
 use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
@@ -32,6 +33,8 @@ pub struct Sorted<'m> {
     pub ranges: BTreeMap<String, &'m Manifest>,
     /// Quotas, of manifests with a namespace.
     pub quotas: Quotas,
+    /// Storage classes.
+    pub classes: StorageClasses,
     /// Revisions of sets.
     pub revisions: Vec<Arc<Revision>>,
     /// With the place that it came from.
@@ -47,6 +50,7 @@ const NAMESPACE: &str = "Namespace";
 const CONFIG_MAP_KIND: &str = "ConfigMap";
 
 const QUOTA: &str = "ResourceQuota";
+const STORAGE_CLASS: &str = "StorageClass";
 
 const REVISION: &str = "ControllerRevision";
 
@@ -87,6 +91,7 @@ impl<'m> Sorted<'m> {
             plugins: BTreeMap::new(),
             ranges: BTreeMap::new(),
             quotas: Quotas::default(),
+            classes: StorageClasses::default(),
             revisions: Vec::new(),
             configuration: None,
             warnings: Vec::new(),
@@ -112,6 +117,7 @@ impl<'m> Sorted<'m> {
         match (identity.group(), identity.kind.as_str()) {
             ("", NAMESPACE) => self.namespace(manifest, identity),
             ("", QUOTA) => self.quota(manifest, identity),
+            ("storage.k8s.io", STORAGE_CLASS) => self.class(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
             ("apps", REVISION) => self.revisions.extend(Revision::of(&manifest.value).map(Arc::new)),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
@@ -238,6 +244,16 @@ impl<'m> Sorted<'m> {
                 self.warnings.push(format!("{origin}: ResourceQuota {name:?} is left out: it cannot be read: {error}"));
             }
         }
+    }
+
+    fn class(&mut self, manifest: &Manifest, identity: Identity) {
+        let text = |field: &str| manifest.value.pointer(field).and_then(Value::as_str);
+        let annotations = manifest.value.pointer("/metadata/annotations");
+        let class = StorageClass::of(
+            |key| annotations?.get(key)?.as_str(),
+            text("/metadata/creationTimestamp").unwrap_or_default(),
+        );
+        self.classes.insert(identity.name, class);
     }
 
     /// Our configuration, whatever namespace it is for: that may be decided elsewhere.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use admission::field::{Error, ErrorList, Path};
-use admission::format::names::{dns1123_label, qualified_name};
+use admission::format::names::{dns1123_label, dns1123_subdomain, qualified_name};
 
 use super::{MAX_ENTRIES, Settings, asking, images, quotas};
 use crate::plugins::always_pull_images::{AlwaysPullImages, Exempt, Glob};
 use crate::plugins::api::{DAEMON_SET_PODS, PluginSpec};
+use crate::plugins::default_storage_class::DefaultStorageClass;
 use crate::plugins::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerationSeconds};
 use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps, Ranges};
 use crate::plugins::limit_pod_hard_anti_affinity_topology::LimitTopology;
@@ -48,6 +49,7 @@ pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, err
         (Plugin::EventRateLimit, spec.event_rate_limit.is_some()),
         (Plugin::ResourceQuota, spec.resource_quota.is_some()),
         (Plugin::ImagePolicyWebhook, spec.image_policy_webhook.is_some()),
+        (Plugin::DefaultStorageClass, spec.default_storage_class.is_some()),
     ];
     for (other, _) in sections.into_iter().filter(|(other, is_set)| *is_set && *other != plugin) {
         let detail = format!("only for spec.plugin: {other}; write another AdmissionPlugin for it");
@@ -115,7 +117,26 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::EventRateLimit => asking::event_rate_limit(spec, path, errors),
         Plugin::ResourceQuota => quotas::resource_quota(spec, path, errors),
         Plugin::ImagePolicyWebhook => images::image_policy(spec, path, errors),
+        Plugin::DefaultStorageClass => default_storage_class(spec, path, errors),
     }
+}
+
+fn default_storage_class(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.default_storage_class.clone().unwrap_or_default();
+    let name = path.child("storageClassName");
+    let replaces_default = section.replace_cluster_default.unwrap_or_default();
+    match &section.storage_class_name {
+        Some(class) => {
+            for fault in dns1123_subdomain(class) {
+                errors.push(Error::invalid(&name, shortened(class), fault));
+            }
+        }
+        None if replaces_default => {
+            errors.push(Error::required(&name, "what the default of the cluster is replaced by"));
+        }
+        None => {}
+    }
+    Settings::DefaultStorageClass(DefaultStorageClass { class: section.storage_class_name, replaces_default })
 }
 
 fn namespace_lifecycle(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {

@@ -7,7 +7,7 @@ use admission::format::selector::Selector;
 use admission::patch::quoted;
 use admission::registry::{FailurePolicy, Namespaces, Phase, Rule};
 
-use super::{events, images, namespaces, owner_references, quotas, services, update};
+use super::{claims, events, images, namespaces, owner_references, quotas, services, update};
 use crate::demand::Demand;
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
@@ -37,7 +37,7 @@ impl Group {
 /// The entries whose objects say how the API server calls.
 ///
 /// With the rule for those that say `Ignore`, where others may say `Fail`.
-const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 8] = [
+const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 9] = [
     (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE, Some(services::IGNORING)),
     (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE, Some(namespaces::LIFECYCLE_IGNORING)),
     (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING, Some(namespaces::LABELLING_IGNORING)),
@@ -51,6 +51,7 @@ const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 8] = [
     (Plugin::EventRateLimit, Phase::Validating, events::RULE, None),
     (Plugin::ResourceQuota, Phase::Validating, quotas::RULE, Some(quotas::IGNORING)),
     (Plugin::ImagePolicyWebhook, Phase::Validating, images::RULE, Some(images::IGNORING)),
+    (Plugin::DefaultStorageClass, Phase::Mutating, claims::RULE, Some(claims::IGNORING)),
 ];
 
 /// The most groups that a match condition compares those of a user with: the API server bounds the cost of conditions.
@@ -115,6 +116,16 @@ pub fn is_of(plugin: Plugin, name: &str, snapshot: &Snapshot) -> bool {
     let fails = snapshot.plugins.fails(plugin);
     OTHERS.iter().filter(|(of, ..)| *of == plugin).any(|(_, _, rule, ignoring)| {
         rule.name == name || (fails && ignoring.as_ref().is_some_and(|ignoring| ignoring.name == name))
+    })
+}
+
+/// Whether the API server may call the entry of a rule with this name. One of a plugin it calls only while an object needs it, and that
+/// of objects which say `Ignore` only beside others.
+pub fn may_be_called(name: &str, snapshot: &Snapshot) -> bool {
+    let is_named = |rule: &Rule| rule.name == name;
+    let row = OTHERS.iter().find(|(_, _, rule, ignoring)| is_named(rule) || ignoring.as_ref().is_some_and(is_named));
+    row.is_none_or(|(plugin, ..)| {
+        snapshot.plugins.iter().any(|one| one.plugin == *plugin) && is_of(*plugin, name, snapshot)
     })
 }
 

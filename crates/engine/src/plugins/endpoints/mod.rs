@@ -1,5 +1,6 @@
 //! The endpoints of plugins: new pods within the one call for pods, everything else at paths of its own.
 
+mod claims;
 pub mod entries;
 mod events;
 mod images;
@@ -41,7 +42,8 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(owner_references::RULE, owner_references::OwnerValidation { group: failing })
         .validating(events::RULE, events::EventValidation)
         .validating(quotas::RULE, quotas::QuotaValidation { group: failing })
-        .validating(images::RULE, images::ImageValidation { group: failing });
+        .validating(images::RULE, images::ImageValidation { group: failing })
+        .mutating(claims::RULE, claims::ClaimMutation { group: failing });
     let ignoring = Group::Ignoring;
     registry
         .validating(services::IGNORING, services::ServiceValidation { group: ignoring })
@@ -51,6 +53,7 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(owner_references::IGNORING, owner_references::OwnerValidation { group: ignoring })
         .validating(quotas::IGNORING, quotas::QuotaValidation { group: ignoring })
         .validating(images::IGNORING, images::ImageValidation { group: ignoring })
+        .mutating(claims::IGNORING, claims::ClaimMutation { group: ignoring })
 }
 
 /// The entries that accepted objects need beside that of new pods.

@@ -1,8 +1,11 @@
 //! The tables of Kubernetes' own tests, as data: each row is a configuration, objects of the cluster and a request, with what
 //! becomes of it. Rows have the numbers of the tables that they are from.
 
+mod claims;
 mod conflicts;
 mod events;
+mod hazards;
+mod hazards_of_requests;
 mod images;
 mod modes;
 mod namespaces;

@@ -1,0 +1,82 @@
+//! The watch of `StorageClass`es, which is there only while a plugin reads them.
+
+use std::collections::BTreeMap;
+
+use engine::plugins::compiled::{CompiledPlugin, Settings};
+use engine::plugins::storage_classes::StorageClass;
+use engine::snapshot::builder::SnapshotBuilder;
+use engine::snapshot::storage_classes::StorageClassChange;
+use k8s_openapi::api::storage::v1::StorageClass as Resource;
+use kube::ResourceExt as _;
+use serde::de::IgnoredAny;
+
+use crate::watch::follow::Step;
+use crate::watch::partial::Partial;
+use crate::watch::while_read::WhileRead;
+
+/// A class: its annotations, and when it was created.
+pub type SlimClass = Partial<Resource, IgnoredAny, IgnoredAny, BTreeMap<String, String>>;
+
+/// Every class.
+pub struct StorageClasses;
+
+impl WhileRead for StorageClasses {
+    type Object = SlimClass;
+    type Key = String;
+
+    fn is_read_by(plugin: &CompiledPlugin) -> bool {
+        matches!(&plugin.settings, Settings::DefaultStorageClass(settings) if settings.may_read_classes())
+    }
+
+    fn key(object: &SlimClass) -> String {
+        object.name_any()
+    }
+
+    fn apply(step: Option<Step<SlimClass, String>>, feed: &mut SnapshotBuilder) {
+        let change = match step {
+            Some(Step::Is(class)) => StorageClassChange::Is(class.name_any(), read(&class)),
+            Some(Step::Gone(name)) => StorageClassChange::Gone(name),
+            Some(Step::Listed) => StorageClassChange::Listed,
+            None => StorageClassChange::Unwatched,
+        };
+        feed.collections.storage_classes.apply(&change);
+    }
+}
+
+fn read(class: &SlimClass) -> StorageClass {
+    let created = class.creation_timestamp().map(|time| time.0.to_string()).unwrap_or_default();
+    StorageClass::of(|key| class.annotations.as_ref()?.get(key).map(String::as_str), &created)
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::snapshot::Exclusion;
+    use serde_json::json;
+
+    use super::*;
+    use crate::watch::while_read::is_needed;
+
+    #[test]
+    fn classes_are_needed_while_a_plugin_that_is_on_depends_on_the_default() {
+        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        for (mode, section, needed) in [
+            ("Enforce", json!({}), true),
+            ("Off", json!({}), false),
+            ("Audit", json!({"storageClassName": "fast"}), false),
+            ("Audit", json!({"storageClassName": "fast", "replaceClusterDefault": true}), true),
+        ] {
+            let spec = json!({"plugin": "DefaultStorageClass", "mode": mode, "defaultStorageClass": section});
+            let object = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec});
+            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+            assert_eq!(is_needed::<StorageClasses>(&feed), needed, "{mode} {section}");
+        }
+    }
+
+    #[test]
+    fn a_class_is_read_with_its_annotations_and_its_time() {
+        let object = json!({"metadata": {"name": "fast", "creationTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "x"});
+        let class = read(&serde_json::from_value(object).unwrap());
+        assert_eq!(class, StorageClass { is_default: true, created: "2026-01-01T00:00:00".to_owned() });
+    }
+}
