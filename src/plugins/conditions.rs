@@ -283,7 +283,7 @@ mod tests {
                 false,
                 (
                     NO_BACKEND,
-                    "when the leader last asked it: invalid peer certificate: UnknownIssuer. Until it does, pods are refused",
+                    "when the leader last sent it a review: invalid peer certificate: UnknownIssuer. Until it does, pods are refused",
                 ),
             ),
             (
