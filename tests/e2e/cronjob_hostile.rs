@@ -115,7 +115,7 @@ fn listed(cluster: &Cluster, version: &str, namespace: &Namespace<'_>) -> BTreeM
     let list: Box<RawValue> =
         serde_json::from_str(&cluster.kubectl_ok(&["get", "--raw", &path], None).unwrap()).unwrap();
     let items: Vec<&RawValue> = serde_json::from_str(member(&list, "items").unwrap().get()).unwrap();
-    let name = |item: &RawValue| string(member(member(item, "metadata")?, "name")?).map(|name| name.into_owned());
+    let name = |item: &RawValue| string(member(member(item, "metadata")?, "name")?).map(std::borrow::Cow::into_owned);
     items.into_iter().map(|item| (name(item).unwrap(), item.to_owned())).collect()
 }
 
