@@ -55,19 +55,19 @@ fn literals(source: &str) -> String {
         let here = &rest[at..];
         let (skipped, literal) = if here.starts_with("//") {
             (here.find('\n').unwrap_or(here.len()), None)
-        } else if here.starts_with('"') {
+        } else if let Some(text) = here.strip_prefix('"') {
             let hashes = before.len() - before.trim_end_matches('#').len();
             let is_raw = before.trim_end_matches('#').ends_with('r');
             let end = format!("\"{}", "#".repeat(hashes));
-            let length = if is_raw { here[1..].find(&end) } else { end_of_text(&here[1..]) };
-            let length = length.unwrap_or(here.len() - 1);
-            ((length + 2).min(here.len()), Some(&here[1..=length]))
-        } else if here.starts_with('\'') {
+            let length = if is_raw { text.find(&end) } else { end_of_text(text) };
+            let length = length.unwrap_or(text.len());
+            ((length + 2).min(here.len()), Some(&text[..length]))
+        } else if let Some(text) = here.strip_prefix('\'') {
             // A character; otherwise a lifetime.
-            let escaped = here[1..].starts_with('\\');
-            let body = here.chars().nth(1 + usize::from(escaped)).map_or(0, char::len_utf8);
-            let end = 1 + usize::from(escaped) + body;
-            (if escaped || here[end..].starts_with('\'') { end + 1 } else { 1 }, None)
+            let escaped = text.starts_with('\\');
+            let body = text.chars().nth(usize::from(escaped)).map_or(0, char::len_utf8);
+            let end = usize::from(escaped) + body;
+            (if escaped || text[end..].starts_with('\'') { end + 2 } else { 1 }, None)
         } else {
             (1, None)
         };

@@ -167,7 +167,9 @@ fn images_are_reviewed_as_by_the_plugin_of_the_api_server() {
         let refused = run(cluster, "create", "", &new());
         assert!(refused.len() == 1 && refused[0].starts_with("pods \"gone\" is forbidden: "), "{refused:?}");
     }
-    eventually("that there is no verdict is said", || message().contains("no verdict when the leader last sent it a review"));
+    eventually("that there is no verdict is said", || {
+        message().contains("no verdict when the leader last sent it a review")
+    });
     assert_eq!(condition(&replaced, "images", "Programmed"), "False");
     apply(&replaced, &[object(true)]);
     eventually("the backend is not waited for any more", || {
