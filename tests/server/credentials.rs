@@ -17,30 +17,30 @@ const WATCHES: [&str; 6] =
 async fn watches_that_are_refused_for_a_minute_show_in_readiness_and_in_a_metric_until_they_work_again() {
     let (server, folder) = (ApiServer::start(), tempfile::tempdir().unwrap());
     let kubeconfig = server.kubeconfig(folder.path(), &json!({"token": "t"}));
-    let mut served = Served::start(folder, &kubeconfig, &[]);
-    served.readiness("it becomes ready", |code, _| code == 200).await;
-    assert_eq!(served.failing_seconds().await, 0);
+    let mut replica = Served::start(folder, &kubeconfig, &[]);
+    replica.readiness("it becomes ready", |code, _| code == 200).await;
+    assert_eq!(replica.failing_seconds().await, 0);
 
     server.refuses.store(true, Ordering::Relaxed);
-    assert!(served.process.line("Watch failed, trying again")["error"].as_str().unwrap().contains("Unauthorized"));
-    served.process.discard_log();
+    assert!(replica.process.line("Watch failed, trying again")["error"].as_str().unwrap().contains("Unauthorized"));
+    replica.process.discard_log();
     let failing = |text: &str| {
         let is_told = |watch: &&str| {
             let gate = format!("sync:{watch} ");
             let mut lines = text.lines().filter(|line| line.contains(&gate));
             lines.any(|line| line.contains("the watch has failed for ") && line.contains("Unauthorized"))
         };
-        WATCHES.iter().all(|watch| is_told(&watch))
+        WATCHES.iter().all(|watch| is_told(watch))
     };
-    served.readiness("it is told", |_, text| failing(text)).await;
+    replica.readiness("it is told", |_, text| failing(text)).await;
     // What was known is still good for decisions.
-    served.readiness("it is ready all the same", |code, _| code == 200).await;
-    assert!(served.failing_seconds().await >= 60);
-    assert_eq!(served.review().await, 200);
+    replica.readiness("it is ready all the same", |code, _| code == 200).await;
+    assert!(replica.failing_seconds().await >= 60);
+    assert_eq!(replica.review().await, 200);
 
     server.refuses.store(false, Ordering::Relaxed);
-    served.readiness("it is over", |code, text| code == 200 && !text.contains("the watch has failed")).await;
-    assert_eq!(served.failing_seconds().await, 0);
+    replica.readiness("it is over", |code, text| code == 200 && !text.contains("the watch has failed")).await;
+    assert_eq!(replica.failing_seconds().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,29 +55,29 @@ async fn a_credential_plugin_that_hangs_shows_in_the_log_and_in_readiness_and_de
     fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755)).unwrap();
     let exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": plugin});
     let kubeconfig = server.kubeconfig(folder.path(), &json!({"exec": exec}));
-    let mut served = Served::start(folder, &kubeconfig, &[]);
-    served.readiness("it becomes ready", |code, _| code == 200).await;
+    let mut replica = Served::start(folder, &kubeconfig, &[]);
+    replica.readiness("it becomes ready", |code, _| code == 200).await;
 
     fs::write(&hangs, "").unwrap();
-    let told = served.process.line("Watch failed, trying again");
+    let told = replica.process.line("Watch failed, trying again");
     assert!(told["error"].as_str().unwrap().contains("gave no answer within 30 s and was ended"), "{told}");
-    served.process.discard_log();
+    replica.process.discard_log();
     // The plugin hangs meanwhile.
     for _ in 0..20 {
-        assert_eq!(served.review().await, 200);
+        assert_eq!(replica.review().await, 200);
     }
-    let text = served.readiness("it is told", |_, text| text.contains("gave no answer within 30 s")).await;
+    let text = replica.readiness("it is told", |_, text| text.contains("gave no answer within 30 s")).await;
     assert!(text.contains("the watch has failed for "), "{text}");
     fs::remove_file(&hangs).unwrap();
-    served.readiness("it is over", |code, text| code == 200 && !text.contains("the watch has failed")).await;
+    replica.readiness("it is over", |code, text| code == 200 && !text.contains("the watch has failed")).await;
 }
 
 #[test]
 fn a_lease_that_is_to_last_absurdly_long_is_reported_with_the_time_that_its_holder_is_waited_for() {
     let (server, folder) = (ApiServer::start(), tempfile::tempdir().unwrap());
     let kubeconfig = server.kubeconfig(folder.path(), &json!({"token": "t"}));
-    let mut served = Served::start(folder, &kubeconfig, &["--leader-elect"]);
-    let told = served.process.line("The lease is to last absurdly long; its holder is waited for 600 s at most");
+    let mut replica = Served::start(folder, &kubeconfig, &["--leader-elect"]);
+    let told = replica.process.line("The lease is to last absurdly long; its holder is waited for 600 s at most");
     assert_eq!(
         (&told["level"], &told["holder"], &told["seconds"]),
         (&json!("WARN"), &json!("somebody"), &json!(i32::MAX))
