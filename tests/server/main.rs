@@ -14,6 +14,7 @@ mod hostile;
 mod http2;
 mod image_backends;
 mod image_reviewer;
+mod image_waits;
 mod images;
 mod log;
 #[cfg(target_os = "linux")]
