@@ -11,8 +11,9 @@ RUN OUTRIDER_COMMIT="$COMMIT" make static TARGET="$TARGET" && cp "target/$TARGET
 
 FROM scratch
 COPY --from=build /static /outrider
-# What a large body took goes back to the system: glibc would otherwise raise these bounds to twice the largest block that was freed.
-ENV GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072:glibc.malloc.trim_threshold=2097152
+# What bodies took goes back to the system, those of many connections at one time too: glibc would otherwise raise these bounds to twice the
+# largest block that was freed, and keep what is below them.
+ENV GLIBC_TUNABLES=glibc.malloc.mmap_threshold=32768:glibc.malloc.trim_threshold=131072
 USER 65532:65532
 ENTRYPOINT ["/outrider"]
 CMD ["serve"]

@@ -1,5 +1,6 @@
 //! How commands about manifests report what they found.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
@@ -27,23 +28,31 @@ pub enum FindingsFormat {
     Sarif,
 }
 
+/// Findings of one severity that are listed: more help nobody, and a file may have hundreds of thousands of faults.
+const LISTED: usize = 1000;
+
 /// Findings of a command, and how they are printed.
 pub struct Report<'a> {
     args: &'a ReportArgs,
     places: Places,
     all: Vec<Finding>,
+    counts: BTreeMap<Severity, usize>,
 }
 
 impl<'a> Report<'a> {
     /// Without findings.
     pub fn new(args: &'a ReportArgs) -> Self {
-        Self { args, places: Places::default(), all: Vec::new() }
+        Self { args, places: Places::default(), all: Vec::new(), counts: BTreeMap::new() }
     }
 
     /// Takes a finding, with the line of its field.
     pub fn add(&mut self, mut finding: Finding) {
-        self.places.locate(&mut finding);
-        self.all.push(finding);
+        let count = self.counts.entry(finding.severity).or_default();
+        *count += 1;
+        if *count <= LISTED {
+            self.places.locate(&mut finding);
+            self.all.push(finding);
+        }
     }
 
     /// Takes a message of the given severity, which may hold several findings.
@@ -63,14 +72,18 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Every finding so far.
-    pub fn findings(&self) -> &[Finding] {
-        &self.all
+    /// Every finding so far that is listed, and how many of each severity are not.
+    pub fn findings(&self) -> Vec<Finding> {
+        let left_out = |(severity, count): (&Severity, &usize)| {
+            let more = count.checked_sub(LISTED).filter(|more| *more > 0)?;
+            Some(Finding::bare(*severity, format!("and {more} more, which are not listed")))
+        };
+        self.all.iter().cloned().chain(self.counts.iter().filter_map(left_out)).collect()
     }
 
     /// How many findings are of this severity.
     pub fn count(&self, severity: Severity) -> usize {
-        self.all.iter().filter(|finding| finding.severity == severity).count()
+        self.counts.get(&severity).copied().unwrap_or_default()
     }
 
     /// How a command ends with these findings.
@@ -95,8 +108,8 @@ impl<'a> Report<'a> {
         stderr: &mut dyn Write,
     ) -> io::Result<()> {
         match format {
-            FindingsFormat::Json => stdout.write_all(json(&self.all, summary).as_bytes()),
-            FindingsFormat::Sarif => stdout.write_all(sarif(&self.all, command).as_bytes()),
+            FindingsFormat::Json => stdout.write_all(json(&self.findings(), summary).as_bytes()),
+            FindingsFormat::Sarif => stdout.write_all(sarif(&self.findings(), command).as_bytes()),
             FindingsFormat::Text => {
                 self.print_text(stderr)?;
                 self.sum_up(summary, stderr)
@@ -110,7 +123,7 @@ impl<'a> Report<'a> {
     /// When `stderr` cannot be written.
     pub fn print_text(&self, stderr: &mut dyn Write) -> io::Result<()> {
         let is_told = |finding: &&Finding| !self.args.quiet || finding.severity >= Severity::Refused;
-        self.all.iter().filter(is_told).try_for_each(|finding| writeln!(stderr, "{finding}"))
+        self.findings().iter().filter(is_told).try_for_each(|finding| writeln!(stderr, "{finding}"))
     }
 
     /// Prints the numbers.
@@ -119,5 +132,27 @@ impl<'a> Report<'a> {
     /// When `stderr` cannot be written.
     pub fn sum_up(&self, summary: &Summary, stderr: &mut dyn Write) -> io::Result<()> {
         if self.args.quiet { Ok(()) } else { writeln!(stderr, "{}", summary.text()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_findings_some_are_listed_and_all_are_counted() {
+        let args = ReportArgs { quiet: false };
+        let mut report = Report::new(&args);
+        for _ in 0..LISTED + 7 {
+            report.add(Finding::bare(Severity::Error, "x"));
+        }
+        report.add(Finding::bare(Severity::Warning, "y"));
+        assert_eq!((report.count(Severity::Error), report.count(Severity::Warning)), (LISTED + 7, 1));
+        let mut text = Vec::new();
+        report.print_text(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.lines().count(), LISTED + 2);
+        assert!(text.ends_with("warning: y\nerror: and 7 more, which are not listed\n"), "{text}");
+        assert_eq!(report.outcome(false), Outcome::Refused);
     }
 }

@@ -13,7 +13,7 @@ use engine::plugins::Plugin;
 use engine::plugins::api::{DAEMON_SET_PODS, GROUP, KIND, PLURAL, VERSION};
 use engine::plugins::catalog::UNSERVED_SECTIONS;
 use engine::plugins::compiled::MAX_ENTRIES;
-use engine::plugins::placement::MAX_TOLERATIONS;
+use engine::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS};
 
 const DESCRIPTION: &str =
     "AdmissionPlugin switches on an admission plugin of the API server, for clusters whose flags cannot be set.";
@@ -166,12 +166,14 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
             (
                 "default",
                 tolerations(
+                    MAX_DEFAULT_TOLERATIONS,
                     "Tolerations of pods in namespaces without the annotation scheduler.alpha.kubernetes.io/defaultTolerations.",
                 ),
             ),
             (
                 "whitelist",
                 tolerations(
+                    MAX_TOLERATIONS,
                     "What pods may tolerate in namespaces without the annotation scheduler.alpha.kubernetes.io/tolerationsWhitelist; everything where empty.",
                 ),
             ),
@@ -340,7 +342,7 @@ fn limited_resources() -> JSONSchemaProps {
     }
 }
 
-fn tolerations(description: &str) -> JSONSchemaProps {
+fn tolerations(most: u16, description: &str) -> JSONSchemaProps {
     let toleration = object(
         "A toleration.",
         [
@@ -351,5 +353,5 @@ fn tolerations(description: &str) -> JSONSchemaProps {
             ("tolerationSeconds", int64("How long a NoExecute taint is tolerated; for ever where absent.")),
         ],
     );
-    JSONSchemaProps { max_items: Some(MAX_TOLERATIONS.into()), ..atomic_list(toleration, description) }
+    JSONSchemaProps { max_items: Some(most.into()), ..atomic_list(toleration, description) }
 }

@@ -38,7 +38,11 @@ impl BodyMemory {
         bytes.div_ceil(STEP) <= self.steps.available_permits()
     }
 
-    fn take(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Unserved> {
+    /// Takes so many bytes.
+    ///
+    /// # Errors
+    /// [`Unserved::Overloaded`] when there are not so many.
+    pub fn take(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Unserved> {
         let steps = u32::try_from(bytes.div_ceil(STEP)).unwrap_or(u32::MAX);
         if steps == 0 {
             return Ok(None);
@@ -53,6 +57,14 @@ pub struct WholeBody {
     /// The bytes.
     pub bytes: Bytes,
     _memory: Option<OwnedSemaphorePermit>,
+}
+
+impl WholeBody {
+    /// Of bytes that no memory is taken for.
+    #[cfg(test)]
+    pub const fn of(bytes: Bytes) -> Self {
+        Self { bytes, _memory: None }
+    }
 }
 
 /// Reads the body to its end.

@@ -24,6 +24,7 @@ mod reply;
 mod scrapers;
 pub mod shutdown;
 pub mod tls;
+mod waiting;
 pub mod webhooks;
 
 use std::fmt;

@@ -29,6 +29,7 @@ use super::body::{self, BodyMemory, WholeBody};
 use super::deadline::{Time, budget};
 use super::limits::Limits;
 use super::questions::{Asker, Questions, ROUNDS};
+use super::waiting::Waiting;
 use super::{record, reply};
 use crate::metrics::{Metrics, PathMetrics};
 use crate::readiness::Readiness;
@@ -49,6 +50,7 @@ pub struct Webhooks<W> {
     large: Arc<Semaphore>,
     memory: BodyMemory,
     questions: Questions,
+    waiting: Waiting,
 }
 
 struct Route {
@@ -73,6 +75,15 @@ enum Held {
     Here(WholeBody),
     /// In a separate thread, which may go on when the client is gone.
     Apart(Arc<WholeBody>),
+}
+
+impl Held {
+    fn whole(&self) -> &WholeBody {
+        match self {
+            Self::Here(body) => body,
+            Self::Apart(body) => body,
+        }
+    }
 }
 
 /// A request that got no verdict, with its uid if that could be read.
@@ -128,6 +139,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             large: Arc::new(Semaphore::new(limits.large_at_once.clamp(1, Semaphore::MAX_PERMITS))),
             memory: BodyMemory::new(limits.body_memory),
             questions: Questions::new(asker, metrics.clone()),
+            waiting: Waiting::new(limits.body_memory),
             metrics,
             limits,
         }
@@ -233,7 +245,10 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
                 decided => return decided,
             };
             let time = Time { until: time_for_questions(deadline), ..time };
-            let asked = self.questions.answer(questions, &mut answers, time).await;
+            let asked = match self.waiting.enter(body.whole(), &questions) {
+                Ok(_place) => self.questions.answer(questions, &mut answers, time).await,
+                Err(unserved) => Err(unserved),
+            };
             if let Err(unserved) = asked {
                 // What is known may be enough: for a refusal, which no question that fails takes back, or for plugins that only report.
                 answers.close();

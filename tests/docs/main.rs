@@ -5,6 +5,7 @@
 mod book;
 mod chart;
 mod dialect;
+mod limits;
 mod packaging;
 mod readme;
 mod reasons;

@@ -38,8 +38,8 @@ const TIME_OUT: usize = 10_000;
 const DENIED: &str = "pods \"p\" is forbidden: image policy webhook backend denied one or more images: not this one";
 
 /// A server that asks the backends.
-struct Served {
-    webhook: SocketAddr,
+pub struct Served {
+    pub webhook: SocketAddr,
     metrics: SocketAddr,
     authority: Authority,
     backends: Arc<ImageBackends>,
@@ -49,6 +49,11 @@ struct Served {
 impl Served {
     /// With one object of this section, and no Secret that was read.
     async fn without_secret(section: &Value) -> Self {
+        Self::within(section, Limits::default()).await
+    }
+
+    /// The same, with these limits.
+    pub async fn within(section: &Value, limits: Limits) -> Self {
         let (authority, resolver, readiness) = (authority(), Resolver::empty(), Readiness::default());
         resolver.swap(authority.sign(vec!["localhost".to_owned()], DAY, Timestamp::now()).unwrap());
         let freshness = Freshness::default();
@@ -74,7 +79,7 @@ impl Served {
             enable_http2: false,
             client_ca: None,
             probes: ProbePaths::default(),
-            limits: Limits::default(),
+            limits,
         };
         let server = Server::bind(options, feeds).await.unwrap();
         let addresses = server.addresses();
@@ -93,8 +98,13 @@ impl Served {
 
     async fn with(section: &Value, kubeconfig: &Value) -> Self {
         let served = Self::without_secret(section).await;
-        served.backends.are(Some(BTreeMap::from([("kubeconfig".to_owned(), kubeconfig.to_string())])));
+        served.asks(kubeconfig);
         served
+    }
+
+    /// The Secret has this backend now.
+    pub fn asks(&self, kubeconfig: &Value) {
+        self.backends.are(Some(BTreeMap::from([("kubeconfig".to_owned(), kubeconfig.to_string())])));
     }
 
     /// What is said to a pod of each of these images, all at one time.
@@ -131,7 +141,7 @@ impl Served {
     }
 
     /// So many connections: their handshakes take longer than anything else here, and are over before the first review begins.
-    async fn clients(&self, count: usize) -> Vec<Client> {
+    pub async fn clients(&self, count: usize) -> Vec<Client> {
         let mut clients = std::mem::take(&mut *self.clients.lock().unwrap());
         let mut missing = JoinSet::new();
         for _ in clients.len()..count {
@@ -160,7 +170,7 @@ fn world(section: &Value) -> Arc<ArcSwap<Snapshot>> {
     world
 }
 
-fn review(image: &str) -> String {
+pub fn review(image: &str) -> String {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"},
         "spec": {"containers": [{"name": "c", "image": image}]},
@@ -202,7 +212,7 @@ impl Said {
 }
 
 /// A section without waits between tries.
-fn section(default_allow: bool) -> Value {
+pub fn section(default_allow: bool) -> Value {
     json!({"defaultAllow": default_allow, "retryBackoff": -1})
 }
 

@@ -17,6 +17,7 @@ mod hostile_conversions;
 mod http2;
 mod image_backends;
 mod image_reviewer;
+mod image_waits;
 mod images;
 mod log;
 #[cfg(target_os = "linux")]

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use engine::pod::limits;
+
 /// What is asked, and of which world.
 pub struct Body {
     /// Where it is posted.
@@ -58,58 +60,84 @@ const VALIDATE_SET: &str = "/validate-apps-outrider-dev-v1alpha1-sidecarset";
 /// What the API server fills in.
 const DEFAULTS: &str = r#""resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent""#;
 
-/// All kinds.
+/// A quarter of a limit, so that four times as much just keeps it.
+const CONTAINERS: usize = limits::CONTAINERS / 4;
+const VOLUMES: usize = limits::VOLUMES / 4;
+const NAMES: usize = limits::NAMES / 4;
+const TOLERATIONS: usize = limits::TOLERATIONS / 4;
+const PAIRS: usize = limits::PAIRS / 4;
+/// Two values are the resources themselves, and their requests.
+const RESOURCES: usize = (limits::RESOURCES - 2) / 4;
+/// Containers of a set.
+const OF_A_SET: usize = 25;
+
+/// All kinds. What has a limit is there twice: up to it, and far beyond it.
 pub const KINDS: &[Kind] = &[
-    kind("record of n names, n containers", 6_000, |n| record(n, MUTATE)),
-    kind("the same, validated", 6_000, |n| record(n, VALIDATE)),
-    kind("n resources of an init container, n/8 more", 10_000, resources),
+    kind("record of 12,000 names, n containers", CONTAINERS, |n| record(12_000, n, MUTATE)),
+    kind("the same, validated", CONTAINERS, |n| record(12_000, n, VALIDATE)),
+    kind("record of n names, n containers, beyond the limit", 6_000, |n| record(n, n, MUTATE)),
+    kind("n resources of an init container, n/8 more", RESOURCES, resources),
+    kind("n resources of an init container, n/8 more, beyond the limit", 10_000, resources),
     kind("n commas to skip", 60_000, |n| annotated("outrider.dev/skip", &",".repeat(n))),
     kind("n commas to skip, beyond the limit", 750_000, |n| annotated("outrider.dev/skip", &",".repeat(n))),
     kind("n names for OpenKruise", 10_000, |n| {
         annotated("kruise.io/sidecarset-injected-list", &joined(n, |i| format!("{i:x}")))
     }),
-    kind("n empty containers", 10_000, |n| pod("", &joined(n, |_| "{}".to_owned()), "")),
-    kind("n empty containers, beyond the limit", 500_000, |n| pod("", &joined(n, |_| "{}".to_owned()), "")),
-    kind("n containers of a name each", 10_000, |n| pod("", &containers(n), "")),
+    kind("n empty containers", CONTAINERS, empty_containers),
+    kind("n empty containers, beyond the limit", 10_000, empty_containers),
+    kind("n empty containers, far beyond the limit", 500_000, empty_containers),
+    kind("n containers of a name each", CONTAINERS, |n| pod("", &containers(n), "")),
+    kind("n containers of a name each, beyond the limit", 10_000, |n| pod("", &containers(n), "")),
     kind("n ports of different addresses", 15_000, |n| {
         ports(n, |i| format!(r#"{{"containerPort":80,"hostPort":80,"hostIP":"{i}"}}"#))
     }),
     kind("n equal ports", 87_000, |n| ports(n, |_| r#"{"containerPort":80}"#.to_owned())),
-    kind("n labels", 40_000, |n| pod(&joined(n, |i| format!(r#""l{i}":"""#)), CONTAINER, "")),
-    kind("n annotations", 9_000, |n| annotations(&joined(n, |i| format!(r#""{i:x}":"""#)))),
-    kind("n labels for nodes", 40_000, |n| {
-        spec(&format!(r#""nodeSelector":{{{}}}"#, joined(n, |i| format!(r#""l{i}":"""#))))
-    }),
+    kind("n labels", PAIRS - 1, |n| pod(&labels(n), CONTAINER, "")),
+    kind("n labels, beyond the limit", 40_000, |n| pod(&labels(n), CONTAINER, "")),
+    kind("n annotations", PAIRS, |n| annotations(&joined(n, |i| format!(r#""{i:x}":"""#)))),
+    kind("n annotations, beyond the limit", 9_000, |n| annotations(&joined(n, |i| format!(r#""{i:x}":"""#)))),
+    kind("n labels for nodes", PAIRS, |n| spec(&format!(r#""nodeSelector":{{{}}}"#, labels(n)))),
+    kind("n labels for nodes, beyond the limit", 40_000, |n| spec(&format!(r#""nodeSelector":{{{}}}"#, labels(n)))),
     kind("n expressions of an affinity", 100_000, |n| {
         spec(&format!(
             r#""affinity":{{"nodeAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":{{"nodeSelectorTerms":[{{"matchExpressions":[{{"key":"kubernetes.io/os"}},{}]}}]}}}}}}"#,
             joined(n, |_| "{}".to_owned())
         ))
     }),
-    kind("n volumes", 30_000, |n| spec(&format!(r#""volumes":[{}]"#, joined(n, |i| format!(r#"{{"name":"v{i}"}}"#))))),
-    kind("n pull secrets", 50_000, |n| {
-        spec(&format!(r#""imagePullSecrets":[{}]"#, joined(n, |i| format!(r#"{{"name":"s{i}"}}"#))))
-    }),
-    kind("n of everything", 2_500, everything),
+    kind("n volumes", VOLUMES, |n| spec(&named("volumes", n))),
+    kind("n volumes, beyond the limit", 30_000, |n| spec(&named("volumes", n))),
+    kind("n pull secrets", NAMES, |n| spec(&named("imagePullSecrets", n))),
+    kind("n pull secrets, beyond the limit", 50_000, |n| spec(&named("imagePullSecrets", n))),
+    kind("n of everything", CONTAINERS - 1, everything),
+    kind("n of everything, plugins", CONTAINERS - 1, |n| plugins(everything(n))),
+    kind("n of everything, beyond the limit", 2_500, everything),
     kind("n variables, mounts and arguments", 20_000, unread),
     kind("n deep where nothing is read", 50_000, |n| spec(&format!(r#""x":{}"#, deep(n)))),
     kind("n deep resources", 50_000, |n| pod("", &format!(r#"{{"name":"app","resources":{}}}"#, deep(n)), "")),
-    kind("a set of n empty maps", 1_000, |n| set(MUTATE_SET, &joined(n, |_| r#"{"":0}"#.to_owned()))),
-    kind("the same, validated", 4_000, |n| set(VALIDATE_SET, &joined(n, |_| r#"{"":0}"#.to_owned()))),
-    kind("the same, beyond the limit", 225_000, |n| set(VALIDATE_SET, &joined(n, |_| r#"{"":0}"#.to_owned()))),
-    kind("a set of n containers of a name each", 400, |n| set(VALIDATE_SET, &containers(n))),
-    kind("n tolerations, plugins", 15_000, |n| {
-        plugins(spec(&format!(r#""tolerations":[{}]"#, joined(n, |i| format!(r#"{{"key":"k{i}"}}"#)))))
+    kind("a set of n empty maps", OF_A_SET, |n| set(MUTATE_SET, &empty_maps(n))),
+    kind("the same, validated", OF_A_SET, |n| set(VALIDATE_SET, &empty_maps(n))),
+    kind("the same, beyond the limit", 1_000, |n| set(MUTATE_SET, &empty_maps(n))),
+    kind("the same, beyond the limit, validated", 4_000, |n| set(VALIDATE_SET, &empty_maps(n))),
+    kind("the same, far beyond the limit", 225_000, |n| set(VALIDATE_SET, &empty_maps(n))),
+    kind("a set of n containers of a name each", OF_A_SET, |n| set(VALIDATE_SET, &containers(n))),
+    kind("n tolerations, plugins", TOLERATIONS, |n| plugins(tolerations(n, |i| format!(r#"{{"key":"k{i}"}}"#)))),
+    kind("n tolerations, plugins, beyond the limit", 15_000, |n| {
+        plugins(tolerations(n, |i| format!(r#"{{"key":"k{i}"}}"#)))
     }),
-    kind("n equal tolerations, plugins", 15_000, |n| {
-        plugins(spec(&format!(r#""tolerations":[{}]"#, joined(n, |_| r#"{"operator":"Exists"}"#.to_owned()))))
+    kind("n equal tolerations, plugins", TOLERATIONS, |n| {
+        plugins(tolerations(n, |_| r#"{"operator":"Exists"}"#.to_owned()))
     }),
-    kind("n extended resources, plugins", 15_000, |n| plugins(pod("", &extended(0, n), ""))),
-    kind("n containers of an extended resource each, plugins", 5_000, |n| {
+    kind("n extended resources, plugins", RESOURCES, |n| plugins(pod("", &extended(0, n), ""))),
+    kind("n extended resources, plugins, beyond the limit", 15_000, |n| plugins(pod("", &extended(0, n), ""))),
+    kind("n containers of an extended resource each, plugins", CONTAINERS, |n| {
         plugins(pod("", &joined(n, |i| extended(i, 1)), ""))
     }),
-    kind("n labels for nodes, plugins", 40_000, |n| {
-        plugins(spec(&format!(r#""nodeSelector":{{{}}}"#, joined(n, |i| format!(r#""l{i}":"""#)))))
+    kind("n containers of an extended resource each, plugins, beyond the limit", 5_000, |n| {
+        plugins(pod("", &joined(n, |i| extended(i, 1)), ""))
+    }),
+    kind("n labels for nodes, plugins", PAIRS, |n| plugins(spec(&format!(r#""nodeSelector":{{{}}}"#, labels(n))))),
+    kind("n labels for nodes, plugins, beyond the limit", 40_000, |n| {
+        plugins(spec(&format!(r#""nodeSelector":{{{}}}"#, labels(n))))
     }),
     kind("n terms of an affinity, plugins", 20_000, |n| {
         let term = |i: usize| {
@@ -120,13 +148,11 @@ pub const KINDS: &[Kind] = &[
             r#""affinity":{{"podAntiAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":[{terms}]}}}}"#
         )))
     }),
-    kind("n extended resources, quota", 15_000, |n| Body {
-        plugins: Plugins::Quota,
-        ..pod_of(QUOTA, "", &extended(0, n), "")
-    }),
-    kind("n containers of an extended resource each, quota", 5_000, |n| Body {
-        plugins: Plugins::Quota,
-        ..pod_of(QUOTA, "", &joined(n, |i| extended(i, 1)), "")
+    kind("n extended resources, quota", RESOURCES, |n| quota(&extended(0, n))),
+    kind("n extended resources, quota, beyond the limit", 15_000, |n| quota(&extended(0, n))),
+    kind("n containers of an extended resource each, quota", CONTAINERS, |n| quota(&joined(n, |i| extended(i, 1)))),
+    kind("n containers of an extended resource each, quota, beyond the limit", 5_000, |n| {
+        quota(&joined(n, |i| extended(i, 1)))
     }),
     Kind { name: "n sets that match", n: 250, make: |n| among(Sets::Matching(n)), beside_harmless: false },
     kind("n sets of negations", 1_250, |n| among(Sets::Negations(n))),
@@ -192,6 +218,32 @@ fn pod_of(path: &'static str, labels: &str, containers: &str, more: &str) -> Bod
     review(path, &format!(r#"{{"metadata":{metadata},"spec":{{"containers":[{containers}]{more}}}}}"#))
 }
 
+fn empty_containers(n: usize) -> Body {
+    pod("", &joined(n, |_| "{}".to_owned()), "")
+}
+
+fn empty_maps(n: usize) -> String {
+    joined(n, |_| r#"{"":0}"#.to_owned())
+}
+
+fn labels(n: usize) -> String {
+    joined(n, |i| format!(r#""l{i}":"""#))
+}
+
+/// A field with a list of names.
+fn named(field: &str, n: usize) -> String {
+    format!(r#""{field}":[{}]"#, joined(n, |i| format!(r#"{{"name":"n{i}"}}"#)))
+}
+
+fn tolerations(n: usize, one: impl Fn(usize) -> String) -> Body {
+    spec(&format!(r#""tolerations":[{}]"#, joined(n, one)))
+}
+
+/// With a plugin that demands a quota.
+fn quota(containers: &str) -> Body {
+    Body { plugins: Plugins::Quota, ..pod_of(QUOTA, "", containers, "") }
+}
+
 /// With every plugin of pods.
 fn plugins(body: Body) -> Body {
     Body { plugins: Plugins::OfPods, ..body }
@@ -216,9 +268,9 @@ fn annotated(key: &str, value: &str) -> Body {
     annotations(&format!(r#""{key}":"{value}""#))
 }
 
-fn record(n: usize, path: &'static str) -> Body {
+fn record(names: usize, n: usize, path: &'static str) -> Body {
     // Below the API server's limit for annotations, which would end the matter.
-    let names = joined(n, |i| format!(r#"\"n{i}\""#)).replace(r#"\"n"#, r#"\""#);
+    let names = joined(names, |i| format!(r#"\"n{i}\""#)).replace(r#"\"n"#, r#"\""#);
     let metadata = format!(
         r#"{{"name":"p","labels":{{"app":"web"}},"annotations":{{"outrider.dev/injected":"{{\"set-0\":{{\"containers\":[{names}]}}}}"}}}}"#
     );
@@ -236,6 +288,7 @@ fn ports(n: usize, port: impl Fn(usize) -> String) -> Body {
     pod("", &format!(r#"{{"name":"app","ports":[{}]}}"#, joined(n, port)), "")
 }
 
+/// Of lists with a lower limit, as many as it allows.
 fn everything(n: usize) -> Body {
     let list = |field: &str, element: fn(usize) -> String| format!(r#","{field}":[{}]"#, joined(n, element));
     let named: fn(usize) -> String = |i| format!(r#"{{"name":"n{i}"}}"#);
@@ -251,7 +304,10 @@ fn everything(n: usize) -> Body {
         list("volumes", named),
         list("imagePullSecrets", named),
         list("resourceClaims", named),
-        list("tolerations", |i| format!(r#"{{"key":"k{i}","operator":"Exists"}}"#)),
+        format!(
+            r#","tolerations":[{}]"#,
+            joined(n.min(limits::TOLERATIONS), |i| format!(r#"{{"key":"k{i}","operator":"Exists"}}"#))
+        ),
         format!(r#","nodeSelector":{{{labels}}}"#),
     ]
     .concat();

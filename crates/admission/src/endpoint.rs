@@ -70,7 +70,7 @@ pub trait Mutating<W>: Send + Sync + 'static {
     fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, world: &W) -> Result<Verdict, Unserved>;
 }
 
-/// Fills in missing fields. Only new and changed objects are passed to it, and none that is larger than [`ObjectLimit::STORABLE`].
+/// Fills in missing fields. Only new and changed objects are passed to it, and none that is larger than its limit.
 ///
 /// ```
 /// use admission::{Defaulting, PatchBuilder, PatchError, Request};
@@ -86,6 +86,9 @@ pub trait Mutating<W>: Send + Sync + 'static {
 /// }
 /// ```
 pub trait Defaulting<W>: Send + Sync + 'static {
+    /// How much of an object is decoded; a larger one is refused with code 422.
+    const LIMIT: ObjectLimit = ObjectLimit::STORABLE;
+
     /// Adds what is missing to the object, which is the document of `patch` and no longer in `request`. Must be a fixed point:
     /// on its own result it adds nothing.
     ///

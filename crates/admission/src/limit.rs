@@ -5,6 +5,8 @@
 
 use serde_json::value::RawValue;
 
+use crate::raw;
+
 /// The most that is decoded of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectLimit {
@@ -12,12 +14,14 @@ pub struct ObjectLimit {
     pub bytes: usize,
     /// Values in it, nested ones included.
     pub values: usize,
+    /// Elements of lists in its spec: of few bytes each, they cost far more than values elsewhere.
+    pub lists: &'static [(&'static str, usize)],
 }
 
 impl ObjectLimit {
     /// What can be stored: etcd's default `--max-request-bytes` is 1.5 MiB, and custom resources are stored as JSON. Forty
     /// thousand values are one for every 39 bytes of that, managed fields included, and take at most 26 MB decoded.
-    pub const STORABLE: Self = Self { bytes: 1536 * 1024, values: 40_000 };
+    pub const STORABLE: Self = Self { bytes: 1536 * 1024, values: 40_000, lists: &[] };
 
     /// Whether an object is within the limit.
     ///
@@ -32,8 +36,36 @@ impl ObjectLimit {
         if text.len() > self.values && values(text, self.values) > self.values {
             return Err(format!("the object holds more than {} values", self.values));
         }
-        Ok(())
+        self.check_lists(object)
     }
+
+    fn check_lists(self, object: &RawValue) -> Result<(), String> {
+        let shortest = self.lists.iter().map(|(_, most)| *most).min();
+        // An element takes two bytes, with its comma.
+        let Some(spec) =
+            shortest.filter(|most| object.get().len() > 2 * most).and_then(|_| raw::member(object, "spec"))
+        else {
+            return Ok(());
+        };
+        let mut found = Ok(());
+        raw::members(spec, |key, list| {
+            let limit = self.lists.iter().find(|(name, _)| *name == key.name());
+            if let Some((name, most)) = limit.filter(|(_, most)| is_longer(list, *most)) {
+                found = Err(format!("spec.{name} holds more than {most} elements"));
+            }
+        });
+        found
+    }
+}
+
+/// Whether a list has more elements. Counting ends at the first that is too much.
+fn is_longer(list: &RawValue, most: usize) -> bool {
+    let mut left = most;
+    let counted = raw::elements(list, |_| {
+        left = left.checked_sub(1).ok_or(())?;
+        Ok::<(), ()>(())
+    });
+    counted.is_err()
 }
 
 /// The number of values in a JSON text: one more than there are commas and opening brackets outside of strings, so that an empty
@@ -86,11 +118,29 @@ mod tests {
 
     #[test]
     fn what_is_beyond_a_limit_is_named() {
-        let limit = ObjectLimit { bytes: 30, values: 4 };
+        let limit = ObjectLimit { bytes: 30, values: 4, lists: &[] };
         let check = |json: &str| limit.check(serde_json::from_str(json).unwrap());
         assert_eq!(check(r#"{"a":[1,2]}"#), Ok(()));
         assert_eq!(check(r#"{"a":[1,2,3]}"#), Err("the object holds more than 4 values".to_owned()));
         let long = format!("\"{}\"", "x".repeat(30));
         assert_eq!(check(&long), Err("the object has 32 bytes, more than the 30 that are read".to_owned()));
+    }
+
+    #[test]
+    fn a_list_of_the_spec_is_counted_up_to_its_limit() {
+        let limit = ObjectLimit { lists: &[("a", 2), ("b", 3)], ..ObjectLimit::STORABLE };
+        let check = |json: &str| limit.check(serde_json::from_str(json).unwrap());
+        for json in [
+            r#"{"spec":{"a":[1,2],"b":[1,2,3],"c":[1,2,3,4]},"a":[1,2,3]}"#,
+            r#"{"spec":{"a":{"b":[1,2,3,4]}}}"#,
+            r#"{"spec":7}"#,
+        ] {
+            assert_eq!(check(json), Ok(()), "{json}");
+        }
+        for (json, name, most) in
+            [(r#"{"spec":{"a":[{},[]," "]}}"#, "a", 2), (r#"{"x":1,"spec":{"c":[],"b":[1,2,3,4]}}"#, "b", 3)]
+        {
+            assert_eq!(check(json), Err(format!("spec.{name} holds more than {most} elements")), "{json}");
+        }
     }
 }

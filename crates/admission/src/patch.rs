@@ -9,7 +9,7 @@ mod builder;
 #[cfg(test)]
 mod tests;
 
-pub use builder::{PatchBuilder, PatchError};
+pub use builder::{PatchBuilder, PatchError, child};
 
 /// Escapes one token of a JSON pointer (RFC 6901): `~` first, then `/`.
 ///

@@ -38,7 +38,27 @@ impl Question {
             Self::Tokens(_) => "tokens",
         }
     }
+
+    /// Bytes that it holds, about.
+    pub fn size(&self) -> usize {
+        let texts = |texts: &[String]| texts.iter().map(|text| TEXT + text.len()).sum::<usize>();
+        TEXT + match self {
+            Self::Access(access) => {
+                let extra = access.extra.iter().map(|(key, values)| TEXT + key.len() + texts(values));
+                access.user.len() + texts(&access.groups) + extra.sum::<usize>()
+            }
+            Self::Images(of) => {
+                let annotations = of.annotations.iter().map(|(key, value)| 2 * TEXT + key.len() + value.len());
+                texts(&of.images) + annotations.sum::<usize>()
+            }
+            Self::Object(_) | Self::Resources(_) => 0,
+            Self::Tokens(tokens) => tokens.iter().map(|token| TEXT + token.key.len()).sum(),
+        }
+    }
 }
+
+/// Bytes of a text beside its own: where it is, and how long.
+const TEXT: usize = 40;
 
 /// Whether a user may do something with a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -53,6 +53,11 @@ impl<'a> Key<'a> {
         &self.name
     }
 
+    /// The key itself, for longer than this.
+    pub fn into_name(self) -> Cow<'a, str> {
+        self.name
+    }
+
     /// The key as it is written, in quotes.
     pub const fn json(&self) -> &'a str {
         self.json

@@ -115,8 +115,8 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
             report.print_text(streams.stderr)?;
             report.sum_up(&summary, streams.stderr)?;
         }
-        Format::Json => streams.stdout.write_all(json(report.findings(), &summary).as_bytes())?,
-        Format::Sarif => streams.stdout.write_all(sarif(report.findings(), "test").as_bytes())?,
+        Format::Json => streams.stdout.write_all(json(&report.findings(), &summary).as_bytes())?,
+        Format::Sarif => streams.stdout.write_all(sarif(&report.findings(), "test").as_bytes())?,
         Format::Junit => {
             streams.stdout.write_all(junit(&cases).as_bytes())?;
             if !is_readable {

@@ -108,7 +108,7 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     let rendered = render_files(args, streams.stdin, &mut report);
     let is_sarif = args.output == Format::Sarif;
     if is_sarif {
-        streams.stdout.write_all(sarif(report.findings(), "render").as_bytes())?;
+        streams.stdout.write_all(sarif(&report.findings(), "render").as_bytes())?;
     } else {
         report.print_text(streams.stderr)?;
     }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{Answer, Defaulting, Findings, Mutating, Validating, lacking};
 use crate::deadline::Deadline;
-use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchWriter};
 use crate::question::Answers;
 use crate::reason::Reason;
@@ -92,7 +91,7 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
         answers: &'a Answers,
         deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
-        let review = Review::<Value>::parse_within(body, ObjectLimit::STORABLE);
+        let review = Review::<Value>::parse_within(body, D::LIMIT);
         decided(&self.0, body, review, (answers, deadline), |review| {
             // Decoded, it may be the largest thing in the process: there is one of it.
             let object = review.request.object.take();

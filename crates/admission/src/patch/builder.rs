@@ -1,5 +1,7 @@
 //! A patch that is built while looking at the document.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::PatchWriter;
@@ -61,12 +63,7 @@ impl PatchBuilder {
         if pointer.is_empty() {
             return Some(&self.document);
         }
-        pointer.strip_prefix('/')?.split('/').try_fold(&self.document, |value, token| match value {
-            Value::Object(map) if token.contains('~') => map.get(&unescape(token)),
-            Value::Object(map) => map.get(token),
-            Value::Array(list) => list.get(element_index(token)?),
-            _ => None,
-        })
+        pointer.strip_prefix('/')?.split('/').try_fold(&self.document, child)
     }
 
     /// The patch.
@@ -102,7 +99,7 @@ impl PatchBuilder {
     /// Removes the value at `pointer`, if there is one.
     pub fn remove(&mut self, pointer: &str) {
         let Some((parent, token)) = pointer.rsplit_once('/') else { return };
-        let removed = match self.document.pointer_mut(parent) {
+        let removed = match at_mut(&mut self.document, parent) {
             Some(Value::Object(map)) => map.remove(unescape(token).as_str()).is_some(),
             Some(Value::Array(list)) => match element_index(token) {
                 Some(index) if index < list.len() => {
@@ -124,7 +121,7 @@ impl PatchBuilder {
     /// # Errors
     /// When something else than a list is there, and as [`Self::set`].
     pub fn insert(&mut self, pointer: &str, index: usize, value: Value) -> Result<(), PatchError> {
-        match self.document.pointer_mut(pointer) {
+        match at_mut(&mut self.document, pointer) {
             Some(Value::Array(list)) => {
                 let index = index.min(list.len());
                 self.writer.add(&format!("{pointer}/{index}"), &value.to_string());
@@ -148,21 +145,23 @@ impl PatchBuilder {
         }
         // The shortest prefix at which nothing is there takes the whole new branch in one operation.
         let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
+        let (mut place, mut begin) = (&self.document, 1);
         for end in ends {
             let (prefix, rest) = pointer.split_at(end);
-            match self.get(prefix) {
+            match child(place, prefix.get(begin..).unwrap_or_default()) {
                 None | Some(Value::Null) => return self.write(prefix, nest(rest, value)),
                 Some(_) if rest.is_empty() => return self.write(prefix, value),
-                Some(Value::Object(_) | Value::Array(_)) => {}
+                Some(below @ (Value::Object(_) | Value::Array(_))) => place = below,
                 Some(other) => return Err(mismatch(prefix, "a map", other)),
             }
+            begin = end + 1;
         }
         Ok(())
     }
 
     fn write(&mut self, pointer: &str, value: Value) -> Result<(), PatchError> {
         let (parent, token) = pointer.rsplit_once('/').unwrap_or(("", pointer));
-        match self.document.pointer_mut(parent) {
+        match at_mut(&mut self.document, parent) {
             Some(Value::Object(map)) => {
                 self.writer.add(pointer, &value.to_string());
                 map.insert(unescape(token), value);
@@ -188,6 +187,31 @@ fn nest(rest: &str, value: Value) -> Value {
         let mut map = Map::new();
         map.insert(unescape(token), inner);
         Value::Object(map)
+    })
+}
+
+/// The member or element of a value that a token of a pointer names.
+pub fn child<'v>(value: &'v Value, token: &str) -> Option<&'v Value> {
+    match value {
+        Value::Object(map) if token.contains('~') => map.get(&unescape(token)),
+        Value::Object(map) => map.get(token),
+        Value::Array(list) => list.get(element_index(token)?),
+        _ => None,
+    }
+}
+
+/// As `Value::pointer_mut`, which copies every token.
+fn at_mut<'v>(document: &'v mut Value, pointer: &str) -> Option<&'v mut Value> {
+    if pointer.is_empty() {
+        return Some(document);
+    }
+    pointer.strip_prefix('/')?.split('/').try_fold(document, |value, token| match value {
+        Value::Object(map) => {
+            let key = if token.contains('~') { Cow::Owned(unescape(token)) } else { Cow::Borrowed(token) };
+            map.get_mut(key.as_ref())
+        }
+        Value::Array(list) => list.get_mut(element_index(token)?),
+        _ => None,
     })
 }
 

@@ -20,6 +20,7 @@ use admission::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
 use crate::sidecarset::api::{API_VERSION, KIND, PLURAL};
+use crate::sidecarset::size::too_long;
 
 /// API group of OpenKruise's sets.
 pub const GROUP: &str = "apps.kruise.io";
@@ -130,6 +131,10 @@ pub fn convert(object: &Value) -> Result<Converted, ErrorList> {
         let known = [Version::V1beta1, Version::V1alpha1].map(|version| format!("{GROUP}/{}", version.name()));
         return Err([Error::not_supported(&Path::new("apiVersion"), api_version, &known)].into_iter().collect());
     };
+    // Ours may not have more, and each is a remark or an error.
+    if let Some((list, length, most)) = object.get("spec").and_then(too_long) {
+        return Err([Error::too_many(&Path::new("spec").child(list), length, most)].into_iter().collect());
+    }
     let empty = Map::new();
     let top = object.as_object().unwrap_or(&empty);
     findings.refuse_unknown(top, &["apiVersion", "kind", "metadata", "spec", "status"], None);

@@ -330,6 +330,13 @@ fn whatever_is_written_converts_or_is_refused() {
 }
 
 #[test]
+fn a_set_of_absurd_size_is_refused_in_one_line() {
+    let set = set("v1beta1", json!({"spec": {"containers": vec![json!({}); 300_000]}}));
+    let errors = convert(&set).unwrap_err();
+    assert_eq!(errors.to_string(), "spec.containers: Too many: 300000: must have at most 100 items");
+}
+
+#[test]
 fn the_list_of_annotations_moves_and_nothing_else_of_the_configuration() {
     let list = r#"{"rules": []}"#;
     let map = json!({

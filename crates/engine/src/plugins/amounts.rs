@@ -10,10 +10,17 @@ pub type Amounts = BTreeMap<String, Quantity>;
 
 /// The amounts of a list. The API server has read them before.
 pub fn amounts(list: Option<&RawValue>) -> Amounts {
+    amounts_of(list, |_| true)
+}
+
+/// The amounts of a list that are named so.
+pub fn amounts_of(list: Option<&RawValue>, mut is_wanted: impl FnMut(&str) -> bool) -> Amounts {
     let mut found = Amounts::new();
     if let Some(list) = list {
         admission::raw::members(list, |key, value| {
-            if let Ok(amount) = serde_json::from_str::<Quantity>(value.get()) {
+            if is_wanted(key.name())
+                && let Ok(amount) = serde_json::from_str::<Quantity>(value.get())
+            {
                 found.insert(key.name().to_owned(), amount);
             }
         });

@@ -25,6 +25,15 @@ impl List {
             Self::Ephemeral => "ephemeralContainers",
         }
     }
+
+    /// The same, in the pod.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Init => "spec.initContainers",
+            Self::Containers => "spec.containers",
+            Self::Ephemeral => "spec.ephemeralContainers",
+        }
+    }
 }
 
 /// What is to be changed. A change of nothing is empty.

@@ -1,22 +1,23 @@
 //! `ExtendedResourceToleration`: who asks for an extended resource tolerates the taint of its nodes.
 
-use std::collections::{BTreeSet, HashSet};
+use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::change::{Change, List, Tolerations};
-use super::pod_facts::Spec;
+use super::pod_facts::{Resources, Spec};
 use super::toleration::{EXISTS, NO_SCHEDULE, Tolerated, Toleration};
 use crate::resource_name::is_extended;
 
 /// What is to be changed in a pod that is new, or changed: tolerations are only added.
 pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
-    let mut resources = BTreeSet::new();
+    let mut resources: Vec<Cow<'a, str>> = Vec::new();
     for container in [List::Containers, List::Init].into_iter().flat_map(|list| spec.list(list)) {
         // The API server makes requests of limits that have none, and has not done so yet for containers that were just added.
-        let lists = container.resources.iter().flat_map(|resources| [resources.requests, resources.limits]);
+        let lists = container.resources.iter().flat_map(Resources::lists);
         for list in lists.flatten() {
             admission::raw::members(list, |key, _| {
                 if is_extended(key.name()) {
-                    resources.insert(key.name().to_owned());
+                    resources.push(key.into_name());
                 }
             });
         }
@@ -24,10 +25,12 @@ pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
     if resources.is_empty() {
         return Change::default();
     }
+    resources.sort_unstable();
+    resources.dedup();
     let present: HashSet<[&str; 4]> = spec.tolerations().iter().map(|one| parts(&one.toleration)).collect();
     let missing: Vec<Tolerated<'a>> = resources
         .into_iter()
-        .filter(|resource| !present.contains(&[resource, EXISTS, "", NO_SCHEDULE]))
+        .filter(|resource| present.is_empty() || !present.contains(&[resource, EXISTS, "", NO_SCHEDULE]))
         .map(|resource| Toleration::exists(resource, NO_SCHEDULE, None).into())
         .collect();
     Change { tolerations: Tolerations::Added(missing), ..Change::default() }

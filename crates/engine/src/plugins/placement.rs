@@ -18,8 +18,10 @@ pub const TOLERATIONS_WHITELIST: &str = "scheduler.alpha.kubernetes.io/toleratio
 /// All that is read.
 pub const ANNOTATIONS: [&str; 3] = [NODE_SELECTOR, DEFAULT_TOLERATIONS, TOLERATIONS_WHITELIST];
 
-/// The most tolerations that are read of one annotation or one field.
+/// The most tolerations of one list of allowed ones, be it an annotation or a field.
 pub const MAX_TOLERATIONS: u16 = 1000;
+/// The most tolerations of one list that pods get: with their own they are to keep the limit of a pod.
+pub const MAX_DEFAULT_TOLERATIONS: u16 = 100;
 /// The most labels of one selector.
 const MAX_LABELS: usize = 256;
 /// Bytes of an annotation that are read: the API server allows all annotations of an object 256 KiB together.
@@ -47,11 +49,11 @@ impl Placement {
             (text.len() > MAX_BYTES)
                 .then(|| format!("it has {} bytes, more than the {MAX_BYTES} that are read", text.len()))
         };
-        let list = |text: &str| bounded(text).map_or_else(|| tolerations(text), Err);
+        let list = |text: &str, most: u16| bounded(text).map_or_else(|| tolerations(text, most.into()), Err);
         Self {
             node_selector: read(NODE_SELECTOR).map(|text| bounded(text).map_or_else(|| labels(text), Err)),
-            default_tolerations: read(DEFAULT_TOLERATIONS).map(list),
-            allowed_tolerations: read(TOLERATIONS_WHITELIST).map(|text| list(text).map(AllowList::of)),
+            default_tolerations: read(DEFAULT_TOLERATIONS).map(|text| list(text, MAX_DEFAULT_TOLERATIONS)),
+            allowed_tolerations: read(TOLERATIONS_WHITELIST).map(|text| list(text, MAX_TOLERATIONS).map(AllowList::of)),
         }
     }
 
@@ -101,14 +103,13 @@ pub fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
 }
 
 /// Reads a JSON list of tolerations.
-fn tolerations(text: &str) -> Result<Vec<Toleration<'static>>, String> {
+fn tolerations(text: &str, most: usize) -> Result<Vec<Toleration<'static>>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
     // Counted by what opens each, before anything is built.
-    let most = text.bytes().filter(|byte| *byte == b'{').count();
-    if most > usize::from(MAX_TOLERATIONS) {
-        return Err(format!("it holds more than {MAX_TOLERATIONS} tolerations"));
+    if text.bytes().filter(|byte| *byte == b'{').count() > most {
+        return Err(format!("it holds more than {most} tolerations"));
     }
     let list = serde_json::from_str::<Option<Vec<Option<Map<String, Value>>>>>(text);
     let list = list.map_err(|error| format!("it is no JSON list of tolerations: {error}"))?;

@@ -15,11 +15,8 @@ use super::change::{Change, List, Tolerations};
 use super::said_name;
 use super::toleration::Tolerated;
 use crate::pod::borrowed_map::BorrowedMap;
-use crate::pod::limits::{self, at_most};
+use crate::pod::limits::{self, Exceeded, at_most, cut};
 use crate::pod::view::{self, PodView};
-
-/// Tolerations of a pod: each without a key takes 10 bytes as the API server stores it, of 1.5 MiB.
-pub const TOLERATIONS: usize = 150_000;
 
 /// The policy that `AlwaysPullImages` sets.
 pub const ALWAYS: &str = "Always";
@@ -72,7 +69,7 @@ pub struct Spec<'a> {
     ephemeral_containers: Option<Vec<Container<'a>>>,
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::VOLUMES }>")]
     volumes: Option<Vec<Volume<'a>>>,
-    #[serde(borrow, deserialize_with = "at_most::<_, _, TOLERATIONS>")]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::TOLERATIONS }>")]
     tolerations: Option<Vec<Tolerated<'a>>>,
     #[serde(borrow)]
     node_selector: Option<BorrowedMap<'a>>,
@@ -187,7 +184,7 @@ impl<'a> Spec<'a> {
             init_containers: containers(&spec.init_containers)?,
             ephemeral_containers: list::<_, { limits::CONTAINERS }>(spec.ephemeral_containers)?,
             volumes,
-            tolerations: list::<_, TOLERATIONS>(spec.tolerations)?,
+            tolerations: list::<_, { limits::TOLERATIONS }>(spec.tolerations)?,
             node_selector: Some(&spec.node_selector).filter(|labels| !labels.is_empty()).cloned(),
             selected: BTreeMap::new(),
             replaced: None,
@@ -241,20 +238,20 @@ impl<'a> Spec<'a> {
         own.chain(self.selected.iter().map(|(key, value)| (key.as_str(), value.as_str())))
     }
 
-    /// The field that holds more than is read of it.
-    pub fn exceeds(&self) -> Option<&'static str> {
-        let over = |list: List| self.list(list).len() > limits::CONTAINERS;
-        if List::ALL.into_iter().any(over) {
-            Some("spec.containers")
-        } else if self.volumes().len() > limits::VOLUMES {
-            Some("spec.volumes")
-        } else if self.tolerations().len() > TOLERATIONS {
-            Some("spec.tolerations")
-        } else if self.node_selector.as_ref().is_some_and(|labels| labels.len() > limits::PAIRS) {
-            Some("spec.nodeSelector")
-        } else {
-            None
-        }
+    /// The limit that it does not keep.
+    pub fn exceeds(&self) -> Option<Exceeded> {
+        let labels = self.node_selector.as_ref().map_or(0, BorrowedMap::len);
+        let lengths = [
+            cut("spec.volumes", self.volumes().len(), limits::VOLUMES, "volumes"),
+            cut("spec.tolerations", self.tolerations().len(), limits::TOLERATIONS, "tolerations"),
+            cut("spec.nodeSelector", labels, limits::PAIRS, "labels"),
+        ];
+        let of_containers = |list: List| {
+            let (field, all) = (list.path(), self.list(list));
+            let resources = all.iter().flat_map(|container| container.resources.iter().flat_map(Resources::lists));
+            cut(field, all.len(), limits::CONTAINERS, "containers").or_else(|| limits::resources(field, resources))
+        };
+        List::ALL.into_iter().find_map(of_containers).or_else(|| lengths.into_iter().flatten().next())
     }
 
     /// Makes a change.
@@ -375,7 +372,12 @@ pub fn is_best_effort<'r, 'a: 'r>(
     }
 }
 
-impl Resources<'_> {
+impl<'a> Resources<'a> {
+    /// Requests and limits.
+    pub const fn lists(&self) -> [Option<&'a RawValue>; 2] {
+        [self.requests, self.limits]
+    }
+
     fn asks(&self) -> bool {
         self.any(|quantity| quantity.is_some_and(|some| !some.is_zero() && !some.is_negative()))
     }

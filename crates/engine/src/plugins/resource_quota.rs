@@ -10,8 +10,8 @@ use admission::{Deadline, Unserved};
 
 use super::api::ScopeSpec;
 use super::{forbidden, shortened};
-use facts::Counted;
 pub use facts::QuotaFacts;
+use facts::{Counted, Wanted};
 
 /// Resources whose objects are covered, all of the core group.
 pub const RESOURCES: [&str; 3] = ["pods", "persistentvolumeclaims", "services"];
@@ -110,9 +110,18 @@ pub struct Consumed<'r, 'a> {
 }
 
 impl<'r, 'a> Consumed<'r, 'a> {
-    /// The object as it is to be stored and as it is stored, of one of [`RESOURCES`], with its name in messages.
-    pub fn new(resource: &'r str, name: &'r str, new: &'r QuotaFacts<'a>, old: Option<&'r QuotaFacts<'a>>) -> Self {
-        let (new, old) = (Counted::of(new, resource), old.map(|old| Counted::of(old, resource)));
+    /// The object as it is to be stored and as it is stored, of one of [`RESOURCES`], with its name in messages, for those who limit it.
+    pub fn new<'l>(
+        resource: &'r str,
+        name: &'r str,
+        (new, old): (&'r QuotaFacts<'a>, Option<&'r QuotaFacts<'a>>),
+        by: impl Iterator<Item = &'l ResourceQuota>,
+    ) -> Self {
+        let wanted = match old {
+            Some(_) => Wanted::All,
+            None => Wanted::Containing(by.flat_map(|one| one.parts(resource)).collect()),
+        };
+        let (new, old) = (Counted::of(new, resource, &wanted), old.map(|old| Counted::of(old, resource, &wanted)));
         let grown = old.as_ref().map(|old| grows(&new.usage, &old.usage));
         Self { resource, name, new, old, grown }
     }
@@ -182,14 +191,18 @@ impl ResourceQuota {
         Ok(Err(format!("insufficient quota to match these scopes: [{}]", uncovered.join(" "))))
     }
 
+    /// Parts of the names that it limits.
+    fn parts<'l>(&'l self, resource: &str) -> impl Iterator<Item = &'l str> + use<'l> {
+        let of_resource: Vec<&Limited> = self.limited.iter().filter(|one| one.resource == resource).collect();
+        of_resource.into_iter().flat_map(|one| one.contains.iter().map(String::as_str))
+    }
+
     /// What is consumed and limited.
     fn names<'u>(&self, resource: &str, usage: &'u Usage) -> BTreeSet<&'u str> {
-        let parts: BTreeSet<&String> =
-            self.limited.iter().filter(|one| one.resource == resource).flat_map(|one| &one.contains).collect();
+        let parts: BTreeSet<&str> = self.parts(resource).collect();
         let is_consumed = |amount: &Quantity| !amount.is_zero() && !amount.is_negative();
-        let limited = usage
-            .iter()
-            .filter(|(name, amount)| is_consumed(amount) && parts.iter().any(|part| name.contains(part.as_str())));
+        let limited =
+            usage.iter().filter(|(name, amount)| is_consumed(amount) && parts.iter().any(|part| name.contains(part)));
         limited.map(|(name, _)| name.as_str()).collect()
     }
 }

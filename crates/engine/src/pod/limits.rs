@@ -1,29 +1,38 @@
 //! How much of a pod is decoded, and why so much.
 //!
-//! What is longer is cut while it is decoded, and a pod that a set selects is then refused with code 422. Every number is above
-//! what can be stored: etcd's request limit is 1.5 MiB by default, and the API server stores pods as protobuf, in which the
-//! smallest element of each list takes the bytes that are named here. So no pod is refused that the API server could keep.
+//! What is longer is cut while it is decoded, and a pod that a set, a plugin or a range concerns is then refused with code 422. Every
+//! element costs more than to skip its bytes, so that a body of the shortest elements would cost a hundred times what an ordinary
+//! one of its size does. The limits are far above what any pod needs that a kubelet can run, and small enough that a pod at all of
+//! them at once is decided on in a few milliseconds.
 
 use std::fmt;
 
 use admission::bounded::first;
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
+use admission::limit::values;
 use admission::reply::Cause;
-use admission::{Denial, Request};
+use admission::{Denial, Review, raw};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
+use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::view::PodView;
 
-/// Containers, and init containers: name, image and the defaults that the API server fills in take 50 bytes.
-pub const CONTAINERS: usize = 40_000;
-/// Ports of one container: a number and a protocol take 10 bytes.
+/// Containers of each list. A step of a pipeline is one, and hundreds of them are known.
+pub const CONTAINERS: usize = 1_000;
+/// Ports of one container. There are no ranges of ports, so that pods list thousands; a number and a protocol take 10 bytes of the
+/// 1.5 MiB that can be stored.
 pub const PORTS: usize = 160_000;
-/// Volumes: a name and a source take 12 bytes.
-pub const VOLUMES: usize = 135_000;
-/// Pull secrets, and resource claims: a name takes 7 bytes where all differ, and 16 bytes here.
-pub const NAMES: usize = 230_000;
-/// Labels, annotations and entries of the node selector: all keys differ, so a pair takes 9 bytes.
-pub const PAIRS: usize = 175_000;
+/// Volumes: nodes mount some hundreds, the kubelet's own share included.
+pub const VOLUMES: usize = 1_000;
+/// Pull secrets, and resource claims.
+pub const NAMES: usize = 1_000;
+/// Tolerations, with those that plugins add: one for each taint that a cluster knows, of which it has dozens.
+pub const TOLERATIONS: usize = 300;
+/// Labels, annotations and entries of the node selector, each.
+pub const PAIRS: usize = 4_000;
+/// Values in the resources of a container: names in requests and in limits, and claims.
+pub const RESOURCES: usize = 250;
 
 /// A limit of this module, or of the API server, that a pod does not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +46,7 @@ pub struct Exceeded {
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, limit, unit } = self;
-        write!(f, "{field} holds more than {limit} {unit}, which no API server stores; make it smaller")
+        write!(f, "{field} holds more than {limit} {unit}; make it smaller")
     }
 }
 
@@ -48,7 +57,11 @@ pub fn labels(pod: &PodView<'_>) -> Option<Exceeded> {
 
 /// Whether the annotations are longer than the API server allows all of them together to be. They are not read then.
 pub fn annotations(pod: &PodView<'_>) -> Option<Exceeded> {
-    let pairs = pod.metadata.annotations.as_ref()?;
+    pod.metadata.annotations.as_ref().and_then(too_long)
+}
+
+/// Whether these annotations are longer, or more.
+pub fn too_long(pairs: &BorrowedMap<'_>) -> Option<Exceeded> {
     let bytes: usize = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
     let exceeded = Exceeded { field: "metadata.annotations", limit: ANNOTATIONS_MAX_BYTES, unit: "bytes" };
     if bytes > ANNOTATIONS_MAX_BYTES { Some(exceeded) } else { cut(exceeded.field, pairs.len(), PAIRS, "annotations") }
@@ -58,30 +71,59 @@ pub fn annotations(pod: &PodView<'_>) -> Option<Exceeded> {
 pub fn spec(pod: &PodView<'_>) -> Option<Exceeded> {
     let spec = &pod.spec;
     let length = |list: Option<usize>| list.unwrap_or_default();
-    [
+    let lengths = [
         ("spec.containers", spec.containers().len(), CONTAINERS, "containers"),
         ("spec.initContainers", spec.init_containers().len(), CONTAINERS, "containers"),
         ("spec.volumes", length(spec.volumes.as_ref().map(Vec::len)), VOLUMES, "volumes"),
         ("spec.imagePullSecrets", length(spec.image_pull_secrets.as_ref().map(Vec::len)), NAMES, "secrets"),
         ("spec.resourceClaims", spec.resource_claims.len(), NAMES, "claims"),
         ("spec.nodeSelector", spec.node_selector.len(), PAIRS, "labels"),
-    ]
-    .into_iter()
-    .find_map(|(field, length, limit, unit)| cut(field, length, limit, unit))
+    ];
+    let cut = |(field, length, limit, unit)| cut(field, length, limit, unit);
+    lengths.into_iter().find_map(cut).or_else(|| {
+        let all = [("spec.containers", spec.containers()), ("spec.initContainers", spec.init_containers())];
+        all.into_iter().find_map(|(field, list)| resources(field, list.iter().map(|container| container.resources)))
+    })
 }
 
-const fn cut(field: &'static str, length: usize, limit: usize, unit: &'static str) -> Option<Exceeded> {
+/// Whether one of these resources of containers holds too much. The containers are in this field.
+pub fn resources<'r>(field: &'static str, mut all: impl Iterator<Item = Option<&'r RawValue>>) -> Option<Exceeded> {
+    all.any(|raw| raw.is_some_and(is_beyond)).then_some(Exceeded {
+        field,
+        limit: RESOURCES,
+        unit: "values in the resources of a container",
+    })
+}
+
+/// Whether resources hold too many values.
+pub fn is_beyond(resources: &RawValue) -> bool {
+    let text = resources.get();
+    // The shortest name and amount take four bytes.
+    text.len() > 4 * RESOURCES && values(text, RESOURCES) > RESOURCES
+}
+
+/// A limit, where a list is longer.
+pub const fn cut(field: &'static str, length: usize, limit: usize, unit: &'static str) -> Option<Exceeded> {
     if length > limit { Some(Exceeded { field, limit, unit }) } else { None }
 }
 
+/// Whether an update leaves the spec of a pod as it is stored: a pod that was stored when nothing limited it must stay changeable
+/// otherwise.
+pub fn keeps_spec(body: &str) -> bool {
+    let Ok(review) = Review::<&RawValue>::parse(body.as_bytes()) else { return false };
+    let (Some(new), Some(old)) = (review.request.object, review.request.old_object) else { return false };
+    let spec = |object| raw::member(object, "spec").map(RawValue::get);
+    spec(new) == spec(old)
+}
+
 /// The refusal of such a pod.
-pub fn too_large(request: &Request<'_, PodView<'_>>, exceeded: Exceeded) -> Denial {
+pub fn too_large(name: &str, exceeded: Exceeded) -> Denial {
     let cause = Cause {
         reason: "FieldValueTooLong".to_owned(),
         message: exceeded.to_string(),
         field: exceeded.field.to_owned(),
     };
-    Denial::too_large(&request.name, format!("the pod is too large: {exceeded}")).with_causes([cause])
+    Denial::too_large(name, format!("the pod is too large: {exceeded}")).with_causes([cause])
 }
 
 /// Decodes a list, or `null`, and builds at most one element more than `N`, by which one sees that it was cut.
@@ -150,6 +192,19 @@ mod tests {
                 let pod: PodView<'_> = serde_json::from_str(&json).unwrap();
                 assert_eq!(spec(&pod).map(|exceeded| exceeded.field), expected, "{length}");
             }
+        }
+    }
+
+    #[test]
+    fn the_resources_of_one_container_are_limited() {
+        for (names, expected) in [(RESOURCES - 2, None), (RESOURCES - 1, Some("spec.initContainers"))] {
+            let requests: Vec<String> = (0..names).map(|at| format!(r#""x{at}":"1""#)).collect();
+            let json = format!(
+                r#"{{"spec":{{"initContainers":[{{}},{{"resources":{{"requests":{{{}}}}}}}]}}}}"#,
+                requests.join(",")
+            );
+            let pod: PodView<'_> = serde_json::from_str(&json).unwrap();
+            assert_eq!(spec(&pod).map(|exceeded| exceeded.field), expected, "{names}");
         }
     }
 

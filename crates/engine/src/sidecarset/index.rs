@@ -19,6 +19,8 @@ pub struct SetIndex {
     sets: Vec<Arc<CompiledSet>>,
     pod_labels: Terms,
     namespace_labels: Terms,
+    // Sets whose only conditions are labels that a pod may not have, by one of these.
+    negations: HashMap<Box<str>, Negated>,
     // Sets with no condition that can be looked up.
     everywhere: Vec<u32>,
     // The names of containers and volumes, sorted, each with the position of a set.
@@ -41,6 +43,17 @@ struct Terms {
 struct LabelPosting {
     values: HashMap<Box<str>, Vec<u32>>,
     any_value: Vec<u32>,
+}
+
+/// Positions of sets by a label that pods may not have, all of them sorted.
+#[derive(Debug, Clone, Default)]
+struct Negated {
+    /// Whatever its value.
+    any_value: Vec<u32>,
+    /// With certain values.
+    some_values: Vec<u32>,
+    /// Of these, the ones that a value excludes.
+    excluded: HashMap<Box<str>, Vec<u32>>,
 }
 
 /// Whose labels a condition is about.
@@ -78,7 +91,7 @@ impl SetIndex {
             let rarest = conditions(set).min_by_key(|condition| condition.weight(&popularity));
             match rarest {
                 Some(condition) => index.file(&condition, position),
-                None => index.everywhere.push(position),
+                None => index.file_under_negation(set, position),
             }
         }
         index.by_name = (0_u32..).take(sets.len()).collect();
@@ -131,10 +144,18 @@ impl SetIndex {
         namespace_labels: Option<&BTreeMap<String, String>>,
     ) -> Vec<&Arc<CompiledSet>> {
         let mut found = self.everywhere.clone();
-        if !self.pod_labels.keys.is_empty() {
-            for (key, value) in pod_labels {
-                self.pod_labels.collect(key, value, &mut found);
-            }
+        let (mut selected, mut negated) = (Vec::new(), Vec::new());
+        for (key, value) in pod_labels {
+            selected.extend(self.pod_labels.keys.get(key).map(|posting| (posting, value)));
+            negated.extend(self.negations.get(key).map(|posting| (posting, value)));
+        }
+        for (posting, value) in last_of_each(selected) {
+            posting.collect(value, &mut found);
+        }
+        let negated = last_of_each(negated);
+        for negation in self.negations.values() {
+            let value = negated.binary_search_by_key(&address(negation), |(posting, _)| address(*posting));
+            negation.collect(value.ok().and_then(|at| negated.get(at)).map(|(_, value)| *value), &mut found);
         }
         if !self.namespace_labels.keys.is_empty() {
             self.namespace_labels.collect(NAMESPACE_NAME_LABEL, namespace, &mut found);
@@ -174,6 +195,7 @@ impl SetIndex {
 
     fn may_share_pods_with(&self, selector: &Selector) -> Vec<u32> {
         let mut found = self.everywhere.clone();
+        self.negations.values().for_each(|negation| negation.collect(None, &mut found));
         self.namespace_labels.keys.values().for_each(|term| term.collect_all(&mut found));
         for (key, term) in &self.pod_labels.keys {
             let values = selector.requirements().iter().find_map(|requirement| match requirement {
@@ -205,6 +227,30 @@ impl SetIndex {
         for terms in [&mut self.pod_labels, &mut self.namespace_labels] {
             terms.keys.values_mut().flat_map(|posting| posting.values.values_mut()).for_each(Vec::shrink_to_fit);
         }
+        self.negations.values_mut().flat_map(|negated| negated.excluded.values_mut()).for_each(Vec::shrink_to_fit);
+    }
+
+    /// Files a set of no other condition under a label that it excludes. Positions are filed in ascending order.
+    fn file_under_negation(&mut self, set: &CompiledSet, position: u32) {
+        let negation = |requirement: &&Requirement| match requirement {
+            Requirement::DoesNotExist(_) => Some(0),
+            Requirement::NotIn(..) => Some(1),
+            _ => None,
+        };
+        let negations = set.selector.requirements().iter().filter(|requirement| negation(requirement).is_some());
+        match negations.min_by_key(negation) {
+            Some(Requirement::DoesNotExist(key)) => {
+                self.negations.entry(key.as_str().into()).or_default().any_value.push(position);
+            }
+            Some(Requirement::NotIn(key, values)) => {
+                let negated = self.negations.entry(key.as_str().into()).or_default();
+                negated.some_values.push(position);
+                for value in values.iter().collect::<BTreeSet<_>>() {
+                    negated.excluded.entry(value.as_str().into()).or_default().push(position);
+                }
+            }
+            _ => self.everywhere.push(position),
+        }
     }
 
     fn file(&mut self, condition: &Condition<'_>, position: u32) {
@@ -231,6 +277,36 @@ impl Terms {
 
     fn collect_all_but(&self, key: &str, found: &mut Vec<u32>) {
         self.keys.iter().filter(|(other, _)| ***other != *key).for_each(|(_, term)| term.collect_all(found));
+    }
+}
+
+/// The postings of labels, sorted by their addresses, each with the value that counts: of a repeated key that is the last one.
+fn last_of_each<'t, 'p, T>(mut found: Vec<(&'t T, &'p str)>) -> Vec<(&'t T, &'p str)> {
+    found.reverse();
+    found.sort_by_key(|(posting, _)| address(*posting));
+    found.dedup_by_key(|(posting, _)| address(*posting));
+    found
+}
+
+fn address<T>(posting: &T) -> usize {
+    std::ptr::from_ref(posting).addr()
+}
+
+impl Negated {
+    /// The sets that do not exclude a label of this value, or of none.
+    fn collect(&self, value: Option<&str>, found: &mut Vec<u32>) {
+        let Some(value) = value else {
+            found.extend_from_slice(&self.any_value);
+            found.extend_from_slice(&self.some_values);
+            return;
+        };
+        let mut excluded = self.excluded.get(value).map(Vec::as_slice).unwrap_or_default();
+        for position in &self.some_values {
+            match excluded.split_first() {
+                Some((first, rest)) if first == position => excluded = rest,
+                _ => found.push(*position),
+            }
+        }
     }
 }
 

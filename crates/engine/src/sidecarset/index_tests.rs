@@ -152,3 +152,31 @@ fn of_two_sets_with_one_name_the_later_counts() {
     let index = SetIndex::build([with_order(1), with_order(2)]);
     assert_eq!(index.iter().map(|set| set.order).collect::<Vec<_>>(), [2]);
 }
+
+#[test]
+fn sets_that_exclude_a_label_are_no_candidates_for_pods_that_have_it() {
+    let set = |name: &str, expressions: Value| {
+        let spec = json!({"selector": {"matchExpressions": expressions}, "containers": [{"name": name, "image": "i"}]});
+        Arc::new(compile(&json!({"metadata": {"name": name}, "spec": spec})))
+    };
+    let sets = [
+        set("absent", json!([{"key": "tier", "operator": "DoesNotExist"}])),
+        set("other", json!([{"key": "tier", "operator": "NotIn", "values": ["back", "back", "side"]}])),
+        set(
+            "both",
+            json!([{"key": "zone", "operator": "NotIn", "values": ["a"]}, {"key": "tier", "operator": "DoesNotExist"}]),
+        ),
+    ];
+    let index = SetIndex::build(sets);
+    for (labels, expected) in [
+        (&[][..], vec!["absent", "both", "other"]),
+        (&[("tier", "front")][..], vec!["other"]),
+        (&[("tier", "back")][..], vec![]),
+        // Of a repeated key the last value counts.
+        (&[("tier", "back"), ("tier", "front")][..], vec!["other"]),
+        (&[("tier", "front"), ("tier", "back")][..], vec![]),
+    ] {
+        let found = index.candidates(labels.iter().copied(), "shop", None);
+        assert_eq!(found.iter().map(|set| set.name.as_str()).collect::<Vec<_>>(), expected, "{labels:?}");
+    }
+}

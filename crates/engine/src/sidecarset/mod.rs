@@ -23,7 +23,7 @@ mod pod_security;
 pub mod resources;
 mod rules;
 pub mod sameness;
-mod size;
+pub mod size;
 pub mod validation;
 pub mod vocabulary;
 pub mod workload;

@@ -13,7 +13,7 @@ use crate::plugins::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerat
 use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps, Ranges};
 use crate::plugins::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use crate::plugins::namespace_lifecycle::NamespaceLifecycle;
-use crate::plugins::placement::{MAX_TOLERATIONS, labels};
+use crate::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS, labels};
 use crate::plugins::pod_node_selector::PodNodeSelector;
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
@@ -73,8 +73,9 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::PodNodeSelector => node_selector(spec, path, errors),
         Plugin::PodTolerationRestriction => {
             let section = spec.pod_toleration_restriction.clone().unwrap_or_default();
-            let default = tolerations(section.default, &path.child("default"), errors);
-            let allowed = AllowList::of(tolerations(section.whitelist, &path.child("whitelist"), errors));
+            let default = tolerations(section.default, MAX_DEFAULT_TOLERATIONS, &path.child("default"), errors);
+            let allowed = tolerations(section.whitelist, MAX_TOLERATIONS, &path.child("whitelist"), errors);
+            let allowed = AllowList::of(allowed);
             let allows_built_in = section.always_allow_builtin.unwrap_or(true);
             let reads_annotations = section.annotations_allowed.unwrap_or(true);
             Settings::PodTolerationRestriction(PodTolerationRestriction {
@@ -247,9 +248,9 @@ fn node_selector(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Sett
 }
 
 /// What the API server's own validation of tolerations says (`ValidateTolerations` of k8s.io/kubernetes/pkg/apis/core/validation).
-fn tolerations(list: Vec<TolerationSpec>, path: &Path, errors: &mut ErrorList) -> Vec<Toleration<'static>> {
-    if list.len() > usize::from(MAX_TOLERATIONS) {
-        errors.push(Error::too_many(path, list.len(), usize::from(MAX_TOLERATIONS)));
+fn tolerations(list: Vec<TolerationSpec>, most: u16, path: &Path, errors: &mut ErrorList) -> Vec<Toleration<'static>> {
+    if list.len() > usize::from(most) {
+        errors.push(Error::too_many(path, list.len(), most.into()));
         return Vec::new();
     }
     for (index, one) in list.iter().enumerate() {

@@ -16,8 +16,7 @@ use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::image_policy::{FAILED_OPEN, ImagePolicy, Reviewed, images};
 use crate::plugins::pod_facts::PodFacts;
-use crate::pod::borrowed_map::BorrowedMap;
-use crate::pod::limits;
+use crate::pod::limits::{keeps_spec, too_large, too_long};
 use crate::snapshot::Snapshot;
 
 const EPHEMERAL: &str = "ephemeralcontainers";
@@ -97,12 +96,12 @@ impl Validating<Snapshot> for ImageValidation {
         if plugins.is_empty() {
             return Ok(());
         }
-        let pairs = new.metadata.annotations.as_ref().map_or(0, BorrowedMap::len);
-        let cut = spec.exceeds().or_else(|| (pairs > limits::PAIRS).then_some("metadata.annotations"));
-        if let Some(field) = cut {
-            let message =
-                format!("the pod is too large: {field} holds more than any API server stores; make it smaller");
-            refuse_unread(&plugins, &request.name, &message, findings);
+        let annotations = || new.metadata.annotations.as_ref().and_then(too_long);
+        if let Some(exceeded) = spec.exceeds().or_else(annotations) {
+            if request.operation == Operation::Update && keeps_spec(request.body) {
+                return Ok(());
+            }
+            refuse_unread(&plugins, too_large(&request.name, exceeded), findings);
             return Ok(());
         }
         let is_ephemeral = request.sub_resource.as_str() == EPHEMERAL;

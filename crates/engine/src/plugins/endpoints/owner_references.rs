@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule, Scope};
-use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
+use admission::{Denial, Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
 use super::entries::Group;
 use super::report::Report;
@@ -102,7 +102,7 @@ impl Validating<Snapshot> for OwnerValidation {
         if new.metadata.owner_references.len() > REFERENCES {
             let message =
                 format!("metadata.ownerReferences holds more than {REFERENCES} owners, which no API server stores");
-            refuse_unread(&plugins, &request.name, &message, findings);
+            refuse_unread(&plugins, Denial::too_large(&request.name, message), findings);
             return Ok(());
         }
         // For a user who is exempt from all of them there is nothing to ask.

@@ -5,13 +5,14 @@ use admission::review::UserInfo;
 use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
 
 use super::report::Report;
-use super::scope::concerned;
+use super::scope::{binds, cannot_tell, concerned, refuse_unread};
 use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_patch};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{At, CompiledPlugin};
 use crate::plugins::placement::Placement;
 use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::limits;
 use crate::pod::view::{MIRROR_ANNOTATION, PodView};
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -47,6 +48,11 @@ pub fn mutate(
     let added = {
         let mut facts = match patched(request, &patch)? {
             Ok(facts) => facts,
+            Err(refusal) if is_unread(&refusal) && !binds(&concerned.plugins) => {
+                verdict.warnings.extend(cannot_tell(&concerned.plugins, &refusal.1.message));
+                verdict.outcome = Outcome::Patched(patch);
+                return Ok(verdict);
+            }
             Err(refusal) => return Ok(refused(verdict, *refusal)),
         };
         let PodFacts { metadata, spec } = &mut facts;
@@ -113,6 +119,10 @@ pub fn validate(
     }
     let facts = match facts(request) {
         Ok(facts) => facts,
+        Err(refusal) if is_unread(&refusal) => {
+            refuse_unread(&concerned.plugins, refusal.1, findings);
+            return Ok(());
+        }
         Err(refusal) => {
             findings.denial = Some(*refusal);
             return Ok(());
@@ -200,11 +210,12 @@ pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Readable<'a> {
     }
 }
 
+/// Whether a pod is refused for its size.
+fn is_unread(refusal: &(Reason, Denial)) -> bool {
+    refusal.0 == Reason::TOO_LARGE
+}
+
 /// The refusal of a pod of which not all is read.
 pub fn too_large(spec: &Spec<'_>, name: &str) -> Option<Denial> {
-    let field = spec.exceeds()?;
-    Some(Denial::too_large(
-        name,
-        format!("the pod is too large: {field} holds more than any API server stores; make it smaller"),
-    ))
+    Some(limits::too_large(name, spec.exceeds()?))
 }

@@ -1,7 +1,7 @@
 //! Pods, claims and services under `ResourceQuota`.
 
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
-use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
+use admission::{Denial, Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
 use super::entries::Group;
 use super::report::Report;
@@ -121,12 +121,16 @@ impl Validating<Snapshot> for QuotaValidation {
             return Ok(());
         }
         let name = new.said_name(&request.name);
-        if new.is_cut() {
-            let message = "the object has more containers or ports than an API server stores; make it smaller";
-            refuse_unread(&concerned.plugins, &request.name, message, findings);
+        if let Some(exceeded) = new.exceeds() {
+            let message = format!("the object is too large: {exceeded}");
+            refuse_unread(&concerned.plugins, Denial::too_large(&request.name, message), findings);
             return Ok(());
         }
-        let object = Consumed::new(resource, name, new, old);
+        let limiting = concerned.plugins.iter().filter_map(|(plugin, _)| match &plugin.settings {
+            Settings::ResourceQuota(settings) => Some(settings),
+            _ => None,
+        });
+        let object = Consumed::new(resource, name, (new, old), limiting);
         let mut report = Report::default();
         report.judge(concerned.plugins, request, |plugin| match &plugin.settings {
             Settings::ResourceQuota(settings) => {

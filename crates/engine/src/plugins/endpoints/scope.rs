@@ -36,11 +36,11 @@ pub fn cannot_tell(plugins: &[(&Arc<CompiledPlugin>, bool)], why: &str) -> Vec<S
 }
 
 /// Refuses an object of which not all is read. Plugins that only report cannot tell.
-pub fn refuse_unread(plugins: &[(&Arc<CompiledPlugin>, bool)], name: &str, message: &str, findings: &mut Findings) {
+pub fn refuse_unread(plugins: &[(&Arc<CompiledPlugin>, bool)], refusal: Denial, findings: &mut Findings) {
     if binds(plugins) {
-        findings.denial = Some((Reason::TOO_LARGE, Denial::too_large(name, message)));
+        findings.denial = Some((Reason::TOO_LARGE, refusal));
     } else {
-        findings.warnings.extend(cannot_tell(plugins, message));
+        findings.warnings.extend(cannot_tell(plugins, &refusal.message));
     }
 }
 

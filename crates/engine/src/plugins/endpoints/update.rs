@@ -7,7 +7,7 @@ use admission::{Findings, Mutating, ObjectLimit, Operation, Reason, Request, Uns
 
 use super::pods::{at, is_mirror, too_large};
 use super::report::Report;
-use super::scope::concerned;
+use super::scope::{binds, cannot_tell, concerned, refuse_unread};
 use crate::plugins::Plugin;
 use crate::plugins::change::Change;
 use crate::plugins::compiled::{At, CompiledPlugin, Settings};
@@ -92,7 +92,13 @@ fn mutate<'a>(
         return Ok(verdict);
     }
     if let Some(denial) = too_large(fresh, &request.name) {
-        return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
+        if binds(&concerned.plugins) {
+            return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
+        }
+        let mut verdict = Verdict::allow(reasons::NO_MATCH);
+        verdict.warnings = concerned.warnings;
+        verdict.warnings.extend(cannot_tell(&concerned.plugins, &denial.message));
+        return Ok(verdict);
     }
     let mut report = Report::with(concerned.warnings);
     let mut changed: Option<Spec<'a>> = None;
@@ -127,7 +133,8 @@ fn validate<'a>(
         return Ok(());
     }
     if let Some(denial) = too_large(pods.1, &request.name) {
-        findings.denial = Some((Reason::TOO_LARGE, denial));
+        findings.warnings.extend(concerned.warnings);
+        refuse_unread(&concerned.plugins, denial, findings);
         return Ok(());
     }
     let mut report = Report::with(concerned.warnings);

@@ -1,7 +1,7 @@
 //! The fields of pods, claims and services that quotas count, borrowed from the body.
 
 use std::cell::OnceCell;
-use std::cmp::max;
+use std::collections::BTreeSet;
 
 use admission::Text;
 use admission::format::Quantity;
@@ -11,11 +11,11 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{Scope, Usage};
-use crate::plugins::amounts::{Amounts, add, amounts, sum};
+use crate::plugins::amounts::{Amounts, add, amounts, amounts_of, sum};
 use crate::plugins::pod_facts::{Resources, is_best_effort};
 use crate::plugins::said_name;
 use crate::pod::borrowed_map::BorrowedMap;
-use crate::pod::limits::{self, at_most_or_none};
+use crate::pod::limits::{self, Exceeded, at_most_or_none, cut};
 use crate::resource_name::is_extended;
 
 /// End of the names of what is counted for a storage class.
@@ -126,14 +126,21 @@ impl QuotaFacts<'_> {
         said_name([requested, &self.metadata.name, &self.metadata.generate_name])
     }
 
-    /// Whether more containers or ports were there than are read.
-    pub fn is_cut(&self) -> bool {
+    /// The limit that it does not keep.
+    pub fn exceeds(&self) -> Option<Exceeded> {
         let spec = &self.spec;
-        max(spec.containers.len(), spec.init_containers.len()) > limits::CONTAINERS || spec.ports.len() > limits::PORTS
+        let of_containers = |(field, all): (&'static str, &[Container<'_>])| {
+            let resources = all.iter().flat_map(|container| container.resources.iter().flat_map(Resources::lists));
+            cut(field, all.len(), limits::CONTAINERS, "containers").or_else(|| limits::resources(field, resources))
+        };
+        [("spec.containers", spec.containers.as_slice()), ("spec.initContainers", spec.init_containers.as_slice())]
+            .into_iter()
+            .find_map(of_containers)
+            .or_else(|| cut("spec.ports", spec.ports.len(), limits::PORTS, "ports"))
     }
 
-    /// What the object consumes.
-    pub(super) fn usage(&self, resource: &str) -> Usage {
+    /// What the object consumes, as far as it is wanted.
+    pub(super) fn usage(&self, resource: &str, wanted: &Wanted<'_>) -> Usage {
         let mut usage = Usage::new();
         let mut count = |name: &str, number: usize| {
             usage.insert(name.to_owned(), Quantity::from(i64::try_from(number).unwrap_or(i64::MAX)));
@@ -158,7 +165,7 @@ impl QuotaFacts<'_> {
                 );
             }
             "persistentvolumeclaims" => self.claim_usage(&mut usage),
-            _ => self.pod_usage(&mut usage),
+            _ => self.pod_usage(&mut usage, wanted),
         }
         usage
     }
@@ -180,10 +187,10 @@ impl QuotaFacts<'_> {
     }
 
     /// `podComputeUsageHelper` of k8s.io/kubernetes/pkg/quota/v1/evaluator/core.
-    fn pod_usage(&self, usage: &mut Usage) {
-        let mut requests = self.total(|resources| resources.requests);
-        let mut limits = self.total(|resources| resources.limits);
-        for (name, amount) in amounts(self.spec.overhead) {
+    fn pod_usage(&self, usage: &mut Usage, wanted: &Wanted<'_>) {
+        let mut requests = self.total(|resources| resources.requests, wanted);
+        let mut limits = self.total(|resources| resources.limits, wanted);
+        for (name, amount) in amounts_of(self.spec.overhead, |name| wanted.has(name)) {
             if let Some(limit) = limits.get_mut(&name).filter(|limit| !limit.is_zero()) {
                 limit.add(&amount);
             }
@@ -207,8 +214,10 @@ impl QuotaFacts<'_> {
     }
 
     /// What all containers ask for together, or the pod for them.
-    fn total<'a>(&'a self, list: impl Fn(&Resources<'a>) -> Option<&'a RawValue>) -> Amounts {
-        let of = |container: &'a Container<'_>| amounts(container.resources.as_ref().and_then(&list));
+    fn total<'a>(&'a self, list: impl Fn(&Resources<'a>) -> Option<&'a RawValue>, wanted: &Wanted<'_>) -> Amounts {
+        let of = |container: &'a Container<'_>| {
+            amounts_of(container.resources.as_ref().and_then(&list), |name| wanted.has(name))
+        };
         let init = self.spec.init_containers.iter();
         let mut sum = sum(
             self.spec.containers.iter().map(of),
@@ -232,6 +241,40 @@ impl QuotaFacts<'_> {
     }
 }
 
+/// The names whose amounts are needed: a pod may name very many resources that nothing limits.
+#[derive(Debug)]
+pub(super) enum Wanted<'w> {
+    /// All of them: what is consumed is compared with what was.
+    All,
+    /// Those whose names in quotas contain one of these texts.
+    Containing(BTreeSet<&'w str>),
+}
+
+impl Wanted<'_> {
+    /// Whether the amount of a resource of containers is needed.
+    fn has(&self, name: &str) -> bool {
+        let Self::Containing(parts) = self else { return true };
+        if parts.is_empty() {
+            return false;
+        }
+        // In a quota the name stands behind one of these.
+        ["requests.", "limits."].into_iter().any(|prefix| {
+            parts.iter().any(|part| {
+                part.len() <= prefix.len() + name.len() && (name.contains(part) || spans(prefix, name, part))
+            })
+        })
+    }
+}
+
+/// Whether `part` is in `prefix` and `name` together, and not in `name` alone.
+fn spans(prefix: &str, name: &str, part: &str) -> bool {
+    let mut starts = prefix.char_indices().map(|(at, _)| prefix.get(at..).unwrap_or_default());
+    starts.any(|start| match part.strip_prefix(start) {
+        Some(rest) => name.starts_with(rest),
+        None => start.starts_with(part),
+    })
+}
+
 /// An object with what quotas count of it.
 pub(super) struct Counted<'r, 'a> {
     facts: &'r QuotaFacts<'a>,
@@ -243,8 +286,8 @@ pub(super) struct Counted<'r, 'a> {
 }
 
 impl<'r, 'a> Counted<'r, 'a> {
-    pub(super) fn of(facts: &'r QuotaFacts<'a>, resource: &'r str) -> Self {
-        let usage = facts.usage(resource);
+    pub(super) fn of(facts: &'r QuotaFacts<'a>, resource: &'r str, wanted: &Wanted<'_>) -> Self {
+        let usage = facts.usage(resource, wanted);
         Self { facts, resource, usage, is_best_effort: OnceCell::new(), crosses_namespaces: OnceCell::new() }
     }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use admission::question::{ImageVerdict, Images};
-use admission::{Decision, Known, Question};
+use admission::{Decision, Known, Question, Reason};
 use serde_json::{Value, json};
 
 use super::plugin;
 use crate::plugins::compiled::Settings;
 use crate::plugins::validation::compile;
+use crate::pod::limits;
 use crate::testing::{Reply, World};
 
 const PATH: &str = "/validate--v1-pod-imagepolicywebhook";
@@ -179,4 +180,29 @@ fn the_configuration_is_normalised_as_by_the_plugin_of_the_api_server() {
         let faults = of(section).unwrap_err().to_string();
         assert!(faults.contains(&format!("spec.imagePolicyWebhook.{field}: Invalid value")), "{faults}");
     }
+}
+
+#[test]
+fn a_pod_beyond_a_limit_is_refused_unless_an_update_keeps_its_spec() {
+    let world = on(json!({}));
+    let many = pod(json!({"containers": vec!["good"; limits::CONTAINERS + 1]}));
+    let (created, questions) = asked(&world, &review(&many, "CREATE", ""), backend);
+    assert_eq!((created.code, created.reason, questions.len()), (Some(422), Reason::TOO_LARGE, 0));
+    assert_eq!(
+        created.message,
+        "the pod is too large: spec.containers holds more than 1000 containers; make it smaller"
+    );
+    let mut labelled = review(&many, "UPDATE", "");
+    labelled["request"]["object"]["metadata"]["finalizers"] = json!(["a.example/b"]);
+    assert_eq!(asked(&world, &labelled, backend).0.decision, Decision::Allowed);
+    let mut changed = review(&many, "UPDATE", "");
+    changed["request"]["object"]["spec"]["containers"][0]["image"] = "bad".into();
+    assert_eq!(asked(&world, &changed, backend).0.reason, Reason::TOO_LARGE);
+    let mut leaving = changed;
+    leaving["request"]["oldObject"]["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z".into();
+    assert_eq!(asked(&world, &leaving, backend).0.decision, Decision::Allowed);
+    // All annotations together are limited before they are sent anywhere.
+    let mut annotated = pod(json!({"containers": ["good"]}));
+    annotated["metadata"]["annotations"] = json!({"a.image-policy.k8s.io/b": "x".repeat(256 * 1024)});
+    assert_eq!(asked(&world, &review(&annotated, "CREATE", ""), backend).0.reason, Reason::TOO_LARGE);
 }

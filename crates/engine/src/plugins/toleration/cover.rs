@@ -15,6 +15,35 @@ pub struct Cover<'t, 'a> {
     identical: HashSet<Hashed<&'t Toleration<'a>>, Prehashed>,
     /// The two of each bucket that differ and reach furthest: of these one covers, or none does.
     buckets: HashMap<Hashed<Bucket<'t>>, [Option<&'t Toleration<'a>>; 2], Prehashed>,
+    /// Buckets of no toleration here are not looked up.
+    kinds: Kinds,
+}
+
+/// Which kinds of buckets there are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kinds {
+    any_key: bool,
+    any_effect: bool,
+    any_value: bool,
+    one_value: bool,
+}
+
+impl Kinds {
+    const fn add(&mut self, bucket: Bucket<'_>) {
+        let (key, effect, operator) = bucket;
+        self.any_key |= key.is_empty();
+        self.any_effect |= effect.is_empty();
+        self.any_value |= operator.is_none();
+        self.one_value |= operator.is_some();
+    }
+
+    /// Whether there may be one like this.
+    const fn may_have(self, bucket: Bucket<'_>) -> bool {
+        let (key, effect, operator) = bucket;
+        (self.any_key || !key.is_empty())
+            && (self.any_effect || !effect.is_empty())
+            && (if operator.is_none() { self.any_value } else { self.one_value })
+    }
 }
 
 impl<'t, 'a> Cover<'t, 'a> {
@@ -44,6 +73,7 @@ impl<'t, 'a> Cover<'t, 'a> {
             return;
         }
         let Some(bucket) = toleration.bucket() else { return };
+        self.kinds.add(bucket);
         let [first, second] = self.buckets.entry(parts.hashed(bucket)).or_default();
         let beats = |other: Option<&Toleration<'_>>| other.is_none_or(|other| toleration.reach() > other.reach());
         if beats(*first) {
@@ -66,7 +96,7 @@ impl<'t, 'a> Cover<'t, 'a> {
 
     /// Whether one that is not identical covers it.
     pub(super) fn covers_otherwise(&self, toleration: &'t Toleration<'a>, parts: &Parts) -> bool {
-        buckets_of(toleration).any(|bucket| {
+        buckets_of(toleration).filter(|bucket| self.kinds.may_have(*bucket)).any(|bucket| {
             crate::plugins::work::done(1);
             let found = self.buckets.get(&parts.hashed(bucket)).into_iter().flatten().flatten();
             found.into_iter().any(|wide| *wide != toleration && is_superset(wide, toleration))
@@ -75,19 +105,30 @@ impl<'t, 'a> Cover<'t, 'a> {
 }
 
 /// Hashes the texts of tolerations.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Hashes(RandomState);
+#[derive(Debug, Clone)]
+pub(super) struct Hashes {
+    state: RandomState,
+    /// Of an empty text, which most have several of.
+    empty: u64,
+}
+
+impl Default for Hashes {
+    fn default() -> Self {
+        let state = RandomState::new();
+        Self { empty: state.hash_one(""), state }
+    }
+}
 
 impl Hashes {
     /// The hashes of what a toleration consists of.
     pub(super) fn of(&self, toleration: &Toleration<'_>) -> Parts {
-        let hash = |text: &str| self.0.hash_one(text);
+        let hash = |text: &str| if text.is_empty() { self.empty } else { self.state.hash_one(text) };
         Parts {
             key: hash(&toleration.key),
             effect: hash(&toleration.effect),
             value: hash(&toleration.value),
-            rest: self.0.hash_one((toleration.operator.as_str(), toleration.toleration_seconds)),
-            empty: hash(""),
+            rest: self.state.hash_one((toleration.operator.as_str(), toleration.toleration_seconds)),
+            empty: self.empty,
         }
     }
 }

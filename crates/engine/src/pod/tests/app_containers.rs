@@ -1,6 +1,6 @@
 //! Additions to the pod's own containers (`spec.appContainers`).
 
-use admission::Decision;
+use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::reasons;
@@ -213,8 +213,7 @@ fn too_many_containers_and_too_much_are_a_named_fault() {
     let long = "x".repeat(100_000);
     for (value, count, reason) in [
         ("1", 1000, reasons::INJECTED),
-        ("1", 1001, reasons::RESULT_ILLEGAL),
-        ("1", 20_000, reasons::RESULT_ILLEGAL),
+        ("1", 1001, Reason::TOO_LARGE),
         (&long, 20, reasons::INJECTED),
         (&long, 40, reasons::RESULT_ILLEGAL),
     ] {

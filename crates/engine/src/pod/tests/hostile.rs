@@ -5,6 +5,7 @@ use std::cell::Cell;
 use admission::{Deadline, Decision, Reason, Unserved};
 use serde_json::{Value, json};
 
+use crate::pod::limits;
 use crate::reasons;
 use crate::testing::{World, names, pod, review, set};
 
@@ -151,7 +152,7 @@ fn annotations_that_would_grow_too_large_are_a_named_fault() {
 fn odd_pods_get_an_answer_and_a_patch_that_applies() {
     let many_env: Vec<Value> = (0..2_000).map(|i| json!({"name": format!("E{i}"), "value": i})).collect();
     let many_annotations: Value =
-        (0..10_000).map(|i| (format!("k{i}"), json!(""))).collect::<serde_json::Map<_, _>>().into();
+        (0..3_000).map(|i| (format!("k{i}"), json!(""))).collect::<serde_json::Map<_, _>>().into();
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     for changes in [
         json!({"metadata": {"name": null, "generateName": "web-"}}),
@@ -253,8 +254,7 @@ fn names_of_sets_are_escaped_wherever_they_go() {
 /// Each of these took from seconds to hours while two of its lists were multiplied.
 #[test]
 fn long_lists_of_a_pod_are_not_multiplied_with_each_other() {
-    let count = 20_000;
-    let names: Vec<String> = (0..count).map(|number| format!("n{number}")).collect();
+    let names: Vec<String> = (0..20_000).map(|number| format!("n{number}")).collect();
     let listed = |names: &[String]| json!({"log": {"containers": names}, "other": {"containers": names}}).to_string();
     let containers = |more: Value| -> Vec<Value> {
         let with = |name: &String| {
@@ -262,13 +262,13 @@ fn long_lists_of_a_pod_are_not_multiplied_with_each_other() {
             json_patch::merge(&mut container, &more);
             container
         };
-        names.iter().map(with).collect()
+        names[..limits::CONTAINERS].iter().map(with).collect()
     };
-    let many = |value: fn(usize) -> Value| (0..count).map(value).collect::<Vec<_>>();
-    let amounts: Value =
-        (0..count).map(|number| (format!("x{number}"), json!("1"))).collect::<serde_json::Map<_, _>>().into();
-    let labels: Value =
-        (0..count).map(|number| (format!("k{number}"), json!("v"))).collect::<serde_json::Map<_, _>>().into();
+    let many = |value: fn(usize) -> Value| (0..limits::VOLUMES.min(limits::NAMES)).map(value).collect::<Vec<_>>();
+    let map = |count: usize, key: &str, value: &str| -> Value {
+        (0..count).map(|number| (format!("{key}{number}"), json!(value))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let (amounts, labels) = (map(limits::RESOURCES - 2, "x", "1"), map(limits::PAIRS - 1, "k", "v"));
     let with_annotation = |key: &str, value: String, mut pod: Value| {
         pod["metadata"]["annotations"] = json!({key: value});
         pod
@@ -282,7 +282,7 @@ fn long_lists_of_a_pod_are_not_multiplied_with_each_other() {
         pod(json!({
             "resources": {"requests": {"cpu": "1", "x1": "1"}},
             "initContainers": std::iter::once(json!({"name": "s", "restartPolicy": "Always", "resources": {"requests": amounts}}))
-                .chain(containers(json!({}))).collect::<Vec<_>>(),
+                .chain(containers(json!({}))).take(limits::CONTAINERS).collect::<Vec<_>>(),
         })),
         pod(
             json!({"containers": containers(json!({"ports": [{"containerPort": 80}, {"containerPort": 81, "hostPort": 9}]}))}),
@@ -315,7 +315,7 @@ fn long_lists_of_a_pod_are_not_multiplied_with_each_other() {
 
 #[test]
 fn a_pod_beyond_a_limit_is_refused_where_a_set_selects_it_and_left_alone_elsewhere() {
-    let containers = vec![json!({}); crate::pod::limits::CONTAINERS + 1];
+    let containers = vec![json!({}); limits::CONTAINERS + 1];
     let mut annotated = pod(json!({}));
     annotated["metadata"]["annotations"] = json!({"a": "x".repeat(256 * 1024)});
     for (mut pod, field) in

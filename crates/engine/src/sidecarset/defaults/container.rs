@@ -11,7 +11,8 @@ use super::filler::Absent::{Missing, Zero};
 use super::filler::Filler;
 use super::image::pull_policy;
 
-const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
+/// The fields of a container in which something is filled, probes among them.
+const FIELDS: [&str; 7] = ["ports", "env", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
 
 /// Fills the container at `at`.
 pub fn fill(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
@@ -19,16 +20,24 @@ pub fn fill(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
     filler.fill(at, "imagePullPolicy", Zero, policy)?;
     filler.fill(at, "terminationMessagePath", Zero, "/dev/termination-log")?;
     filler.fill(at, "terminationMessagePolicy", Zero, "File")?;
-    for port in filler.maps_in(&format!("{at}/ports")) {
-        filler.fill(&port, "protocol", Zero, "TCP")?;
-    }
-    variables(filler, at)?;
-    resources(filler, &format!("{at}/resources"))?;
-    for probe in PROBES {
-        fill_probe(filler, &format!("{at}/{probe}"))?;
-    }
-    for hook in ["postStart", "preStop"] {
-        http_get(filler, &format!("{at}/lifecycle/{hook}"))?;
+    // Most containers have few of them.
+    for field in filler.present(at, FIELDS) {
+        let place = format!("{at}/{field}");
+        match field {
+            "ports" => {
+                for port in filler.maps_in(&place) {
+                    filler.fill(&port, "protocol", Zero, "TCP")?;
+                }
+            }
+            "env" => variables(filler, at)?,
+            "resources" => resources(filler, &place)?,
+            "lifecycle" => {
+                for hook in ["postStart", "preStop"] {
+                    http_get(filler, &format!("{place}/{hook}"))?;
+                }
+            }
+            _ => fill_probe(filler, &place)?,
+        }
     }
     Ok(())
 }

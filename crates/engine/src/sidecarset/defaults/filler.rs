@@ -1,6 +1,6 @@
 //! Fills fields of an object that may have any shape: where the shape is wrong, nothing is filled and validation says why.
 
-use admission::patch::{PatchBuilder, PatchError};
+use admission::patch::{PatchBuilder, PatchError, child};
 use serde_json::Value;
 
 /// What a filled field may hold and still count as absent.
@@ -25,6 +25,12 @@ impl Filler<'_> {
     /// Whether a map is at the pointer.
     pub fn is_map(&self, pointer: &str) -> bool {
         self.get(pointer).is_some_and(Value::is_object)
+    }
+
+    /// Which of these fields the map at the pointer has, in this order.
+    pub fn present<const N: usize>(&self, pointer: &str, fields: [&'static str; N]) -> Vec<&'static str> {
+        let Some(Value::Object(map)) = self.get(pointer) else { return Vec::new() };
+        fields.into_iter().filter(|field| map.get(*field).is_some_and(|value| !value.is_null())).collect()
     }
 
     /// The string at a pointer, empty for anything else.
@@ -60,16 +66,18 @@ impl Filler<'_> {
 
     /// Whether everything on the way down to `map` is a map or not there.
     fn has_room(&self, map: &str) -> bool {
-        let ends = map.match_indices('/').skip(1).map(|(at, _)| at).chain([map.len()]);
-        let mut parent_is_list = false;
-        for end in ends {
-            match self.get(map.get(..end).unwrap_or_default()) {
-                Some(Value::Object(_)) => parent_is_list = false,
-                Some(Value::Array(_)) if end < map.len() => parent_is_list = true,
-                Some(_) => return false,
-                None => return !parent_is_list,
+        let mut place = self.0.document();
+        for token in map.split('/').skip(1) {
+            let is_list = match place {
+                Value::Object(_) => false,
+                Value::Array(_) => true,
+                _ => return false,
+            };
+            match child(place, token) {
+                None | Some(Value::Null) => return !is_list,
+                Some(below) => place = below,
             }
         }
-        true
+        place.is_object()
     }
 }

@@ -13,14 +13,14 @@ mod tests;
 mod volume;
 
 use admission::patch::{PatchBuilder, PatchError};
-use admission::{Defaulting, Request};
+use admission::{Defaulting, ObjectLimit, Request};
 use serde_json::Value;
 
 use self::filler::Absent::{Missing, Zero};
 use self::filler::Filler;
 use super::canonical::is_empty;
 use super::platform;
-use super::size::{MAX_VALUES, count_values};
+use super::size::{LIMIT, MAX_VALUES, count_values};
 use super::vocabulary as words;
 use crate::snapshot::Snapshot;
 
@@ -29,6 +29,8 @@ use crate::snapshot::Snapshot;
 pub struct SidecarSetDefaults;
 
 impl Defaulting<Snapshot> for SidecarSetDefaults {
+    const LIMIT: ObjectLimit = LIMIT;
+
     fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, _: &Snapshot) -> Result<(), PatchError> {
         // An object that is being deleted is left alone, so that nothing blocks the removal of its finalizers.
         if request.is_of_leaving(patch.document()) { Ok(()) } else { fill(patch) }
@@ -92,16 +94,22 @@ fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Re
     filler.fill(at, "podInjectPolicy", Zero, policy)?;
     filler.fill(&format!("{at}/upgradeStrategy"), "upgradeType", Zero, words::COLD_UPGRADE)?;
     filler.fill(&format!("{at}/shareVolumePolicy"), "type", Zero, words::SHARE_DISABLED)?;
-    let devices = format!("{at}/shareVolumeDevicePolicy");
-    if filler.is_map(&devices) {
-        filler.fill(&devices, "type", Zero, words::SHARE_DISABLED)?;
-    }
-    let resources = format!("{at}/resourcesPolicy");
-    if filler.get(&resources).is_some_and(|policy| policy.is_object() && !is_empty(policy)) {
-        filler.fill(&resources, "targetContainersNameRegex", Missing, words::ALL_CONTAINERS)?;
-    }
-    for entry in filler.maps_in(&format!("{at}/transferEnv")) {
-        container::field_ref(filler, &format!("{entry}/sourceContainerNameFrom"))?;
+    for field in filler.present(at, ["shareVolumeDevicePolicy", "resourcesPolicy", "transferEnv"]) {
+        let place = format!("{at}/{field}");
+        match field {
+            "shareVolumeDevicePolicy" if filler.is_map(&place) => {
+                filler.fill(&place, "type", Zero, words::SHARE_DISABLED)?;
+            }
+            "resourcesPolicy" if filler.get(&place).is_some_and(|policy| policy.is_object() && !is_empty(policy)) => {
+                filler.fill(&place, "targetContainersNameRegex", Missing, words::ALL_CONTAINERS)?;
+            }
+            "transferEnv" => {
+                for entry in filler.maps_in(&place) {
+                    container::field_ref(filler, &format!("{entry}/sourceContainerNameFrom"))?;
+                }
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -30,13 +30,13 @@ mod unserved;
 use std::collections::HashMap;
 
 use admission::field::{Error, ErrorList};
-use admission::{Denial, Findings, Reason, Request, Validating};
+use admission::{Denial, Findings, ObjectLimit, Reason, Request, Validating};
 use serde_json::Value;
 
 use self::node::Node;
 pub use self::shape::{FieldValidation, told, unknown_fields};
 use super::api::{API_VERSION, KIND};
-use super::size::{MAX_VALUES, count_values};
+use super::size::{LIMIT, MAX_VALUES, count_values, too_long};
 use crate::snapshot::Snapshot;
 
 /// Validates a `SidecarSet` when it is created and when it changes.
@@ -45,6 +45,8 @@ pub struct SidecarSetValidation;
 
 impl Validating<Snapshot> for SidecarSetValidation {
     type Object<'a> = Value;
+
+    const LIMIT: Option<ObjectLimit> = Some(LIMIT);
 
     fn create(&self, object: &Value, request: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
         // An old object that cannot be decoded: see `Validating`.
@@ -168,6 +170,10 @@ fn named_faults(
 ) -> ErrorList {
     let (metadata, spec) = (Node::root(object, "metadata"), Node::root(object, "spec"));
     let mut errors = ErrorList::new();
+    if let Some((list, length, most)) = too_long(spec.value) {
+        errors.push(Error::too_many(&spec.path.child(list), length, most));
+        return errors;
+    }
     let values = count_values(spec.value);
     if values > MAX_VALUES {
         errors.push(Error::too_many(&spec.path, values, MAX_VALUES));

@@ -265,9 +265,13 @@ fn a_hot_upgrade_that_is_not_carried_out_is_warned_about() {
 
 #[test]
 fn set_of_absurd_size_is_refused_whole_and_gets_no_defaults() {
-    let object = set(&json!({"containers": vec![json!({}); 30_000]}));
+    let object = set(&json!({"containers": [{"name": "a", "env": vec![json!({}); 30_000]}]}));
     assert_eq!(defaulted(&object), object);
-    assert_eq!(errors(&object), "spec: Too many: 30005: must have at most 20000 items");
+    assert_eq!(errors(&object), "spec: Too many: 30008: must have at most 20000 items");
+    for (list, most) in [("containers", 100), ("initContainers", 100), ("volumes", 200), ("imagePullSecrets", 200)] {
+        let object = set(&json!({list: vec![json!({}); most + 1]}));
+        assert_eq!(errors(&object), format!("spec.{list}: Too many: {}: must have at most {most} items", most + 1));
+    }
 }
 
 #[test]
