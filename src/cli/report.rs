@@ -28,7 +28,7 @@ pub enum FindingsFormat {
     Sarif,
 }
 
-/// Findings of one severity that are listed: more help nobody, and a file may have hundreds of thousands of faults.
+/// Findings of one severity that are listed: more would not be read, and a file may have hundreds of thousands of faults.
 const LISTED: usize = 1000;
 
 /// Findings of a command, and how they are printed.

@@ -239,7 +239,7 @@ fn retired(release: &Release) {
                  outrider-on-demand-mutating: removed\noutrider-on-demand-validating: removed\n\
                  cronjobs.batch.outrider.dev: v2 no longer served, and nothing converted; 1 object freed of Outrider's finalizer\n";
     assert_eq!(run(&account, &args), first);
-    let again = "outrider-mutating: not found, nothing to do\noutrider-validating: it is not there, nothing to do\n\
+    let again = "outrider-mutating: not found, nothing to do\noutrider-validating: not found, nothing to do\n\
                  outrider-on-demand-mutating: not found, nothing to do\n\
                  outrider-on-demand-validating: not found, nothing to do\n\
                  cronjobs.batch.outrider.dev: nothing of Outrider holds it\n";
