@@ -30,7 +30,7 @@ async fn watches_that_are_refused_for_a_minute_show_in_readiness_and_in_a_metric
             let mut lines = text.lines().filter(|line| line.contains(&gate));
             lines.any(|line| line.contains("the watch has failed for ") && line.contains("Unauthorized"))
         };
-        WATCHES.iter().all(|watch| is_told(watch))
+        WATCHES.iter().all(is_told)
     };
     replica.readiness("it is told", |_, text| failing(text)).await;
     // What was known is still good for decisions.

@@ -21,6 +21,7 @@ pub struct Cover<'t, 'a> {
 
 /// Which kinds of buckets there are.
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 struct Kinds {
     any_key: bool,
     any_effect: bool,
