@@ -9,8 +9,7 @@ use crate::kinds::Kinds;
 #[command(next_help_heading = "Kinds")]
 pub struct KindArgs {
     /// Kinds in addition to SidecarSet, comma-separated: * is all, -NAME leaves one out. A kind that is off has no
-    /// CRD, RBAC rule,
-    /// webhook, watch or controller
+    /// CRD, RBAC rule, webhook, watch or controller
     #[arg(
         long,
         env = "ENABLE_KINDS",

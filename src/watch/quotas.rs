@@ -2,12 +2,13 @@
 
 use engine::plugins::Plugin;
 use engine::plugins::compiled::CompiledPlugin;
+use engine::plugins::resource_quota::Quota;
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::quotas::{QuotaChange, QuotaKey, QuotaSpec, QuotaStatus, read};
+use engine::snapshot::collection::Change;
+use engine::snapshot::quotas::{QuotaKey, QuotaSpec, QuotaStatus, read};
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::ResourceExt as _;
 
-use crate::watch::follow::Step;
 use crate::watch::partial::Partial;
 use crate::watch::while_read::WhileRead;
 
@@ -20,6 +21,7 @@ pub struct Quotas;
 impl WhileRead for Quotas {
     type Object = SlimQuota;
     type Key = QuotaKey;
+    type Value = Quota;
 
     fn is_read_by(plugin: &CompiledPlugin) -> bool {
         plugin.plugin == Plugin::ResourceQuota
@@ -29,14 +31,12 @@ impl WhileRead for Quotas {
         QuotaKey { namespace: quota.namespace().unwrap_or_default(), name: quota.name_any() }
     }
 
-    fn apply(step: Option<Step<SlimQuota, QuotaKey>>, feed: &mut SnapshotBuilder) {
-        let change = match step {
-            Some(Step::Is(quota)) => QuotaChange::Is(Self::key(&quota), read(quota.spec, quota.status)),
-            Some(Step::Gone(key)) => QuotaChange::Gone(key),
-            Some(Step::Listed) => QuotaChange::Listed,
-            None => QuotaChange::Unwatched,
-        };
-        feed.collections.quotas.apply(&change);
+    fn read(quota: SlimQuota) -> Quota {
+        read(quota.spec, quota.status)
+    }
+
+    fn apply(change: &Change<QuotaKey, Quota>, feed: &mut SnapshotBuilder) {
+        feed.collections.quotas.apply(change);
     }
 }
 

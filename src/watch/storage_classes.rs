@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use engine::plugins::compiled::{CompiledPlugin, Settings};
 use engine::plugins::storage_classes::StorageClass;
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::storage_classes::StorageClassChange;
+use engine::snapshot::collection::Change;
 use k8s_openapi::api::storage::v1::StorageClass as Resource;
 use kube::ResourceExt as _;
 use serde::de::IgnoredAny;
 
-use crate::watch::follow::Step;
 use crate::watch::partial::Partial;
 use crate::watch::while_read::WhileRead;
 
@@ -23,6 +22,7 @@ pub struct StorageClasses;
 impl WhileRead for StorageClasses {
     type Object = SlimClass;
     type Key = String;
+    type Value = StorageClass;
 
     fn is_read_by(plugin: &CompiledPlugin) -> bool {
         matches!(&plugin.settings, Settings::DefaultStorageClass(settings) if settings.may_read_classes())
@@ -32,20 +32,14 @@ impl WhileRead for StorageClasses {
         object.name_any()
     }
 
-    fn apply(step: Option<Step<SlimClass, String>>, feed: &mut SnapshotBuilder) {
-        let change = match step {
-            Some(Step::Is(class)) => StorageClassChange::Is(class.name_any(), read(&class)),
-            Some(Step::Gone(name)) => StorageClassChange::Gone(name),
-            Some(Step::Listed) => StorageClassChange::Listed,
-            None => StorageClassChange::Unwatched,
-        };
-        feed.collections.storage_classes.apply(&change);
+    fn read(class: SlimClass) -> StorageClass {
+        let created = class.creation_timestamp().map(|time| time.0.to_string()).unwrap_or_default();
+        StorageClass::of(|key| class.annotations.as_ref()?.get(key).map(String::as_str), &created)
     }
-}
 
-fn read(class: &SlimClass) -> StorageClass {
-    let created = class.creation_timestamp().map(|time| time.0.to_string()).unwrap_or_default();
-    StorageClass::of(|key| class.annotations.as_ref()?.get(key).map(String::as_str), &created)
+    fn apply(change: &Change<String, StorageClass>, feed: &mut SnapshotBuilder) {
+        feed.collections.storage_classes.apply(change);
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +70,7 @@ mod tests {
     fn a_class_is_read_with_its_annotations_and_its_time() {
         let object = json!({"metadata": {"name": "fast", "creationTimestamp": "2026-01-01T00:00:00Z",
             "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "x"});
-        let class = read(&serde_json::from_value(object).unwrap());
+        let class = StorageClasses::read(serde_json::from_value(object).unwrap());
         assert_eq!(class, StorageClass { is_default: true, created: "2026-01-01T00:00:00".to_owned() });
     }
 }

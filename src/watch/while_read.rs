@@ -7,6 +7,7 @@ use std::pin::Pin;
 
 use engine::plugins::compiled::{CompiledPlugin, Mode};
 use engine::snapshot::builder::SnapshotBuilder;
+use engine::snapshot::collection::Change;
 use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
@@ -21,6 +22,8 @@ pub trait WhileRead {
     type Object: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static;
     /// Which object.
     type Key: Eq + Hash + Clone;
+    /// What decisions read of it.
+    type Value;
 
     /// Whether the plugin reads it.
     fn is_read_by(plugin: &CompiledPlugin) -> bool;
@@ -28,8 +31,11 @@ pub trait WhileRead {
     /// Which object that is.
     fn key(object: &Self::Object) -> Self::Key;
 
-    /// Takes a step in. None where nothing is known any more, because the watch has ended.
-    fn apply(step: Option<Step<Self::Object, Self::Key>>, feed: &mut SnapshotBuilder);
+    /// What decisions read of the object.
+    fn read(object: Self::Object) -> Self::Value;
+
+    /// Takes a change in.
+    fn apply(change: &Change<Self::Key, Self::Value>, feed: &mut SnapshotBuilder);
 }
 
 /// What is read of an event.
@@ -56,7 +62,7 @@ impl<R: WhileRead> WatchWhileRead<R> {
             }
             (false, true) => {
                 (self.events, self.follower) = (None, Follower::default());
-                R::apply(None, feed);
+                R::apply(&Change::Unwatched, feed);
             }
             _ => {}
         }
@@ -77,7 +83,14 @@ impl<R: WhileRead> WatchWhileRead<R> {
 
     /// Takes an event in.
     pub fn take(&mut self, event: Read<R>, feed: &mut SnapshotBuilder) {
-        self.follower.follow(event, R::key, |step| R::apply(Some(step), feed));
+        self.follower.follow(event, R::key, |step| {
+            let change = match step {
+                Step::Is(object) => Change::Is(R::key(&object), R::read(object)),
+                Step::Gone(key) => Change::Gone(key),
+                Step::Listed => Change::Listed,
+            };
+            R::apply(&change, feed);
+        });
     }
 }
 

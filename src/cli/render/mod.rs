@@ -65,17 +65,15 @@ pub enum Format {
 }
 
 const EXAMPLES: &str = "\
-Pods and pod templates get what the server would add to their pods. Templates of Kubernetes' own kinds are known; in any other \
-kind \
-they are found by their shape, and a note names them. What looks like containers and is in no template is a warning; \
+Pods and pod templates get what the server would add to their pods. Templates of Kubernetes' own kinds are known; in any other kind they are found \
+by their shape, and a note names them. What looks like containers and is in no template is a warning; \
 docs/render.md lists what cannot be known. Namespaces among the files count as those in --manifests. Every other object passes \
 through with the same content. Objects are printed anew: comments and the layout of the input are lost, and a List comes out as \
 single objects. Rendering the output again changes nothing, unless a set has changed: then its containers are replaced, as far as \
 the record in the pod names them.
 
 Typing errors in pods and templates are warnings, because the sidecar would hide them; --validate=strict refuses unknown fields \
-of \
-Kubernetes' own kinds, as kubectl does.
+of Kubernetes' own kinds, as kubectl does.
 
 Apply rendered manifests only to clusters without Outrider, or if pods must be injected while Outrider is down: a pod template \
 that contains the sidecars keeps them as they are when the set changes, until you render it again. Otherwise use render to \

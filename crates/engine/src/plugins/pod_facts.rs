@@ -249,7 +249,7 @@ impl<'a> Spec<'a> {
         let of_containers = |list: List| {
             let (field, all) = (list.path(), self.list(list));
             let resources = all.iter().flat_map(|container| container.resources.iter().flat_map(Resources::lists));
-            cut(field, all.len(), limits::CONTAINERS, "containers").or_else(|| limits::resources(field, resources))
+            limits::containers(field, all.len(), resources)
         };
         List::ALL.into_iter().find_map(of_containers).or_else(|| lengths.into_iter().flatten().next())
     }

@@ -86,8 +86,17 @@ pub fn spec(pod: &PodView<'_>) -> Option<Exceeded> {
     })
 }
 
+/// Whether there are too many containers in a field, or one has too much in its resources.
+pub fn containers<'r>(
+    field: &'static str,
+    count: usize,
+    all: impl Iterator<Item = Option<&'r RawValue>>,
+) -> Option<Exceeded> {
+    cut(field, count, CONTAINERS, "containers").or_else(|| resources(field, all))
+}
+
 /// Whether one of these resources of containers holds too much. The containers are in this field.
-pub fn resources<'r>(field: &'static str, mut all: impl Iterator<Item = Option<&'r RawValue>>) -> Option<Exceeded> {
+fn resources<'r>(field: &'static str, mut all: impl Iterator<Item = Option<&'r RawValue>>) -> Option<Exceeded> {
     all.any(|raw| raw.is_some_and(is_beyond)).then_some(Exceeded {
         field,
         limit: RESOURCES,
@@ -96,7 +105,7 @@ pub fn resources<'r>(field: &'static str, mut all: impl Iterator<Item = Option<&
 }
 
 /// Whether resources hold too many values.
-pub fn is_beyond(resources: &RawValue) -> bool {
+fn is_beyond(resources: &RawValue) -> bool {
     let text = resources.get();
     // The shortest name and amount take four bytes.
     text.len() > 4 * RESOURCES && values(text, RESOURCES) > RESOURCES

@@ -14,6 +14,19 @@ pub enum Effect {
     Decisions,
 }
 
+/// What happened to an object of a kind that is watched only while a plugin reads it.
+#[derive(Debug, Clone)]
+pub enum Change<K, V> {
+    /// It is there, as it is here.
+    Is(K, V),
+    /// It is gone.
+    Gone(K),
+    /// All that there are have been named.
+    Listed,
+    /// No plugin reads them any more.
+    Unwatched,
+}
+
 /// The objects of one kind, on their way into snapshots. A further kind that decisions read is one such type, one line in
 /// [`Snapshot`](super::Snapshot), and one watch.
 pub trait Collection: Debug + Default {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::collection::{Collection, Effect};
+use super::collection::{Change, Collection, Effect};
 use crate::plugins::api::ScopeSpec;
 use crate::plugins::resource_quota::{Quota, Scope};
 
@@ -85,33 +85,20 @@ pub struct QuotaList {
     known: Arc<Quotas>,
 }
 
-/// What happened to a quota.
-#[derive(Debug, Clone)]
-pub enum QuotaChange {
-    /// It is there, as it is here.
-    Is(QuotaKey, Quota),
-    /// It is gone.
-    Gone(QuotaKey),
-    /// All that there are have been named.
-    Listed,
-    /// No plugin reads them any more.
-    Unwatched,
-}
-
 impl Collection for QuotaList {
-    type Object = QuotaChange;
+    type Object = Change<QuotaKey, Quota>;
     type View = Quotas;
 
-    fn apply(&mut self, change: &QuotaChange) -> Effect {
+    fn apply(&mut self, change: &Self::Object) -> Effect {
         match change {
-            QuotaChange::Is(key, quota) => {
+            Change::Is(key, quota) => {
                 let known = self.known.known.get(&key.namespace).and_then(|all| all.get(&key.name));
                 if known.is_some_and(|known| **known == *quota) {
                     return Effect::None;
                 }
                 Arc::make_mut(&mut self.known).insert(key, quota.clone());
             }
-            QuotaChange::Gone(key) => {
+            Change::Gone(key) => {
                 if self.known.known.get(&key.namespace).is_none_or(|all| !all.contains_key(&key.name)) {
                     return Effect::None;
                 }
@@ -123,9 +110,9 @@ impl Collection for QuotaList {
                     }
                 }
             }
-            QuotaChange::Listed if self.known.is_complete => return Effect::None,
-            QuotaChange::Listed => Arc::make_mut(&mut self.known).is_complete = true,
-            QuotaChange::Unwatched => self.known = Arc::default(),
+            Change::Listed if self.known.is_complete => return Effect::None,
+            Change::Listed => Arc::make_mut(&mut self.known).is_complete = true,
+            Change::Unwatched => self.known = Arc::default(),
         }
         Effect::Decisions
     }
@@ -163,20 +150,17 @@ mod tests {
         let key = QuotaKey { namespace: "shop".to_owned(), name: "q".to_owned() };
         let quota = Quota { hard: ["pods".to_owned()].into(), ..Quota::default() };
         let mut list = QuotaList::default();
-        let is = QuotaChange::Is(key.clone(), quota.clone());
+        let is = Change::Is(key.clone(), quota.clone());
         assert_eq!([list.apply(&is), list.apply(&is)], [Effect::Decisions, Effect::None]);
         assert!(!list.view().is_complete);
-        assert_eq!(
-            [list.apply(&QuotaChange::Listed), list.apply(&QuotaChange::Listed)],
-            [Effect::Decisions, Effect::None]
-        );
+        assert_eq!([list.apply(&Change::Listed), list.apply(&Change::Listed)], [Effect::Decisions, Effect::None]);
         let published = list.view();
         assert_eq!(published.of("shop").collect::<Vec<_>>(), [&quota]);
-        let gone = QuotaChange::Gone(key);
+        let gone = Change::Gone(key);
         assert_eq!([list.apply(&gone), list.apply(&gone)], [Effect::Decisions, Effect::None]);
         assert_eq!(list.view().of("shop").count(), 0);
         list.apply(&is);
-        list.apply(&QuotaChange::Unwatched);
+        list.apply(&Change::Unwatched);
         let nothing = list.view();
         assert!(nothing.of("shop").next().is_none() && !nothing.is_complete);
         assert_eq!(published.of("shop").count(), 1, "what was published stays as it was");

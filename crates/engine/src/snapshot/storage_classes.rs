@@ -2,21 +2,8 @@
 
 use std::sync::Arc;
 
-use super::collection::{Collection, Effect};
+use super::collection::{Change, Collection, Effect};
 use crate::plugins::storage_classes::{StorageClass, StorageClasses};
-
-/// What happened to a class.
-#[derive(Debug, Clone)]
-pub enum StorageClassChange {
-    /// It is there, as it is here.
-    Is(String, StorageClass),
-    /// It is gone.
-    Gone(String),
-    /// All that there are have been named.
-    Listed,
-    /// No plugin reads them any more.
-    Unwatched,
-}
 
 /// Every class, on its way into snapshots.
 #[derive(Debug, Default)]
@@ -25,25 +12,25 @@ pub struct StorageClassList {
 }
 
 impl Collection for StorageClassList {
-    type Object = StorageClassChange;
+    type Object = Change<String, StorageClass>;
     type View = StorageClasses;
 
-    fn apply(&mut self, change: &StorageClassChange) -> Effect {
+    fn apply(&mut self, change: &Self::Object) -> Effect {
         match change {
-            StorageClassChange::Is(name, class) => {
+            Change::Is(name, class) => {
                 if self.known.get(name) == Some(class) {
                     return Effect::None;
                 }
                 Arc::make_mut(&mut self.known).insert(name.clone(), class.clone());
                 Effect::Decisions
             }
-            StorageClassChange::Gone(name) => self.remove(name),
-            StorageClassChange::Listed if self.known.is_complete => Effect::None,
-            StorageClassChange::Listed => {
+            Change::Gone(name) => self.remove(name),
+            Change::Listed if self.known.is_complete => Effect::None,
+            Change::Listed => {
                 Arc::make_mut(&mut self.known).is_complete = true;
                 Effect::Decisions
             }
-            StorageClassChange::Unwatched => {
+            Change::Unwatched => {
                 self.known = Arc::default();
                 Effect::Decisions
             }
@@ -70,17 +57,16 @@ mod tests {
     #[test]
     fn classes_change_decisions_once_and_are_forgotten_when_no_plugin_reads_them() {
         let mut list = StorageClassList::default();
-        let is =
-            StorageClassChange::Is("fast".to_owned(), StorageClass { is_default: true, ..StorageClass::default() });
+        let is = Change::Is("fast".to_owned(), StorageClass { is_default: true, ..StorageClass::default() });
         assert_eq!([list.apply(&is), list.apply(&is)], [Effect::Decisions, Effect::None]);
         assert!(!list.view().is_complete);
-        let listed = StorageClassChange::Listed;
+        let listed = Change::Listed;
         assert_eq!([list.apply(&listed), list.apply(&listed)], [Effect::Decisions, Effect::None]);
         assert_eq!((list.view().default_class(), list.view().is_complete), (Some("fast"), true));
-        let gone = StorageClassChange::Gone("fast".to_owned());
+        let gone = Change::Gone("fast".to_owned());
         assert_eq!([list.apply(&gone), list.apply(&gone)], [Effect::Decisions, Effect::None]);
         list.apply(&is);
-        list.apply(&StorageClassChange::Unwatched);
+        list.apply(&Change::Unwatched);
         assert!(list.view().default_class().is_none() && !list.view().is_complete);
     }
 }

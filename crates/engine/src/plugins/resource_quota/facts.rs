@@ -131,7 +131,7 @@ impl QuotaFacts<'_> {
         let spec = &self.spec;
         let of_containers = |(field, all): (&'static str, &[Container<'_>])| {
             let resources = all.iter().flat_map(|container| container.resources.iter().flat_map(Resources::lists));
-            cut(field, all.len(), limits::CONTAINERS, "containers").or_else(|| limits::resources(field, resources))
+            limits::containers(field, all.len(), resources)
         };
         [("spec.containers", spec.containers.as_slice()), ("spec.initContainers", spec.init_containers.as_slice())]
             .into_iter()
