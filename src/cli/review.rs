@@ -246,7 +246,7 @@ fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{path}: {} {}{}{dry_run}", of.operation, of.kind, object_name(answer));
     let _ = writeln!(text, "{}: {}", answer.decision.as_str(), answer.reason);
-    if answer.reason == reasons::NO_MATCH {
+    if answer.reason == reasons::NO_MATCH && of.kind == "Pod" {
         let _ = writeln!(text, "for each set why it does not select the pod: outrider explain");
     }
     let Some(reply) = reply else { return text };

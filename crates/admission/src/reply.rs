@@ -117,13 +117,14 @@ impl Denial {
         }
     }
 
-    /// 422 Invalid: the object is larger than what is read of one. `limit` names the limit and what was found.
-    pub fn too_large(name: &str, limit: impl Into<String>) -> Self {
+    /// 422 Invalid: the object is larger than what is read of one. `limit` names the limit and what was found. Without the object's
+    /// name: beside a name, kubectl prints causes in place of the message (`checkErr` of k8s.io/kubectl/pkg/cmd/util).
+    pub fn too_large(limit: impl Into<String>) -> Self {
         Self {
             code: 422,
             status_reason: "Invalid",
             message: limit.into(),
-            details: Details { name: name.to_owned(), ..Details::default() },
+            details: Details::default(),
             causes: Vec::new(),
         }
     }

@@ -326,9 +326,8 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
     pub fn parse_within(body: &'a [u8], limit: ObjectLimit) -> Result<Self, ParseError> {
         let Review { version, request, .. } = Review::<'a, &'a RawValue>::parse(body)?;
         let uid = request.uid.to_string();
-        let name = request.name.to_string();
         if let Some(Err(message)) = request.object.map(|object| limit.check(object)) {
-            return Err(ParseError::TooLarge { uid, version, name, message });
+            return Err(ParseError::TooLarge { uid, version, message });
         }
         let decode = |field: &str, raw: Option<&'a RawValue>| {
             let decoded = raw.map(|raw| serde_json::from_str::<O>(raw.get())).transpose();

@@ -31,8 +31,6 @@ pub enum ParseError {
         uid: String,
         /// The wire version that asked.
         version: ReviewVersion,
-        /// Name of the object.
-        name: String,
         /// The limit, and what was found.
         message: String,
     },
@@ -99,8 +97,8 @@ impl ParseError {
                 let verdict = Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(self.to_string()));
                 Ok(reply::write(version, uid, &verdict))
             }
-            Self::TooLarge { ref uid, version, ref name, .. } => {
-                let denial = Denial::too_large(name, self.to_string());
+            Self::TooLarge { ref uid, version, .. } => {
+                let denial = Denial::too_large(self.to_string());
                 Ok(reply::write(version, uid, &Verdict::deny(Reason::TOO_LARGE, denial)))
             }
         }

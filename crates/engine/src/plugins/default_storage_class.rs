@@ -26,7 +26,8 @@ impl DefaultStorageClass {
     pub const fn reads_classes(&self, claim: &Claimed<'_>) -> bool {
         match claim {
             Claimed::Nothing => self.class.is_none(),
-            Claimed::Class(_) => self.replaces_default,
+            // An empty name is never that of the default.
+            Claimed::Class(class) => self.replaces_default && !class.is_empty(),
             Claimed::Annotation => false,
         }
     }

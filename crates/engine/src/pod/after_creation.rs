@@ -94,7 +94,7 @@ impl Validating<Snapshot> for PodUpdateValidation {
                 return Ok(());
             }
             Err(exceeded) => {
-                refuse(findings, Reason::TOO_LARGE, too_large(&request.name, exceeded));
+                refuse(findings, Reason::TOO_LARGE, too_large(exceeded));
                 return Ok(());
             }
         };

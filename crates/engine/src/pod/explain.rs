@@ -109,7 +109,7 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => {
-            let text = too_large(&request.name, exceeded).message;
+            let text = too_large(exceeded).message;
             return Ok(Explanation { pod: Some(Why { reason: Reason::TOO_LARGE, text }), sets: Vec::new() });
         }
     };

@@ -43,10 +43,16 @@ pub struct Exceeded {
     unit: &'static str,
 }
 
+impl Exceeded {
+    fn limit(&self) -> String {
+        let Self { limit, unit, .. } = self;
+        format!("holds more than {limit} {unit}")
+    }
+}
+
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, limit, unit } = self;
-        write!(f, "{field} holds more than {limit} {unit}; make it smaller")
+        write!(f, "{} {}; make it smaller", self.field, self.limit())
     }
 }
 
@@ -126,13 +132,13 @@ pub fn keeps_spec(body: &str) -> bool {
 }
 
 /// The refusal of such a pod.
-pub fn too_large(name: &str, exceeded: Exceeded) -> Denial {
+pub fn too_large(exceeded: Exceeded) -> Denial {
     let cause = Cause {
         reason: "FieldValueTooLong".to_owned(),
-        message: exceeded.to_string(),
+        message: format!("{}; make it smaller", exceeded.limit()),
         field: exceeded.field.to_owned(),
     };
-    Denial::too_large(name, format!("the pod is too large: {exceeded}")).with_causes([cause])
+    Denial::too_large(format!("the pod is too large: {exceeded}")).with_causes([cause])
 }
 
 /// Decodes a list, or `null`, and builds at most one element more than `N`, by which one sees that it was cut.

@@ -46,7 +46,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     let Some(pod) = &request.object else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
     let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
         Ok(selected) => selected,
-        Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(&request.name, exceeded))),
+        Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(exceeded))),
     };
     if selected.is_empty() {
         return Ok(Verdict::allow(reasons::NO_MATCH));

@@ -100,7 +100,7 @@ fn whole(request: &PodRequest<'_>) -> Result<Value, Box<(Reason, Denial)>> {
         .map_err(|_| undecodable("the review is not UTF-8 as a whole".to_owned()))?;
     let raw = review.request.object.map_or("null", RawValue::get);
     if let Some(Err(message)) = review.request.object.map(|object| ObjectLimit::STORABLE.check(object)) {
-        return Err(Box::new((Reason::TOO_LARGE, Denial::too_large(&request.name, message))));
+        return Err(Box::new((Reason::TOO_LARGE, Denial::too_large(message))));
     }
     serde_json::from_str(raw).map_err(|error| undecodable(error.to_string()))
 }

@@ -57,7 +57,7 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
     let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => {
-            refuse(findings, Reason::TOO_LARGE, too_large(&request.name, exceeded));
+            refuse(findings, Reason::TOO_LARGE, too_large(exceeded));
             return Ok(());
         }
     };

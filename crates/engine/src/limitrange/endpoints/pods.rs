@@ -46,7 +46,7 @@ pub fn mutate(
         Err(refusal) => return Ok(refused(verdict, *refusal)),
     };
     let Ok(filled) = filled else {
-        return Ok(refused(verdict, (Reason::TOO_LARGE, too_large(&request.name))));
+        return Ok(refused(verdict, (Reason::TOO_LARGE, too_large())));
     };
     patch.append(&filled.patch);
     verdict.outcome = Outcome::Patched(patch);
@@ -62,9 +62,9 @@ pub fn mutate(
 }
 
 /// The refusal of a pod that has no room for what is filled in.
-pub fn too_large(name: &str) -> Denial {
+pub fn too_large() -> Denial {
     let message = "the pod is too large: with what ClusterLimitRanges fill in, it holds more than any API server stores; make it smaller";
-    Denial::too_large(name, message)
+    Denial::too_large(message)
 }
 
 /// Goes on with what sets found about a pod that is about to be stored.

@@ -32,11 +32,11 @@ impl Mutating<Snapshot> for ResizeMutation {
         if defaults.is_empty() {
             return Ok(verdict);
         }
-        if let Some(denial) = pod.spec.as_ref().and_then(|spec| too_long(spec, &request.name)) {
+        if let Some(denial) = pod.spec.as_ref().and_then(too_long) {
             return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
         }
         let Ok(filled) = defaults.fill_resized(pod, request.deadline)? else {
-            return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(&request.name)));
+            return Ok(Verdict::deny(Reason::TOO_LARGE, too_large()));
         };
         if filled.by.is_empty() {
             verdict.reason = reasons::ALLOWED;
@@ -73,7 +73,7 @@ impl Validating<Snapshot> for ResizeValidation {
             return Ok(());
         }
         findings.reason = reasons::ALLOWED;
-        if let Some(denial) = pod.spec.as_ref().and_then(|spec| too_long(spec, &request.name)) {
+        if let Some(denial) = pod.spec.as_ref().and_then(too_long) {
             findings.denial = Some((Reason::TOO_LARGE, denial));
             return Ok(());
         }

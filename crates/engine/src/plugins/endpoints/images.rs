@@ -101,7 +101,7 @@ impl Validating<Snapshot> for ImageValidation {
             if request.operation == Operation::Update && keeps_spec(request.body) {
                 return Ok(());
             }
-            refuse_unread(&plugins, too_large(&request.name, exceeded), findings);
+            refuse_unread(&plugins, too_large(exceeded), findings);
             return Ok(());
         }
         let is_ephemeral = request.sub_resource.as_str() == EPHEMERAL;

@@ -102,7 +102,7 @@ impl Validating<Snapshot> for OwnerValidation {
         if new.metadata.owner_references.len() > REFERENCES {
             let message =
                 format!("metadata.ownerReferences holds more than {REFERENCES} owners, which no API server stores");
-            refuse_unread(&plugins, Denial::too_large(&request.name, message), findings);
+            refuse_unread(&plugins, Denial::too_large(message), findings);
             return Ok(());
         }
         // For a user who is exempt from all of them there is nothing to ask.

@@ -204,7 +204,7 @@ pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Readable<'a> {
     let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
     let Some(pod) = &request.object else { return Ok(PodFacts::default()) };
     let facts = PodFacts::of_view(pod).map_err(|error| undecodable(error.to_string()))?;
-    match facts.spec.as_ref().and_then(|spec| too_large(spec, &request.name)) {
+    match facts.spec.as_ref().and_then(too_large) {
         Some(denial) => Err(Box::new((Reason::TOO_LARGE, denial))),
         None => Ok(facts),
     }
@@ -216,6 +216,6 @@ fn is_unread(refusal: &(Reason, Denial)) -> bool {
 }
 
 /// The refusal of a pod of which not all is read.
-pub fn too_large(spec: &Spec<'_>, name: &str) -> Option<Denial> {
-    Some(limits::too_large(name, spec.exceeds()?))
+pub fn too_large(spec: &Spec<'_>) -> Option<Denial> {
+    Some(limits::too_large(spec.exceeds()?))
 }

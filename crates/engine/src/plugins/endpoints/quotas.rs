@@ -123,7 +123,7 @@ impl Validating<Snapshot> for QuotaValidation {
         let name = new.said_name(&request.name);
         if let Some(exceeded) = new.exceeds() {
             let message = format!("the object is too large: {exceeded}");
-            refuse_unread(&concerned.plugins, Denial::too_large(&request.name, message), findings);
+            refuse_unread(&concerned.plugins, Denial::too_large(message), findings);
             return Ok(());
         }
         let limiting = concerned.plugins.iter().filter_map(|(plugin, _)| match &plugin.settings {

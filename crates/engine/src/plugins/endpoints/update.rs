@@ -91,7 +91,7 @@ fn mutate<'a>(
         verdict.warnings = concerned.warnings;
         return Ok(verdict);
     }
-    if let Some(denial) = too_large(fresh, &request.name) {
+    if let Some(denial) = too_large(fresh) {
         if binds(&concerned.plugins) {
             return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
         }
@@ -132,7 +132,7 @@ fn validate<'a>(
         findings.warnings.extend(concerned.warnings);
         return Ok(());
     }
-    if let Some(denial) = too_large(pods.1, &request.name) {
+    if let Some(denial) = too_large(pods.1) {
         findings.warnings.extend(concerned.warnings);
         refuse_unread(&concerned.plugins, denial, findings);
         return Ok(());

@@ -130,6 +130,7 @@ fn classes_that_were_not_read_are_waited_for_only_where_they_decide() {
     assert!(!waits(&any, json!({"storageClassName": "x"})) && !waits(&named, json!({})));
     let replacing = live(json!({"storageClassName": "fast", "replaceClusterDefault": true}), "Enforce");
     assert!(waits(&replacing, json!({"storageClassName": "x"})) && !waits(&replacing, json!({})));
+    assert!(!waits(&replacing, json!({"storageClassName": ""})), "no class has that name");
     let warned = live(json!({}), "Warn").ask(PATH, &review(&claim(json!({}), json!({})))).unwrap();
     assert!(warned.decision == Decision::Allowed && warned.warnings[0].contains("have not been read yet"));
     let mut read = live(json!({}), "Enforce");
