@@ -76,6 +76,9 @@ Says for each set whether the webhook would inject it into the pod, and why: the
 label that its namespace lacks, that the set is paused, that the pod opted out, what clashes. The webhook's own code decides. docs/reasons.md \
 explains the reason codes. A pod that exists is explained as if it were created again as it is now.
 
+What becomes of a set is one of: injected, the pod has it, from now on or already; outdated, the pod has an older form of it, which is \
+left as it is; not injected, the pod goes without it; refused, the pod is refused because of it.
+
 Examples:
   outrider explain --manifests sidecarsets/ -f deployment.yaml
   outrider explain --manifests sidecarsets/ -f pod.yaml -n shop -o json

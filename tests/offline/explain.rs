@@ -55,8 +55,13 @@ fn a_pod_with_an_older_form_is_explained_with_the_field_that_differs() {
     let rendered = outrider(&["render", "--manifests", "-", "-f", path.to_str().unwrap()], &before);
     assert!(rendered.stdout.contains("log-agent:1"), "{}", rendered.stderr);
     let explained = outrider(&["explain", "--manifests", SET, "-f", "-"], &rendered.stdout);
-    assert!(explained.stdout.contains("Outdated: log: ") && explained.stdout.contains("image"), "{}", explained.stdout);
+    assert!(explained.stdout.contains("Outdated: log: outdated: the pod carries"), "{}", explained.stdout);
     golden::assert("explain/outdated.txt", &explained.transcript());
+    let json = outrider(&["explain", "--manifests", SET, "-f", "-", "-o", "json"], &rendered.stdout);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    let set = &json["pods"][0]["sets"][0];
+    assert_eq!((&set["result"], &set["reason"]), (&"outdated".into(), &"Outdated".into()), "{json}");
+    assert!(set["text"].as_str().unwrap().starts_with("the pod carries another form"), "{json}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+use crate::sidecarset::injection::outdated;
 use crate::sidecarset::pin::Held;
 use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
 
@@ -52,6 +53,8 @@ pub struct SetExplanation {
 pub enum Fate {
     /// The pod has it, from now on or already.
     Injected,
+    /// The pod has an older form of it, and keeps that.
+    Outdated,
     /// The pod goes without it.
     NotInjected,
     /// The pod is refused because of it.
@@ -63,6 +66,7 @@ impl Fate {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Injected => "injected",
+            Self::Outdated => "outdated",
             Self::NotInjected => "not injected",
             Self::Refused => "refused",
         }
@@ -118,15 +122,9 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     let selecting = sets.iter().zip(selections);
     let mut selecting: BTreeMap<&str, SetExplanation> = selecting
         .map(|(set, selection)| {
-            let before = injection.warnings().len();
-            let mut explained = explained(set, outcome(&mut injection, set, selection));
-            let code = format!("{}: ", explained.why.reason);
-            let warned = injection.warnings().get(before..).unwrap_or_default();
-            if explained.why.reason == reasons::OUTDATED
-                && let Some(which) = warned.iter().find_map(|warning| warning.strip_prefix(&code))
-            {
-                which.clone_into(&mut explained.why.text);
-            }
+            let older = injection.examine(set).ok();
+            let older = older.and_then(|missing| missing.outdated().map(|differing| outdated(set, differing)));
+            let explained = explained(set, outcome(&mut injection, set, selection), older);
             (set.name.as_str(), with_revision(explained, pod, &request.namespace, snapshot))
         })
         .collect();
@@ -136,8 +134,12 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     Ok(Explanation { pod: None, sets: snapshot.sets.iter().map(of).collect() })
 }
 
-fn explained(set: &CompiledSet, outcome: Outcome) -> SetExplanation {
+/// What became of a set; `older` says in what the pod's form of it differs from the current one.
+fn explained(set: &CompiledSet, outcome: Outcome, older: Option<String>) -> SetExplanation {
     let (fate, reason, text) = match outcome {
+        Outcome::Carried(reason @ reasons::OUTDATED) => {
+            (Fate::Outdated, reason, older.unwrap_or_else(|| reasons::meaning(reason).to_owned()))
+        }
         Outcome::Carried(reason) => (Fate::Injected, reason, carried(set, reason)),
         Outcome::Skipped(reason, why) => (Fate::NotInjected, reason, why),
         Outcome::Refused(clash) => (Fate::Refused, clash.reason, format!("{}: {}", clash.field, clash.text)),

@@ -14,7 +14,7 @@ use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{Clash, Injection, Missing, outdated};
+use crate::sidecarset::injection::{Clash, Injection, Missing, outdated_warning};
 use crate::snapshot::Snapshot;
 
 /// The endpoint: sets, then plugins, and then further stages.
@@ -117,7 +117,7 @@ impl Report {
     fn weigh(&mut self, set: &CompiledSet, missing: &Missing<'_>) {
         let names = lacking(missing);
         if let Some(differing) = missing.outdated() {
-            self.warnings.push(outdated(set, differing));
+            self.warnings.push(outdated_warning(set, differing));
             self.note(reasons::OUTDATED);
         } else if names.is_empty() {
             self.note(missing.present().unwrap_or(reasons::ALREADY_INJECTED));

@@ -87,3 +87,14 @@ fn a_pod_that_no_set_is_asked_about_says_why() {
     let by_label = explained_in("shop", &[sets[0].clone(), namespace], &pod(json!({})));
     assert!(by_label.pod.unwrap().text.contains("by its label") && by_label.sets.is_empty());
 }
+
+#[test]
+fn a_pod_with_an_older_form_of_a_set_is_neither_injected_nor_without_it() {
+    let with_image = |image: &str| set("log", json!({"containers": [{"name": "log", "image": image}]}));
+    let old = World::from_objects(&[with_image("log:1")]).mutate(&pod(json!({}))).pod;
+    let expected = "Outdated log outdated: the pod carries another form of SidecarSet \"log\" than the current one: container \
+                    \"log\" differs in image; it is left as it is";
+    assert_eq!(lines(&[with_image("log:2")], &old), [expected]);
+    let explained = explained_in("shop", &[with_image("log:2")], &old);
+    assert!(explained.sets[0].fate == Fate::Outdated && !explained.is_refused());
+}

@@ -208,7 +208,7 @@ impl<'p, 's> Injection<'p, 's> {
             self.new_entries.insert(&set.name, entry);
         }
         match missing.outdated() {
-            Some(differing) => self.added.warnings.push(outdated(set, differing)),
+            Some(differing) => self.added.warnings.push(outdated_warning(set, differing)),
             None => self.note_overwritten(set),
         }
         if matches!(missing.presence, Presence::Absent | Presence::Current) {
@@ -354,8 +354,12 @@ fn other_source(volume: &VolumePiece) -> String {
 /// A sentence for the author of a pod with another form of the set than the current one.
 pub fn outdated(set: &CompiledSet, differing: &str) -> String {
     format!(
-        "{}: the pod carries another form of SidecarSet {:?} than the current one: {differing}; it is left as it is",
-        reasons::OUTDATED,
+        "the pod carries another form of SidecarSet {:?} than the current one: {differing}; it is left as it is",
         set.name
     )
+}
+
+/// The same as a warning, which begins with the reason code.
+pub fn outdated_warning(set: &CompiledSet, differing: &str) -> String {
+    format!("{}: {}", reasons::OUTDATED, outdated(set, differing))
 }
