@@ -11,6 +11,8 @@ KUBECTL ?= $(shell command -v kubectl || $(CARGO) run --quiet -p cluster -- tool
 ENABLE_WEBHOOKS ?= true
 # Where the API server reaches `make run`: this machine, unless it runs elsewhere.
 WEBHOOK_URL ?= https://127.0.0.1:9443
+# Where `make run` serves webhooks: loopback, which only an API server on this machine reaches. :9443 is every interface.
+WEBHOOK_BIND_ADDRESS ?= 127.0.0.1:9443
 # Kinds beside SidecarSet that `make run` serves: * is all.
 ENABLE_KINDS ?= *
 # The image that is built and deployed.
@@ -41,12 +43,13 @@ cluster-down: ## Stop what `make cluster` started.
 
 # The namespace keeps the authority of the certificates, so that a restart does not make another.
 .PHONY: run
-run: ## Serve the cluster of KUBECONFIG from this machine, webhooks registered by WEBHOOK_URL.
+run: ## Serve the cluster of KUBECONFIG from this machine on WEBHOOK_BIND_ADDRESS, webhooks registered by WEBHOOK_URL.
 	$(REACH_CLUSTER)
 	$(NOT_INSTALLED)
 	@$(MAKE) --no-print-directory install
 	@$(KUBECTL) get namespace outrider-system >/dev/null 2>&1 || $(KUBECTL) create namespace outrider-system
-	$(CARGO) run --quiet -- serve --certificates self --metrics-bind-address 127.0.0.1:8082 --enable-webhooks=$(ENABLE_WEBHOOKS) --enable-kinds='$(ENABLE_KINDS)' \
+	$(CARGO) run --quiet -- serve --certificates self --webhook-bind-address $(WEBHOOK_BIND_ADDRESS) \
+	  --health-probe-bind-address 127.0.0.1:8081 --metrics-bind-address 127.0.0.1:8082 --enable-webhooks=$(ENABLE_WEBHOOKS) --enable-kinds='$(ENABLE_KINDS)' \
 	  $(if $(filter true,$(ENABLE_WEBHOOKS)),--register-webhooks --webhook-url $(WEBHOOK_URL))
 
 # The API server refuses a URL beside a Service, and an apply leaves the URL of a process that registered itself. What is replaced
@@ -56,7 +59,7 @@ install: ## Install the CRDs into the cluster of KUBECONFIG.
 	$(REACH_CLUSTER)
 	$(KUBECTL) apply --server-side --force-conflicts -f config/crd/bases || $(KUBECTL) replace -f config/crd/bases
 
-# First what asks, converts and finalizes: nobody may be there to answer any more.
+# First the webhooks and the converter: no process may be left that answers.
 .PHONY: uninstall
 uninstall: ## Remove the CRDs, and with them every object of ours.
 	$(REACH_CLUSTER)

@@ -24,3 +24,21 @@ fn the_first_build_of_the_demo_shows_its_progress() {
     let first = recipe.lines().next().unwrap_or_default();
     assert!(first.starts_with("cargo build") && !first.contains("--quiet"), "{recipe}");
 }
+
+/// What a dry run of a target prints.
+fn recipe(arguments: &[&str]) -> String {
+    let mut make = Command::new("make");
+    make.args(["--no-print-directory", "--dry-run"]).args(arguments).args(["CARGO=cargo", "KUBECTL=true"]);
+    let output = make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_process_outside_the_cluster_serves_on_loopback_unless_another_address_is_given() {
+    let of_run = recipe(&["run"]);
+    for flag in ["webhook", "health-probe", "metrics"] {
+        assert!(of_run.contains(&format!("--{flag}-bind-address 127.0.0.1:")), "{flag}: {of_run}");
+    }
+    let elsewhere = recipe(&["run", "WEBHOOK_BIND_ADDRESS=:9443"]);
+    assert!(elsewhere.contains("--webhook-bind-address :9443 "), "{elsewhere}");
+}
