@@ -5,14 +5,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use crate::crd::schema::{
-    Field, atomic_list, column, condition_column, flag, int64, label_selector, map_of, object, open, requiring, root,
-    short_text, status_of_conditions, text, word,
+    Field, atomic_list, column, condition_column, default, flag, int64, label_selector, map_of, object, open,
+    requiring, root, short_text, status_of_conditions, text, word,
 };
 use crate::crd::{Definition, Scope};
 use engine::plugins::Plugin;
 use engine::plugins::api::{DAEMON_SET_PODS, GROUP, KIND, PLURAL, VERSION};
 use engine::plugins::catalog::UNSERVED_SECTIONS;
-use engine::plugins::compiled::MAX_ENTRIES;
+use engine::plugins::compiled::{MAX_ENTRIES, Mode};
 use engine::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS};
 
 const DESCRIPTION: &str =
@@ -32,7 +32,7 @@ pub fn admission_plugin() -> CustomResourceDefinition {
         schema: object_schema(),
         columns: vec![
             column("Plugin", "string", ".spec.plugin", "The plugin."),
-            column("Mode", "string", ".spec.mode", "What becomes of its decisions; Enforce where empty."),
+            column("Mode", "string", ".spec.mode", "What becomes of its decisions."),
             condition_column("Accepted", "Whether the object can be used."),
             condition_column("Programmed", "Whether the API server calls for it."),
             column("Reason", "string", REASON, "Why it is programmed or not; the message of the condition says more."),
@@ -75,8 +75,11 @@ fn spec() -> JSONSchemaProps {
         ("plugin", plugin),
         (
             "mode",
-            text(
-                "Enforce (default): decisions are carried out. Warn: the user is warned of what would be done. Audit: the audit log has what would be done. Off: nothing.",
+            default(
+                Mode::Enforce.name().into(),
+                text(
+                    "Enforce (default): decisions are carried out. Warn: the user is warned of what would be done. Audit: the audit log has what would be done. Off: nothing.",
+                ),
             ),
         ),
         ("match", scope()),
@@ -105,8 +108,20 @@ fn spec() -> JSONSchemaProps {
         "self.plugin != 'EventRateLimit' || !has(self.failurePolicy) || self.failurePolicy != 'Fail'".to_owned(),
         "failurePolicy must be Ignore for plugin: EventRateLimit".to_owned(),
     );
-    let rules = only.into_iter().chain([never_fails]).collect();
+    let rules = [known_beside_a_section()].into_iter().chain(only).chain([never_fails]).collect();
     JSONSchemaProps { x_kubernetes_validations: Some(rules), ..spec }
+}
+
+/// A section is judged by its plugin before the webhook is called, which says what is wrong with a name that is none.
+fn known_beside_a_section() -> ValidationRule {
+    let names = Plugin::ALL.map(Plugin::name);
+    let quoted = names.map(|name| format!("'{name}'")).join(", ");
+    let sections = Plugin::ALL.map(|plugin| format!("has(self.{})", plugin.section())).join(" || ");
+    let served = format!("Outrider serves {}", names.join(", "));
+    ValidationRule {
+        message_expression: Some(format!("'plugin ' + self.plugin + ' is not served: {served}'")),
+        ..cel(format!("self.plugin in [{quoted}] || !({sections})"), format!("plugin is not served: {served}"))
+    }
 }
 
 fn texts(item: &str, description: &str) -> JSONSchemaProps {

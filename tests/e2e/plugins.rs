@@ -151,6 +151,11 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
         plugin("a", &json!({"plugin": "AlwaysPullImages", "podNodeSelector": {}})),
         "podNodeSelector is only for plugin: PodNodeSelector",
     );
+    // Before the webhook, which lists the names too, the API server judges the section.
+    refused(
+        plugin("a", &json!({"plugin": "DefaultStorageClas", "defaultStorageClass": {}})),
+        "plugin DefaultStorageClas is not served: Outrider serves AlwaysPullImages, PodNodeSelector",
+    );
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/config/samples");
     for entry in fs::read_dir(samples).unwrap() {
         let path = entry.unwrap().path();
@@ -165,6 +170,8 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
     assert!(change.unwrap().stderr.contains("immutable"));
     let table = cluster.kubectl_ok(&["get", "admissionplugins"], None).unwrap();
     assert_eq!(table.lines().count(), 15, "{table}");
+    let has_mode = |line: &str| ["Enforce", "Warn", "Audit", "Off"].iter().any(|mode| line.contains(mode));
+    assert!(table.lines().skip(1).all(has_mode), "the mode of an object that names none: {table}");
     // There is no Secret with a backend to review images.
     eventually("all others are programmed", || {
         let found = cluster.kubectl_ok(&["get", "admissionplugins", "--no-headers"], None).unwrap();
