@@ -285,6 +285,41 @@ mod tests {
         assert_eq!(runs.load(Ordering::SeqCst), 3);
     }
 
+    /// Every reconcile waits until so many have begun as there are workers, and then for all others to have had their chance.
+    #[tokio::test]
+    async fn as_many_reconciles_run_at_once_as_there_are_workers_and_never_more() {
+        const WORKERS: usize = 4;
+        const KEYS: usize = 20;
+        let (queue, term) = (queue(0..KEYS), LeaderTerm::default());
+        let (running, most, done) =
+            (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let all_begun = Arc::new(tokio::sync::Barrier::new(WORKERS));
+        let reconcile = {
+            let (running, most, done, term) =
+                (Arc::clone(&running), Arc::clone(&most), Arc::clone(&done), term.clone());
+            move |_| {
+                let (running, most, done) = (Arc::clone(&running), Arc::clone(&most), Arc::clone(&done));
+                let (all_begun, term) = (Arc::clone(&all_begun), term.clone());
+                async move {
+                    most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    // With fewer at once, nothing goes on from here.
+                    all_begun.wait().await;
+                    for _ in 0..10 * KEYS {
+                        tokio::task::yield_now().await;
+                    }
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    if done.fetch_add(1, Ordering::SeqCst) + 1 == KEYS {
+                        term.end();
+                    }
+                    Ok::<_, String>(None)
+                }
+            }
+        };
+        let run = queue.run(WORKERS, reconcile, term);
+        tokio::time::timeout(Duration::from_secs(60), run).await.expect("as many run at once as there are workers");
+        assert_eq!((most.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (WORKERS, KEYS));
+    }
+
     /// A run of key 0 that ends on a signal, and the sender of that signal.
     fn held_run(
         queue: &Queue<usize>,
