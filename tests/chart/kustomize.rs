@@ -6,7 +6,7 @@ use std::process::Command;
 use cluster::{Tools, progress_on_stderr};
 use serde_json::Value;
 
-use crate::helm::{find, objects, succeeded, template};
+use crate::helm::{find, identity, objects, succeeded, template};
 use crate::render::agree_on_namespaces;
 
 fn kustomized(folder: &str) -> Vec<Value> {
@@ -70,6 +70,58 @@ fn a_kustomization_is_built_and_injected() {
     assert_eq!((&pod["metadata"]["name"], &pod["metadata"]["namespace"]), (&"prod-web".into(), &"shop".into()));
     let names: Vec<&Value> = pod["spec"]["containers"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["proxy", "web"]);
+}
+
+/// What `outrider render -o patch` prints is added to a kustomization as docs/render.md shows, and kubectl builds the same objects that
+/// `outrider render` prints.
+#[test]
+#[ignore = "needs kubectl: make test"]
+fn a_kustomization_with_the_rendered_patches_builds_the_rendered_objects() {
+    let tools = Tools::locate(&progress_on_stderr).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("base");
+    std::fs::create_dir(&base).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("base/kustomization.yaml", "resources: [app.yaml]\n");
+    let job_pod =
+        "{metadata: {labels: {app: web}}, spec: {restartPolicy: Never, containers: [{name: web, image: 'web:1'}]}}";
+    let daemon = job_pod
+        .replace("restartPolicy: Never, ", "")
+        .replace("image: 'web:1'", "image: 'web:1', env: [{name: A, value: b}]");
+    let app = [
+        format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: shop}}\nspec: {{selector: {{matchLabels: {{app: web}}}}, template: {daemon}}}\n"),
+        format!("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: web, namespace: shop, annotations: {{a/b: c}}}}\nspec: {{selector: {{matchLabels: {{app: web}}}}, template: {daemon}}}\n"),
+        format!("apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: web.nightly, namespace: bank}}\nspec: {{schedule: '0 0 * * *', jobTemplate: {{spec: {{template: {job_pod}}}}}}}\n"),
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop, labels: {app: web}}\nspec: {containers: [{name: web, image: 'web:1'}]}\n".to_owned(),
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: webber, namespace: shop}\nspec: {containers: [{name: web, image: 'web:1'}]}\n".to_owned(),
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\ndata: {a: b}\n".to_owned(),
+    ];
+    write("base/app.yaml", &app.join("---\n"));
+    let set = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: proxy}\n\
+               spec: {selector: {matchLabels: {app: web}}, containers: [{name: proxy, image: 'proxy:1', podInjectPolicy: AfterAppContainer, \
+               shareVolumePolicy: {type: enabled}}], initContainers: [{name: agent, image: 'agent:1', restartPolicy: Always}], \
+               volumes: [{name: logs, emptyDir: {}}]}\n";
+    write("set.yaml", set);
+    let render = |format: &str| {
+        let mut render = Command::new(env!("CARGO_BIN_EXE_outrider"));
+        render
+            .args(["render", "--manifests", "set.yaml", "-f", "base/app.yaml", "-o", format])
+            .current_dir(folder.path());
+        succeeded(&render.output().unwrap())
+    };
+    std::fs::create_dir(folder.path().join("overlay")).unwrap();
+    write("overlay/kustomization.yaml", &format!("resources: [../base]\n{}", render("patch")));
+    let built = objects(&succeeded(
+        &Command::new(tools.program("kubectl")).arg("kustomize").arg(folder.path().join("overlay")).output().unwrap(),
+    ));
+    let rendered = objects(&render("yaml"));
+    assert_eq!(built.len(), rendered.len());
+    for object in &rendered {
+        let (kind, name) = identity(object);
+        assert_eq!(find(&built, &kind, &name), object, "{kind} {name}");
+    }
+    let changed = rendered.iter().filter(|object| object.to_string().contains("proxy:1")).count();
+    assert_eq!(changed, 4, "those that the set selects");
 }
 
 #[test]

@@ -10,27 +10,64 @@ use crate::helm::{CHART, find, helm, objects, succeeded, template};
 /// A number in four notations, a truth value in two, and nothing.
 const NAMES: [&str; 6] = ["1234", "true", "0x10", "1e3", "null", "on"];
 
-/// The release, its namespace and every name that a value gives are called so.
-fn rendered_as(name: &str, values: &[&str]) -> Vec<Value> {
-    let paths = [
-        "commonLabels.team",
-        "fullnameOverride",
-        "serviceAccount.name",
-        "priorityClassName",
-        "leaderElection.resourceName",
-        "test.namespace",
-        "podLabels.a",
-        "podAnnotations.a",
-        "webhook.annotations.a",
-        "webhook.labels.a",
-        "image.tag",
-        "nodeSelector.a",
-    ];
-    let sets: Vec<String> = paths.iter().map(|path| format!("--set-string={path}={name}")).collect();
-    let mut args = vec!["template", name, CHART, "--namespace", name];
-    args.extend(values);
-    args.extend(sets.iter().map(String::as_str));
-    objects(&succeeded(&helm(Path::new(""), &args)))
+/// Values that are not about text alone: with one of these, other objects are rendered.
+const DECIDING: [&str; 2] = ["existingSecret", "certManager.issuerRef.name"];
+
+/// Every value that is a text, or a list or a map of such, with this text; `None` where the schema allows none.
+fn texts(path: &str, schema: &Value, text: &str) -> Option<Value> {
+    let is_text = |schema: &Value| {
+        // A duration and a digest are never such a word.
+        let has_form = schema["pattern"].as_str().is_some_and(|form| form.contains("[0-9]+") || form.contains("{32,}"));
+        schema["type"] == "string" && !has_form
+    };
+    let of_any = |schema: &Value| schema["anyOf"].as_array().is_some_and(|any| any.iter().any(is_text));
+    if let Some(fields) = schema["properties"].as_object() {
+        let inner = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let fields = fields.iter().filter_map(|(name, field)| Some((name.clone(), texts(&inner(name), field, text)?)));
+        return Some(fields.collect::<serde_json::Map<_, _>>().into());
+    }
+    match schema["type"].as_str() {
+        _ if DECIDING.contains(&path) => None,
+        Some("object") if is_text(&schema["additionalProperties"]) => Some(json!({"a": text})),
+        Some("array") if is_text(&schema["items"]) || of_any(&schema["items"]) => Some(json!([text])),
+        _ if is_text(schema) => Some(text.into()),
+        _ => None,
+    }
+}
+
+/// How many texts are in a value.
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => fields.values().map(count).sum(),
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::String(_) => 1,
+        _ => 0,
+    }
+}
+
+/// The values in which every text is this one.
+fn values(text: &str) -> Value {
+    let schema =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(CHART).join("values.schema.json")).unwrap();
+    let mut values = texts("", &serde_json::from_str(&schema).unwrap(), text).unwrap();
+    // Lists of objects that are templates of their own.
+    values["extraEnv"] = json!([{"name": text, "value": text}]);
+    values["tolerations"] = json!([{"key": text, "value": text, "operator": "Equal"}]);
+    for object in ["serviceMonitor", "prometheusRule", "grafanaDashboard", "networkPolicy"] {
+        values[object]["enabled"] = true.into();
+    }
+    values
+}
+
+/// The release, its namespace and every text of the values are called so.
+fn rendered_as(name: &str, more: &[&str]) -> Vec<Value> {
+    let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
+    fs::write(file.path(), values(name).to_string()).unwrap();
+    let of_file = format!("--values={}", file.path().display());
+    objects(&succeeded(&helm(
+        Path::new(""),
+        &[&["template", name, CHART, "--namespace", name, &of_file], more].concat(),
+    )))
 }
 
 /// Where two values are of different types, or one has what the other lacks.
@@ -56,8 +93,12 @@ fn differences(path: &str, expected: &Value, found: &Value) -> Vec<String> {
 fn a_name_that_looks_like_a_number_or_a_truth_value_stays_a_name() {
     let own = ["--set=certManager.enabled=false"];
     let secret = ["--set-string=existingSecret=on"];
-    let all = ["--values=tests/chart/values/everything.yaml", "--set=certManager.issuerRef.name=on"];
-    for values in [&[][..], &own, &secret, &all] {
+    let issuer = ["--set-string=certManager.issuerRef.name=on"];
+    // The name of the release shows where nothing replaces it, and a tag and a registry where nothing else wins.
+    let release = ["--set=fullnameOverride=,serviceAccount.name=,global.imageRegistry="];
+    let all = ["--values=tests/chart/values/everything.yaml", "--set-string=certManager.issuerRef.name=on"];
+    assert!(count(&values("word")) > 45, "{}", values("word"));
+    for values in [&[][..], &own, &secret, &issuer, &release, &all] {
         let expected = rendered_as("word", values);
         for name in NAMES {
             let found = rendered_as(name, values);

@@ -8,6 +8,7 @@ use std::process::Command;
 use clap::Parser as _;
 use cluster::{Cluster, Options};
 use engine::snapshot::Exclusion;
+use engine::yaml;
 use outrider::cli::diff::unified;
 use outrider::cli::{Cli, Command as Subcommand};
 use outrider::kinds::workshop;
@@ -49,6 +50,34 @@ fn value_sets() -> Vec<Vec<String>> {
     sets
 }
 
+/// Two values that write the same key at one place, and a value that writes a key which the chart writes too.
+fn pairs() -> Vec<Vec<String>> {
+    const NAME: &str = r"app\.kubernetes\.io/name=other";
+    let pairs = [
+        ("", format!("podLabels.{NAME}")),
+        ("commonLabels.team=a", "podLabels.team=b".to_owned()),
+        ("commonLabels.team=a", "serviceMonitor.enabled=true,serviceMonitor.labels.team=b".to_owned()),
+        ("commonLabels.team=a", "prometheusRule.enabled=true,prometheusRule.labels.team=b".to_owned()),
+        ("commonLabels.team=a", "grafanaDashboard.enabled=true,grafanaDashboard.labels.team=b".to_owned()),
+        ("commonLabels.team=a", "webhook.labels.team=b".to_owned()),
+        ("", format!("commonLabels.{NAME}")),
+        ("", format!("serviceMonitor.enabled=true,serviceMonitor.labels.{NAME}")),
+        ("", format!("prometheusRule.enabled=true,prometheusRule.labels.{NAME}")),
+        ("", format!("grafanaDashboard.enabled=true,grafanaDashboard.labels.{NAME}")),
+        ("", format!("webhook.labels.{NAME}")),
+        ("", r"webhook.annotations.cert-manager\.io/inject-ca-from=other".to_owned()),
+        ("", r"crds.annotations.helm\.sh/resource-policy=other".to_owned()),
+        ("kinds.cronjob.enabled=true", r"crds.annotations.cert-manager\.io/inject-ca-from=other".to_owned()),
+        ("", r"podAnnotations.kubectl\.kubernetes\.io/default-container=other".to_owned()),
+        ("", "startupProbe.httpGet.port=1,readinessProbe.httpGet.port=1,livenessProbe.httpGet.port=1".to_owned()),
+    ];
+    let set = |values: &str| format!("--set={values}");
+    pairs
+        .iter()
+        .map(|(one, other)| [*one, other].iter().filter(|it| !it.is_empty()).map(|it| set(it)).collect())
+        .collect()
+}
+
 /// Rules of a role have no order.
 fn comparable(object: &Value) -> Value {
     let mut object = object.clone();
@@ -67,11 +96,14 @@ const PRODUCT: usize = 3;
 #[test]
 #[ignore = "needs helm: make test"]
 fn every_value_set_is_clean_and_the_same_twice_and_holds_no_key_and_no_ca_bundle() {
-    for set in value_sets() {
+    assert!(yaml::read("a: 1\nb: {c: 1, c: 2}\n").is_err(), "a key that is twice in a map is refused");
+    for set in value_sets().into_iter().chain(pairs()) {
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         succeeded(&helm(Path::new(""), &[&["lint", "--strict", CHART], &set[..]].concat()));
         let text = succeeded(&template(&set));
         assert!(text == succeeded(&template(&set)), "{set:?} renders differently");
+        // The parser reads every document, and refuses a key that is twice in a map.
+        assert!(objects(&text).len() > 5, "{set:?}");
         for secret in ["caBundle:", "PRIVATE KEY", "kind: Secret"] {
             assert!(!text.contains(secret), "{set:?}: {secret}");
         }
