@@ -1,7 +1,7 @@
 # The image of Outrider: one static binary, no shell, not root. `make image` builds the last stage alone, with a binary from
 # this machine in place of the stage `build`; it must therefore be the only thing that the last stage takes from it.
 #
-# For arm64, which nobody has tried: docker build --build-arg TARGET=aarch64-unknown-linux-gnu --platform linux/arm64 .
+# For arm64, which was not tried: docker build --build-arg TARGET=aarch64-unknown-linux-gnu --platform linux/arm64 .
 FROM rust:1-bookworm AS build
 ARG TARGET=x86_64-unknown-linux-gnu
 ARG COMMIT=

@@ -111,11 +111,35 @@ fn assert_none(found: &[String]) {
 #[test]
 fn pages_use_the_words_of_kubernetes_documentation() {
     let mut found = Vec::new();
-    let more = ["README.md", "CONTRIBUTING.md", "charts/outrider/README.md", "charts/outrider/values.yaml"];
-    for page in pages().into_iter().chain(more.map(str::to_owned)) {
+    let more = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(str::to_owned);
+    for page in pages().into_iter().chain(more).chain(texts(&["charts/outrider"])) {
         let text = fs::read_to_string(root().join(&page)).unwrap();
         let phrases = phrases(&lines(&text).join(" "), DIALECT.into_iter().chain(OF_USERS));
         found.extend(phrases.iter().map(|phrase| format!("{page}: {phrase:?}")));
+    }
+    assert_none(&found);
+}
+
+/// Files that are no code, by their names below these folders.
+fn texts(folders: &[&str]) -> Vec<String> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        list_sources(&root().join(folder), &mut files);
+    }
+    files.sort();
+    files.iter().map(|path| path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+/// What `make help` prints, packaging with its workflows and the image, presets and values, and the help of every command, which
+/// docs/cli.md is.
+#[test]
+fn help_packaging_and_the_chart_use_the_words_of_kubernetes_documentation() {
+    let mut found = Vec::new();
+    let more = ["Makefile", "Dockerfile", "book.toml", "docs/cli.md"].map(str::to_owned);
+    for file in texts(&["packaging", ".github", "charts/outrider", "config"]).into_iter().chain(more) {
+        let text = fs::read_to_string(root().join(&file)).unwrap();
+        let phrases = phrases(&text, DIALECT.into_iter().chain(OF_THE_CODE).chain(OF_USERS));
+        found.extend(phrases.iter().map(|phrase| format!("{file}: {phrase:?}")));
     }
     assert_none(&found);
 }
