@@ -109,12 +109,13 @@ pub fn namespaces(manifests: &[Manifest], validate: Validate) -> Result<FoundNam
     model::namespaces(manifests, &WORKSHOP_TYPES, validate.into())
 }
 
-/// Says that there is no set in these paths.
+/// Says that there is no set in these paths, and nothing else that decides.
 pub fn no_set(paths: &[PathBuf]) -> String {
+    let nothing = format!("no SidecarSet ({API_VERSION}), AdmissionPlugin or ClusterLimitRange");
     if paths.is_empty() {
-        format!("no {API_VERSION} SidecarSet: name files or folders that hold some with --manifests")
+        format!("{nothing}: name files or folders that hold some with --manifests")
     } else {
-        format!("no {API_VERSION} SidecarSet in {}", listed(paths))
+        format!("{nothing} in {}", listed(paths))
     }
 }
 

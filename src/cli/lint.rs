@@ -1,4 +1,4 @@
-//! `outrider lint`: validates sets as an API server would, without a workload.
+//! `outrider lint`: validates sets, admission plugins and ranges as an API server would, without a workload.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use engine::snapshot::Exclusion;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LintArgs {
-    /// File or folder with sets (.yaml, .yml, .json), - for stdin; may be repeated
+    /// File or folder with SidecarSets, AdmissionPlugins and ClusterLimitRanges (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
     /// Namespaces that are never changed, comma-separated; kube-system, kube-public, kube-node-lease and
@@ -43,15 +43,16 @@ pub struct LintArgs {
 }
 
 const EXAMPLES: &str = "\
-Each set goes through the defaulting and the validating webhook, alone and beside the others, as in a cluster. Objects of other kinds \
-are left out.
+Each SidecarSet, AdmissionPlugin and ClusterLimitRange goes through the webhooks of its kind, alone and beside the others, as in a \
+cluster. Namespaces, and what else decisions read, are checked as far as they are read. Objects of other kinds are left out.
 
 Examples:
   outrider lint sidecarsets/
   outrider lint sidecarsets/ -o sarif > outrider.sarif
   kubectl kustomize overlays/prod | outrider lint -
 
-Exit codes: 0 fine; 1 a set is wrong, or there was a warning and --warnings-as-errors; 2 a file cannot be read, or there is no set.";
+Exit codes: 0 fine; 1 an object is wrong, or there was a warning and --warnings-as-errors; 2 a file cannot be read, or there \
+is no object to check.";
 
 /// Runs the command in the process.
 pub fn execute(args: &LintArgs) -> ExitCode {
@@ -65,16 +66,16 @@ pub fn execute(args: &LintArgs) -> ExitCode {
 pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
     let manifests = input::load_or_stdin(&args.paths, streams.stdin);
-    let (sets, is_readable) = match manifests {
+    let (checked, is_readable) = match manifests {
         Ok(manifests) => {
             let registry = registry(&Kinds::all());
             let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-            let sets = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
+            let checked = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
             match standalone::of(&manifests, &args.paths, &exclusion, &registry, args.validate, None) {
                 Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),
                 Err(unusable) => report.unusable(&unusable),
             }
-            (sets, true)
+            (checked, true)
         }
         Err(errors) => {
             for error in errors {
@@ -83,14 +84,14 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
             (0, false)
         }
     };
-    if sets == 0 && report.count(Severity::Error) == 0 {
+    if checked == 0 && report.count(Severity::Error) == 0 {
         report.read(Severity::Error, &standalone::no_set(&args.paths));
     }
     let summary = Summary(vec![
-        ("sets checked", sets),
+        ("objects checked", checked),
         ("errors", report.count(Severity::Error)),
         ("warnings", report.count(Severity::Warning)),
     ]);
     report.print(args.output, "lint", &summary, streams.stdout, streams.stderr)?;
-    Ok(if sets == 0 || !is_readable { Outcome::BadInput } else { report.outcome(args.warnings_as_errors) })
+    Ok(if checked == 0 || !is_readable { Outcome::BadInput } else { report.outcome(args.warnings_as_errors) })
 }

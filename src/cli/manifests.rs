@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::cli::cases::schema;
 use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::cli::namespace::namespace;
@@ -61,7 +62,7 @@ pub enum What {
     Policies,
     /// Webhook configurations, without caBundle
     Webhooks,
-    /// JSON schemas of every kind and version, for editors
+    /// JSON schemas of every kind and version, and of test files, for editors
     Schemas,
     /// What the templates of the Helm chart read, of all kinds and for any namespace
     Chart,
@@ -175,6 +176,8 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         for crd in Kinds::all().iter().map(|kind| (kind.crd)(&converter)) {
             files.extend(schemas::of(&crd)?.into_iter().map(|(file, schema)| (file, vec![schema])));
         }
+        let (file, schema) = schema::file();
+        files.push((file, vec![schema]));
     }
     if wanted(What::Rbac) {
         let rbac = Rbac::of(&args.namespace, kinds, args.fail_open.deployment().as_deref());

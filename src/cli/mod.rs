@@ -71,7 +71,7 @@ pub enum Command {
     Render(render::RenderArgs),
     /// Explain for each set why a pod gets it, or does not
     Explain(Box<explain::ExplainArgs>),
-    /// Check sets as an API server would, without a workload
+    /// Check SidecarSets, AdmissionPlugins and ClusterLimitRanges as an API server would, without a workload
     Lint(lint::LintArgs),
     /// Run test cases: objects, and the decision that is expected for each
     Test(cases::TestArgs),
@@ -107,7 +107,7 @@ Examples:
   outrider render --manifests sidecarsets/ -f app.yaml   what the pods of a manifest would become
   outrider explain --manifests sidecarsets/ -f app.yaml  why a pod gets a set, or does not
   outrider manifests crds | kubectl apply --server-side -f -
-  outrider lint sidecarsets/                             what is wrong with sets
+  outrider lint sidecarsets/                             what is wrong with sets and plugins
   outrider test tests/                                   run test cases
   outrider migrate --cluster > outrider.yaml             convert sets of OpenKruise
   outrider doctor                                        what can lock the current cluster

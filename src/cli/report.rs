@@ -17,6 +17,14 @@ pub struct ReportArgs {
     pub quiet: bool,
 }
 
+/// What is wrong with manifests, with the line of each field, for those who print no report.
+pub fn located(unusable: &Unusable) -> Vec<Finding> {
+    let args = ReportArgs { quiet: false };
+    let mut report = Report::new(&args);
+    report.unusable(unusable);
+    report.findings()
+}
+
 /// What findings are printed as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FindingsFormat {
@@ -45,14 +53,37 @@ impl<'a> Report<'a> {
         Self { args, places: Places::default(), all: Vec::new(), counts: BTreeMap::new() }
     }
 
+    /// Takes a text that was read already, for the lines in it.
+    pub fn know(&mut self, file: &str, text: &str) {
+        self.places.know(file, text);
+    }
+
     /// Takes a finding, with the line of its field.
-    pub fn add(&mut self, mut finding: Finding) {
-        let count = self.counts.entry(finding.severity).or_default();
-        *count += 1;
-        if *count <= LISTED {
-            self.places.locate(&mut finding);
+    pub fn add(&mut self, finding: Finding) {
+        self.add_below(finding, &[]);
+    }
+
+    /// Takes a finding about an object that is in another one, at the end of these steps.
+    pub fn add_below(&mut self, mut finding: Finding, steps: &[&str]) {
+        if self.is_listed(finding.severity) {
+            self.places.locate(&mut finding, steps);
             self.all.push(finding);
         }
+    }
+
+    /// Takes a finding about the field at the end of these steps.
+    pub fn add_at(&mut self, mut finding: Finding, steps: &[&str]) {
+        if self.is_listed(finding.severity) {
+            self.places.put(&mut finding, steps);
+            self.all.push(finding);
+        }
+    }
+
+    /// Counts a finding; whether it is listed.
+    fn is_listed(&mut self, severity: Severity) -> bool {
+        let count = self.counts.entry(severity).or_default();
+        *count += 1;
+        *count <= LISTED
     }
 
     /// Takes a message of the given severity, which may hold several findings.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use admission::registry::{Entry, Phase};
-use admission::{Answer, Decision, Registry, Unserved};
+use admission::{Answer, Decision, Reason, Registry, Unserved};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,7 +24,7 @@ use engine::yaml;
 
 /// Arguments of `outrider review`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES, override_usage = "outrider review [OPTIONS] --manifests <PATH> <FILE>")]
+#[command(after_help = EXAMPLES, override_usage = "outrider review [OPTIONS] <--manifests <PATH>|--from-cluster> <FILE>")]
 pub struct ReviewArgs {
     /// File with one AdmissionReview, in JSON or YAML; - for stdin
     #[arg(value_name = "FILE", required_unless_present = "filename")]
@@ -47,8 +47,8 @@ pub struct ReviewArgs {
 }
 
 const EXAMPLES: &str = "\
-The reply goes to stdout, byte for byte as the server sends it; stderr explains it in words. With -o json or -o sarif, \
-stdout has the warnings and the refusal as findings, in place of the reply.
+The reply goes to stdout, byte for byte as the server sends it. stderr has the warnings and the refusal as findings, each with the line \
+of the field in FILE, and explains the reply in words. With -o json or -o sarif, stdout has the findings in place of the reply.
 
 Examples:
   outrider review --manifests sidecarsets/ pod-review.json
@@ -57,7 +57,7 @@ Examples:
   outrider review --manifests sidecarsets/ -o sarif pod-review.json > outrider.sarif
 
 Exit codes: 0 allowed; 1 refused, or there was a warning and --warnings-as-errors; 2 the review or the manifests cannot be \
-read, a set is invalid, the review is for a pod and there is no set, or nothing serves the path.";
+read, the review lacks its object, a set is invalid, the review is for a pod and there is no set, or nothing serves the path.";
 
 /// Runs the command in the process.
 pub fn execute(args: &ReviewArgs) -> ExitCode {
@@ -71,14 +71,17 @@ pub fn execute(args: &ReviewArgs) -> ExitCode {
 pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
     let answered = OfflineModel::load(&args.world, &mut report, streams.stdin).and_then(|world| {
-        let answered = answer(args, &world, streams.stdin);
-        answered.map_err(|error| report.add(Finding::bare(Severity::Error, error))).ok()
+        let answered = answer(args, &world, streams.stdin, &mut report);
+        answered.map_err(|error| report.read(Severity::Error, &error)).ok()
     });
-    let reply = answered.as_ref().and_then(|(_, answer)| Reply::read(&answer.body).ok());
-    let is_refused = matches!(&answered, Some((_, answer)) if answer.decision == Decision::Denied);
+    let reply = answered.as_ref().and_then(|answered| Reply::read(&answered.answer.body).ok());
+    let is_refused = matches!(&answered, Some(answered) if answered.answer.decision == Decision::Denied);
+    if let (Some(answered), Some(reply)) = (&answered, &reply) {
+        add_findings(answered, reply, &mut report);
+    }
     if args.output == FindingsFormat::Text {
         report.print_text(streams.stderr)?;
-        if let Some((path, answer)) = &answered {
+        if let Some(Answered { path, answer, .. }) = &answered {
             streams.stdout.write_all(&answer.body)?;
             streams.stdout.write_all(b"\n")?;
             if !args.report.quiet || is_refused {
@@ -86,45 +89,77 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
             }
         }
     } else {
-        if let (Some((_, answer)), Some(reply)) = (&answered, &reply) {
-            add_findings(args, answer, reply, &mut report);
-        }
         let allowed = usize::from(answered.is_some() && !is_refused);
         let warnings = report.count(Severity::Warning);
         let numbers = Summary(vec![("allowed", allowed), ("refused", is_refused.into()), ("warnings", warnings)]);
         report.print(args.output, "review", &numbers, streams.stdout, streams.stderr)?;
     }
-    if answered.is_none() {
+    if answered.is_none() || report.count(Severity::Error) > 0 {
         return Ok(Outcome::BadInput);
     }
     let outcome = if is_refused { Outcome::Refused } else { Outcome::Fine };
-    let has_warned = report.count(Severity::Warning) > 0 || reply.is_some_and(|reply| !reply.warnings.is_empty());
-    if has_warned { args.world.warned(outcome, streams.stderr) } else { Ok(outcome) }
+    if report.count(Severity::Warning) > 0 { args.world.warned(outcome, streams.stderr) } else { Ok(outcome) }
 }
 
+/// A review that was answered.
+struct Answered {
+    /// What messages call its file.
+    file: String,
+    /// Of the webhook.
+    path: String,
+    /// Whether the API server would have sent an object with it.
+    lacks_object: bool,
+    answer: Answer,
+}
+
+/// The steps to the object in a review.
+const OBJECT: [&str; 2] = ["request", "object"];
+
 /// What the reply says, as findings about the file of the review.
-fn add_findings(args: &ReviewArgs, answer: &Answer, reply: &Reply, report: &mut Report<'_>) {
-    let file = args.file.as_ref().or(args.filename.as_ref()).filter(|file| file.as_os_str() != "-");
-    let place = file.map_or_else(String::new, |file| format!("{}:1: ", file.display()));
+fn add_findings(answered: &Answered, reply: &Reply, report: &mut Report<'_>) {
+    let Answered { file, lacks_object, answer, .. } = answered;
     let title = format!("{}{}", answer.summary.kind, object_name(answer));
+    let mut add = |severity: Severity, text: &str| {
+        report.add_below(Finding::of(severity, &format!("{file}:1"), format!("{title}: {text}")), &OBJECT);
+    };
+    if *lacks_object {
+        let operation = answer.summary.operation;
+        add(
+            Severity::Error,
+            &format!(
+                "request.object is missing: the API server sends it with every {operation}; the reply is what the server answers without it"
+            ),
+        );
+    }
     for warning in &reply.warnings {
-        report.read(Severity::Warning, &format!("{place}{title}: {warning}"));
+        add(Severity::Warning, warning);
+    }
+    if answer.summary.kind == "Pod" && answer.reason == Reason::INVALID && reply.status.is_none() {
+        add(Severity::Warning, "spec.containers is empty: the API server refuses such a pod, so no set is added to it");
     }
     let Some(status) = &reply.status else { return };
     let mut causes = status.details.causes.iter().filter(|cause| !cause.field.is_empty()).peekable();
     if causes.peek().is_none() {
-        report.read(Severity::Refused, &format!("{place}{title}: {}", status.message));
+        add(Severity::Refused, &status.message);
     }
     for cause in causes {
-        report.read(Severity::Refused, &format!("{place}{title}: {}: {}", cause.field, cause.message));
+        add(Severity::Refused, &format!("{}: {}", cause.field, cause.message));
     }
 }
 
-fn answer(args: &ReviewArgs, world: &OfflineModel, stdin: &mut dyn Read) -> Result<(String, Answer), String> {
+fn answer(
+    args: &ReviewArgs,
+    world: &OfflineModel,
+    stdin: &mut dyn Read,
+    report: &mut Report<'_>,
+) -> Result<Answered, String> {
     let Some(file) = args.file.as_ref().or(args.filename.as_ref()) else {
         return Err("name a file with one AdmissionReview, or - for stdin".to_owned());
     };
     let (name, bytes) = read(file, stdin)?;
+    if let Ok(text) = std::str::from_utf8(&bytes) {
+        report.know(&name, text);
+    }
     let body = as_json(&name, bytes)?;
     let entry = match &args.path {
         Some(path) => {
@@ -137,11 +172,11 @@ fn answer(args: &ReviewArgs, world: &OfflineModel, stdin: &mut dyn Read) -> Resu
         return Err(no_set.clone());
     }
     match admit::answer(&*entry.endpoint, &body, &world.snapshot, world.questions) {
-        Ok(answer) => Ok((entry.path.clone(), answer)),
+        Ok(answer) => Ok(Answered { lacks_object: lacks_object(&body), file: name, path: entry.path.clone(), answer }),
         Err(unserved @ Unserved::Unanswered(_)) => {
-            Err(format!("{name}: no decision: {unserved}; --allow-all-questions answers yes"))
+            Err(format!("{name}:1: no decision: {unserved}; --allow-all-questions answers yes"))
         }
-        Err(unserved) => Err(format!("{name}: the server would answer HTTP {}: {unserved}", unserved.status())),
+        Err(unserved) => Err(format!("{name}:1: the server would answer HTTP {}: {unserved}", unserved.status())),
     }
 }
 
@@ -166,8 +201,8 @@ fn as_json(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
         yaml::read(&text).map_err(|error| format!("{name}:{}:{}: {}", error.line, error.column, error.detail()))?;
     match documents.as_slice() {
         [document] => Ok(document.value.to_string().into_bytes()),
-        [] => Err(format!("{name}: it is empty, expected one AdmissionReview in JSON or YAML")),
-        other => Err(format!("{name}: one AdmissionReview is expected, found {} documents", other.len())),
+        [] => Err(format!("{name}:1: it is empty, expected one AdmissionReview in JSON or YAML")),
+        other => Err(format!("{name}:1: one AdmissionReview is expected, found {} documents", other.len())),
     }
 }
 
@@ -186,6 +221,25 @@ struct RequestKind {
 }
 
 #[derive(Deserialize)]
+struct Operated {
+    request: OperationAndObject,
+}
+
+#[derive(Deserialize)]
+struct OperationAndObject {
+    operation: String,
+    object: Option<serde::de::IgnoredAny>,
+}
+
+/// Whether a review lacks the object that the API server sends with its operation.
+fn lacks_object(body: &[u8]) -> bool {
+    let review = serde_json::from_slice::<Operated>(body);
+    review.is_ok_and(|Operated { request: OperationAndObject { operation, object } }| {
+        object.is_none() && matches!(operation.as_str(), "CREATE" | "UPDATE")
+    })
+}
+
+#[derive(Deserialize)]
 #[serde(expecting = "group, version and kind")]
 struct GroupVersionKind {
     #[serde(default)]
@@ -196,27 +250,27 @@ struct GroupVersionKind {
 
 fn default_entry<'r>(registry: &'r Registry<Snapshot>, name: &str, body: &[u8]) -> Result<&'r Entry<Snapshot>, String> {
     let review: Kinded =
-        serde_json::from_slice(body).map_err(|error| format!("{name}: not an AdmissionReview: {error}"))?;
+        serde_json::from_slice(body).map_err(|error| format!("{name}:1: not an AdmissionReview: {error}"))?;
     let request = match review {
         Kinded { request: Some(request), .. } => request,
-        Kinded { kind, .. } if kind == "AdmissionReview" => return Err(format!("{name}: request is missing")),
+        Kinded { kind, .. } if kind == "AdmissionReview" => return Err(format!("{name}:1: request is missing")),
         Kinded { kind, .. } if kind.is_empty() => {
-            return Err(format!("{name}: kind is missing, expected \"AdmissionReview\""));
+            return Err(format!("{name}:1: kind is missing, expected \"AdmissionReview\""));
         }
         Kinded { kind, .. } => {
             let help = "for manifests use `outrider render`";
-            return Err(format!("{name}: kind is {kind:?}, expected \"AdmissionReview\"; {help}"));
+            return Err(format!("{name}:1: kind is {kind:?}, expected \"AdmissionReview\"; {help}"));
         }
     };
     let Some(GroupVersionKind { group, version, kind }) = request.kind else {
         return Err(format!(
-            "{name}: request.kind is missing, by which the webhook is found; choose a path with --path"
+            "{name}:1: request.kind is missing, by which the webhook is found; choose a path with --path"
         ));
     };
     find(registry, Phase::Mutating, &group, &version, &kind).ok_or_else(|| {
         let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
         format!(
-            "{name}: no mutating webhook serves {api_version} {kind}; choose a path with --path\n{}",
+            "{name}:1: no mutating webhook serves {api_version} {kind}; choose a path with --path\n{}",
             served(registry)
         )
     })
@@ -250,15 +304,8 @@ fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
         let _ = writeln!(text, "for each set why it does not select the pod: outrider explain");
     }
     let Some(reply) = reply else { return text };
-    // In kubectl's order, the warnings first: an unknown field often explains the other errors.
-    for warning in &reply.warnings {
-        let _ = writeln!(text, "warning: {warning}");
-    }
     if let Some(status) = &reply.status {
         let _ = writeln!(text, "message ({} {}): {}", status.code, status.reason, status.message);
-        for cause in status.details.causes.iter().filter(|cause| !cause.field.is_empty()) {
-            let _ = writeln!(text, "  {}: {}", cause.field, cause.message);
-        }
     }
     for (key, value) in &reply.audit {
         let _ = writeln!(text, "audit {key}: {value}");
@@ -279,7 +326,7 @@ fn indented(text: &str) -> String {
 mod tests {
     use admission::question::{Access, Question};
     use admission::registry::{Resource, Rule};
-    use admission::{Mutating, Operation, Reason, Request, Unserved, Verdict};
+    use admission::{Mutating, Operation, Request, Unserved, Verdict};
     use clap::Parser as _;
     use engine::offline::admit::Questions;
 
@@ -321,12 +368,13 @@ mod tests {
                 Questions::Open => &["review", "-", "--manifests", "sets"],
             };
             let CommandLine { args } = CommandLine::try_parse_from(line).unwrap();
-            answer(&args, &world, &mut review.as_bytes()).map(|(_, answer)| answer.reason)
+            let mut report = Report::new(&args.report);
+            answer(&args, &world, &mut review.as_bytes(), &mut report).map(|answered| answered.answer.reason)
         };
         let error = told(Questions::Open).unwrap_err();
         assert_eq!(
             error,
-            "stdin: no decision: it is not known whether kim may run ; --allow-all-questions answers yes"
+            "stdin:1: no decision: it is not known whether kim may run ; --allow-all-questions answers yes"
         );
         assert_eq!(told(Questions::Allowed), Ok(Reason::ALLOWED));
     }

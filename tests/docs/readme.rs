@@ -43,7 +43,8 @@ fn assert_printed(shown: &str, printed: &str) {
 #[test]
 fn readme_shows_what_the_commands_print() {
     assert_printed(&shown_after("make demo"), &read("tests/offline/golden/demo.txt"));
-    let render = "render --manifests config/samples -f config/samples/web-deployment.yaml -o diff";
+    let render =
+        "render --manifests config/samples/apps_v1alpha1_sidecarset.yaml -f config/samples/web-deployment.yaml -o diff";
     assert_printed(&shown_after(render), &printed(&render.split(' ').collect::<Vec<_>>()));
     // The server answers with the same bytes.
     let answer = printed(&["review", "--manifests", "config/samples", "tests/fixtures/README-pod.json"]);

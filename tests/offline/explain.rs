@@ -77,7 +77,7 @@ fn a_pod_that_is_refused_ends_with_exit_code_1_and_no_pod_with_2() {
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n",
     );
     assert_eq!(none.outcome, Outcome::BadInput);
-    assert!(none.stderr.contains("no apps.outrider.dev/v1alpha1 SidecarSet"), "{}", none.stderr);
+    assert!(none.stderr.contains("no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin"), "{}", none.stderr);
 }
 
 /// As in `render`, whatever the place of the Namespace.

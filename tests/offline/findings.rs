@@ -40,18 +40,70 @@ fn lint_names_the_line_of_each_fault() {
         lines[1].starts_with(&format!("{path}:21: error: ")) && lines[1].contains("image: Required value"),
         "{lines:?}"
     );
-    assert_eq!(lines[2], "2 sets checked, 2 errors");
+    assert_eq!(lines[2], "2 objects checked, 2 errors");
     let quiet = outrider(&["lint", "--quiet", &path], "");
     assert_eq!(quiet.stderr.lines().count(), 2, "{}", quiet.stderr);
     let fine = outrider(&["lint", "-"], SET);
-    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 set checked\n"));
+    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 object checked\n"));
+}
+
+/// A right and a wrong object of each kind that decides beside sets.
+#[test]
+fn lint_checks_plugins_and_ranges_as_sets() {
+    const HEAD: &str = "apiVersion: policy.outrider.dev/v1alpha1\nkind: ";
+    let plugin = format!("{HEAD}AdmissionPlugin\nmetadata: {{name: storage}}\nspec:\n  plugin: DefaultStorageClass\n");
+    let range = format!(
+        "{HEAD}ClusterLimitRange\nmetadata: {{name: small}}\nspec:\n  limits:\n  - type: Container\n    default: {{cpu: 100m}}\n"
+    );
+    let of = |text: &str| {
+        let ran = outrider(&["lint", "-"], text);
+        (ran.outcome, ran.stderr)
+    };
+    assert_eq!(of(&plugin), (Outcome::Fine, "1 object checked\n".to_owned()));
+    assert_eq!(of(&range), (Outcome::Fine, "1 object checked\n".to_owned()));
+    assert_eq!(of(&format!("{plugin}---\n{range}---\n{SET}")), (Outcome::Fine, "3 objects checked\n".to_owned()));
+    let wrong = [
+        (plugin.replace("DefaultStorageClass", "DefaultStorageClas"), 5, "spec.plugin: Unsupported value"),
+        (plugin.replace("  plugin", "  mode: Warned\n  plugin"), 5, "spec.mode: Unsupported value"),
+        (plugin.replace("  plugin", "  mod: Warn\n  plugin"), 5, "unknown field \"spec.mod\" (did you mean \"mode\"?)"),
+        (range.replace("Container", "Containers"), 6, "spec.limits[0].type: "),
+        (range.replace("100m", "odd"), 7, "spec.limits[0].default[cpu]: "),
+    ];
+    for (text, line, said) in wrong {
+        let folder = folder(&[("objects.yaml", text.as_str())]);
+        let path = folder.path().join("objects.yaml").display().to_string();
+        let ran = outrider(&["lint", &path], "");
+        assert_eq!(ran.outcome, Outcome::Refused, "{text}");
+        let place = format!("{path}:{line}: error: ");
+        assert!(ran.stderr.starts_with(&place) && ran.stderr.contains(said), "{said}: {}", ran.stderr);
+        assert!(ran.stderr.ends_with("\n1 object checked, 1 error\n"), "{}", ran.stderr);
+    }
+}
+
+/// The server answers an object that is too large without its name.
+#[test]
+fn a_set_that_is_too_large_is_named_with_the_line_of_its_field() {
+    let containers: String = (0..101).map(|at| format!("  - {{name: c{at}, image: i}}\n")).collect();
+    let (head, _) = SET.split_once("  - name: proxy").unwrap();
+    let folder = folder(&[("sets.yaml", &format!("{head}{containers}")), ("pod.yaml", POD)]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let error =
+        format!("{}:8: error: SidecarSet \"proxy\": spec.containers holds more than 100 elements\n", path("sets.yaml"));
+    assert!(outrider(&["lint", &path("sets.yaml")], "").stderr.starts_with(&error));
+    let rendered = outrider(&["render", "--manifests", &path("sets.yaml"), "-f", &path("pod.yaml")], "");
+    assert_eq!((rendered.outcome, rendered.stderr), (Outcome::BadInput, error));
 }
 
 #[test]
 fn lint_of_no_set_is_bad_input() {
     let ran = outrider(&["lint", "-"], POD);
     assert_eq!(ran.outcome, Outcome::BadInput);
-    assert!(ran.stderr.contains("error: no apps.outrider.dev/v1alpha1 SidecarSet"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("error: no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin or ClusterLimitRange in"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -73,6 +125,10 @@ fn findings_are_printed_as_json_and_sarif() {
     let arguments = ["render", "--manifests", &format!("{input}/set.yaml"), "-f", &format!("{input}/typing.yaml")];
     let rendered = outrider(&[&arguments[..], &["-o", "sarif"]].concat(), "");
     let sarif: Value = serde_json::from_str(&rendered.stdout).unwrap();
+    let found: Value =
+        serde_json::from_str(&outrider(&[&arguments[..], &["-o", "findings"]].concat(), "").stdout).unwrap();
+    assert_eq!(found["findings"].as_array().unwrap().len(), sarif["runs"][0]["results"].as_array().unwrap().len());
+    assert!(found["findings"][0]["line"].is_u64() && found["summary"]["injected"].as_u64() > Some(0), "{found}");
     let levels: Vec<&str> = sarif["runs"][0]["results"]
         .as_array()
         .unwrap()
@@ -154,24 +210,43 @@ fn cases_pass_and_fail_by_verdict_reason_message_and_field() {
     let folder = cases(wrong);
     let ran = outrider(&["test", folder.path().to_str().unwrap()], "");
     assert_eq!(ran.outcome, Outcome::Refused);
-    for said in [
-        "error: web: expected unchanged, and it is injected",
-        "error: reason: expected reason NoMatch, found Injected",
-        "error: message: nothing says \"turn around\"",
-        "error: field: spec.containers[0].name: expected \"web\", and it is \"proxy\"",
-        "error: nobody: 0 of the resources have that name and kind; it must be one",
-        "\n5 failed\n",
-    ] {
-        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
-    }
+    let file = folder.path().join("outrider-test.yaml").display().to_string();
+    let expected = [
+        "8: error: web: expected unchanged, and it is injected",
+        "9: error: reason: expected reason NoMatch, found Injected",
+        "10: error: message: nothing says \"turn around\"",
+        "11: error: field: spec.containers[0].name: expected \"web\", and it is \"proxy\"",
+        "12: error: nobody: 0 of the resources have that name and kind; it must be one",
+    ];
+    let expected: String = expected.iter().map(|line| format!("{file}:{line}\n")).collect();
+    assert_eq!(ran.stderr, format!("{expected}5 failed\n"));
+}
+
+/// Each failure has the line of the expectation that was not met, in text and for code scanning.
+#[test]
+fn a_failed_case_has_the_line_of_its_expectation() {
+    let folder = cases(
+        "- resource: web\n  name: several\n  result: refused\n  reason: NoMatch\n  message: none\n  fields:\n    spec.x: 1\n    spec.containers[0].name: web\n",
+    );
+    let file = folder.path().join("outrider-test.yaml").display().to_string();
+    let ran = outrider(&["test", folder.path().to_str().unwrap()], "");
+    let lines: Vec<&str> = ran.stderr.lines().filter_map(|line| line.strip_prefix(&format!("{file}:"))).collect();
+    let numbers: Vec<&str> = lines.iter().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(numbers, ["10", "11", "12", "15", "14"], "{}", ran.stderr);
+    let sarif = outrider(&["test", "-o", "sarif", folder.path().to_str().unwrap()], "");
+    let sarif: Value = serde_json::from_str(&sarif.stdout).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let started = |result: &Value| result["locations"][0]["physicalLocation"]["region"]["startLine"].to_string();
+    assert_eq!(results.iter().map(started).collect::<Vec<_>>(), numbers);
 }
 
 #[test]
 fn a_test_file_with_an_unknown_field_is_bad_input() {
-    let folder = cases("- {resource: web, result: injected, filds: {}}\n");
+    let folder = cases("- {resource: web, result: injected}\n- {resource: web, result: injected, filds: {}}\n");
     let ran = outrider(&["test", folder.path().to_str().unwrap()], "");
     assert_eq!(ran.outcome, Outcome::BadInput);
-    assert!(ran.stderr.contains("outrider-test.yaml:1: error: unknown field `filds`"), "{}", ran.stderr);
+    let error = "outrider-test.yaml:9: error: unknown field \"results[1].filds\" (did you mean \"fields\"?)";
+    assert!(ran.stderr.contains(error), "{}", ran.stderr);
     let none = outrider(&["test", folder.path().join("app").to_str().unwrap()], "");
     assert_eq!(none.outcome, Outcome::BadInput);
 }
@@ -269,4 +344,42 @@ fn a_version_is_printed_in_one_line_or_as_json() {
     assert!(outrider(&["version"], "").stdout.starts_with(&format!("outrider {version}")));
     let json: Value = serde_json::from_str(&outrider(&["version", "-o", "json"], "").stdout).unwrap();
     assert_eq!(json["version"], version);
+}
+
+/// A pod or an object without pods that admission plugins alone change is not injected, and not unchanged.
+#[test]
+fn what_plugins_alone_change_is_counted_by_itself() {
+    const PLUGINS: &str = "apiVersion: policy.outrider.dev/v1alpha1\nkind: AdmissionPlugin\nmetadata: {name: storage}\nspec: {plugin: DefaultStorageClass, defaultStorageClass: {storageClassName: fast}}\n---\napiVersion: policy.outrider.dev/v1alpha1\nkind: AdmissionPlugin\nmetadata: {name: pull}\nspec: {plugin: AlwaysPullImages}\n";
+    const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+    let folder = folder(&[("plugins.yaml", PLUGINS)]);
+    let plugins = folder.path().join("plugins.yaml").display().to_string();
+    let stderr = |more: &[&str], text: &str| {
+        let ran = outrider(&[&["render", "--manifests", &plugins, "-f", "-"], more].concat(), text);
+        assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+        ran.stderr
+    };
+    let of_claim = stderr(&[], CLAIM);
+    let note = "stdin:1: note: PersistentVolumeClaim default/data: admission plugins: storage=PluginChanged";
+    assert_eq!(of_claim, format!("{note}\n1 changed by plugins\n"), "with the namespace that it is checked in");
+    assert!(stderr(&["-n", "shop"], CLAIM).contains("PersistentVolumeClaim shop/data: "));
+    assert!(stderr(&[], POD).ends_with("\n1 changed by plugins\n"));
+    let none = stderr(&[], "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
+    assert!(
+        none.contains("note: no object is a pod or has a pod template, and no admission plugin changes one"),
+        "{none}"
+    );
+}
+
+/// A controller makes the claims of these templates, and the plugins decide on each claim.
+#[test]
+fn templates_of_claims_are_named_as_not_rendered_where_a_plugin_decides_on_claims() {
+    const PLUGIN: &str = "---\napiVersion: policy.outrider.dev/v1alpha1\nkind: AdmissionPlugin\nmetadata: {name: storage}\nspec: {plugin: DefaultStorageClass, defaultStorageClass: {storageClassName: fast}}\n";
+    const DATABASE: &str = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: shop}\nspec:\n  selector: {matchLabels: {app: web}}\n  serviceName: db\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: db, image: 'db:1'}]}\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+    let folder = folder(&[("sets.yaml", SET), ("all.yaml", &format!("{SET}{PLUGIN}")), ("db.yaml", DATABASE)]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let stderr = |sets: &str| outrider(&["render", "--manifests", &path(sets), "-f", &path("db.yaml")], "").stderr;
+    assert_eq!(stderr("sets.yaml"), "1 injected\n");
+    let note =
+        format!("{}:10: note: StatefulSet shop/db: spec.volumeClaimTemplates are not rendered: ", path("db.yaml"));
+    assert!(stderr("all.yaml").starts_with(&note), "{}", stderr("all.yaml"));
 }

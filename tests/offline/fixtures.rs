@@ -115,12 +115,15 @@ fn codes(transcript: &str) -> BTreeSet<&str> {
     for line in transcript.lines() {
         let mut parts = line.split(": ");
         match parts.next() {
-            Some("allowed" | "patched" | "denied" | "warning") => found.extend(parts.next().filter(is_code)),
+            Some("allowed" | "patched" | "denied") => found.extend(parts.next().filter(is_code)),
             Some("audit skipped") => {
                 found.extend(parts.flat_map(|sets| sets.split(',')).filter_map(|set| Some(set.split_once('=')?.1)));
             }
-            // A line of `outrider explain`.
-            Some(code) => found.extend(code.strip_prefix("  ").filter(is_code)),
+            // A line of `outrider explain`, or `FILE:LINE: warning: OBJECT: CODE: …`.
+            Some(first) => {
+                found.extend(first.strip_prefix("  ").filter(is_code));
+                found.extend(parts.next().filter(|it| *it == "warning").and_then(|_| parts.nth(1)).filter(is_code));
+            }
             None => {}
         }
     }

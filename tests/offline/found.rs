@@ -102,6 +102,23 @@ fn every_kind_with_pod_templates_is_injected() {
 }
 
 #[test]
+fn every_kind_with_pod_templates_is_injected_in_a_list_as_by_itself() {
+    let kinds = std::fs::read_to_string(format!("{INPUT}/kinds.yaml")).unwrap();
+    let mut kinds = values(&kinds);
+    let workloads = std::fs::read_to_string("tests/offline/input/workloads.yaml").unwrap();
+    kinds.extend(values(&workloads));
+    for object in kinds {
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [object]}).to_string();
+        let alone = render("set.yaml", &["-f", "-"], &object.to_string());
+        let listed = render("set.yaml", &["-f", "-"], &list);
+        assert_eq!((listed.outcome, values(&listed.stdout)), (alone.outcome, values(&alone.stdout)), "{object}");
+    }
+    let all = values(&std::fs::read_to_string(format!("{INPUT}/kinds.yaml")).unwrap());
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": all}).to_string();
+    assert_eq!(injected(&render("set.yaml", &["-f", "-"], &list)), 16);
+}
+
+#[test]
 fn what_is_not_looked_into_is_a_warning() {
     let container = "{name: main, image: nginx}";
     for (spec, said) in [

@@ -246,6 +246,7 @@ fn a_record_written_by_hand_does_not_take_out_the_pods_own_container() {
     assert_eq!((&spec["containers"][0]["name"], &spec["volumes"][0]["name"]), (&"app".into(), &"data".into()));
     let warning = "container \"app\" is left, though its record says that it is of SidecarSet \"log\"";
     assert!(rendered.stderr.contains(warning), "{}", rendered.transcript());
+    assert!(rendered.stderr.ends_with("\n1 outdated\n"), "no injection is counted: {}", rendered.stderr);
 }
 
 #[test]

@@ -18,9 +18,18 @@ fn yaml_and_stdin_and_the_default_path_give_the_same_answer() {
     let document = engine::yaml::read(&text).unwrap().remove(0).value;
     assert_eq!(review(&[SAMPLE], ""), expected);
     assert_eq!(review(&["-f", SAMPLE], ""), expected);
-    assert_eq!(review(&["--filename", "-"], &text), expected);
-    assert_eq!(review(&["-"], &text), expected);
-    assert_eq!(review(&["-"], &engine::yaml::write(&document)), expected);
+    let of_stdin = expected.replace(&format!("{SAMPLE}:"), "stdin:");
+    assert_eq!(review(&["--filename", "-"], &text), of_stdin);
+    assert_eq!(review(&["-"], &text), of_stdin);
+    // In YAML the field is on another line.
+    let without_line = |transcript: &str| {
+        let lines = transcript
+            .lines()
+            .map(|line| line.strip_prefix("stdin:").and_then(|it| it.split_once(": ")).map_or(line, |(_, said)| said));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let of_yaml = review(&["-"], &engine::yaml::write(&document));
+    assert_eq!(without_line(&of_yaml), without_line(&of_stdin));
 }
 
 #[test]
@@ -45,7 +54,9 @@ fn what_cannot_be_answered_is_told_in_words() {
     ];
     for (recording, arguments, stdin) in table {
         let told = review(arguments, stdin);
-        assert!(told.starts_with("exit 2\n---- stdout\n---- stderr\nerror: "), "{told}");
+        let stderr = told.strip_prefix("exit 2\n---- stdout\n---- stderr\n").unwrap_or_else(|| panic!("{told}"));
+        let is_placed = stderr.starts_with("error: ") || stderr.starts_with("stdin:") && stderr.contains(": error: ");
+        assert!(is_placed, "{told}");
         golden::assert(&format!("review/{recording}"), &told);
     }
 }
@@ -55,13 +66,14 @@ fn without_a_set_pods_cannot_be_judged_and_other_kinds_can() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let told = outrider(&["review", "--manifests", path, SAMPLE], "").transcript();
-    let expected = format!("error: no apps.outrider.dev/v1alpha1 SidecarSet in {path}\n");
+    let expected =
+        format!("error: no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin or ClusterLimitRange in {path}\n");
     assert_eq!(told, format!("exit 2\n---- stdout\n---- stderr\n{expected}"));
     for (kind, outcome) in [("apps-outrider-dev-v1alpha1-sidecarset", 0), ("webapp-outrider-dev-v1-welcome", 0)] {
         let sample = format!("tests/fixtures/reviews/validate-{kind}/valid.json");
         let ran = outrider(&["review", "--manifests", path, "--path", &format!("/validate-{kind}"), &sample], "");
         assert_eq!(ran.outcome.code(), outcome, "{}", ran.stderr);
-        assert!(!ran.stderr.contains("SidecarSet in"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("no SidecarSet"), "{}", ran.stderr);
     }
 }
 
@@ -83,4 +95,50 @@ fn a_warning_can_be_made_an_error() {
 fn broken_manifests_are_told_with_file_and_line() {
     let ran = outrider(&["review", "--manifests", "tests/offline/input/broken", SAMPLE], "");
     golden::assert("review/broken-manifests.txt", &ran.transcript());
+}
+
+/// What a reply says of a field is reported with the line of that field in the review.
+#[test]
+fn what_a_reply_says_is_reported_with_the_line_of_the_field() {
+    const REFUSED: &str = "tests/fixtures/reviews/validate-apps-outrider-dev-v1alpha1-sidecarset/several-faults.json";
+    let path = ["--path", "/validate-apps-outrider-dev-v1alpha1-sidecarset"];
+    let ran = outrider(&[&SETS[..], &path, &[REFUSED]].concat(), "");
+    let text = std::fs::read_to_string(REFUSED).unwrap();
+    let faults: Vec<&str> = ran.stderr.lines().filter(|line| line.contains(": refused: ")).collect();
+    assert!(faults.len() > 1, "{}", ran.stderr);
+    for fault in &faults {
+        let (place, said) = fault.split_once(": refused: ").unwrap();
+        let line: usize = place.strip_prefix(&format!("{REFUSED}:")).unwrap().parse().unwrap();
+        let field = said.split(": ").nth(1).unwrap().rsplit(['.', '[']).find(|step| !step.ends_with(']')).unwrap();
+        assert!(line > 1 && text.lines().nth(line - 1).unwrap().contains(field), "{fault}");
+    }
+    let quiet = outrider(&[&SETS[..], &path, &["--quiet", REFUSED]].concat(), "");
+    assert!(quiet.stderr.starts_with(faults[0]), "{}", quiet.stderr);
+
+    let yaml = "# a review\nkind: AdmissionReview\napiVersion: admission.k8s.io/v1\nrequest:\n  uid: a\n  operation: CREATE\n  namespace: bare\n  name: web\n  \
+                kind: {group: '', version: v1, kind: Pod}\n  object:\n    metadata: {name: web}\n    spec:\n      containers: []\n";
+    let stdin = outrider(&[&SETS[..], &["-"]].concat(), yaml);
+    let warning = "stdin:13: warning: Pod bare/web: spec.containers is empty: the API server refuses such a pod";
+    assert!(stdin.stderr.starts_with(warning) && stdin.stderr.contains("\nallowed: Invalid\n"), "{}", stdin.stderr);
+    assert_eq!(stdin.outcome.code(), 0);
+}
+
+/// The API server sends the object with every creation and change; without it nothing is decided.
+#[test]
+fn a_review_without_its_object_is_bad_input_beside_the_answer_of_the_server() {
+    let review = |operation: &str| {
+        let kind = r#"{"group":"","version":"v1","kind":"Pod"}"#;
+        format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"a","kind":{kind},"operation":"{operation}"}}}}"#
+        )
+    };
+    for operation in ["CREATE", "UPDATE"] {
+        let ran = outrider(&[&SETS[..], &["-"]].concat(), &review(operation));
+        assert_eq!(ran.outcome.code(), 2, "{}", ran.stderr);
+        let error =
+            format!("stdin:1: error: Pod: request.object is missing: the API server sends it with every {operation}");
+        assert!(ran.stderr.starts_with(&error) && ran.stderr.contains("\nallowed: "), "{}", ran.stderr);
+        assert!(ran.stdout.contains(r#""allowed":true"#), "the reply of the server: {}", ran.stdout);
+    }
+    assert_eq!(outrider(&[&SETS[..], &["-"]].concat(), &review("DELETE")).outcome.code(), 0);
 }

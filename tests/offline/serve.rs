@@ -61,3 +61,17 @@ async fn without_a_good_state_the_server_does_not_start() {
     assert!(error.starts_with("the manifests cannot be used:\n"), "{error}");
     assert!(error.contains("sets.yaml:"), "{error}");
 }
+
+/// As the commands that read the same files, in the error at the start and in the log.
+#[tokio::test]
+async fn a_standalone_server_names_the_line_of_the_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sets.yaml");
+    fs::write(&file, format!("# sets\n{}", SET.replace("image: i", "imgae: i"))).unwrap();
+    let paths = vec![file.clone()];
+    let manifests = Standalone::new(paths, Exclusion::default(), registry(&Kinds::default()), Validate::Strict);
+    let error = feed(manifests, &Arc::default(), &Process::default()).unwrap_err().to_string();
+    let expected =
+        format!("\n{}:7: error: SidecarSet \"a\": unknown field \"spec.containers[0].imgae\"", file.display());
+    assert!(error.contains(&expected), "{error}");
+}

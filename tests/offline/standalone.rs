@@ -32,7 +32,11 @@ fn load_text_as(validate: Validate, text: &str) -> Result<Loaded, Vec<String>> {
             let no_set = no_set.map(|text| text.replace(&place, ""));
             Ok(Loaded { snapshot, warnings: relative(warnings), no_set })
         }
-        Err(unusable) => Err(relative(unusable.lines().collect())),
+        Err(unusable) => {
+            let warnings = unusable.warnings.iter().map(|warning| format!("warning: {warning}"));
+            let errors = unusable.errors.iter().map(|error| format!("error: {error}"));
+            Err(relative(warnings.chain(errors).collect()))
+        }
     }
 }
 
@@ -104,7 +108,10 @@ fn what_a_newcomer_may_trip_over_is_a_warning() {
 #[test]
 fn that_there_is_no_set_is_for_the_command_to_judge() {
     let loaded = load_text("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n").unwrap();
-    assert_eq!(loaded.no_set.as_deref(), Some("no apps.outrider.dev/v1alpha1 SidecarSet in m.yaml"));
+    assert_eq!(
+        loaded.no_set.as_deref(),
+        Some("no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin or ClusterLimitRange in m.yaml")
+    );
     assert_eq!(loaded.warnings, Vec::<String>::new());
     assert_eq!(load_text(&set("a", "x")).unwrap().no_set, None);
 }

@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::schema::SHAPE;
 use engine::yaml;
 
-const API_VERSION: &str = "cli.outrider.dev/v1alpha1";
-const KIND: &str = "Test";
+/// The `apiVersion` of a test file.
+pub const API_VERSION: &str = "cli.outrider.dev/v1alpha1";
+/// The kind of a test file.
+pub const KIND: &str = "Test";
 /// The name by which files are found in folders.
 const FILE_NAME: &str = "outrider-test.yaml";
 /// Folders in folders.
@@ -22,8 +25,9 @@ const DEPTH_MAX: usize = 32;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TestFile {
     #[serde(rename = "apiVersion")]
-    api_version: String,
-    kind: String,
+    _api_version: String,
+    #[serde(rename = "kind")]
+    _kind: String,
     #[serde(rename = "metadata")]
     _metadata: Option<Value>,
     /// Files and folders with sets and namespaces.
@@ -37,6 +41,9 @@ pub struct TestFile {
     pub excluded_namespaces: Vec<String>,
     /// What is expected.
     pub results: Vec<Expected>,
+    /// On which line the document starts.
+    #[serde(skip)]
+    pub line: usize,
 }
 
 /// What is expected of a resource.
@@ -74,11 +81,11 @@ impl Expected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Its pods get something.
+    /// Sets or plugins change it.
     Injected,
     /// It stays as it is.
     Unchanged,
-    /// Its pods would be refused.
+    /// It, or its pods, would be refused.
     Refused,
 }
 
@@ -94,27 +101,32 @@ impl fmt::Display for Verdict {
 
 impl TestFile {
     /// Reads a file; an error begins with its name.
-    pub fn read(path: &Path) -> Result<Self, String> {
+    pub fn read(path: &Path) -> Result<Self, Vec<String>> {
         let name = path.display();
-        let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        let mut documents = yaml::read(&text).map_err(|error| format!("{name}:{}: {}", error.line, error.detail()))?;
+        let text = fs::read_to_string(path).map_err(|error| vec![format!("{name}: {error}")])?;
+        let documents = yaml::read(&text).map_err(|error| format!("{name}:{}: {}", error.line, error.detail()));
+        let mut documents = documents.map_err(|error| vec![error])?;
         let (Some(document), true) = (documents.pop(), documents.is_empty()) else {
-            return Err(format!("{name}:1: a test file holds one document of kind {KIND}"));
+            return Err(vec![format!("{name}:1: a test file holds one document of kind {KIND}")]);
         };
-        let file: Self =
-            serde_json::from_value(document.value).map_err(|error| format!("{name}:{}: {error}", document.line))?;
-        if file.api_version != API_VERSION || file.kind != KIND {
-            return Err(format!(
-                "{name}:{}: a test file is of apiVersion {API_VERSION} and kind {KIND}",
-                document.line
-            ));
+        let at = |text: String| format!("{name}:{}: {text}", document.line);
+        let is = |field: &str, wanted: &str| document.value.get(field).is_none_or(|found| found == wanted);
+        if !document.value.is_object() || !is("apiVersion", API_VERSION) || !is("kind", KIND) {
+            return Err(vec![at(format!("a test file is of apiVersion {API_VERSION} and kind {KIND}"))]);
         }
-        Ok(file)
+        let (wrong, unknown) = SHAPE.compared(&document.value);
+        let faults = wrong.iter().map(ToString::to_string).chain(unknown.iter().map(ToString::to_string));
+        let faults: Vec<String> = faults.map(at).collect();
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let file = serde_json::from_value(document.value.clone()).map_err(|error| vec![at(error.to_string())])?;
+        Ok(Self { line: document.line, ..file })
     }
 }
 
 /// The test files at these paths, in the order of their names, or why there are none.
-pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, String>> {
+pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, Vec<String>>> {
     let mut found = Vec::new();
     for path in paths {
         if !path.is_dir() {
@@ -125,7 +137,7 @@ pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, String>> {
         collect(path, DEPTH_MAX, &mut inside);
         inside.sort();
         if inside.is_empty() {
-            found.push(Err(format!("{}: no file named {FILE_NAME} in it", path.display())));
+            found.push(Err(vec![format!("{}: no file named {FILE_NAME} in it", path.display())]));
         }
         found.extend(inside.into_iter().map(Ok));
     }

@@ -1,6 +1,7 @@
 //! `outrider test`: objects in, and what is expected to become of them.
 
 mod file;
+pub(super) mod schema;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use self::file::{Expected, TestFile, Verdict, files};
-use super::findings::{Case, Finding, Severity, Summary, json, junit, sarif};
+use super::findings::{self, Case, Finding, Severity, Summary, json, junit, sarif};
 use super::offline::{OWN_NAMESPACE, OfflineModel};
 use super::render::inject::{Failure, Rendered, Rules, render};
 use super::report::{Report, ReportArgs};
@@ -54,6 +55,7 @@ pub enum Format {
 
 const EXAMPLES: &str = "\
 A test file names sets, resources, and the result that is expected for each resource. Paths are relative to the file.
+`outrider manifests schemas` prints its JSON schema, for editors.
 
   apiVersion: cli.outrider.dev/v1alpha1
   kind: Test
@@ -100,12 +102,14 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
                 Ok(results) => cases.extend(results),
                 Err(messages) => messages.into_iter().for_each(|message| unreadable(message, &mut report)),
             },
-            Err(message) => unreadable(message, &mut report),
+            Err(messages) => messages.into_iter().for_each(|message| unreadable(message, &mut report)),
         }
     }
     for case in &cases {
-        for failure in &case.failures {
-            report.add(Finding::of(Severity::Error, &format!("{}:1", case.file), format!("{}: {failure}", case.name)));
+        for findings::Failure { at, text } in &case.failures {
+            let steps: Vec<&str> = at.iter().map(String::as_str).collect();
+            let finding = Finding::of(Severity::Error, &case.source, format!("{}: {text}", case.name));
+            report.add_at(finding, &steps);
         }
     }
     let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
@@ -147,15 +151,27 @@ fn of_file(path: &Path, file: &TestFile) -> Result<Vec<Case>, Vec<String>> {
     let resources = input::load(&beside(&file.resources))
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let rules = Rules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };
-    let case = |expected: &Expected| Case {
-        file: path.display().to_string(),
-        name: expected.title(),
-        failures: failures(expected, &resources, rules, &world),
+    let case = |(index, expected): (usize, &Expected)| {
+        let failed = |(steps, text): (Vec<&str>, String)| {
+            let here = ["results".to_owned(), index.to_string()].into_iter();
+            findings::Failure { at: here.chain(steps.into_iter().map(str::to_owned)).collect(), text }
+        };
+        let failures = failures(expected, &resources, rules, &world).into_iter().map(failed).collect();
+        let source = format!("{}:{}", path.display(), file.line);
+        Case { file: path.display().to_string(), source, name: expected.title(), failures }
     };
-    Ok(file.results.iter().map(case).collect())
+    Ok(file.results.iter().enumerate().map(case).collect())
 }
 
-fn failures(expected: &Expected, resources: &[Manifest], rules: Rules<'_>, world: &OfflineModel) -> Vec<String> {
+/// What is not as expected, each with the steps to the expectation in the case.
+type Failures<'e> = Vec<(Vec<&'e str>, String)>;
+
+fn failures<'e>(
+    expected: &'e Expected,
+    resources: &[Manifest],
+    rules: Rules<'_>,
+    world: &OfflineModel,
+) -> Failures<'e> {
     let is_meant = |manifest: &&Manifest| {
         identity(&manifest.value).is_ok_and(|identity| {
             identity.name == expected.resource
@@ -165,13 +181,13 @@ fn failures(expected: &Expected, resources: &[Manifest], rules: Rules<'_>, world
     };
     let meant: Vec<&Manifest> = resources.iter().filter(is_meant).collect();
     let [manifest] = meant.as_slice() else {
-        return vec![format!("{} of the resources have that name and kind; it must be one", meant.len())];
+        let text = format!("{} of the resources have that name and kind; it must be one", meant.len());
+        return vec![(vec!["resource"], text)];
     };
     compared(expected, render((*manifest).clone(), rules, world))
 }
 
-/// What is not as expected.
-fn compared(expected: &Expected, rendered: Result<Rendered, Box<Failure>>) -> Vec<String> {
+fn compared(expected: &Expected, rendered: Result<Rendered, Box<Failure>>) -> Failures<'_> {
     let (verdict, reasons, messages, after) = match rendered {
         Ok(Rendered { patch, reasons, warnings, notes, after, .. }) => {
             let verdict = if patch.is_empty() { Verdict::Unchanged } else { Verdict::Injected };
@@ -185,23 +201,23 @@ fn compared(expected: &Expected, rendered: Result<Rendered, Box<Failure>>) -> Ve
     let mut failures = Vec::new();
     if verdict != expected.result {
         let said = messages.first().map(|message| format!(": {message}")).unwrap_or_default();
-        failures.push(format!("expected {}, and it is {verdict}{said}", expected.result));
+        failures.push((vec!["result"], format!("expected {}, and it is {verdict}{said}", expected.result)));
     }
     if let Some(reason) = &expected.reason
         && !reasons.iter().any(|found| found.as_str() == reason)
     {
         let found: Vec<&str> = reasons.iter().map(|reason| reason.as_str()).collect();
-        failures.push(format!("expected reason {reason}, found {}", found.join(", ")));
+        failures.push((vec!["reason"], format!("expected reason {reason}, found {}", found.join(", "))));
     }
     if let Some(message) = &expected.message
         && !messages.iter().any(|said| said.contains(message))
     {
-        failures.push(format!("nothing says {message:?}"));
+        failures.push((vec!["message"], format!("nothing says {message:?}")));
     }
     for (path, wanted) in &expected.fields {
         let found = after.as_ref().and_then(|after| at(after, path)).unwrap_or(&Value::Null);
         if found != wanted {
-            failures.push(format!("{path}: expected {wanted}, and it is {found}"));
+            failures.push((vec!["fields", path.as_str()], format!("{path}: expected {wanted}, and it is {found}")));
         }
     }
     failures

@@ -4,7 +4,7 @@ mod place;
 mod print;
 
 pub use place::Places;
-pub use print::{Case, Summary, json, junit, sarif};
+pub use print::{Case, Failure, Summary, json, junit, sarif};
 
 use std::fmt;
 
@@ -46,10 +46,7 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((file, line)) = &self.place {
-            write!(out, "{file}:{line}: ")?;
-        }
-        write!(out, "{}: {}", self.severity.word(), self.text)
+        write!(out, "{}{}: {}", self.file_and_line(), self.severity.word(), self.text)
     }
 }
 
@@ -58,6 +55,15 @@ impl Finding {
     pub fn of(severity: Severity, source: &str, text: impl Into<String>) -> Self {
         let place = source.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
         Self { place, severity, text: text.into() }
+    }
+
+    /// `FILE:LINE: text`, for a log, whose lines have a level.
+    pub fn without_severity(&self) -> String {
+        format!("{}{}", self.file_and_line(), self.text)
+    }
+
+    fn file_and_line(&self) -> String {
+        self.place.as_ref().map(|(file, line)| format!("{file}:{line}: ")).unwrap_or_default()
     }
 
     /// One without a place.

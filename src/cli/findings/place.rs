@@ -17,15 +17,50 @@ pub struct Places {
 }
 
 impl Places {
-    /// Moves a finding from its object to its field, where the text names one that is there.
-    pub fn locate(&mut self, finding: &mut Finding) {
-        let Some((file, line)) = &mut finding.place else { return };
-        let documents = self.files.entry(file.clone()).or_insert_with(|| read(file));
-        let Some(object) = object_at(documents, *line) else { return };
-        if let Some(found) = paths(&finding.text).map(|path| object.at(path)).find(|(_, steps)| *steps > 0) {
-            *line = found.0.line;
-        }
+    /// Takes a text that was read already, as that of stdin.
+    pub fn know(&mut self, file: &str, text: &str) {
+        let places = if text.len() as u64 <= FILE_MAX_BYTES { yaml::places(text) } else { Vec::new() };
+        self.files.insert(file.to_owned(), places);
     }
+
+    /// Moves a finding from its object to its field, where the text names one that is there. The object is `below` the start of the
+    /// document, or of the item of a List, by these steps.
+    pub fn locate(&mut self, finding: &mut Finding, below: &[&str]) {
+        let Some(start) = self.start(finding) else { return };
+        let object = walk(start, below);
+        let named = paths(&finding.text).map(|path| object.at(path)).find(|(_, steps)| *steps > 0);
+        let line = named.map_or(object, |(place, _)| place).line;
+        move_to(finding, line);
+    }
+
+    /// Moves a finding to the field at the end of these steps, as far as they are there.
+    pub fn put(&mut self, finding: &mut Finding, steps: &[&str]) {
+        let Some(line) = self.start(finding).map(|start| walk(start, steps).line) else { return };
+        move_to(finding, line);
+    }
+
+    /// The document, or the item of a List, that a finding is about.
+    fn start(&mut self, finding: &Finding) -> Option<&Place> {
+        let (file, line) = finding.place.as_ref()?;
+        let documents = self.files.entry(file.clone()).or_insert_with(|| read(file));
+        object_at(documents, *line)
+    }
+}
+
+fn move_to(finding: &mut Finding, to: usize) {
+    if let Some((_, line)) = &mut finding.place {
+        *line = to;
+    }
+}
+
+/// Follows steps as far as they are there.
+fn walk<'p>(start: &'p Place, steps: &[&str]) -> &'p Place {
+    let mut place = start;
+    for step in steps {
+        let Some(next) = place.step(step) else { break };
+        place = next;
+    }
+    place
 }
 
 fn read(file: &str) -> Vec<Place> {
@@ -35,16 +70,21 @@ fn read(file: &str) -> Vec<Place> {
     yaml::places(&text)
 }
 
-/// The document, or the item of a List, that starts on this line.
+/// The document, or the item of a List, that starts on this line; the only document, wherever it starts.
 fn object_at(documents: &[Place], line: usize) -> Option<&Place> {
     let items = documents.iter().filter_map(|document| document.step("items")).flat_map(Place::items);
-    items.chain(documents).find(|place| place.line == line)
+    let at_line = items.chain(documents).find(|place| place.line == line);
+    at_line.or_else(|| documents.first().filter(|_| documents.len() == 1))
 }
 
-/// What may be a field path in a message: `…: spec.x: …`, and `unknown field "spec.x"`.
+/// What may be a field path in a message: `…: spec.x: …`, `…: spec.x is empty`, and `unknown field "spec.x"`.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     text.split(": ").filter_map(|part| match part.strip_prefix("unknown field \"") {
         Some(quoted) => quoted.split('"').next(),
-        None => Some(part).filter(|part| !part.contains(' ') && part.starts_with(|c: char| c.is_ascii_lowercase())),
+        None => {
+            let word = part.split([' ', ',', ';']).next().unwrap_or_default();
+            let is_path = word.len() == part.len() || word.contains('.');
+            Some(word).filter(|word| is_path && word.starts_with(|c: char| c.is_ascii_lowercase()))
+        }
     })
 }

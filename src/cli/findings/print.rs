@@ -29,7 +29,7 @@ fn counted(count: usize, words: &str) -> String {
     format!("{count} {noun}{rest}")
 }
 
-/// `setsChecked`: the words as a key of JSON.
+/// `objectsChecked`: the words as a key of JSON.
 fn key(words: &str) -> String {
     let mut words = words.split(' ');
     let mut key = words.next().unwrap_or_default().to_owned();
@@ -103,10 +103,21 @@ fn uri(file: &str) -> String {
 pub struct Case {
     /// The file of the test.
     pub file: String,
+    /// `file:line` of the document that the case is in.
+    pub source: String,
     /// Its name.
     pub name: String,
     /// What was not as expected; empty for a case that passed.
-    pub failures: Vec<String>,
+    pub failures: Vec<Failure>,
+}
+
+/// Why a case failed.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The expectation, by its steps in the file.
+    pub at: Vec<String>,
+    /// What was found in its place.
+    pub text: String,
 }
 
 /// Cases as `JUnit` XML, a suite for each file.
@@ -126,7 +137,7 @@ pub fn junit(cases: &[Case]) -> String {
             }
             xml.push_str(">\n");
             for failure in &case.failures {
-                let _ = writeln!(xml, "      <failure message=\"{}\"/>", escaped(failure));
+                let _ = writeln!(xml, "      <failure message=\"{}\"/>", escaped(&failure.text));
             }
             xml.push_str("    </testcase>\n");
         }

@@ -12,6 +12,7 @@ use crate::input::{Identity, Manifest, identity};
 use crate::validate::Validate;
 use engine::offline::admit::{self, Admitted, Creation, Patch};
 use engine::pod::older::{self, TakenOut};
+use engine::reasons;
 
 /// It has no namespace.
 const NAMESPACE: &str = "Namespace";
@@ -38,6 +39,43 @@ pub struct Rendered {
     pub reasons: Vec<Reason>,
     /// What else there is to say, as why pods stay as they are where no warning says so: what follows the title in a line.
     pub notes: Vec<String>,
+}
+
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Sets change it.
+    Injected,
+    /// Its pods carry an older form of a set, which stays.
+    Outdated,
+    /// Admission plugins and ranges alone change it.
+    ChangedByPlugins,
+    /// Its pods stay as they are.
+    Unchanged,
+    /// It has no pods, and stays as it is.
+    WithoutPods,
+}
+
+impl Rendered {
+    /// Whether it changes.
+    pub const fn is_changed(&self) -> bool {
+        !self.patch.is_empty()
+    }
+
+    /// What became of it.
+    pub fn fate(&self) -> Fate {
+        let has = |codes: &[Reason]| self.reasons.iter().any(|reason| codes.contains(reason));
+        if has(&[reasons::OUTDATED]) {
+            Fate::Outdated
+        } else if self.is_changed() {
+            let carries = has(&[reasons::INJECTED, reasons::ALREADY_INJECTED, reasons::INJECTED_BY_OPENKRUISE]);
+            if carries { Fate::Injected } else { Fate::ChangedByPlugins }
+        } else if self.has_pods {
+            Fate::Unchanged
+        } else {
+            Fate::WithoutPods
+        }
+    }
 }
 
 /// An object that keeps anything from being printed.
@@ -75,7 +113,9 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
     let found = Found::of(&identity, &value);
     let namespace = identity.namespace.clone().unwrap_or_else(|| rules.namespace.to_owned());
     let has_pods = !found.templates.is_empty() || !found.passed_over.is_empty() || found.elsewhere.is_some();
-    let title = title(&identity, has_pods.then_some(namespace.as_str()), &value);
+    let is_left_to_plugins = !has_pods && admit::is_left_to_plugins(&world.registry, &value, &world.snapshot);
+    let has_namespace = has_pods || (is_left_to_plugins && admit::is_in_a_namespace(&world.registry, &value));
+    let title = title(&identity, has_namespace.then_some(namespace.as_str()), &value);
     let mut said = Said { warnings: found.passed_over.clone(), ..Said::default() };
     said.notes.extend(found.elsewhere.as_ref().map(|elsewhere| format!(": {elsewhere}")));
     if found.by_shape && !found.templates.is_empty() {
@@ -87,7 +127,13 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
             Injected { value: &value, template, identity: &identity, namespace: &namespace, by_shape: found.by_shape };
         pod.admit(world, &mut said);
     }
-    if !has_pods && admit::is_left_to_plugins(&world.registry, &value, &world.snapshot) {
+    if has_claims(&value) && admit::decides_on_claims(&world.snapshot) {
+        said.notes.push(
+            ": spec.volumeClaimTemplates are not rendered: plugins and ranges decide on each claim when it is created"
+                .to_owned(),
+        );
+    }
+    if is_left_to_plugins {
         let namespace = if identity.kind == NAMESPACE { "" } else { namespace.as_str() };
         said.left_to_plugins(&Creation { namespace, object: &value, questions: world.questions }, world);
     }
@@ -112,6 +158,11 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
         return Err(Box::new(Failure { source, title, message, warnings, reasons, outcome }));
     }
     Ok(Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, reasons, notes })
+}
+
+/// Whether an object makes claims beside its pods, as a `StatefulSet` does.
+fn has_claims(object: &Value) -> bool {
+    object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array).is_some_and(|claims| !claims.is_empty())
 }
 
 /// What came of the pods of an object.

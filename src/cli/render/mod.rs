@@ -14,11 +14,11 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use self::inject::{Rendered, Rules, render};
-use super::findings::{Finding, Severity, Summary, sarif};
+use self::inject::{Fate, Rendered, Rules, render};
+use super::findings::{Finding, Severity, Summary};
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs};
-use super::report::{Report, ReportArgs};
+use super::report::{FindingsFormat, Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::input::{self, Manifest};
 
@@ -60,8 +60,21 @@ pub enum Format {
     Diff,
     /// What changes, as `patches` of a kustomization: a JSON patch for each changed object
     Patch,
-    /// What is found, as a SARIF 2.1.0 log, in place of the objects
+    /// What is found, in place of the objects: one JSON object, as `-o json` of lint, review and test prints
+    Findings,
+    /// What is found, in place of the objects: a SARIF 2.1.0 log, for code scanning
     Sarif,
+}
+
+impl Format {
+    /// What the findings are printed as where they are printed in place of the objects.
+    const fn findings(self) -> Option<FindingsFormat> {
+        match self {
+            Self::Findings => Some(FindingsFormat::Json),
+            Self::Sarif => Some(FindingsFormat::Sarif),
+            Self::Yaml | Self::Json | Self::Diff | Self::Patch => None,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -79,14 +92,18 @@ Apply rendered manifests only to clusters without Outrider, or if pods must be i
 that contains the sidecars keeps them as they are when the set changes, until you render it again. Otherwise use render to \
 review the result, and apply the original manifests.
 
+Warnings, notes and refusals go to stderr. As data they are printed by -o findings (JSON) and -o sarif, in place of the objects; \
+-o json prints the objects.
+
 Examples:
   outrider render --manifests sidecarsets/ -f deployment.yaml
   outrider render --manifests sidecarsets/ -f app/ -n shop -o diff
   outrider render --from-cluster -k overlays/prod -o diff
   helm template web ./chart | outrider render --manifests sidecarsets/ -f - -o diff
+  outrider render --manifests sidecarsets/ -f app/ -o sarif > outrider.sarif
 
 Exit codes: 0 fine; 1 a pod is refused, or there was a warning and --warnings-as-errors; 2 a file cannot be read, a set is \
-invalid, or there is no set or no object. With 1 and 2 nothing is printed.";
+invalid, or there is no set or no object. With 1 and 2 no object is printed.";
 
 /// Runs the command in the process.
 pub fn execute(args: &RenderArgs) -> ExitCode {
@@ -104,25 +121,34 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     }
     let mut report = Report::new(&args.report);
     let rendered = render_files(args, streams.stdin, &mut report);
-    let is_sarif = args.output == Format::Sarif;
-    if is_sarif {
-        streams.stdout.write_all(sarif(&report.findings(), "render").as_bytes())?;
-    } else {
-        report.print_text(streams.stderr)?;
+    let numbers = rendered.as_ref().map(|(all, _, refused)| numbers(all, *refused)).unwrap_or_default();
+    match args.output.findings() {
+        Some(format) => report.print(format, "render", &numbers, streams.stdout, streams.stderr)?,
+        None => report.print_text(streams.stderr)?,
     }
-    let Some((all, mut outcome, refused)) = rendered else { return Ok(Outcome::BadInput) };
+    let Some((all, mut outcome, _)) = rendered else { return Ok(Outcome::BadInput) };
     if report.count(Severity::Warning) > 0 {
         outcome = args.world.warned(outcome, streams.stderr)?;
     }
-    let with_pods = || all.iter().filter(|rendered| rendered.has_pods);
-    let injected = with_pods().filter(|rendered| !rendered.patch.is_empty()).count();
-    let unchanged = with_pods().count() - injected;
-    let summary = Summary(vec![("injected", injected), ("unchanged", unchanged), ("refused", refused)]);
-    report.sum_up(&summary, streams.stderr)?;
-    if !is_sarif && outcome == Outcome::Fine {
-        streams.stdout.write_all(output::print(&all, args.output).as_bytes())?;
+    if args.output.findings().is_none() {
+        report.sum_up(&numbers, streams.stderr)?;
+        if outcome == Outcome::Fine {
+            streams.stdout.write_all(output::print(&all, args.output).as_bytes())?;
+        }
     }
     Ok(outcome)
+}
+
+/// How many objects had which fate.
+fn numbers(all: &[Rendered], refused: usize) -> Summary {
+    let count = |fate: Fate| all.iter().filter(|rendered| rendered.fate() == fate).count();
+    Summary(vec![
+        ("injected", count(Fate::Injected)),
+        ("outdated", count(Fate::Outdated)),
+        ("changed by plugins", count(Fate::ChangedByPlugins)),
+        ("unchanged", count(Fate::Unchanged)),
+        ("refused", refused),
+    ])
 }
 
 /// Every object of the files, how the command ends with them, and how many are refused; `None` when the input cannot be used,
@@ -187,8 +213,8 @@ fn warn(source: &str, title: &str, warnings: &[String], report: &mut Report<'_>)
 
 /// What the output does not say for itself.
 fn note_what_is_odd(all: &[Rendered], format: Format, report: &mut Report<'_>) {
-    if !all.iter().any(|rendered| rendered.has_pods) {
-        let text = "no object is a pod or has a pod template, so nothing changes";
+    if !all.iter().any(|rendered| rendered.has_pods || rendered.is_changed()) {
+        let text = "no object is a pod or has a pod template, and no admission plugin changes one, so nothing changes";
         report.add(Finding::bare(Severity::Note, text));
     }
     if format == Format::Diff {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Format;
 use super::file_diff::{file_of, of_file};
-use super::inject::Rendered;
+use super::inject::{Fate, Rendered};
 use crate::cli::diff::unified;
 use engine::yaml;
 
@@ -18,7 +18,7 @@ pub fn print(all: &[Rendered], format: Format) -> String {
         }
         Format::Patch => patches(all),
         // Findings, and no objects.
-        Format::Sarif => String::new(),
+        Format::Findings | Format::Sarif => String::new(),
     }
 }
 
@@ -61,11 +61,12 @@ fn objects(all: &[Rendered]) -> Value {
 
 fn diff(rendered: &Rendered) -> String {
     let Rendered { source, title, before, after, .. } = rendered;
+    let word = if rendered.fate() == Fate::ChangedByPlugins { "changed" } else { "injected" };
     unified(
         &yaml::write(before),
         &yaml::write(after),
         &format!("{source} {title}"),
-        &format!("{source} {title}, injected"),
+        &format!("{source} {title}, {word}"),
     )
 }
 

@@ -26,6 +26,7 @@ use crate::certs::Resolver;
 use crate::certs::expiry::Alarm;
 use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Recipients};
 use crate::certs::local::{self, Local};
+use crate::cli::report::located;
 use crate::config::ConfigError;
 use crate::logging;
 use crate::metrics::{Freshness, Metrics};
@@ -60,7 +61,7 @@ pub enum ServeError {
 }
 
 fn listed(unusable: &crate::standalone::Unusable) -> String {
-    unusable.lines().flat_map(|line| ["\n".to_owned(), line]).collect()
+    located(unusable).iter().map(|finding| format!("\n{finding}")).collect()
 }
 
 /// What every part of the process shares: clones are handles of the same things.

@@ -7,6 +7,8 @@ use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_report};
+use crate::cli::findings::Severity;
+use crate::cli::report::located;
 use crate::doctor::report::counted;
 use crate::metrics::Freshness;
 use crate::readiness::Gate;
@@ -94,8 +96,11 @@ struct Feeder {
 
 impl Feeder {
     fn use_state(&self, Loaded { snapshot, warnings, no_set }: Loaded) {
-        for warning in warnings.into_iter().chain(no_set) {
-            tracing::warn!("{warning}");
+        for finding in located(&Unusable { errors: Vec::new(), warnings }) {
+            tracing::warn!("{}", finding.without_severity());
+        }
+        if let Some(no_set) = no_set {
+            tracing::warn!("{no_set}");
         }
         tracing::info!(generation = snapshot.generation, sidecar_sets = snapshot.sets.len(), "Manifests read");
         self.freshness.replaced(snapshot.generation);
@@ -103,15 +108,18 @@ impl Feeder {
         self.gate.open();
     }
 
-    fn keep_last(&self, Unusable { errors, warnings }: &Unusable) {
-        for warning in warnings {
-            tracing::warn!("{warning}");
+    fn keep_last(&self, unusable: &Unusable) {
+        let mut errors = 0;
+        for finding in located(unusable) {
+            if finding.severity == Severity::Warning {
+                tracing::warn!("{}", finding.without_severity());
+            } else {
+                errors += 1;
+                tracing::error!("{}", finding.without_severity());
+            }
         }
-        for error in errors {
-            tracing::error!("{error}");
-        }
-        tracing::error!(errors = errors.len(), "Manifests not usable; the last good state stays");
-        let errors = counted(errors.len(), "error");
+        tracing::error!(errors, "Manifests not usable; the last good state stays");
+        let errors = counted(errors, "error");
         self.gate.note(format!("the newest files are not usable, {errors}; the last good state stays"));
     }
 

@@ -8,12 +8,13 @@ pub use reply::{Cause, Details, Patch, Reply, ReplyError, Status};
 
 use std::borrow::Cow;
 
-use admission::registry::{Entry, Phase, Resource};
+use admission::registry::{Entry, Phase, Resource, Scope};
 use admission::{Answer, Answers, Deadline, Endpoint, Known, Operation, Question, Reason, Registry, Rule, Unserved};
 use serde_json::{Value, json};
 
 use crate::limitrange::endpoints::AUDIT as OF_RANGES;
 use crate::offline::manifest::group;
+use crate::plugins::Plugin;
 use crate::plugins::endpoints::{AUDIT, entries};
 use crate::snapshot::Snapshot;
 
@@ -189,6 +190,18 @@ pub fn is_left_to_plugins(registry: &Registry<Snapshot>, object: &Value, snapsho
         phases.flat_map(|phase| calls(registry, phase, object, snapshot)).map(|call| call.entry.rule)
     };
     called().all(|rule| rule.on_demand) && called().any(|rule| entries::may_be_called(rule.name, snapshot))
+}
+
+/// Whether the kind of an object is one that a rule names as a kind of objects in namespaces.
+pub fn is_in_a_namespace(registry: &Registry<Snapshot>, object: &Value) -> bool {
+    let rules = registry.entries().iter().map(|entry| &entry.rule);
+    rules.filter(|rule| rule.scope == Scope::Namespaced).any(|rule| resource_of(rule, object).is_some())
+}
+
+/// Whether a plugin or a range may decide on claims, as those that controllers make from templates.
+pub fn decides_on_claims(snapshot: &Snapshot) -> bool {
+    snapshot.plugins.iter().any(|one| one.plugin == Plugin::DefaultStorageClass)
+        || snapshot.limit_ranges.iter().any(|range| range.bounds_claims())
 }
 
 /// The webhook of an object's kind, and the on-demand ones about it, or about every kind, that accepted objects need.

@@ -15,10 +15,14 @@ pub enum Error {
     #[error(transparent)]
     Manifest(#[from] manifest::Error),
     /// A set that the webhooks refuse, as they would in a cluster.
-    #[error("{origin}: {}", told(.status))]
+    #[error("{origin}: {}", told(.kind, .name, .status))]
     Refused {
         /// `file:line`.
         origin: String,
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
         /// What the user of a cluster would see.
         status: Box<Status>,
     },
@@ -116,11 +120,13 @@ pub enum Error {
     },
 }
 
-/// The message, with a line for each fault where there are several.
-fn told(status: &Status) -> String {
+/// The message, with a line for each fault where there are several. The message about an object that is too large to be read names
+/// no object.
+fn told(kind: &str, name: &str, status: &Status) -> String {
     let causes = &status.details.causes;
     if causes.len() < 2 {
-        return status.message.clone();
+        let message = status.message.as_str();
+        return if message.contains(&quote(name)) { message.to_owned() } else { format!("{kind} {name:?}: {message}") };
     }
     // The message of an invalid object is its name and all faults in brackets; here each gets a line.
     let head = status.message.split(": [").next().unwrap_or_default();
@@ -139,12 +145,4 @@ pub struct Unusable {
     pub errors: Vec<Error>,
     /// What a user should know beside that.
     pub warnings: Vec<String>,
-}
-
-impl Unusable {
-    /// A line for each warning, then for each error.
-    pub fn lines(&self) -> impl Iterator<Item = String> {
-        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
-        warnings.chain(self.errors.iter().map(|error| format!("error: {error}")))
-    }
 }

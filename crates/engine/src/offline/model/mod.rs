@@ -236,7 +236,10 @@ fn admit(
     let creation = Creation { namespace: "", object: &manifest.value, questions: Questions::Open };
     match admit::create(registry, &creation, snapshot) {
         Ok(Admitted::Allowed(allowed)) => Ok(*allowed),
-        Ok(Admitted::Refused { status, .. }) => Err(Error::Refused { origin, status }),
+        Ok(Admitted::Refused { status, .. }) => {
+            let kind = manifest.value.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+            Err(Error::Refused { origin, kind, name: name.to_owned(), status })
+        }
         Err(error) => Err(Error::Undecided { origin, name: name.to_owned(), error }),
     }
 }
