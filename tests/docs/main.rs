@@ -188,10 +188,16 @@ fn every_admission_plugin_has_a_page_with_its_sample() {
         let entry = find(plugin).unwrap();
         let default = if entry.is_default { "on" } else { "off" };
         let [eks, aks, gke] = entry.providers.map(provided);
-        let catalog = format!(
+        let mut catalog = format!(
             "In the API server: {default} by default; EKS: {eks}, AKS: {aks}, GKE: {gke}. Outrider: {}.",
             entry.how()
         );
+        if entry.how().contains("on-demand entr") {
+            catalog.push_str(
+                "\nAn *on-demand entry* is a webhook entry that the leader adds while an object needs it: without one, the API \
+                 server does not call\nOutrider for such requests ([admission plugins](../admission-plugins.md#on-demand-entries)).",
+            );
+        }
         // The first line is for editors.
         let sample: Vec<&str> =
             example_of(entry).unwrap().lines().filter(|line| !line.contains("yaml-language-server")).collect();

@@ -71,3 +71,27 @@ fn every_page_has_an_installation_that_fails_taken_away_again() {
     }
     assert!(found >= 8, "{found}");
 }
+
+/// What a page shows of a command on files that it shows.
+#[test]
+fn the_page_of_default_storage_class_shows_what_the_command_prints() {
+    let page = read("docs/plugins/DefaultStorageClass.md");
+    let block = |start: &str| {
+        let (_, behind) = page.split_once(start).unwrap_or_else(|| panic!("the page shows no {start:?}"));
+        behind.split("\n```").next().unwrap().to_owned()
+    };
+    let (claim, printed) =
+        block("$ cat claim.yaml\n").split_once("\n$ ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let (command, shown) = printed.split_once('\n').unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("claim.yaml"), format!("{claim}\n")).unwrap();
+    std::fs::copy(
+        root().join("config/samples/policy_v1alpha1_defaultstorageclass.yaml"),
+        folder.path().join("storage.yaml"),
+    )
+    .unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    let output = run.args(command.split(' ').skip(1)).current_dir(folder.path()).output().unwrap();
+    let both = [output.stderr, output.stdout].concat();
+    assert_eq!(String::from_utf8(both).unwrap(), format!("{shown}\n"));
+}

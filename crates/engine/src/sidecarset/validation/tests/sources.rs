@@ -59,6 +59,11 @@ fn claim_templates_are_judged_as_claims() {
                  @.volumeClaimTemplate.metadata.finalizers: Forbidden: cannot be set]",
             ),
             (
+                json!({"volumeClaimTemplate": {"metadata": {"labels": {"a b": "c", "d": "e f"}, "annotations": {"a b": "c"}},
+                    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}),
+                "",
+            ),
+            (
                 json!({"volumeClaimTemplate": {"metadata": {"creationTimestamp": null, "name": "", "labels": {"a": "b"}},
                     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}),
                 "",
