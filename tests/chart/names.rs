@@ -97,7 +97,7 @@ fn a_name_that_looks_like_a_number_or_a_truth_value_stays_a_name() {
     // The name of the release shows where nothing replaces it, and a tag and a registry where nothing else wins.
     let release = ["--set=fullnameOverride=,serviceAccount.name=,global.imageRegistry="];
     let all = ["--values=tests/chart/values/everything.yaml", "--set-string=certManager.issuerRef.name=on"];
-    assert!(count(&values("word")) > 45, "{}", values("word"));
+    assert!(count(&values("word")) > 35, "{}", values("word"));
     for values in [&[][..], &own, &secret, &issuer, &release, &all] {
         let expected = rendered_as("word", values);
         for name in NAMES {
