@@ -10,8 +10,8 @@ use crate::helm::{CHART, find, helm, objects, succeeded, template};
 /// A number in four notations, a truth value in two, and nothing.
 const NAMES: [&str; 6] = ["1234", "true", "0x10", "1e3", "null", "on"];
 
-/// Values that are not about text alone: with one of these, other objects are rendered.
-const DECIDING: [&str; 2] = ["existingSecret", "certManager.issuerRef.name"];
+/// Texts that are given apart, because other objects are rendered with them, and texts of which the chart knows every word.
+const APART: [&str; 4] = ["existingSecret", "certManager.issuerRef.name", "controllers", "log.level"];
 
 /// Every value that is a text, or a list or a map of such, with this text; `None` where the schema allows none.
 fn texts(path: &str, schema: &Value, text: &str) -> Option<Value> {
@@ -27,7 +27,7 @@ fn texts(path: &str, schema: &Value, text: &str) -> Option<Value> {
         return Some(fields.collect::<serde_json::Map<_, _>>().into());
     }
     match schema["type"].as_str() {
-        _ if DECIDING.contains(&path) => None,
+        _ if APART.contains(&path) => None,
         Some("object") if is_text(&schema["additionalProperties"]) => Some(json!({"a": text})),
         Some("array") if is_text(&schema["items"]) || of_any(&schema["items"]) => Some(json!([text])),
         _ if is_text(schema) => Some(text.into()),
