@@ -83,9 +83,9 @@ fn lint_checks_plugins_and_ranges_as_sets() {
 /// The server answers an object that is too large without its name.
 #[test]
 fn a_set_that_is_too_large_is_named_with_the_line_of_its_field() {
-    let containers: String = (0..101).map(|at| format!("  - {{name: c{at}, image: i}}\n")).collect();
+    let containers: Vec<String> = (0..101).map(|at| format!("  - {{name: c{at}, image: i}}\n")).collect();
     let (head, _) = SET.split_once("  - name: proxy").unwrap();
-    let folder = folder(&[("sets.yaml", &format!("{head}{containers}")), ("pod.yaml", POD)]);
+    let folder = folder(&[("sets.yaml", &format!("{head}{}", containers.concat())), ("pod.yaml", POD)]);
     let path = |name: &str| folder.path().join(name).display().to_string();
     let error =
         format!("{}:8: error: SidecarSet \"proxy\": spec.containers holds more than 100 elements\n", path("sets.yaml"));
@@ -218,8 +218,8 @@ fn cases_pass_and_fail_by_verdict_reason_message_and_field() {
         "11: error: field: spec.containers[0].name: expected \"web\", and it is \"proxy\"",
         "12: error: nobody: 0 of the resources have that name and kind; it must be one",
     ];
-    let expected: String = expected.iter().map(|line| format!("{file}:{line}\n")).collect();
-    assert_eq!(ran.stderr, format!("{expected}5 failed\n"));
+    let expected: Vec<String> = expected.iter().map(|line| format!("{file}:{line}\n")).collect();
+    assert_eq!(ran.stderr, format!("{}5 failed\n", expected.concat()));
 }
 
 /// Each failure has the line of the expectation that was not met, in text and for code scanning.
@@ -363,10 +363,10 @@ fn what_plugins_alone_change_is_counted_by_itself() {
     assert_eq!(of_claim, format!("{note}\n1 changed by plugins\n"), "with the namespace that it is checked in");
     assert!(stderr(&["-n", "shop"], CLAIM).contains("PersistentVolumeClaim shop/data: "));
     assert!(stderr(&[], POD).ends_with("\n1 changed by plugins\n"));
-    let none = stderr(&[], "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
+    let untouched = stderr(&[], "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
     assert!(
-        none.contains("note: no object is a pod or has a pod template, and no admission plugin changes one"),
-        "{none}"
+        untouched.contains("note: no object is a pod or has a pod template, and no admission plugin changes one"),
+        "{untouched}"
     );
 }
 

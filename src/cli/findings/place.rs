@@ -79,12 +79,12 @@ fn object_at(documents: &[Place], line: usize) -> Option<&Place> {
 
 /// What may be a field path in a message: `…: spec.x: …`, `…: spec.x is empty`, and `unknown field "spec.x"`.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
-    text.split(": ").filter_map(|part| match part.strip_prefix("unknown field \"") {
-        Some(quoted) => quoted.split('"').next(),
-        None => {
-            let word = part.split([' ', ',', ';']).next().unwrap_or_default();
-            let is_path = word.len() == part.len() || word.contains('.');
-            Some(word).filter(|word| is_path && word.starts_with(|c: char| c.is_ascii_lowercase()))
+    text.split(": ").filter_map(|part| {
+        if let Some(quoted) = part.strip_prefix("unknown field \"") {
+            return quoted.split('"').next();
         }
+        let word = part.split([' ', ',', ';']).next().unwrap_or_default();
+        let is_path = word.len() == part.len() || word.contains('.');
+        Some(word).filter(|word| is_path && word.starts_with(|c: char| c.is_ascii_lowercase()))
     })
 }

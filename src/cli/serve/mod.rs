@@ -61,7 +61,7 @@ pub enum ServeError {
 }
 
 fn listed(unusable: &crate::standalone::Unusable) -> String {
-    located(unusable).iter().map(|finding| format!("\n{finding}")).collect()
+    located(unusable).iter().flat_map(|finding| ["\n".to_owned(), finding.to_string()]).collect()
 }
 
 /// What every part of the process shares: clones are handles of the same things.
