@@ -5,6 +5,7 @@ pub mod collection;
 pub mod configuration;
 pub mod limit_ranges;
 pub mod namespace;
+pub mod nodes;
 pub mod pinned;
 pub mod plugins;
 pub mod policies;
@@ -21,6 +22,7 @@ use self::collection::{Collected, Collection, collections};
 use self::configuration::ConfigurationMaps;
 use self::limit_ranges::LimitRangeList;
 use self::namespace::NamespaceList;
+use self::nodes::NodeList;
 use self::pinned::PinnedForms;
 use self::plugins::Plugins;
 use self::quotas::QuotaList;
@@ -46,6 +48,8 @@ collections! {
     quotas: QuotaList,
     /// Every storage class, while a plugin reads them.
     storage_classes: StorageClassList,
+    /// Labels of every node, while a plugin reads them.
+    nodes: NodeList,
     /// What the `ConfigMap` of Outrider's configuration says.
     configuration: ConfigurationMaps,
 }
@@ -71,6 +75,7 @@ impl Snapshot {
             namespaces: Arc::new(self.namespaces.detached()),
             quotas: Arc::new(self.quotas.detached()),
             storage_classes: Arc::new((*self.storage_classes).clone()),
+            nodes: Arc::new(self.nodes.detached()),
             configuration: Arc::new((*self.configuration).clone()),
             ..self.clone()
         }

@@ -21,6 +21,7 @@ use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::sidecarset::validation;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
+use crate::snapshot::nodes::Nodes;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
 use crate::snapshot::revisions::Revision;
 use crate::suggest::suggest;
@@ -35,6 +36,8 @@ pub struct Sorted<'m> {
     pub quotas: Quotas,
     /// Storage classes.
     pub classes: StorageClasses,
+    /// Labels of nodes.
+    pub nodes: Nodes,
     /// Revisions of sets.
     pub revisions: Vec<Arc<Revision>>,
     /// With the place that it came from.
@@ -51,6 +54,7 @@ const CONFIG_MAP_KIND: &str = "ConfigMap";
 
 const QUOTA: &str = "ResourceQuota";
 const STORAGE_CLASS: &str = "StorageClass";
+const NODE: &str = "Node";
 
 const REVISION: &str = "ControllerRevision";
 
@@ -92,6 +96,7 @@ impl<'m> Sorted<'m> {
             ranges: BTreeMap::new(),
             quotas: Quotas::default(),
             classes: StorageClasses::default(),
+            nodes: Nodes::default(),
             revisions: Vec::new(),
             configuration: None,
             warnings: Vec::new(),
@@ -118,6 +123,7 @@ impl<'m> Sorted<'m> {
             ("", NAMESPACE) => self.namespace(manifest, identity),
             ("", QUOTA) => self.quota(manifest, identity),
             ("storage.k8s.io", STORAGE_CLASS) => self.class(manifest, identity),
+            ("", NODE) => self.node(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
             ("apps", REVISION) => self.revisions.extend(Revision::of(&manifest.value).map(Arc::new)),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
@@ -244,6 +250,12 @@ impl<'m> Sorted<'m> {
                 self.warnings.push(format!("{origin}: ResourceQuota {name:?} is left out: it cannot be read: {error}"));
             }
         }
+    }
+
+    fn node(&mut self, manifest: &Manifest, identity: Identity) {
+        let labels = manifest.value.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+        let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+        self.nodes.insert(identity.name, labels.collect());
     }
 
     fn class(&mut self, manifest: &Manifest, identity: Identity) {
