@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::snapshot::while_read::WhileRead;
+
 /// Annotations that make a class the default, the older one last (`IsDefaultAnnotation` of k8s.io/kubernetes/pkg/volume/util).
 const IS_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
@@ -49,20 +51,26 @@ impl StorageClasses {
             _ => None,
         }
     }
+}
 
-    /// The class of this name.
-    pub fn get(&self, name: &str) -> Option<&StorageClass> {
+impl WhileRead for StorageClasses {
+    type Key = String;
+    type Value = StorageClass;
+
+    fn get(&self, name: &String) -> Option<&StorageClass> {
         self.known.get(name)
     }
 
-    /// Takes in a class.
-    pub fn insert(&mut self, name: String, class: StorageClass) {
+    fn insert(&mut self, name: String, class: StorageClass) {
         self.known.insert(name, class);
     }
 
-    /// Forgets a class.
-    pub fn remove(&mut self, name: &str) {
+    fn remove(&mut self, name: &String) {
         self.known.remove(name);
+    }
+
+    fn is_complete(&mut self) -> &mut bool {
+        &mut self.is_complete
     }
 }
 
