@@ -9,13 +9,10 @@ use engine::plugins::compiled::CompiledPlugin;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Change;
 use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
 use kube::core::PartialObjectMeta;
-use kube::runtime::{WatchStreamExt as _, metadata_watcher};
-use kube::{Api, Client, ResourceExt as _};
 
-use crate::watch::backoff::WatchBackoff;
-use crate::watch::read_model::watch_config;
-use crate::watch::while_read::{Events, WhileRead};
+use crate::watch::while_read::WhileRead;
 
 /// Every node.
 pub struct Nodes;
@@ -35,10 +32,6 @@ impl WhileRead for Nodes {
 
     fn read(node: Self::Object) -> Self::Value {
         Arc::new(node.metadata.labels.unwrap_or_default())
-    }
-
-    fn events(client: Client) -> Events<Self> {
-        Box::pin(metadata_watcher(Api::<Node>::all(client), watch_config()).backoff(WatchBackoff::default()))
     }
 
     fn apply(change: &Change<String, Self::Value>, feed: &mut SnapshotBuilder) {

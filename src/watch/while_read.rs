@@ -34,28 +34,17 @@ pub trait WhileRead {
     /// What decisions read of the object.
     fn read(object: Self::Object) -> Self::Value;
 
-    /// Its events, from a watch that does not end.
-    fn events(client: Client) -> Events<Self>
-    where
-        Self: Sized,
-    {
-        Box::pin(events(Api::all(client), watch_config()))
-    }
-
     /// Takes a change in.
     fn apply(change: &Change<Self::Key, Self::Value>, feed: &mut SnapshotBuilder);
 }
 
 /// What is read of an event.
-pub type Read<R> = Result<Event<<R as WhileRead>::Object>, watcher::Error>;
-
-/// The events of a watch.
-pub type Events<R> = Pin<Box<dyn Stream<Item = Read<R>> + Send>>;
+type Read<R> = Result<Event<<R as WhileRead>::Object>, watcher::Error>;
 
 /// A watch.
 pub struct WatchWhileRead<R: WhileRead> {
     client: Client,
-    events: Option<Events<R>>,
+    events: Option<Pin<Box<dyn Stream<Item = Read<R>> + Send>>>,
     follower: Follower<R::Key>,
 }
 
@@ -69,7 +58,7 @@ impl<R: WhileRead> WatchWhileRead<R> {
     pub fn follow_need(&mut self, feed: &mut SnapshotBuilder) {
         match (is_needed::<R>(feed), self.events.is_some()) {
             (true, false) => {
-                self.events = Some(R::events(self.client.clone()));
+                self.events = Some(Box::pin(events(Api::all_with(self.client.clone(), &()), watch_config())));
             }
             (false, true) => {
                 (self.events, self.follower) = (None, Follower::default());

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::snapshot::while_read::WhileRead;
-
 /// Annotations that make a class the default, the older one last (`IsDefaultAnnotation` of k8s.io/kubernetes/pkg/volume/util).
 const IS_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
@@ -51,26 +49,20 @@ impl StorageClasses {
             _ => None,
         }
     }
-}
 
-impl WhileRead for StorageClasses {
-    type Key = String;
-    type Value = StorageClass;
-
-    fn get(&self, name: &String) -> Option<&StorageClass> {
+    /// The class of this name.
+    pub fn class(&self, name: &str) -> Option<&StorageClass> {
         self.known.get(name)
     }
 
-    fn insert(&mut self, name: String, class: StorageClass) {
+    /// Takes in a class.
+    pub fn take(&mut self, name: String, class: StorageClass) {
         self.known.insert(name, class);
     }
 
-    fn remove(&mut self, name: &String) {
+    /// Forgets a class.
+    pub fn forget(&mut self, name: &str) {
         self.known.remove(name);
-    }
-
-    fn is_complete(&mut self) -> &mut bool {
-        &mut self.is_complete
     }
 }
 

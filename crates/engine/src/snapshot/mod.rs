@@ -12,6 +12,7 @@ pub mod policies;
 pub mod quotas;
 pub mod revisions;
 pub mod sets;
+mod storage_classes;
 pub mod table;
 pub mod while_read;
 
