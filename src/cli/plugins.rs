@@ -123,6 +123,7 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::ResourceQuota => sample!("resourcequota"),
         Plugin::ImagePolicyWebhook => sample!("imagepolicywebhook"),
         Plugin::DefaultStorageClass => sample!("defaultstorageclass"),
+        Plugin::PodTopologyLabels => sample!("podtopologylabels"),
     }
 }
 

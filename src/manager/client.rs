@@ -235,6 +235,7 @@ impl Connection {
             revisions: self.listening(&world.revisions.contact)?,
             quotas: self.listening(&LastSeen::default())?,
             storage_classes: self.listening(&LastSeen::default())?,
+            nodes: self.listening(&LastSeen::default())?,
             secrets: self.listening(&LastSeen::default())?,
             namespace: namespace.to_owned(),
             version: self.client()?,

@@ -37,6 +37,9 @@ impl Contradictions {
     }
 }
 
+/// The minor version since which a pod gets the labels of its binding.
+const LABELS_OF_BINDINGS: u32 = 35;
+
 /// The reason of what is called and can ask no backend.
 pub const NO_BACKEND: &str = "NoBackend";
 
@@ -89,6 +92,12 @@ fn missing(plugin: &CompiledPlugin, facts: &Facts, needed: &[PluginEntry]) -> Op
                 .to_owned(),
         );
     }
+    if plugin.plugin == Plugin::PodTopologyLabels && !facts.snapshot.nodes.is_complete {
+        return Some(
+            "Nodes have not been read yet, and pods get none of their labels; the ClusterRole must allow to list and watch them."
+                .to_owned(),
+        );
+    }
     let of_pods = if plugin.plugin.is_of_pods() { facts.lacks_pods() } else { None };
     of_pods.or_else(|| facts.lacks_entry(needed.iter().filter(|entry| entry.serves(plugin)).map(|entry| &entry.demand)))
 }
@@ -135,6 +144,12 @@ fn called(plugin: &CompiledPlugin, facts: &Facts, needed: &[PluginEntry]) -> Str
     let mut fields: Vec<&str> = entries.flat_map(|entry| entry.not_evaluated(plugin)).collect();
     fields.sort_unstable();
     fields.dedup();
+    if matches!(&plugin.settings, Settings::PodTopologyLabels(settings) if settings.labels)
+        && facts.snapshot.minor_version.is_some_and(|minor| minor < LABELS_OF_BINDINGS)
+    {
+        message += " This API server copies annotations of bindings to pods, and no labels: those came with Kubernetes 1.35. Set \
+                    target: Annotations.";
+    }
     if of_pods && plugin.has_scope() {
         message += " While Outrider does not answer, the failure policy of the entries of pods applies to all new pods, whatever \
                     spec.match says.";

@@ -5,13 +5,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use crate::crd::schema::{
-    Field, atomic_list, column, condition_column, default, flag, int64, label_selector, map_of, object, open,
-    requiring, root, short_text, status_of_conditions, text, word,
+    Field, atomic_list, column, condition_column, default, flag, int64, label_selector, map_of, object, requiring,
+    root, short_text, status_of_conditions, text, word,
 };
 use crate::crd::{Definition, Scope};
 use engine::plugins::Plugin;
 use engine::plugins::api::{DAEMON_SET_PODS, GROUP, KIND, PLURAL, VERSION};
-use engine::plugins::catalog::UNSERVED_SECTIONS;
 use engine::plugins::compiled::{MAX_ENTRIES, Mode};
 use engine::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS};
 
@@ -65,12 +64,6 @@ fn spec() -> JSONSchemaProps {
             "Name of the plugin, as --enable-admission-plugins has it. It cannot be changed. `outrider plugins` lists those that are served.",
         )
     };
-    let unserved = UNSERVED_SECTIONS.into_iter().map(|(field, plugin)| -> Field {
-        (
-            field,
-            open(object(&format!("Not served yet: configuration of {plugin}. An object that has it is refused."), [])),
-        )
-    });
     let general = [
         ("plugin", plugin),
         (
@@ -86,13 +79,13 @@ fn spec() -> JSONSchemaProps {
         (
             "failurePolicy",
             text(
-                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods. OwnerReferencesPermissionEnforcement: Ignore by default. EventRateLimit: always Ignore.",
+                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods. OwnerReferencesPermissionEnforcement: Ignore by default. EventRateLimit and PodTopologyLabels: always Ignore.",
             ),
         ),
         (
             "timeoutSeconds",
             int64(
-                "How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods. EventRateLimit: 1 (default) or 2.",
+                "How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods. EventRateLimit and PodTopologyLabels: 1 (default) or 2.",
             ),
         ),
         ("backend", text("Not served yet. An object that has it is refused.")),
@@ -102,13 +95,15 @@ fn spec() -> JSONSchemaProps {
         let (name, section) = (plugin.name(), plugin.section());
         cel(format!("!has(self.{section}) || self.plugin == '{name}'"), format!("{section} is only for plugin: {name}"))
     });
-    let fields = general.into_iter().chain(sections).chain(unserved);
+    let fields = general.into_iter().chain(sections);
     let spec = requiring(&["plugin"], object("Which plugin, for which requests, with which configuration.", fields));
-    let never_fails = cel(
-        "self.plugin != 'EventRateLimit' || !has(self.failurePolicy) || self.failurePolicy != 'Fail'".to_owned(),
-        "failurePolicy must be Ignore for plugin: EventRateLimit".to_owned(),
-    );
-    let rules = [known_beside_a_section()].into_iter().chain(only).chain([never_fails]).collect();
+    let never_fails = [Plugin::EventRateLimit, Plugin::PodTopologyLabels].map(|plugin| {
+        cel(
+            format!("self.plugin != '{plugin}' || !has(self.failurePolicy) || self.failurePolicy != 'Fail'"),
+            format!("failurePolicy must be Ignore for plugin: {plugin}"),
+        )
+    });
+    let rules = [known_beside_a_section()].into_iter().chain(only).chain(never_fails).collect();
     JSONSchemaProps { x_kubernetes_validations: Some(rules), ..spec }
 }
 
@@ -241,6 +236,10 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
         )],
         Plugin::ResourceQuota => vec![("limitedResources", limited_resources())],
         Plugin::ImagePolicyWebhook => image_policy_webhook(),
+        Plugin::PodTopologyLabels => vec![
+            ("nodeLabels", texts("Key of a label of nodes.", "Labels of nodes that their pods get; at most 32.")),
+            ("target", text("Labels (default), Annotations or Both: what they become in the pod.")),
+        ],
         Plugin::DefaultStorageClass => vec![
             (
                 "storageClassName",

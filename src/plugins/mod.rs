@@ -48,6 +48,7 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_resourcequota.yaml",
         "policy_v1alpha1_imagepolicywebhook.yaml",
         "policy_v1alpha1_defaultstorageclass.yaml",
+        "policy_v1alpha1_podtopologylabels.yaml",
     ],
 };
 
@@ -59,6 +60,7 @@ fn rules() -> Vec<PolicyRule> {
         rule("", &["namespaces"], &[], READ),
         // Watched only while an object reads them.
         rule("", &["resourcequotas"], &[], &["list", "watch"]),
+        rule("", &["nodes"], &[], &["list", "watch"]),
         rule("storage.k8s.io", &["storageclasses"], &[], &["list", "watch"]),
         // What the author of owner references may do.
         rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),

@@ -13,6 +13,7 @@ pub mod last_seen;
 pub mod lenient;
 mod limit_range;
 pub mod model;
+pub mod nodes;
 mod of_kind;
 pub mod partial;
 mod plugin;

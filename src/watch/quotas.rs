@@ -1,5 +1,7 @@
 //! The watch of `ResourceQuota`s, which is there only while a plugin reads them: a cluster may have many, whose status changes often.
 
+use std::sync::Arc;
+
 use engine::plugins::Plugin;
 use engine::plugins::compiled::CompiledPlugin;
 use engine::plugins::resource_quota::Quota;
@@ -21,7 +23,7 @@ pub struct Quotas;
 impl WhileRead for Quotas {
     type Object = SlimQuota;
     type Key = QuotaKey;
-    type Value = Quota;
+    type Value = Arc<Quota>;
 
     fn is_read_by(plugin: &CompiledPlugin) -> bool {
         plugin.plugin == Plugin::ResourceQuota
@@ -31,11 +33,11 @@ impl WhileRead for Quotas {
         QuotaKey { namespace: quota.namespace().unwrap_or_default(), name: quota.name_any() }
     }
 
-    fn read(quota: SlimQuota) -> Quota {
-        read(quota.spec, quota.status)
+    fn read(quota: SlimQuota) -> Arc<Quota> {
+        Arc::new(read(quota.spec, quota.status))
     }
 
-    fn apply(change: &Change<QuotaKey, Quota>, feed: &mut SnapshotBuilder) {
+    fn apply(change: &Change<QuotaKey, Arc<Quota>>, feed: &mut SnapshotBuilder) {
         feed.collections.quotas.apply(change);
     }
 }

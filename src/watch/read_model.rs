@@ -25,6 +25,7 @@ use crate::watch::image_policy::BackendWatch;
 use crate::watch::lenient::Lenient;
 pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
+use crate::watch::nodes::Nodes;
 use crate::watch::partial::Partial;
 use crate::watch::policies;
 use crate::watch::quotas::Quotas;
@@ -195,6 +196,8 @@ pub struct Clients {
     pub quotas: Client,
     /// For storage classes, while they are read.
     pub storage_classes: Client,
+    /// For nodes, while they are read.
+    pub nodes: Client,
     /// For the Secret of reviewers of images, while it is read.
     pub secrets: Client,
     /// Our own namespace, in which that is.
@@ -232,6 +235,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
     let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas);
+    let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes);
     let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes);
     let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images));
     let mut versions = pin!(minor_versions(clients.version));
@@ -253,11 +257,13 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
                 intake.plugin(event, &mut feed);
                 quotas.follow_need(&mut feed);
                 storage_classes.follow_need(&mut feed);
+                nodes.follow_need(&mut feed);
                 images.follow_need(&feed);
             }
             Some(event) = limit_ranges.next() => intake.limit_range(event, &mut feed),
             event = quotas.next() => quotas.take(event, &mut feed),
             event = storage_classes.next() => storage_classes.take(event, &mut feed),
+            event = nodes.next() => nodes.take(event, &mut feed),
             Some(event) = revisions.next() => intake.revision(event, &mut feed),
             event = images.next() => images.take(event),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),

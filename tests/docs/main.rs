@@ -81,7 +81,14 @@ fn list_of_configuration_fields_is_up_to_date() {
 }
 
 /// Of each plugin that is served a test of its table, and one on a real API server if there is one.
-const TESTS_OF_PLUGINS: [(&str, &[&str]); 15] = [
+const TESTS_OF_PLUGINS: [(&str, &[&str]); 16] = [
+    (
+        "PodTopologyLabels",
+        &[
+            "labels_of_the_node_go_to_its_pods_as_the_table_says",
+            "pods_get_the_labels_of_their_nodes_as_from_the_plugin_of_the_api_server",
+        ],
+    ),
     (
         "DefaultStorageClass",
         &[

@@ -51,6 +51,7 @@ mod plugins_asking;
 mod plugins_pod_security;
 mod plugins_quota;
 mod plugins_storage;
+mod plugins_topology;
 mod process;
 mod project_config;
 #[path = "../chart/promtool.rs"]

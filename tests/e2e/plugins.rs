@@ -141,7 +141,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
         let output = cluster.kubectl(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
         assert!(!output.success() && output.stderr.contains(part), "{part}: {}", output.stderr);
     };
-    refused(plugin("a", &json!({"plugin": "PodTopologyLabels"})), "not served yet");
+    refused(plugin("a", &json!({"plugin": "NodeRestriction"})), "Outrider does not serve it");
     refused(
         plugin("a", &json!({"plugin": "EventRateLimit", "failurePolicy": "Fail"})),
         "failurePolicy must be Ignore for plugin: EventRateLimit",
@@ -169,7 +169,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
     );
     assert!(change.unwrap().stderr.contains("immutable"));
     let table = cluster.kubectl_ok(&["get", "admissionplugins"], None).unwrap();
-    assert_eq!(table.lines().count(), 15, "{table}");
+    assert_eq!(table.lines().count(), 16, "{table}");
     let has_mode = |line: &str| ["Enforce", "Warn", "Audit", "Off"].iter().any(|mode| line.contains(mode));
     assert!(table.lines().skip(1).all(has_mode), "the mode of an object that names none: {table}");
     // There is no Secret with a backend to review images.

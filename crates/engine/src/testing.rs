@@ -21,9 +21,11 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::Namespaces;
+use crate::snapshot::nodes::Nodes;
 use crate::snapshot::pinned::PinnedForms;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
 use crate::snapshot::revisions::{Revision, RevisionIndex};
+use crate::snapshot::while_read::WhileRead as _;
 
 /// The namespace of pods that do not say another.
 pub const NAMESPACE: &str = "shop";
@@ -41,6 +43,7 @@ impl World {
         let mut namespaces = Namespaces::default();
         let mut quotas = Quotas::default();
         let mut classes = StorageClasses::default();
+        let mut nodes = Nodes::default();
         let mut configuration = ConfigurationMaps::default();
         let mut revisions = Vec::new();
         for object in objects {
@@ -62,7 +65,10 @@ impl World {
                 let key = QuotaKey { namespace: text("namespace"), name: text("name") };
                 let (spec, status) = (object["spec"].clone(), object["status"].clone());
                 let quota = read(serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
-                quotas.insert(&key, quota);
+                quotas.insert(key, Arc::new(quota));
+            } else if object["kind"] == "Node" {
+                let labels: BTreeMap<_, _> = serde_json::from_value(object["metadata"]["labels"].clone()).unwrap();
+                nodes.insert(object["metadata"]["name"].as_str().unwrap().to_owned(), Arc::new(labels));
             } else if object["kind"] == "StorageClass" {
                 let metadata = &object["metadata"];
                 let class = StorageClass::of(
@@ -90,6 +96,7 @@ impl World {
             namespaces: Arc::new(namespaces),
             quotas: Arc::new(quotas),
             storage_classes: Arc::new(classes),
+            nodes: Arc::new(nodes),
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
             configuration: configuration.view(),
             ..Snapshot::default()

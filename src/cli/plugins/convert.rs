@@ -130,6 +130,7 @@ fn add_unconfigured(name: &str, objects: &mut BTreeMap<String, Value>, errors: &
         Plugin::DefaultTolerationSeconds,
         Plugin::ResourceQuota,
         Plugin::DefaultStorageClass,
+        Plugin::PodTopologyLabels,
     ];
     match (Plugin::named(name), find(name)) {
         (Some(plugin), _) if on_everywhere.contains(&plugin) => {

@@ -7,7 +7,7 @@ use admission::review::null_as_default;
 use serde::{Deserialize, Serialize};
 
 use super::toleration::TolerationSpec;
-use crate::sidecarset::api::{Condition, Metadata, RawObject};
+use crate::sidecarset::api::{Condition, Metadata};
 
 /// API group.
 pub const GROUP: &str = concat!("policy.", api_domain!());
@@ -22,6 +22,8 @@ pub const PLURAL: &str = "admissionplugins";
 
 /// What has a bucket of its own under `EventRateLimit`.
 pub const EVENT_LIMITS: [&str; 4] = ["Server", "Namespace", "User", "SourceAndObject"];
+/// What labels of nodes become in a pod.
+pub const TOPOLOGY_TARGETS: [&str; 3] = ["Labels", "Annotations", "Both"];
 /// What is done to the pods of a `DaemonSet`.
 pub const DAEMON_SET_PODS: [&str; 2] = ["Apply", "Skip"];
 
@@ -59,9 +61,9 @@ pub struct PluginSpec {
     /// Not served yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// Not served yet.
+    /// Configuration of `PodTopologyLabels`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pod_topology_labels: Option<RawObject>,
+    pub pod_topology_labels: Option<PodTopologyLabelsSpec>,
     /// How long the API server waits, from 1 to 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
@@ -373,6 +375,18 @@ pub struct DefaultStorageClassSpec {
     /// Whether claims with the default of the cluster get it as well; false where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replace_cluster_default: Option<bool>,
+}
+
+/// Configuration of `PodTopologyLabels`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodTopologyLabelsSpec {
+    /// Labels of nodes that are copied.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub node_labels: Vec<String>,
+    /// One of [`TOPOLOGY_TARGETS`]; `Labels` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 /// What the controller found.

@@ -9,8 +9,6 @@
 pub enum Service {
     /// It is served.
     Served,
-    /// It could be served, and this build does not.
-    NotYet,
     /// It runs on every cluster, with nothing to configure.
     OnEverywhere,
     /// A webhook cannot do it, or had better not.
@@ -22,7 +20,6 @@ impl Service {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Served => "yes",
-            Self::NotYet => "not yet",
             Self::OnEverywhere => "no need",
             Self::Not => "no",
         }
@@ -68,7 +65,7 @@ const fn entry(
     Entry { name, is_default, providers, service, how }
 }
 
-use Service::{Not, NotYet, OnEverywhere, Served};
+use Service::{Not, OnEverywhere, Served};
 
 /// In the order of the API server.
 pub const ALL: &[Entry] = &[
@@ -208,8 +205,8 @@ pub const ALL: &[Entry] = &[
         "PodTopologyLabels",
         true,
         UNKNOWN,
-        NotYet,
-        "on since 1.35; labels of nodes beside zone and region are not served yet",
+        Served,
+        "it runs on every cluster since 1.35 for zone and region; copies other labels of nodes by an on-demand entry",
     ),
     entry("PodGroupWorkloadExists", true, UNKNOWN, OnEverywhere, "idle unless an alpha feature gate is on"),
     entry("NodeDeclaredFeatureValidator", true, UNKNOWN, OnEverywhere, "it runs on every cluster since 1.35"),
@@ -237,9 +234,6 @@ pub const OF_OTHER_KINDS: [(&str, &str); 1] = [("LimitRanger", "ClusterLimitRang
 pub fn kind_of(plugin: &str) -> Option<&'static str> {
     OF_OTHER_KINDS.into_iter().find(|(name, _)| *name == plugin).map(|(_, kind)| kind)
 }
-
-/// Sections of the spec that are named in the design and not served, with their plugins.
-pub const UNSERVED_SECTIONS: [(&str, &str); 1] = [("podTopologyLabels", "PodTopologyLabels")];
 
 /// The plugin of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -45,8 +45,10 @@ pub struct Change<'a> {
     pub pulled_volumes: Vec<usize>,
     /// Node labels that are added.
     pub node_labels: Vec<(String, String)>,
-    /// Labels of a namespace that are added.
+    /// Labels that are added.
     pub labels: Vec<(String, String)>,
+    /// Annotations that are added.
+    pub annotations: Vec<(String, String)>,
     /// The storage class that a claim gets.
     pub storage_class: Option<String>,
     /// Tolerations that are added, or all as they are to be.
@@ -75,6 +77,7 @@ impl Change<'_> {
             && self.pulled_volumes.is_empty()
             && self.node_labels.is_empty()
             && self.labels.is_empty()
+            && self.annotations.is_empty()
             && self.storage_class.is_none()
             && matches!(&self.tolerations, Tolerations::Added(none) if none.is_empty())
     }
@@ -96,6 +99,11 @@ impl Change<'_> {
             let labels: Vec<String> =
                 self.labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
             words.push(format!("add the labels {}", labels.join(",")));
+        }
+        if !self.annotations.is_empty() {
+            let annotations: Vec<String> =
+                self.annotations.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
+            words.push(format!("add the annotations {}", annotations.join(",")));
         }
         words.extend(self.storage_class.iter().map(|class| format!("set the storage class {class}")));
         match &self.tolerations {

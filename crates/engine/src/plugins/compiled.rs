@@ -29,6 +29,7 @@ use super::pod_facts::Spec;
 use super::pod_node_selector::PodNodeSelector;
 use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::PodTolerationRestriction;
+use super::pod_topology_labels::PodTopologyLabels;
 use super::resource_quota::ResourceQuota;
 use super::{Plugin, catalog, extended_resource_toleration, shortened};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
@@ -97,6 +98,8 @@ pub enum Settings {
     ImagePolicy(ImagePolicy),
     /// Of `DefaultStorageClass`.
     DefaultStorageClass(DefaultStorageClass),
+    /// Of `PodTopologyLabels`.
+    PodTopologyLabels(PodTopologyLabels),
 }
 
 /// An `AdmissionPlugin`, ready to decide.

@@ -156,7 +156,8 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         | Settings::OwnerReferences(_)
         | Settings::EventRateLimit(_)
         | Settings::ResourceQuota(_)
-        | Settings::ImagePolicy(_) => None,
+        | Settings::ImagePolicy(_)
+        | Settings::PodTopologyLabels(_) => None,
     }
 }
 

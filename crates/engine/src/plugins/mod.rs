@@ -27,6 +27,7 @@ pub mod pod_facts;
 pub mod pod_node_selector;
 pub mod pod_security;
 pub mod pod_toleration_restriction;
+pub mod pod_topology_labels;
 pub mod resource_quota;
 pub mod storage_classes;
 pub mod toleration;
@@ -76,11 +77,13 @@ pub enum Plugin {
     ImagePolicyWebhook,
     /// The storage class of claims that name none.
     DefaultStorageClass,
+    /// Labels of nodes for the pods on them.
+    PodTopologyLabels,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
@@ -95,6 +98,7 @@ impl Plugin {
         Self::ResourceQuota,
         Self::ImagePolicyWebhook,
         Self::DefaultStorageClass,
+        Self::PodTopologyLabels,
     ];
 
     /// The API server's name.
@@ -114,6 +118,7 @@ impl Plugin {
             Self::ResourceQuota => "ResourceQuota",
             Self::ImagePolicyWebhook => "ImagePolicyWebhook",
             Self::DefaultStorageClass => "DefaultStorageClass",
+            Self::PodTopologyLabels => "PodTopologyLabels",
         }
     }
 
@@ -134,6 +139,7 @@ impl Plugin {
             Self::ResourceQuota => "resourceQuota",
             Self::ImagePolicyWebhook => "imagePolicyWebhook",
             Self::DefaultStorageClass => "defaultStorageClass",
+            Self::PodTopologyLabels => "podTopologyLabels",
         }
     }
 
@@ -154,6 +160,7 @@ impl Plugin {
                 | Self::ResourceQuota
                 | Self::ImagePolicyWebhook
                 | Self::DefaultStorageClass
+                | Self::PodTopologyLabels
         )
     }
 }

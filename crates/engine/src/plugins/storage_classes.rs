@@ -51,17 +51,17 @@ impl StorageClasses {
     }
 
     /// The class of this name.
-    pub fn get(&self, name: &str) -> Option<&StorageClass> {
+    pub fn class(&self, name: &str) -> Option<&StorageClass> {
         self.known.get(name)
     }
 
     /// Takes in a class.
-    pub fn insert(&mut self, name: String, class: StorageClass) {
+    pub fn take(&mut self, name: String, class: StorageClass) {
         self.known.insert(name, class);
     }
 
     /// Forgets a class.
-    pub fn remove(&mut self, name: &str) {
+    pub fn forget(&mut self, name: &str) {
         self.known.remove(name);
     }
 }

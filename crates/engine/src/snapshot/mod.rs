@@ -5,14 +5,16 @@ pub mod collection;
 pub mod configuration;
 pub mod limit_ranges;
 pub mod namespace;
+pub mod nodes;
 pub mod pinned;
 pub mod plugins;
 pub mod policies;
 pub mod quotas;
 pub mod revisions;
 pub mod sets;
-pub mod storage_classes;
+mod storage_classes;
 pub mod table;
+pub mod while_read;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,14 +23,16 @@ use self::collection::{Collected, Collection, collections};
 use self::configuration::ConfigurationMaps;
 use self::limit_ranges::LimitRangeList;
 use self::namespace::NamespaceList;
+use self::nodes::Nodes;
 use self::pinned::PinnedForms;
 use self::plugins::Plugins;
-use self::quotas::QuotaList;
+use self::quotas::Quotas;
 use self::revisions::Revisions;
 use self::sets::Sets;
-use self::storage_classes::StorageClassList;
+use self::while_read::ListWhileRead;
 use crate::limitrange::index::LimitRanges;
 use crate::plugins::index::PluginIndex;
+use crate::plugins::storage_classes::StorageClasses;
 use crate::sidecarset::index::SetIndex;
 
 collections! {
@@ -43,9 +47,11 @@ collections! {
     /// Labels of the namespaces, and what their annotations say about pods.
     namespaces: NamespaceList,
     /// Every quota, while a plugin reads them.
-    quotas: QuotaList,
+    quotas: ListWhileRead<Quotas>,
     /// Every storage class, while a plugin reads them.
-    storage_classes: StorageClassList,
+    storage_classes: ListWhileRead<StorageClasses>,
+    /// Labels of every node, while a plugin reads them.
+    nodes: ListWhileRead<Nodes>,
     /// What the `ConfigMap` of Outrider's configuration says.
     configuration: ConfigurationMaps,
 }
@@ -71,6 +77,7 @@ impl Snapshot {
             namespaces: Arc::new(self.namespaces.detached()),
             quotas: Arc::new(self.quotas.detached()),
             storage_classes: Arc::new((*self.storage_classes).clone()),
+            nodes: Arc::new(self.nodes.detached()),
             configuration: Arc::new((*self.configuration).clone()),
             ..self.clone()
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::collection::{Change, Collection, Effect};
+use super::while_read::WhileRead;
 use crate::plugins::api::ScopeSpec;
 use crate::plugins::resource_quota::{Quota, Scope};
 
@@ -56,11 +56,6 @@ impl Quotas {
         self.known.get(namespace).into_iter().flatten().map(|(_, quota)| &**quota)
     }
 
-    /// Takes in a quota.
-    pub fn insert(&mut self, key: &QuotaKey, quota: Quota) {
-        self.known.entry(key.namespace.clone()).or_default().insert(key.name.clone(), Arc::new(quota));
-    }
-
     /// A copy that shares no memory with it.
     #[must_use]
     pub fn detached(&self) -> Self {
@@ -79,51 +74,28 @@ pub struct QuotaKey {
     pub name: String,
 }
 
-/// Every quota, on its way into snapshots.
-#[derive(Debug, Default)]
-pub struct QuotaList {
-    known: Arc<Quotas>,
-}
+impl WhileRead for Quotas {
+    type Key = QuotaKey;
+    type Value = Arc<Quota>;
 
-impl Collection for QuotaList {
-    type Object = Change<QuotaKey, Quota>;
-    type View = Quotas;
+    fn get(&self, key: &QuotaKey) -> Option<&Arc<Quota>> {
+        self.known.get(&key.namespace)?.get(&key.name)
+    }
 
-    fn apply(&mut self, change: &Self::Object) -> Effect {
-        match change {
-            Change::Is(key, quota) => {
-                let known = self.known.known.get(&key.namespace).and_then(|all| all.get(&key.name));
-                if known.is_some_and(|known| **known == *quota) {
-                    return Effect::None;
-                }
-                Arc::make_mut(&mut self.known).insert(key, quota.clone());
-            }
-            Change::Gone(key) => {
-                if self.known.known.get(&key.namespace).is_none_or(|all| !all.contains_key(&key.name)) {
-                    return Effect::None;
-                }
-                let known = &mut Arc::make_mut(&mut self.known).known;
-                if let Some(all) = known.get_mut(&key.namespace) {
-                    all.remove(&key.name);
-                    if all.is_empty() {
-                        known.remove(&key.namespace);
-                    }
-                }
-            }
-            Change::Listed if self.known.is_complete => return Effect::None,
-            Change::Listed => Arc::make_mut(&mut self.known).is_complete = true,
-            Change::Unwatched => self.known = Arc::default(),
+    fn insert(&mut self, key: QuotaKey, quota: Arc<Quota>) {
+        self.known.entry(key.namespace).or_default().insert(key.name, quota);
+    }
+
+    fn remove(&mut self, key: &QuotaKey) {
+        let Some(all) = self.known.get_mut(&key.namespace) else { return };
+        all.remove(&key.name);
+        if all.is_empty() {
+            self.known.remove(&key.namespace);
         }
-        Effect::Decisions
     }
 
-    /// Forgets nothing: a quota is named by two words.
-    fn remove(&mut self, _: &str) -> Effect {
-        Effect::None
-    }
-
-    fn view(&mut self) -> Arc<Quotas> {
-        Arc::clone(&self.known)
+    fn is_complete(&mut self) -> &mut bool {
+        &mut self.is_complete
     }
 }
 
@@ -146,23 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn quotas_change_decisions_once_and_are_forgotten_when_no_plugin_reads_them() {
+    fn quotas_are_known_by_namespace_and_a_namespace_without_any_is_forgotten() {
         let key = QuotaKey { namespace: "shop".to_owned(), name: "q".to_owned() };
         let quota = Quota { hard: ["pods".to_owned()].into(), ..Quota::default() };
-        let mut list = QuotaList::default();
-        let is = Change::Is(key.clone(), quota.clone());
-        assert_eq!([list.apply(&is), list.apply(&is)], [Effect::Decisions, Effect::None]);
-        assert!(!list.view().is_complete);
-        assert_eq!([list.apply(&Change::Listed), list.apply(&Change::Listed)], [Effect::Decisions, Effect::None]);
-        let published = list.view();
-        assert_eq!(published.of("shop").collect::<Vec<_>>(), [&quota]);
-        let gone = Change::Gone(key);
-        assert_eq!([list.apply(&gone), list.apply(&gone)], [Effect::Decisions, Effect::None]);
-        assert_eq!(list.view().of("shop").count(), 0);
-        list.apply(&is);
-        list.apply(&Change::Unwatched);
-        let nothing = list.view();
-        assert!(nothing.of("shop").next().is_none() && !nothing.is_complete);
-        assert_eq!(published.of("shop").count(), 1, "what was published stays as it was");
+        let mut quotas = Quotas::default();
+        quotas.insert(key.clone(), Arc::new(quota.clone()));
+        assert_eq!(quotas.of("shop").collect::<Vec<_>>(), [&quota]);
+        quotas.remove(&key);
+        assert!(quotas.known.is_empty() && quotas.get(&key).is_none());
     }
 }

@@ -21,8 +21,10 @@ use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::sidecarset::validation;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
+use crate::snapshot::nodes::Nodes;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
 use crate::snapshot::revisions::Revision;
+use crate::snapshot::while_read::WhileRead as _;
 use crate::suggest::suggest;
 
 /// What decides, by name, and what is wrong with it.
@@ -35,6 +37,8 @@ pub struct Sorted<'m> {
     pub quotas: Quotas,
     /// Storage classes.
     pub classes: StorageClasses,
+    /// Labels of nodes.
+    pub nodes: Nodes,
     /// Revisions of sets.
     pub revisions: Vec<Arc<Revision>>,
     /// With the place that it came from.
@@ -51,6 +55,7 @@ const CONFIG_MAP_KIND: &str = "ConfigMap";
 
 const QUOTA: &str = "ResourceQuota";
 const STORAGE_CLASS: &str = "StorageClass";
+const NODE: &str = "Node";
 
 const REVISION: &str = "ControllerRevision";
 
@@ -92,6 +97,7 @@ impl<'m> Sorted<'m> {
             ranges: BTreeMap::new(),
             quotas: Quotas::default(),
             classes: StorageClasses::default(),
+            nodes: Nodes::default(),
             revisions: Vec::new(),
             configuration: None,
             warnings: Vec::new(),
@@ -118,6 +124,7 @@ impl<'m> Sorted<'m> {
             ("", NAMESPACE) => self.namespace(manifest, identity),
             ("", QUOTA) => self.quota(manifest, identity),
             ("storage.k8s.io", STORAGE_CLASS) => self.class(manifest, identity),
+            ("", NODE) => self.node(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
             ("apps", REVISION) => self.revisions.extend(Revision::of(&manifest.value).map(Arc::new)),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
@@ -237,13 +244,19 @@ impl<'m> Sorted<'m> {
         match (spec, status) {
             (Ok(spec), Ok(status)) => {
                 let key = QuotaKey { namespace: namespace.to_owned(), name: identity.name };
-                self.quotas.insert(&key, read(spec, status));
+                self.quotas.insert(key, Arc::new(read(spec, status)));
             }
             (Err(error), _) | (_, Err(error)) => {
                 let (origin, name) = (&manifest.source, &identity.name);
                 self.warnings.push(format!("{origin}: ResourceQuota {name:?} is left out: it cannot be read: {error}"));
             }
         }
+    }
+
+    fn node(&mut self, manifest: &Manifest, identity: Identity) {
+        let labels = manifest.value.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+        let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+        self.nodes.insert(identity.name, Arc::new(labels.collect()));
     }
 
     fn class(&mut self, manifest: &Manifest, identity: Identity) {

@@ -17,11 +17,11 @@ const MAX_LIMITS: usize = 16;
 const MAX_BUCKETS: u32 = 65_536;
 /// Buckets where nothing is given, as in the API server.
 const BUCKETS: u32 = 4096;
-/// Most seconds that the API server waits for a decision on an event.
-const EVENT_TIMEOUT: u8 = 2;
+/// Most seconds that the API server waits for a decision on an event or a binding.
+const SHORT_TIMEOUT: u8 = 2;
 
-/// How the API server calls. Changes of owners are judged for every kind of object, and events are the busiest of writes: neither fails
-/// because no replica answers, unless, for owners, the author of the object chooses so.
+/// How the API server calls. Changes of owners are judged for every kind of object, events are the busiest of writes, and the scheduler waits
+/// for bindings: none of them fails because no replica answers, unless, for owners, the author of the object chooses so.
 pub(super) fn calling(
     spec: &PluginSpec,
     (policy, seconds): (Option<FailurePolicy>, Option<u8>),
@@ -30,13 +30,18 @@ pub(super) fn calling(
 ) -> (Option<FailurePolicy>, Option<u8>) {
     match Plugin::named(&spec.plugin) {
         Some(Plugin::OwnerReferencesPermissionEnforcement) => (policy.or(Some(FailurePolicy::Ignore)), seconds),
-        Some(Plugin::EventRateLimit) => {
+        Some(plugin @ (Plugin::EventRateLimit | Plugin::PodTopologyLabels)) => {
+            let (what, waiting) = match plugin {
+                Plugin::EventRateLimit => {
+                    ("events are the busiest of writes, and none may depend on Outrider", "every event")
+                }
+                _ => ("no pod may stay without a node for lack of Outrider", "the scheduler"),
+            };
             if policy == Some(FailurePolicy::Fail) {
-                let detail = "must be Ignore: events are the busiest of writes, and none may depend on Outrider";
-                errors.push(Error::invalid(&path.child("failurePolicy"), "Fail", detail));
+                errors.push(Error::invalid(&path.child("failurePolicy"), "Fail", format!("must be Ignore: {what}")));
             }
-            if let Some(seconds) = seconds.filter(|seconds| *seconds > EVENT_TIMEOUT) {
-                let detail = format!("must be 1 or {EVENT_TIMEOUT}: every event would wait for as long");
+            if let Some(seconds) = seconds.filter(|seconds| *seconds > SHORT_TIMEOUT) {
+                let detail = format!("must be 1 or {SHORT_TIMEOUT}: {waiting} would wait for as long");
                 errors.push(Error::invalid(&path.child("timeoutSeconds"), i64::from(seconds), detail));
             }
             (Some(FailurePolicy::Ignore), seconds.or(Some(1)))

@@ -7,7 +7,7 @@ use admission::format::names::{dns1123_label, dns1123_subdomain, qualified_name}
 
 use super::{MAX_ENTRIES, Settings, asking, images, quotas};
 use crate::plugins::always_pull_images::{AlwaysPullImages, Exempt, Glob};
-use crate::plugins::api::{DAEMON_SET_PODS, PluginSpec};
+use crate::plugins::api::{DAEMON_SET_PODS, PluginSpec, TOPOLOGY_TARGETS};
 use crate::plugins::default_storage_class::DefaultStorageClass;
 use crate::plugins::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerationSeconds};
 use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps, Ranges};
@@ -17,20 +17,14 @@ use crate::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS, labels
 use crate::plugins::pod_node_selector::PodNodeSelector;
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
+use crate::plugins::pod_topology_labels::PodTopologyLabels;
 use crate::plugins::toleration::{AllowList, Toleration, TolerationSpec};
-use crate::plugins::{Plugin, catalog, shortened};
+use crate::plugins::{Plugin, shortened};
 
 /// Refuses fields of the design that this build does not serve: to drop them would be to promise what is not done.
 pub(super) fn unserved(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) {
     if spec.backend.is_some() {
         errors.push(Error::forbidden(&path.child("backend"), "not served yet: plugins are served by webhooks"));
-    }
-    let sections = [&spec.pod_topology_labels];
-    for ((field, plugin), section) in catalog::UNSERVED_SECTIONS.into_iter().zip(sections) {
-        if section.is_some() {
-            let why = catalog::find(plugin).map(catalog::Entry::how).unwrap_or_default();
-            errors.push(Error::forbidden(&path.child(field), format!("Outrider does not serve {plugin}: {why}")));
-        }
     }
 }
 
@@ -50,6 +44,7 @@ pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, err
         (Plugin::ResourceQuota, spec.resource_quota.is_some()),
         (Plugin::ImagePolicyWebhook, spec.image_policy_webhook.is_some()),
         (Plugin::DefaultStorageClass, spec.default_storage_class.is_some()),
+        (Plugin::PodTopologyLabels, spec.pod_topology_labels.is_some()),
     ];
     for (other, _) in sections.into_iter().filter(|(other, is_set)| *is_set && *other != plugin) {
         let detail = format!("only for spec.plugin: {other}; write another AdmissionPlugin for it");
@@ -119,7 +114,32 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::ResourceQuota => quotas::resource_quota(spec, path, errors),
         Plugin::ImagePolicyWebhook => images::image_policy(spec, path, errors),
         Plugin::DefaultStorageClass => default_storage_class(spec, path, errors),
+        Plugin::PodTopologyLabels => topology_labels(spec, path, errors),
     }
+}
+
+/// Labels of nodes that an object copies: each is a lookup for every pod that is bound.
+const MAX_NODE_LABELS: usize = 32;
+
+fn topology_labels(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.pod_topology_labels.clone().unwrap_or_default();
+    let keys = path.child("nodeLabels");
+    if section.node_labels.is_empty() {
+        errors.push(Error::required(&keys, "which labels of nodes pods get, such as node.kubernetes.io/instance-type"));
+    } else if section.node_labels.len() > MAX_NODE_LABELS {
+        errors.push(Error::too_many(&keys, section.node_labels.len(), MAX_NODE_LABELS));
+    } else {
+        bounded(&section.node_labels, &keys, errors, |key| qualified_name(key).into_iter().next());
+    }
+    let target = section.target.as_deref().unwrap_or("Labels");
+    if !TOPOLOGY_TARGETS.contains(&target) {
+        errors.push(Error::not_supported(&path.child("target"), shortened(target), &TOPOLOGY_TARGETS));
+    }
+    Settings::PodTopologyLabels(PodTopologyLabels {
+        keys: section.node_labels.iter().cloned().collect(),
+        labels: target != "Annotations",
+        annotations: target != "Labels",
+    })
 }
 
 fn default_storage_class(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {

@@ -6,6 +6,7 @@ mod events;
 mod images;
 mod namespaces;
 mod owner_references;
+mod placed;
 pub mod pods;
 mod quotas;
 mod report;
@@ -43,7 +44,8 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(events::RULE, events::EventValidation)
         .validating(quotas::RULE, quotas::QuotaValidation { group: failing })
         .validating(images::RULE, images::ImageValidation { group: failing })
-        .mutating(claims::RULE, claims::ClaimMutation { group: failing });
+        .mutating(claims::RULE, claims::ClaimMutation { group: failing })
+        .mutating(placed::RULE, placed::PlacedMutation);
     let ignoring = Group::Ignoring;
     registry
         .validating(services::IGNORING, services::ServiceValidation { group: ignoring })

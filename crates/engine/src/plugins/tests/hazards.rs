@@ -27,6 +27,7 @@ pub fn strict(plugin: Plugin) -> Value {
         Plugin::PodTolerationRestriction => json!({"default": key("team"), "whitelist": key("team")}),
         Plugin::NamespaceLifecycle => json!({"protectedNamespaces": ["*"]}),
         Plugin::PodSecurity => json!({"defaults": {"enforce": "restricted"}}),
+        Plugin::PodTopologyLabels => json!({"nodeLabels": ["rack"]}),
         Plugin::DefaultStorageClass => json!({"storageClassName": "fast"}),
         Plugin::EventRateLimit => json!({"limits": [{"type": "Server", "qps": 1, "burst": 1}]}),
         Plugin::ResourceQuota => {
@@ -52,7 +53,8 @@ pub fn of_pods(more: &[Value]) -> World {
 
 /// Every plugin, as strict as it can be, in a cluster.
 pub fn everything() -> World {
-    let mut world = World::from_objects(&[of(Plugin::ALL), vec![namespace(json!({}))]].concat()).live();
+    let node = json!({"kind": "Node", "metadata": {"name": "n1", "labels": {"rack": "r1"}}});
+    let mut world = World::from_objects(&[of(Plugin::ALL), vec![namespace(json!({})), node]].concat()).live();
     world.snapshot.may_name_all_resources = true;
     world
 }
@@ -83,7 +85,7 @@ fn offending(name: &str) -> Value {
             "nodeSelector": {"pool": "b"}, "tolerations": [{"key": "other", "operator": "Exists"}],
             "affinity": {"podAntiAffinity": terms}, "externalIPs": ["192.0.2.1"], "ports": [{"port": 80}],
             "containers": [{"name": "c", "image": "i", "imagePullPolicy": "Never", "resources": {"requests": {"cpu": "1", "a.com/b": "1"}}}],
-            "ephemeralContainers": [{"name": "d", "image": "i", "imagePullPolicy": "Never"}],
+            "ephemeralContainers": [{"name": "d", "image": "i", "imagePullPolicy": "Never"}], "nodeName": "n1",
         },
     })
 }
@@ -192,7 +194,7 @@ fn hazard_2_an_event_is_never_lost_because_no_replica_answers() {
 
 #[test]
 fn hazard_3_what_isolates_refuses_while_no_replica_answers_unless_its_object_says_otherwise() {
-    let open = ["eventratelimit", "ownerreferences"];
+    let open = ["eventratelimit", "ownerreferences", "podtopologylabels"];
     for entry in entries() {
         let is_open = open.contains(&plugin_of(&entry.rule));
         assert_eq!(entry.failure_policy == FailurePolicy::Ignore, is_open, "{}", entry.name);

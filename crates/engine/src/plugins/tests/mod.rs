@@ -10,6 +10,7 @@ mod images;
 mod modes;
 mod namespaces;
 mod owner_references;
+mod placed;
 mod placement;
 mod pods;
 mod properties;
