@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use admission::bounded::beginning;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
@@ -9,6 +10,10 @@ use tokio::sync::Semaphore;
 
 use crate::answers::{NoAnswer, in_time};
 use crate::names::APP;
+
+/// Bytes of a note that the API server takes (`NoteLengthLimit` of k8s.io/kubernetes/pkg/apis/core/validation). It refuses events with
+/// longer ones, and messages repeat what users have written.
+const NOTE_MAX_BYTES: usize = 1024;
 
 /// Writes the events of one component. An event that cannot be written is only logged, and never makes anything else fail.
 #[derive(Clone)]
@@ -57,7 +62,7 @@ fn of_reconcile(warning: bool, reason: &str, message: &str, related: Option<Obje
     Event {
         type_: if warning { EventType::Warning } else { EventType::Normal },
         reason: reason.to_owned(),
-        note: Some(message.to_owned()),
+        note: Some(beginning(message, NOTE_MAX_BYTES).to_owned()),
         action: "Reconcile".to_owned(),
         secondary: related,
     }
@@ -114,5 +119,17 @@ impl BackgroundEvents {
         while self.waiting.available_permits() < WAITING {
             tokio::task::yield_now().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_no_longer_than_the_api_server_takes() {
+        let note = |message: &str| of_reconcile(true, "Reason", message, None).note.unwrap();
+        assert_eq!(note("what happened"), "what happened");
+        assert_eq!(note(&"\u{e9}".repeat(600)), "\u{e9}".repeat(512));
     }
 }

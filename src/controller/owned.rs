@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::apply::contains;
+use crate::watch::owners::controller_among;
 use crate::watch::resource_of_kind;
 
 /// Values in an object that are decoded at most. What a controller writes has some hundred; decoded, a value with its key may take
@@ -48,11 +49,7 @@ impl From<Metadata> for ObjectMeta {
             resource_version: metadata.resource_version,
             generation: metadata.generation,
             deletion_timestamp: metadata.deletion_timestamp,
-            owner_references: metadata.owner_references.map(|mut owners| {
-                owners.retain(|owner| owner.controller == Some(true));
-                owners.shrink_to_fit();
-                owners
-            }),
+            owner_references: controller_among(metadata.owner_references),
             ..Self::default()
         }
     }

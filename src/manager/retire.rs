@@ -17,6 +17,9 @@ use crate::kind::Kind;
 
 const POLL: Duration = Duration::from_millis(500);
 
+/// Objects in one page of a list: users may make the metadata of each as large as an object can be.
+const PAGE: u32 = 50;
+
 /// What to release.
 #[derive(Debug, Clone)]
 pub struct Retirement {
@@ -95,19 +98,27 @@ impl Retirement {
     pub async fn free_leaving(&self, client: &Client, patience: Duration) -> Result<usize, Error> {
         let free = async {
             let mut freed = 0;
-            for object in self.held(client).await?.iter().filter(|object| object.deletion_timestamp.is_some()) {
-                freed += usize::from(self.free_one(client, object, &patching(UNINSTALL)).await?);
+            for object in self.held(client, |object| object.deletion_timestamp.is_some()).await? {
+                freed += usize::from(self.free_one(client, &object, &patching(UNINSTALL)).await?);
             }
             Ok(freed)
         };
         within(patience, free).await
     }
 
-    /// The objects that have a finalizer of ours.
-    async fn held(&self, client: &Client) -> Result<Vec<ObjectMeta>, Error> {
+    /// The objects that have a finalizer of ours, of those that are meant.
+    async fn held(&self, client: &Client, is_meant: impl Fn(&ObjectMeta) -> bool) -> Result<Vec<ObjectMeta>, Error> {
         let all: Api<DynamicObject> = Api::all_with(client.clone(), &self.objects);
-        let listed = self.ask(all.list_metadata(&ListParams::default())).await?;
-        Ok(listed.items.into_iter().map(|object| object.metadata).filter(|object| self.holds(object)).collect())
+        let (mut held, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
+        loop {
+            let page = self.ask(all.list_metadata(&params)).await?;
+            let found = page.items.into_iter().map(|object| object.metadata);
+            held.extend(found.filter(|object| is_meant(object) && self.holds(object)).map(identity));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(held),
+            }
+        }
     }
 
     async fn release(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {
@@ -133,7 +144,7 @@ impl Retirement {
     async fn free(&self, client: &Client, params: &PatchParams) -> Result<usize, Error> {
         let mut freed = 0;
         loop {
-            let held = self.held(client).await?;
+            let held = self.held(client, |_| true).await?;
             if held.is_empty() {
                 return Ok(freed);
             }
@@ -174,6 +185,18 @@ impl Retirement {
 
     async fn ask<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
         request.await.map_err(Error::api(&self.definition))
+    }
+}
+
+/// What is read of an object that is held.
+fn identity(object: ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        name: object.name,
+        namespace: object.namespace,
+        resource_version: object.resource_version,
+        deletion_timestamp: object.deletion_timestamp,
+        finalizers: object.finalizers,
+        ..ObjectMeta::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use admission::format::LabelSelector;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::watch::partial::Partial;
@@ -18,8 +18,7 @@ pub struct DeploymentSpec {
     /// How many pods; 1 where it is missing.
     pub replicas: Option<i32>,
     /// Which pods are its.
-    #[serde(deserialize_with = "short_selector")]
-    pub selector: Option<LabelSelector>,
+    pub selector: Option<SelectorText>,
     /// How pods are replaced.
     pub strategy: Option<Strategy>,
 }
@@ -52,17 +51,48 @@ pub struct DeploymentStatus {
 /// The longest selector that is decoded, in bytes of its JSON. Its terms cost more than ten times as much in memory.
 const SELECTOR_MAX_BYTES: usize = 8 * 1024;
 
-/// Decodes a selector.
-///
-/// # Errors
-/// That it is too long.
-pub fn short_selector<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LabelSelector>, D::Error> {
-    let Some(text) = Option::<Box<RawValue>>::deserialize(deserializer)? else { return Ok(None) };
-    let bytes = text.get().len();
-    if bytes > SELECTOR_MAX_BYTES {
-        return Err(D::Error::custom(format!("selector: {bytes} bytes, and at most {SELECTOR_MAX_BYTES} are read")));
+/// Terms of a selector that are read, and values of them all: some controllers keep it compiled.
+const SELECTOR_MAX_TERMS: usize = 64;
+const SELECTOR_MAX_VALUES: usize = 256;
+
+/// A selector as it is written, which is decoded where it is used.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct SelectorText(Box<RawValue>);
+
+impl SelectorText {
+    /// The selector.
+    pub fn decoded(&self) -> LabelSelector {
+        // It was decoded before it was kept.
+        serde_json::from_str(self.0.get()).unwrap_or_default()
     }
-    serde_json::from_str(text.get()).map_err(D::Error::custom)
+}
+
+impl PartialEq for SelectorText {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+/// Refuses one that is too long, and what is no selector.
+impl<'de> Deserialize<'de> for SelectorText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let bytes = text.get().len();
+        if bytes > SELECTOR_MAX_BYTES {
+            return Err(D::Error::custom(format!(
+                "selector: {bytes} bytes, and at most {SELECTOR_MAX_BYTES} are read"
+            )));
+        }
+        let selector: LabelSelector = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        let terms = selector.match_labels.len() + selector.match_expressions.len();
+        let values: usize = selector.match_expressions.iter().map(|term| term.values.len()).sum();
+        if terms > SELECTOR_MAX_TERMS || values > SELECTOR_MAX_VALUES {
+            let most = format!("at most {SELECTOR_MAX_TERMS} and {SELECTOR_MAX_VALUES} are read");
+            return Err(D::Error::custom(format!("selector: {terms} terms with {values} values, and {most}")));
+        }
+        Ok(Self(text))
+    }
 }
 
 #[cfg(test)]
@@ -76,11 +106,11 @@ mod tests {
     #[test]
     fn a_selector_that_is_too_long_makes_an_object_unreadable() {
         let labels = |count: u32| (0..count).map(|n| (format!("example.com/{n}"), "a".to_owned()));
-        for (count, readable) in [(0, true), (50, true), (10_000, false)] {
+        for (count, readable) in [(0, true), (50, true), (100, false), (10_000, false)] {
             let labels: BTreeMap<_, _> = labels(count).collect();
             let spec = serde_json::from_value::<DeploymentSpec>(json!({"selector": {"matchLabels": labels}}));
             assert_eq!(spec.is_ok(), readable, "{count}");
-            assert!(spec.is_err() || spec.unwrap().selector.unwrap().match_labels == labels);
+            assert!(spec.is_err() || spec.unwrap().selector.unwrap().decoded().match_labels == labels);
         }
         assert_eq!(serde_json::from_value::<DeploymentSpec>(json!({"selector": null})).unwrap().selector, None);
     }

@@ -18,6 +18,9 @@ use crate::names::IMAGE_POLICY_SECRET;
 use crate::watch::follow::{Follower, Step, events};
 use crate::watch::read_model::watch_config;
 
+/// Kubeconfigs that are read: one takes several hundred bytes beside its text.
+const MAX_KEYS: usize = 256;
+
 type SecretEvent = Result<Event<Secret>, watcher::Error>;
 
 /// The watch.
@@ -80,9 +83,18 @@ impl BackendWatch {
     }
 }
 
-/// What is no text is an empty kubeconfig, whose fault is said when it is used.
-fn kubeconfigs(secret: Secret) -> BTreeMap<String, String> {
-    let data = secret.data.unwrap_or_default().into_iter();
+/// The kubeconfigs of a Secret by their keys, of more than are read the first. What is no text is an empty kubeconfig, whose fault is
+/// said when it is used.
+pub fn kubeconfigs(secret: Secret) -> BTreeMap<String, String> {
+    let data = secret.data.unwrap_or_default();
+    if data.len() > MAX_KEYS {
+        tracing::warn!(
+            secret = IMAGE_POLICY_SECRET,
+            keys = data.len(),
+            "Of so many kubeconfigs the first {MAX_KEYS} are read"
+        );
+    }
+    let data = data.into_iter().take(MAX_KEYS);
     data.map(|(key, bytes)| (key, String::from_utf8(bytes.0).unwrap_or_default())).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Watched objects of which one may be unreadable without ending the watch.
 
+use admission::bounded::ellipsis;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::{DeserializeOwned, Error as _};
@@ -8,6 +9,9 @@ use serde_json::value::RawValue;
 
 use crate::watch::raw::Raw;
 use crate::watch::resource_of_kind;
+
+/// Characters of a reason that are kept: some repeat a text of the object.
+const ERROR_MAX_CHARS: usize = 500;
 
 /// An object, or its metadata and the reason why it cannot be read.
 ///
@@ -46,10 +50,12 @@ impl<'de, K: DeserializeOwned + Resource> Deserialize<'de> for Lenient<K> {
         let parts = serde_json::from_str::<Parts<'_>>(text.get());
         let parts = parts.map_err(|_| D::Error::custom("the object has no metadata"))?;
         let metadata = parts.metadata.into_metadata();
-        let object = serde_json::from_str::<K>(text.get()).map_err(|error| error.to_string()).map(|mut object| {
-            object.meta_mut().managed_fields = None;
-            Box::new(object)
-        });
+        let object = serde_json::from_str::<K>(text.get())
+            .map_err(|error| ellipsis(&error.to_string(), ERROR_MAX_CHARS))
+            .map(|mut object| {
+                object.meta_mut().managed_fields = None;
+                Box::new(object)
+            });
         Ok(Self { metadata, object })
     }
 }
@@ -86,6 +92,9 @@ mod tests {
         assert_eq!(guarded.name_any(), "a");
         assert_eq!(guarded.resource_version().as_deref(), Some("7"));
         assert!(guarded.object.is_err());
+        let long = json!({"metadata": {"name": "a"}, "spec": {"containers": "x".repeat(100_000)}});
+        let guarded: Lenient<Pod> = serde_json::from_value(long).unwrap();
+        assert!(guarded.object.unwrap_err().len() < 1_000);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! pod) are skipped by the JSON parser and never allocated.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -12,11 +11,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::watch::owners::controller_among;
+use crate::watch::packed_labels::PackedLabels;
 use crate::watch::resource_of_kind;
 use engine::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
-/// What the labels of one object may cost in memory; those beyond are skipped. The API server limits neither their number nor
-/// their bytes, and a label of eight bytes costs more than ten times as much in a map.
+/// What the labels of one object may cost in a map; those beyond are skipped. The API server limits neither their number nor
+/// their bytes, and a label of eight bytes costs more than ten times as much in a map, as decisions have it of a namespace.
 const LABELS_MAX_COST: usize = 32 * 1024;
 
 /// What a map takes for an entry beside its text, roughly.
@@ -27,6 +28,7 @@ const LABEL_OVERHEAD: usize = 96;
 /// controls it, labels as far as there is room for them, and the annotations as far as `Annotations` decodes them.
 pub struct Partial<K, Spec = IgnoredAny, Status = IgnoredAny, Annotations = IgnoredAny> {
     metadata: ObjectMeta,
+    labels: PackedLabels,
     /// What is read of the annotations; `None` where missing or null.
     pub annotations: Option<Annotations>,
     /// What is read of the spec; `None` where missing or null.
@@ -42,6 +44,7 @@ impl<K, Spec: Clone, Status: Clone, Annotations: Clone> Clone for Partial<K, Spe
     fn clone(&self) -> Self {
         Self {
             metadata: self.metadata.clone(),
+            labels: self.labels.clone(),
             annotations: self.annotations.clone(),
             spec: self.spec.clone(),
             status: self.status.clone(),
@@ -58,6 +61,13 @@ impl<K, Spec, Status, Annotations> fmt::Debug for Partial<K, Spec, Status, Annot
 }
 
 resource_of_kind!(Partial<K, Spec, Status, Annotations>);
+
+impl<K, Spec, Status, Annotations> Partial<K, Spec, Status, Annotations> {
+    /// The labels, as far as there is room for them. They are not in the metadata, where they would be a map.
+    pub const fn labels(&self) -> &PackedLabels {
+        &self.labels
+    }
+}
 
 #[derive(Deserialize)]
 struct Wire<Spec, Status, Annotations> {
@@ -85,7 +95,7 @@ struct WireMeta<Annotations> {
 
 #[derive(Default)]
 struct LabelsWithRoom {
-    kept: Option<BTreeMap<String, String>>,
+    kept: PackedLabels,
     some_left_out: bool,
 }
 
@@ -99,6 +109,7 @@ where
         let Wire { metadata, spec, status } = Wire::<Spec, Status, Annotations>::deserialize(deserializer)?;
         let mut slim = Self {
             metadata: ObjectMeta::default(),
+            labels: PackedLabels::default(),
             annotations: None,
             spec,
             status,
@@ -108,6 +119,7 @@ where
         if let Some(meta) = metadata {
             slim.annotations = meta.annotations;
             slim.lacks_labels = meta.labels.some_left_out;
+            slim.labels = meta.labels.kept;
             slim.metadata = ObjectMeta {
                 name: meta.name,
                 generate_name: meta.generate_name,
@@ -117,12 +129,7 @@ where
                 generation: meta.generation,
                 creation_timestamp: meta.creation_timestamp,
                 deletion_timestamp: meta.deletion_timestamp,
-                // The API server allows one at most.
-                owner_references: meta
-                    .owner_references
-                    .and_then(|owners| owners.into_iter().find(|owner| owner.controller == Some(true)))
-                    .map(|owner| vec![owner]),
-                labels: meta.labels.kept,
+                owner_references: controller_among(meta.owner_references),
                 ..ObjectMeta::default()
             };
         }
@@ -145,7 +152,7 @@ fn labels_with_room<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let (mut kept, mut room, mut some_left_out) = (BTreeMap::new(), LABELS_MAX_COST, false);
+            let (mut kept, mut room, mut some_left_out) = (Vec::new(), LABELS_MAX_COST, false);
             while let Some((key, value)) = map.next_entry::<Cow<'de, str>, Cow<'de, str>>()? {
                 let cost = key.len().saturating_add(value.len()).saturating_add(LABEL_OVERHEAD);
                 // What is decided by the name of a namespace does not depend on how many labels others have put there.
@@ -155,9 +162,9 @@ fn labels_with_room<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels
                     some_left_out = true;
                     continue;
                 }
-                kept.insert(key.into_owned(), value.into_owned());
+                kept.push((key, value));
             }
-            Ok(LabelsWithRoom { kept: Some(kept), some_left_out })
+            Ok(LabelsWithRoom { kept: kept.into_iter().collect(), some_left_out })
         }
     }
 
@@ -166,6 +173,8 @@ fn labels_with_room<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use k8s_openapi::api::core::v1::Pod;
     use kube::ResourceExt;
     use serde_json::json;
@@ -186,7 +195,7 @@ mod tests {
         .unwrap();
         assert_eq!(slim.name_any(), "a");
         assert_eq!(slim.resource_version().as_deref(), Some("7"));
-        assert_eq!(slim.labels().get("x").map(String::as_str), Some("y"));
+        assert_eq!(slim.labels().get("x"), Some("y"));
         assert!(ResourceExt::annotations(&slim).is_empty() && slim.managed_fields().is_empty());
         assert!(slim.status.is_none() && !slim.lacks_labels);
     }
@@ -211,11 +220,11 @@ mod tests {
             slim.lacks_labels && cost <= LABELS_MAX_COST + NAMESPACE_NAME_LABEL.len() + 1 + LABEL_OVERHEAD,
             "{cost}"
         );
-        assert_eq!(kept.get(NAMESPACE_NAME_LABEL).map(String::as_str), Some("n"));
+        assert_eq!(kept.get(NAMESPACE_NAME_LABEL), Some("n"));
         let honest: BTreeMap<String, String> =
             (0..200).map(|n| (format!("example.com/label-{n}"), "value".to_owned())).collect();
         let slim: Partial<Pod> = serde_json::from_value(json!({"metadata": {"labels": honest}})).unwrap();
         assert!(!slim.lacks_labels);
-        assert_eq!(slim.labels(), &honest);
+        assert_eq!(slim.labels().to_map(), honest);
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::{StreamExt, stream};
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
@@ -29,6 +28,7 @@ use crate::watch::nodes::Nodes;
 use crate::watch::partial::Partial;
 use crate::watch::policies;
 use crate::watch::quotas::Quotas;
+use crate::watch::revision::RevisionResource;
 use crate::watch::storage_classes::StorageClasses;
 use crate::watch::version::minor_versions;
 use crate::watch::while_read::WatchWhileRead;
@@ -43,7 +43,7 @@ use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationM
 use engine::snapshot::limit_ranges::RangeTable;
 use engine::snapshot::namespace;
 use engine::snapshot::plugins::PluginTable;
-use engine::snapshot::revisions::{Revision, SET_LABEL};
+use engine::snapshot::revisions::SET_LABEL;
 use engine::snapshot::sets::{SetRecord, SetTable};
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
@@ -71,7 +71,17 @@ pub enum Change {
 }
 
 /// A namespace: its labels, and the annotations that plugins read.
-type SlimNamespace = Partial<Namespace, IgnoredAny, IgnoredAny, SomeAnnotations>;
+pub type SlimNamespace = Partial<Namespace, IgnoredAny, IgnoredAny, SomeAnnotations>;
+
+/// What decisions read of it.
+pub fn known(namespace: SlimNamespace) -> namespace::Namespace {
+    namespace::Namespace {
+        name: namespace.name_any(),
+        labels: namespace.labels().to_map(),
+        lacks_labels: namespace.lacks_labels,
+        annotations: namespace.annotations.map(|SomeAnnotations(kept)| kept).unwrap_or_default(),
+    }
+}
 
 /// What the watches maintain. Clones share their content.
 #[derive(Debug, Clone)]
@@ -231,7 +241,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
-    let revisions = Api::<Lenient<ControllerRevision>>::namespaced(clients.revisions, &clients.namespace);
+    let revisions = Api::<Lenient<RevisionResource>>::namespaced(clients.revisions, &clients.namespace);
     let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
     let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas);
@@ -397,10 +407,7 @@ impl EventHandler<'_> {
                         "A namespace has more labels than there is room for; requests that depend on the others are refused"
                     );
                 }
-                let (labels, lacks_labels) = (namespace.labels().clone(), namespace.lacks_labels);
-                let annotations = namespace.annotations.map(|SomeAnnotations(kept)| kept).unwrap_or_default();
-                let known = namespace::Namespace { name: name.clone(), labels, lacks_labels, annotations };
-                let effect = feed.collections.namespaces.apply(&known);
+                let effect = feed.collections.namespaces.apply(&known(namespace));
                 tell(effect, name);
             }
             Step::Gone(name) => tell(feed.collections.namespaces.remove(&name), name),
@@ -410,7 +417,7 @@ impl EventHandler<'_> {
 
     fn revision(
         &mut self,
-        event: Result<Event<Lenient<ControllerRevision>>, watcher::Error>,
+        event: Result<Event<Lenient<RevisionResource>>, watcher::Error>,
         feed: &mut SnapshotBuilder,
     ) {
         let (world, unsent, collection) = (self.world, &mut self.unsent, &mut feed.collections.revisions);
@@ -420,9 +427,7 @@ impl EventHandler<'_> {
         self.revisions.follow(event, Lenient::name_any, |step| match step {
             Step::Is(guarded) => {
                 let name = guarded.name_any();
-                let object =
-                    guarded.object.and_then(|it| serde_json::to_value(&*it).map_err(|error| error.to_string()));
-                match object.map(|object| Revision::of(&object)) {
+                match guarded.object.map(|object| object.revision) {
                     Ok(Some(revision)) => tell(collection.apply(&revision), revision.set),
                     Ok(None) => drop(collection.remove(&name)),
                     Err(error) => {

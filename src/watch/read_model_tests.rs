@@ -102,7 +102,7 @@ fn nothing_is_published_before_all_collections_are_complete() {
 }
 
 /// A revision of the set, with this image.
-fn revision(set: &str, image: &str) -> Lenient<ControllerRevision> {
+fn revision(set: &str, image: &str) -> Lenient<RevisionResource> {
     let mut object = serde_json::to_value(&**self::set(set, 1).object.as_ref().unwrap()).unwrap();
     object["spec"]["containers"][0]["image"] = image.into();
     let compiled =

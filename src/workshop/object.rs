@@ -54,7 +54,10 @@ where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
 {
-    first(deserializer, N)
+    let mut items = first(deserializer, N)?;
+    // They are kept for long, and no more will come.
+    items.iter_mut().for_each(Vec::shrink_to_fit);
+    Ok(items)
 }
 
 /// An object of the kind with this spec.

@@ -8,6 +8,8 @@
 mod api_server;
 #[path = "../e2e/forged_pods.rs"]
 mod forged_pods;
+#[path = "../e2e/hostile_objects.rs"]
+mod hostile_objects;
 mod kubelet;
 mod mounted_secret;
 mod outage;

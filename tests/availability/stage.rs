@@ -11,9 +11,15 @@ use kube::{Api, Client, Config};
 use tokio::runtime::Runtime;
 
 use crate::forged_pods::forged_pods;
+use crate::hostile_objects::{self, CRON_JOBS, large_cronjobs};
 use crate::kubelet::Kubelets;
 use crate::pods::{Pods, pod};
-use crate::process::{Outrider, eventually, install, outrider, service_account};
+use crate::process::{Outrider, eventually, install_of, outrider, service_account_of};
+
+/// The namespace of hostile objects, and how many strange `CronJob`s are in it, of this seed.
+const ATTACKED: &str = "attacked";
+const STRANGE: usize = 50;
+const SEED: u64 = 2;
 
 /// Creates a second.
 const RATE: u32 = 50;
@@ -35,7 +41,8 @@ spec:
 ";
 
 /// Long times of the defaults, compressed.
-const FLAGS: [&str; 5] = [
+const FLAGS: [&str; 6] = [
+    CRON_JOBS,
     "--leader-elect",
     "--leader-elect-lease-duration=3s",
     "--leader-elect-renew-deadline=2s",
@@ -71,8 +78,8 @@ impl Stage {
             ..Options::default()
         };
         let cluster = Cluster::start_with(&options).unwrap();
-        install(&cluster);
-        let account = service_account(&cluster);
+        install_of(&cluster, &[CRON_JOBS]);
+        let account = service_account_of(&cluster, &[CRON_JOBS]);
         // The controller-manager would make it.
         cluster.kubectl_ok(&["create", "serviceaccount", "default"], None).unwrap();
         cluster.kubectl_ok(&["apply", "-f", "-"], Some(SERVICE)).unwrap();
@@ -83,14 +90,29 @@ impl Stage {
         Self { cluster, client, runtime, kubelets, account, addresses: 10 }
     }
 
-    /// Stores pods whose annotations name tens of thousands of sets.
-    pub fn store_forged_pods(&self) {
+    /// Stores what users may have stored while no webhook looked: pods whose annotations name tens of thousands of sets, large and
+    /// strange `CronJob`s, and sets that cannot be used.
+    pub fn store_hostile_objects(&self) {
         let kubectl = |args: &[&str], input: Option<&str>| self.cluster.kubectl_ok(args, input).unwrap();
-        kubectl(&["create", "namespace", "attacked"], None);
-        kubectl(&["create", "serviceaccount", "default", "--namespace=attacked"], None);
-        for pod in forged_pods() {
-            kubectl(&["create", "--namespace=attacked", "-f", "-"], Some(&pod.to_string()));
-        }
+        kubectl(&["create", "namespace", ATTACKED], None);
+        kubectl(&["create", "serviceaccount", "default", "--namespace", ATTACKED], None);
+        let create = |objects: &[String]| {
+            let list = format!(r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#, objects.join(","));
+            kubectl(&["create", "--validate=false", "--namespace", ATTACKED, "-f", "-"], Some(&list));
+        };
+        let texts = |objects: Vec<serde_json::Value>| objects.iter().map(ToString::to_string).collect::<Vec<_>>();
+        texts(forged_pods()).chunks(10).for_each(create);
+        let strange = hostile_objects::cronjobs(SEED, STRANGE).into_iter().map(|(_, object)| object);
+        strange.collect::<Vec<_>>().chunks(10).for_each(create);
+        large_cronjobs().chunks(1).for_each(create);
+        texts(hostile_objects::sets()).chunks(1).for_each(create);
+    }
+
+    /// Checks that all of the stored `CronJob`s can be read in the version that is not stored.
+    pub fn all_are_converted(&self) {
+        let names = ["get", "-o", "name", "cronjobs.v2.batch.outrider.dev", "--namespace", ATTACKED];
+        let listed = self.cluster.kubectl_ok(&names, None).unwrap();
+        assert_eq!(listed.lines().count(), STRANGE + large_cronjobs().len());
     }
 
     /// A new replica that is an endpoint.
@@ -121,7 +143,7 @@ impl Stage {
 
     /// Registers the webhooks, without caBundle.
     pub fn register(&self) {
-        let webhooks = outrider(&["manifests", "webhooks"]);
+        let webhooks = outrider(&["manifests", "webhooks", CRON_JOBS]);
         self.cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks)).unwrap();
     }
 

@@ -28,16 +28,17 @@ const SELF: [&str; 5] = [
 struct Length {
     at_least: Duration,
     creates: usize,
-    /// Whether a user has stored pods with forged records before, which each leader reads.
+    /// Whether users have stored hostile objects before, which each leader reads and each replica converts.
     is_attacked: bool,
 }
 
-/// `make soak` sets the variable.
+/// `make soak` sets the variable; with the value `short`, phases are as short as without it.
 fn length() -> Length {
-    if std::env::var_os("OUTRIDER_SOAK").is_some() {
+    let soak = std::env::var("OUTRIDER_SOAK").ok();
+    if soak.as_deref().is_some_and(|value| value != "short") {
         return Length { at_least: Duration::from_secs(60), creates: 3000, is_attacked: true };
     }
-    Length { at_least: Duration::from_secs(4), creates: 150, is_attacked: false }
+    Length { at_least: Duration::from_secs(4), creates: 150, is_attacked: soak.is_some() }
 }
 
 #[test]
@@ -74,7 +75,7 @@ impl Show {
         let secret = issuer.issue();
         let mut show = Self { stage: Stage::set_up(), length, issuer, secret, mounts: 0, running: Vec::new() };
         if length.is_attacked {
-            show.stage.store_forged_pods();
+            show.stage.store_hostile_objects();
         }
         show.stage.register();
         for _ in 0..2 {
@@ -102,6 +103,9 @@ impl Show {
             }
             show.roll(Self::start_with_files);
         });
+        if length.is_attacked {
+            show.stage.all_are_converted();
+        }
         pods.end(show.stage.runtime.handle())
     }
 

@@ -13,10 +13,10 @@ const REGION: &str = "topology.kubernetes.io/region";
 fn nodes() -> Vec<Value> {
     let node = |at: usize| {
         let mut labels = json!({"example.com/rack": format!("r{at}"), "topology.kubernetes.io/arbitrary": "a"});
-        if at % 4 != 0 {
+        if !at.is_multiple_of(4) {
             labels[ZONE] = format!("z{at}").into();
         }
-        if at % 3 != 0 {
+        if !at.is_multiple_of(3) {
             labels[REGION] = "r".into();
         }
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("n{at}"), "labels": labels}})

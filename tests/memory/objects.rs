@@ -35,7 +35,10 @@ impl Object {
         let (parent, field) = pointer.rsplit_once('/').unwrap();
         let mut place = &mut value;
         for part in parent.split('/').skip(1) {
-            place = &mut place[part];
+            place = match part.parse::<usize>() {
+                Ok(item) if place.is_array() => &mut place[item],
+                _ => &mut place[part],
+            };
         }
         place[field] = put;
         Self { what, value }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use engine::pod::limits;
+use engine::sidecarset::injection::INJECTED_ANNOTATION;
 
 /// What is asked, and of which world.
 pub struct Body {
@@ -64,7 +65,8 @@ const DEFAULTS: &str = r#""resources":{},"terminationMessagePath":"/dev/terminat
 const CONTAINERS: usize = limits::CONTAINERS / 4;
 const VOLUMES: usize = limits::VOLUMES / 4;
 const NAMES: usize = limits::NAMES / 4;
-const TOLERATIONS: usize = limits::TOLERATIONS / 4;
+/// Plugins add some.
+const TOLERATIONS: usize = (limits::TOLERATIONS - 10) / 4;
 const PAIRS: usize = limits::PAIRS / 4;
 /// Two values are the resources themselves, and their requests.
 const RESOURCES: usize = (limits::RESOURCES - 2) / 4;
@@ -75,6 +77,10 @@ const OF_A_SET: usize = 25;
 pub const KINDS: &[Kind] = &[
     kind("record of 12,000 names, n containers", CONTAINERS, |n| record(12_000, n, MUTATE)),
     kind("the same, validated", CONTAINERS, |n| record(12_000, n, VALIDATE)),
+    kind("record of 2,000 names, n containers", CONTAINERS, |n| record(2_000, n, MUTATE)),
+    kind("the same, validated", CONTAINERS, |n| record(2_000, n, VALIDATE)),
+    kind("record of n sets", 500, records),
+    kind("record of n sets, beyond the limit", 6_000, records),
     kind("record of n names, n containers, beyond the limit", 6_000, |n| record(n, n, MUTATE)),
     kind("n resources of an init container, n/8 more", RESOURCES, resources),
     kind("n resources of an init container, n/8 more, beyond the limit", 10_000, resources),
@@ -119,6 +125,7 @@ pub const KINDS: &[Kind] = &[
     kind("the same, beyond the limit", 1_000, |n| set(MUTATE_SET, &empty_maps(n))),
     kind("the same, beyond the limit, validated", 4_000, |n| set(VALIDATE_SET, &empty_maps(n))),
     kind("the same, far beyond the limit", 225_000, |n| set(VALIDATE_SET, &empty_maps(n))),
+    kind("a set of n short volumes", OF_A_SET, |n| set_of(MUTATE_SET, CONTAINER, &empty_maps(2 * n))),
     kind("a set of n containers of a name each", OF_A_SET, |n| set(VALIDATE_SET, &containers(n))),
     kind("n tolerations, plugins", TOLERATIONS, |n| plugins(tolerations(n, |i| format!(r#"{{"key":"k{i}"}}"#)))),
     kind("n tolerations, plugins, beyond the limit", 15_000, |n| {
@@ -131,6 +138,9 @@ pub const KINDS: &[Kind] = &[
     kind("n extended resources, plugins, beyond the limit", 15_000, |n| plugins(pod("", &extended(0, n), ""))),
     kind("n containers of an extended resource each, plugins", CONTAINERS, |n| {
         plugins(pod("", &joined(n, |i| extended(i, 1)), ""))
+    }),
+    kind("n containers of one of 288 extended resources each, plugins", CONTAINERS, |n| {
+        plugins(pod("", &joined(n, |i| extended_of(i, i % (4 * TOLERATIONS), 1)), ""))
     }),
     kind("n containers of an extended resource each, plugins, beyond the limit", 5_000, |n| {
         plugins(pod("", &joined(n, |i| extended(i, 1)), ""))
@@ -251,7 +261,12 @@ fn plugins(body: Body) -> Body {
 
 /// A container that asks for `n` extended resources.
 fn extended(number: usize, n: usize) -> String {
-    let requests = joined(n, |i| format!(r#""x.y/{}":"1""#, number + i));
+    extended_of(number, number, n)
+}
+
+/// The same, of the resources from this one on.
+fn extended_of(number: usize, first: usize, n: usize) -> String {
+    let requests = joined(n, |i| format!(r#""x.y/{}":"1""#, first + i));
     format!(r#"{{"name":"c{number}","resources":{{"requests":{{{requests}}}}}}}"#)
 }
 
@@ -275,6 +290,12 @@ fn record(names: usize, n: usize, path: &'static str) -> Body {
         r#"{{"name":"p","labels":{{"app":"web"}},"annotations":{{"outrider.dev/injected":"{{\"set-0\":{{\"containers\":[{names}]}}}}"}}}}"#
     );
     review(path, &format!(r#"{{"metadata":{metadata},"spec":{{"containers":[{}]}}}}"#, containers(n)))
+}
+
+/// A record of so many sets that are not there.
+fn records(n: usize) -> Body {
+    let sets = joined(n, |i| format!(r#"\"{i:x}\":{{}}"#));
+    annotated(INJECTED_ANNOTATION, &format!("{{{sets}}}"))
 }
 
 fn resources(n: usize) -> Body {
@@ -306,7 +327,7 @@ fn everything(n: usize) -> Body {
         list("resourceClaims", named),
         format!(
             r#","tolerations":[{}]"#,
-            joined(n.min(limits::TOLERATIONS), |i| format!(r#"{{"key":"k{i}","operator":"Exists"}}"#))
+            joined(n.min(4 * TOLERATIONS), |i| format!(r#"{{"key":"k{i}","operator":"Exists"}}"#))
         ),
         format!(r#","nodeSelector":{{{labels}}}"#),
     ]
@@ -322,7 +343,13 @@ fn unread(n: usize) -> Body {
 }
 
 fn set(path: &'static str, containers: &str) -> Body {
-    let spec = format!(r#"{{"selector":{{"matchLabels":{{"app":"web"}}}},"containers":[{containers}]}}"#);
+    set_of(path, containers, "")
+}
+
+fn set_of(path: &'static str, containers: &str, volumes: &str) -> Body {
+    let spec = format!(
+        r#"{{"selector":{{"matchLabels":{{"app":"web"}}}},"containers":[{containers}],"volumes":[{volumes}]}}"#
+    );
     let head = r#""apiVersion":"apps.outrider.dev/v1alpha1","kind":"SidecarSet","metadata":{"name":"a"}"#;
     review(path, &format!(r#"{{{head},"spec":{spec}}}"#))
 }

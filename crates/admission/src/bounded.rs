@@ -61,7 +61,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
         while first.len() < self.max {
             match items.next_element()? {
                 Some(item) => first.push(item),
-                None => return Ok(Some(first)),
+                None => break,
             }
         }
         while items.next_element::<IgnoredAny>()?.is_some() {}

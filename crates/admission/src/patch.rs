@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 mod builder;
 #[cfg(test)]
 mod tests;
@@ -87,17 +89,23 @@ impl PatchWriter {
 
     /// `add`: sets a member, or inserts in front of a list's element. `json` is written as it is.
     pub fn add(&mut self, pointer: &str, json: &str) {
-        self.operation("add", pointer, Some(json));
+        self.operation("add", pointer, |out| out.push_str(json));
+    }
+
+    /// The same with a value.
+    pub fn add_value(&mut self, pointer: &str, value: &Value) {
+        self.operation("add", pointer, |out| push_value(out, value));
     }
 
     /// `replace`: the target must exist. `json` is written as it is.
     pub fn replace(&mut self, pointer: &str, json: &str) {
-        self.operation("replace", pointer, Some(json));
+        self.operation("replace", pointer, |out| out.push_str(json));
     }
 
     /// `remove`: the target must exist.
     pub fn remove(&mut self, pointer: &str) {
-        self.operation("remove", pointer, None);
+        self.begin("remove", pointer);
+        self.buffer.push_str("}]");
     }
 
     /// Puts elements in front of and behind what the list at `pointer` holds, in the order given.
@@ -172,7 +180,15 @@ impl PatchWriter {
         }
     }
 
-    fn operation(&mut self, op: &str, pointer: &str, json: Option<&str>) {
+    fn operation(&mut self, op: &str, pointer: &str, json: impl FnOnce(&mut String)) {
+        self.begin(op, pointer);
+        self.buffer.push_str(",\"value\":");
+        json(&mut self.buffer);
+        self.buffer.push_str("}]");
+    }
+
+    /// Writes an operation up to its pointer.
+    fn begin(&mut self, op: &str, pointer: &str) {
         if self.buffer.pop().is_some() {
             self.buffer.push(',');
         } else {
@@ -182,11 +198,15 @@ impl PatchWriter {
         self.buffer.push_str(op);
         self.buffer.push_str("\",\"path\":");
         push_quoted(&mut self.buffer, pointer);
-        if let Some(json) = json {
-            self.buffer.push_str(",\"value\":");
-            self.buffer.push_str(json);
-        }
-        self.buffer.push_str("}]");
+    }
+}
+
+/// Appends a value as JSON, as `serde_json` writes it.
+fn push_value(out: &mut String, value: &Value) {
+    match value {
+        Value::String(text) => push_quoted(out, text),
+        // Writing to a String cannot fail.
+        _ => drop(write!(out, "{value}")),
     }
 }
 
@@ -222,6 +242,21 @@ pub fn write_escaped(out: &mut impl std::fmt::Write, text: &str) -> std::fmt::Re
         rest = characters.as_str();
     }
     out.write_str(rest)
+}
+
+/// The bytes of a JSON string literal.
+pub fn quoted_len(text: &str) -> usize {
+    struct Count(usize);
+    impl std::fmt::Write for Count {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+    let mut count = Count(2);
+    // Counting cannot fail.
+    let _ = write_escaped(&mut count, text);
+    count.0
 }
 
 /// A JSON string literal.

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource as _, ResourceExt as _};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
 use crate::sidecarset::rollout::{Disruption, Disruptions};
+use crate::watch::deployment::SelectorText;
 use crate::watch::partial::Partial;
-use admission::format::selector::LabelSelector;
 
 /// How long a list is good for: several sets that change at one time share it. It is short, as a new budget is to be kept from the
 /// moment that it exists; and budgets are listed only when a pod could be changed.
@@ -28,7 +28,18 @@ type Budget = Partial<PodDisruptionBudget, Spec, Status>;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct Spec {
-    selector: Option<Value>,
+    selector: Option<Readable>,
+}
+
+/// A selector, or none where it is longer than any that is kept: then the budget is about every pod of its namespace, and allows nothing.
+#[derive(Debug, Clone)]
+struct Readable(Option<SelectorText>);
+
+impl<'de> Deserialize<'de> for Readable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_str(text.get()).ok()))
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -88,10 +99,11 @@ impl DisruptionBudgets {
 /// A budget as the planner has it. One without a selector is about no pod; one whose controller has not observed its current
 /// generation allows nothing, as the API server itself has it.
 fn disruption(budget: &Budget) -> Option<Disruption> {
-    let selector = budget.spec.as_ref()?.selector.clone()?;
-    let selector = serde_json::from_value::<LabelSelector>(selector).ok()?.compile().ok()?;
+    let Readable(written) = budget.spec.as_ref()?.selector.as_ref()?;
+    let selector = written.as_ref().map(SelectorText::decoded).unwrap_or_default().compile().ok()?;
     let status = budget.status.as_ref();
     let is_current = status.is_some_and(|status| status.observed_generation >= budget.meta().generation);
+    let is_current = is_current && written.is_some();
     Some(Disruption {
         namespace: budget.namespace().unwrap_or_default(),
         name: budget.name_any(),
@@ -103,7 +115,7 @@ fn disruption(budget: &Budget) -> Option<Disruption> {
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -120,6 +132,9 @@ mod tests {
         assert_eq!(budget(selected.clone(), status(1)).unwrap().allowed, 0);
         assert_eq!(budget(selected, Value::Null).unwrap().allowed, 0);
         assert!(budget(json!({}), status(2)).is_none(), "without a selector it is about no pod");
+        let labels: serde_json::Map<_, _> = (0..10_000).map(|n| (n.to_string(), "a".into())).collect();
+        let long = budget(json!({"selector": {"matchLabels": labels}}), status(2)).unwrap();
+        assert!(long.selector.requirements().is_empty() && long.allowed == 0, "it may be about any pod");
         let all = budget(json!({"selector": {}}), status(2)).unwrap();
         assert!(all.selector.requirements().is_empty());
     }

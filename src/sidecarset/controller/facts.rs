@@ -49,7 +49,7 @@ impl PodFacts {
         Self {
             uid: hashed(pod.uid().unwrap_or_default()),
             owner: controller.map_or(0, |owner| {
-                let template_hash = pod.labels().get(TEMPLATE_HASH_LABEL).map(String::as_str);
+                let template_hash = pod.labels().get(TEMPLATE_HASH_LABEL);
                 hashed((pod.namespace(), of_controller(&owner.kind, &owner.name, template_hash)))
             }),
             created: pod.creation_timestamp().map_or(0, |time| seconds(time.0.as_second())),

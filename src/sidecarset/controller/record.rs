@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use kube::{Resource as _, ResourceExt as _};
+use kube::Resource as _;
 
 use crate::sidecarset::controller::carried::{self, BY_OPENKRUISE, carried};
 use crate::sidecarset::controller::facts::PodFacts;
@@ -171,7 +171,7 @@ impl PodRecord {
 
 /// The labels that fit into so many bytes, and whether that is not all of them.
 fn labels(pod: &WatchedPod, wanted: &Wanted, mut room: usize) -> (Packed, bool) {
-    let all = || pod.labels().iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let all = || pod.labels().iter();
     let cost = |(key, value): (&str, &str)| Packed::cost(key, value);
     if all().map(cost).sum::<usize>() <= room {
         return (Packed::of(all()), pod.lacks_labels);

@@ -205,7 +205,7 @@ impl WatchedPod {
             name: &name,
             generate_name: self.meta().generate_name.as_deref().unwrap_or_default(),
             controller: self.owner_references().first().map(|owner| (owner.kind.as_str(), owner.name.as_str())),
-            template_hash: self.labels().get(TEMPLATE_HASH_LABEL).map(String::as_str),
+            template_hash: self.labels().get(TEMPLATE_HASH_LABEL),
         });
         carried.iter().map(|(set, _)| workload.bucket(set)).collect()
     }

@@ -1,12 +1,11 @@
 //! The `Collector` type, `collector.ip.outrider.dev/v1`.
 
-use admission::format::LabelSelector;
 use admission::review::null_as_default;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::watch::deployment::short_selector;
+use crate::watch::deployment::SelectorText;
 use crate::workshop::object::{Object, Spec, at_most};
 
 /// API group.
@@ -41,12 +40,12 @@ impl Spec for CollectorSpec {
 }
 
 /// What a Collector asks for: the pods of a selector or those of a target.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CollectorSpec {
     /// Pods of the namespace, by their labels.
-    #[serde(deserialize_with = "short_selector", skip_serializing_if = "Option::is_none")]
-    pub selector: Option<LabelSelector>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<SelectorText>,
     /// The workload whose pods are meant, and whose events are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,

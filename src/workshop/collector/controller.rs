@@ -8,7 +8,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{WatchEvent, WatchParams};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 
 use super::NAME;
 use super::addresses::PodAddresses;

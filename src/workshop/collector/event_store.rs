@@ -90,7 +90,8 @@ impl EventStore {
         }
         let deployment = target(collector, deployments);
         let of_deployment = || deployment.as_ref()?.spec.as_ref()?.selector.clone();
-        let selector = spec.selector.clone().or_else(of_deployment).and_then(|selector| selector.compile().ok());
+        let selector = spec.selector.clone().or_else(of_deployment);
+        let selector = selector.and_then(|selector| selector.decoded().compile().ok());
         entry.selector.clone_from(&selector);
         entry.deployment = spec.deployment().map(str::to_owned);
         let behind = entry.begin_count(collector, deployment.as_deref());

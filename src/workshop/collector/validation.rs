@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::api::{CollectorSpec, DEPLOYMENT, MOST_IPS, RESET_MAX_BYTES, Target};
+use crate::watch::deployment::SelectorText;
 use crate::workshop::object::rule;
 use engine::snapshot::Snapshot;
 
@@ -65,7 +66,7 @@ pub fn faults(spec: &CollectorSpec) -> ErrorList {
         }
         _ => {}
     }
-    if let Some(selector) = &spec.selector {
+    if let Some(selector) = spec.selector.as_ref().map(SelectorText::decoded) {
         let path = path.child("selector");
         if selector.is_empty() {
             errors.push(Error::invalid(&path, serde_json::json!({}), "empty selector is invalid for collector"));

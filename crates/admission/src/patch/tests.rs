@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{PatchBuilder, PatchError, PatchWriter, Present, apply, escape, quoted};
+use super::{PatchBuilder, PatchError, PatchWriter, Present, apply, escape, quoted, quoted_len};
 
 fn text(patch: &PatchWriter) -> &str {
     std::str::from_utf8(patch.document()).unwrap()
@@ -34,6 +34,9 @@ fn the_writer_writes_one_json_document_in_order() {
     assert_eq!(patch.len(), expected.len());
     assert!(!patch.is_empty());
     assert_eq!(quoted("a\"é\\\u{1}"), r#""a\"é\\\u0001""#);
+    for text in ["", "a", "a\"é\\\u{1}\n/"] {
+        assert_eq!(quoted_len(text), quoted(text).len(), "{text:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use super::Plugin;
 use super::compiled::{CompiledPlugin, Mode, Settings};
 use super::index::PluginIndex;
 use super::namespace_lifecycle::NamespaceLifecycle;
-use super::pod_node_selector::PodNodeSelector;
+use super::placement::labels;
+use super::pod_node_selector::{AllowLists, PodNodeSelector};
 use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::{PodTolerationRestriction, is_built_in};
 use super::toleration::Toleration;
@@ -170,9 +171,9 @@ fn of_selectors(a: &PodNodeSelector, b: &PodNodeSelector) -> Option<(&'static st
         let what = format!("has another value of {key}; pods in namespaces without the annotation are refused");
         return Some((DEFAULT, what));
     }
-    let outside = |default: &BTreeMap<String, String>, lists: &BTreeMap<String, BTreeMap<String, String>>| {
-        let lists = lists.iter().filter(|(_, list)| !list.is_empty());
-        lists.into_iter().find_map(|(namespace, list)| {
+    let outside = |default: &BTreeMap<String, String>, lists: &AllowLists| {
+        lists.iter().find_map(|(namespace, list)| {
+            let list = labels(list).unwrap_or_default();
             let (key, _) = default.iter().find(|(key, value)| list.get(*key) != Some(*value))?;
             Some(format!("{key} in namespace {namespace}; pods there are refused, unless the annotation of the namespace says otherwise"))
         })
@@ -183,9 +184,9 @@ fn of_selectors(a: &PodNodeSelector, b: &PodNodeSelector) -> Option<(&'static st
     if let Some(what) = outside(&b.cluster_default, &a.allow_lists) {
         return Some((LISTS, format!("adds a default, and this list does not allow {what}")));
     }
-    let lists = a.allow_lists.iter().filter(|(_, list)| !list.is_empty());
-    let other = |name: &String| b.allow_lists.get(name).filter(|list| !list.is_empty());
-    let mut differing = lists.filter(|(name, list)| other(name).is_some_and(|found| found != *list));
+    let differs = |one: &str, other: &str| one != other && labels(one) != labels(other);
+    let mut differing =
+        a.allow_lists.iter().filter(|(name, list)| b.allow_lists.get(name).is_some_and(|other| differs(list, other)));
     let (name, _) = differing.next()?;
     Some((LISTS, format!("has another list for namespace {name}; its pods may select only labels that are on both")))
 }

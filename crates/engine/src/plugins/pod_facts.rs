@@ -3,6 +3,7 @@
 mod follow;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use admission::Text;
 use admission::format::Quantity;
@@ -20,6 +21,9 @@ use crate::pod::view::{self, PodView};
 
 /// The policy that `AlwaysPullImages` sets.
 pub const ALWAYS: &str = "Always";
+
+/// Bytes of the operation that sets it, at most.
+const PULLED_BYTES: usize = 80;
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
@@ -175,10 +179,9 @@ impl<'a> PodFacts<'a> {
 impl<'a> Spec<'a> {
     fn of_view(spec: &view::Spec<'a>) -> Result<Self, serde_json::Error> {
         let containers = |list: &Option<Vec<view::Container<'a>>>| {
-            list.as_ref().map(|list| list.iter().map(Container::of_view).collect()).transpose()
+            list.as_ref().map(|list| all(list, Container::of_view)).transpose()
         };
-        let volumes =
-            spec.volumes.as_ref().map(|list| list.iter().map(|raw| Volume::of_view(raw)).collect()).transpose()?;
+        let volumes = spec.volumes.as_ref().map(|list| all(list, |raw| Volume::of_view(raw))).transpose()?;
         Ok(Self {
             containers: containers(&spec.containers)?,
             init_containers: containers(&spec.init_containers)?,
@@ -210,7 +213,7 @@ impl<'a> Spec<'a> {
     }
 
     /// Every container, in the order in which the API server visits them, with its list and its place in it.
-    pub fn containers(&self) -> impl Iterator<Item = (List, usize, &Container<'a>)> {
+    pub fn containers(&self) -> impl Iterator<Item = (List, usize, &Container<'a>)> + Clone {
         List::ALL
             .into_iter()
             .flat_map(|list| self.list(list).iter().enumerate().map(move |(index, container)| (list, index, container)))
@@ -243,7 +246,7 @@ impl<'a> Spec<'a> {
         let labels = self.node_selector.as_ref().map_or(0, BorrowedMap::len);
         let lengths = [
             cut("spec.volumes", self.volumes().len(), limits::VOLUMES, "volumes"),
-            cut("spec.tolerations", self.tolerations().len(), limits::TOLERATIONS, "tolerations"),
+            self.too_many_tolerations(),
             cut("spec.nodeSelector", labels, limits::PAIRS, "labels"),
         ];
         let of_containers = |list: List| {
@@ -252,6 +255,11 @@ impl<'a> Spec<'a> {
             limits::containers(field, all.len(), resources)
         };
         List::ALL.into_iter().find_map(of_containers).or_else(|| lengths.into_iter().flatten().next())
+    }
+
+    /// The limit of tolerations, where there are more.
+    pub fn too_many_tolerations(&self) -> Option<Exceeded> {
+        cut("spec.tolerations", self.tolerations().len(), limits::TOLERATIONS, "tolerations")
     }
 
     /// Makes a change.
@@ -289,10 +297,15 @@ impl<'a> Spec<'a> {
 
     /// What was changed, as a patch. There were so many tolerations before; none where there was no list.
     pub fn patch(&self, before: Option<usize>) -> PatchWriter {
-        let mut patch = PatchWriter::default();
-        let always = quoted(ALWAYS);
-        for (list, index, _) in self.containers().filter(|(_, _, container)| container.is_changed) {
-            patch.add(&format!("/spec/{}/{index}/imagePullPolicy", list.field()), &always);
+        let pulled = self.containers().filter(|(_, _, container)| container.is_changed);
+        // So many that the patch does not have to grow.
+        let mut patch = PatchWriter::with_capacity(pulled.clone().count() * PULLED_BYTES);
+        let (always, mut place) = (quoted(ALWAYS), String::new());
+        for (list, index, _) in pulled {
+            place.clear();
+            // Writing to a String cannot fail.
+            let _ = write!(place, "/spec/{}/{index}/imagePullPolicy", list.field());
+            patch.add(&place, &always);
         }
         for (index, _) in self.volumes().iter().enumerate().filter(|(_, volume)| volume.is_changed) {
             patch.add(&format!("/spec/volumes/{index}/image/pullPolicy"), &always);
@@ -348,6 +361,15 @@ impl<'a> Volume<'a> {
         let may_hold_an_image = raw.get().contains("image") || raw.get().contains('\\');
         if may_hold_an_image { read(raw) } else { Ok(Self::default()) }
     }
+}
+
+/// What is read of each. Collecting into a result would not know how many there are.
+fn all<O, T>(list: &[O], read: impl Fn(&O) -> Result<T, serde_json::Error>) -> Result<Vec<T>, serde_json::Error> {
+    let mut all = Vec::with_capacity(list.len());
+    for one in list {
+        all.push(read(one)?);
+    }
+    Ok(all)
 }
 
 fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, serde_json::Error> {

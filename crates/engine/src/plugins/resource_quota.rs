@@ -57,19 +57,41 @@ pub struct Scope {
     /// One of [`OPERATORS`].
     pub operator: String,
     /// Values for `In` and `NotIn`.
-    pub values: Vec<String>,
+    pub values: Values,
+}
+
+/// Values of a scope, one behind the other: as many texts would take several times as much memory. One with a line break is left out: no
+/// object has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Values(Box<str>);
+
+impl Values {
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.split_terminator('\n')
+    }
+}
+
+impl FromIterator<String> for Values {
+    fn from_iter<I: IntoIterator<Item = String>>(values: I) -> Self {
+        let mut all = String::new();
+        for value in values.into_iter().filter(|value| !value.contains('\n')) {
+            all.push_str(&value);
+            all.push('\n');
+        }
+        Self(all.into())
+    }
 }
 
 /// As Go prints the struct.
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{{{} {} [{}]}}", self.name, self.operator, self.values.join(" "))
+        write!(f, "{{{} {} [{}]}}", self.name, self.operator, self.values.iter().collect::<Vec<_>>().join(" "))
     }
 }
 
 impl From<ScopeSpec> for Scope {
     fn from(ScopeSpec { scope_name: name, operator, values }: ScopeSpec) -> Self {
-        Self { name, operator, values }
+        Self { name, operator, values: values.into_iter().collect() }
     }
 }
 
@@ -93,7 +115,12 @@ pub struct Quota {
     /// Its scopes, and those of its selector, each once.
     pub scopes: BTreeSet<Scope>,
     /// What `status.hard` names: a quota that has not been counted yet covers nothing.
-    pub hard: BTreeSet<String>,
+    pub hard: BTreeSet<Box<str>>,
+}
+
+/// Whether quotas count something of pods, claims or services under this name.
+pub fn is_counted(hard: &str) -> bool {
+    RESOURCES.iter().any(|resource| facts::is_counted(resource, hard))
 }
 
 /// What an object consumes.
@@ -172,7 +199,7 @@ impl ResourceQuota {
             let was_counted = old.as_ref().is_some_and(|old| quota.scopes.iter().all(|scope| old.is_in(scope)));
             is_charged |= !was_counted || *grown == Some(true);
             for one in restricted {
-                names.remove(one.as_str());
+                names.remove(&**one);
             }
         }
         let is_settled = if is_of_any { !is_charged } else { *grown == Some(false) };

@@ -88,7 +88,7 @@ mod tests {
         ] {
             let mut known = StorageClasses::default();
             for (name, is_default, created) in &classes {
-                known.insert((*name).to_owned(), class(*is_default, created));
+                known.take((*name).to_owned(), class(*is_default, created));
             }
             assert_eq!(known.default_class(), expected, "{classes:?}");
         }

@@ -10,8 +10,12 @@ use serde::Deserialize;
 /// Rules, and expressions of one rule: a list of that many is a mistake.
 const MOST: usize = 1000;
 
-/// Bytes that one compiled expression may take.
-const EXPRESSION_MAX: usize = 1024 * 1024;
+/// Bytes that compiled expressions may take, of which the least that is enough counts. An expression of ten characters may take a
+/// megabyte.
+const SIZES: [usize; 2] = [16 << 10, 1 << 20];
+
+/// Bytes that all compiled expressions together may take.
+const ALL_MAX: usize = 16 << 20;
 
 /// Which annotations sets may give to pods.
 #[derive(Debug, Clone, Default)]
@@ -66,21 +70,33 @@ fn compile(written: Written) -> Result<Vec<Rule>, String> {
     if written.rules.len() > MOST {
         return Err(format!("more than {MOST} rules"));
     }
-    let rules = written.rules.into_iter().enumerate();
-    rules.map(|(index, rule)| rule_of(rule).map_err(|error| format!("rules[{index}]: {error}"))).collect()
+    let (rules, mut room) = (written.rules.into_iter().enumerate(), ALL_MAX);
+    rules.map(|(index, rule)| rule_of(rule, &mut room).map_err(|error| format!("rules[{index}]: {error}"))).collect()
 }
 
-fn rule_of(rule: WrittenRule) -> Result<Rule, String> {
+fn rule_of(rule: WrittenRule, room: &mut usize) -> Result<Rule, String> {
     if rule.allowed_annotation_key_exprs.len() > MOST {
         return Err(format!("more than {MOST} expressions"));
     }
     let selector = rule.selector.map(|selector| selector.compile().map_err(|error| error.to_string())).transpose()?;
     let expressions = rule.allowed_annotation_key_exprs.iter();
-    let keys = expressions.map(|expression| {
-        let compiled = RegexBuilder::new(expression).size_limit(EXPRESSION_MAX).build();
-        compiled.map_err(|error| format!("{expression:?} is no regular expression: {error}"))
-    });
+    let keys = expressions.map(|expression| expression_of(expression, room));
     Ok(Rule { selector, keys: keys.collect::<Result<_, _>>()? })
+}
+
+fn expression_of(expression: &str, room: &mut usize) -> Result<Regex, String> {
+    let compile = |size: usize| RegexBuilder::new(expression).size_limit(size).build();
+    let mut compiled = Err(regex::Error::CompiledTooBig(0));
+    for size in SIZES {
+        compiled = compile(size);
+        if !matches!(compiled, Err(regex::Error::CompiledTooBig(_))) {
+            let left = room.checked_sub(size);
+            *room =
+                left.ok_or_else(|| format!("the expressions up to {expression:?} take more than {ALL_MAX} bytes"))?;
+            break;
+        }
+    }
+    compiled.map_err(|error| format!("{expression:?} is no regular expression: {error}"))
 }
 
 #[cfg(test)]
@@ -101,6 +117,20 @@ mod tests {
         assert!(!allows(some, &[("app", "other")], "key1") && !allows(some, &[], "key1"));
         assert!(!allows(r#"{"rules":[]}"#, &[], "key1"));
         assert!(!AllowList::read(None).allows(&BTreeMap::new(), "key1"));
+    }
+
+    #[test]
+    fn small_expressions_that_are_large_once_compiled_allow_nothing() {
+        let list = |expression: &str, count: usize| {
+            let rule = serde_json::json!({"allowedAnnotationKeyExprs": vec![expression; count]});
+            serde_json::json!({"rules": [rule]}).to_string()
+        };
+        assert!(allows(&list("^example.com/", 1000), &[], "example.com/a"));
+        let large = r"^\w{10}$";
+        let key = "a".repeat(10);
+        assert!(allows(&list(large, 2), &[], &key) && !allows(&list(large, 17), &[], &key));
+        let AllowList::Unreadable(why) = AllowList::read(Some(&list(large, 17))) else { panic!() };
+        assert!(why.ends_with("take more than 16777216 bytes"), "{why}");
     }
 
     #[test]

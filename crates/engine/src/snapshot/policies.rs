@@ -4,12 +4,16 @@ use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use admission::bounded::ellipsis;
 use admission::field::ErrorList;
 
 use super::collection::{Collection, Effect};
 use super::table::Table;
 use crate::plugins::api::PluginStatus;
 use crate::sidecarset::api::Metadata;
+
+/// Characters of a fault that are kept, which status and log repeat: an object may have a fault in each of its values.
+const FAULT_MAX_CHARS: usize = 8_000;
 
 /// A kind of such objects.
 pub trait Policy: Debug {
@@ -78,7 +82,7 @@ impl<P: Policy> Policies<P> {
 /// Compiles an object. A panic is an error like others here: every replica would meet it again after a restart.
 fn compile<P: Policy>(object: &P) -> Result<P::Compiled, String> {
     match catch_unwind(AssertUnwindSafe(|| object.compile())) {
-        Ok(compiled) => compiled.map_err(|errors| errors.to_string()),
+        Ok(compiled) => compiled.map_err(|errors| ellipsis(&errors.to_string(), FAULT_MAX_CHARS)),
         Err(_) => Err("compiling it panicked".to_owned()),
     }
 }

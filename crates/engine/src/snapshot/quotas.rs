@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::while_read::WhileRead;
 use crate::plugins::api::ScopeSpec;
-use crate::plugins::resource_quota::{Quota, Scope};
+use crate::plugins::resource_quota::{Quota, Scope, Values, is_counted};
 
 /// What is read of the spec of a quota.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -35,11 +35,15 @@ pub struct QuotaStatus {
 /// What decisions read of a quota.
 pub fn read(spec: Option<QuotaSpec>, status: Option<QuotaStatus>) -> Quota {
     let QuotaSpec { scopes, scope_selector } = spec.unwrap_or_default();
-    let plain =
-        scopes.into_iter().flatten().map(|name| Scope { name, operator: "Exists".to_owned(), values: Vec::new() });
+    let plain = scopes.into_iter().flatten().map(|name| Scope {
+        name,
+        operator: "Exists".to_owned(),
+        values: Values::default(),
+    });
     let selected = scope_selector.and_then(|selector| selector.match_expressions).into_iter().flatten();
     let hard = status.and_then(|status| status.hard).unwrap_or_default();
-    Quota { scopes: plain.chain(selected.map(Scope::from)).collect(), hard: hard.into_keys().collect() }
+    let counted = hard.into_keys().filter(|hard| is_counted(hard));
+    Quota { scopes: plain.chain(selected.map(Scope::from)).collect(), hard: counted.map(Into::into).collect() }
 }
 
 /// Every quota that has been seen, by namespace and name.
@@ -110,17 +114,17 @@ mod tests {
     fn what_a_quota_covers_is_read_from_both_places_of_scopes_and_from_the_status() {
         let spec = json!({"hard": {"pods": "1", "cpu": "1"}, "scopes": ["BestEffort"], "scopeSelector": {"matchExpressions": [
             {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}});
-        let status = json!({"hard": {"pods": "1"}, "used": {"pods": "0"}});
+        let status = json!({"hard": {"pods": "1", "count/widgets.example.com": "1"}, "used": {"pods": "0"}});
         let found = read(serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
         let scopes: Vec<String> = found.scopes.iter().map(ToString::to_string).collect();
         assert_eq!(scopes, ["{BestEffort Exists []}", "{PriorityClass In [high]}"]);
-        assert_eq!(found.hard, ["pods".to_owned()].into());
+        assert_eq!(found.hard, ["pods".into()].into(), "what counts neither pods nor claims nor services is not kept");
     }
 
     #[test]
     fn quotas_are_known_by_namespace_and_a_namespace_without_any_is_forgotten() {
         let key = QuotaKey { namespace: "shop".to_owned(), name: "q".to_owned() };
-        let quota = Quota { hard: ["pods".to_owned()].into(), ..Quota::default() };
+        let quota = Quota { hard: ["pods".into()].into(), ..Quota::default() };
         let mut quotas = Quotas::default();
         quotas.insert(key.clone(), Arc::new(quota.clone()));
         assert_eq!(quotas.of("shop").collect::<Vec<_>>(), [&quota]);

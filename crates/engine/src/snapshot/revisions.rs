@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::collection::{Collection, Effect};
 use crate::sidecarset::api::{GROUP, KIND};
@@ -17,6 +18,46 @@ pub const CUSTOM_VERSION_LABEL: &str = "apps.outrider.dev/sidecarset-custom-vers
 
 /// Bytes of content that are held of all revisions together. What is beyond has a name and no content: it cannot be pinned.
 pub const CONTENT_LIMIT: usize = 64 << 20;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Object {
+    metadata: Metadata,
+    revision: Option<i64>,
+    data: Option<Data>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    name: Option<Box<str>>,
+    labels: Option<Labels>,
+    owner_references: Option<Vec<Owner>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Labels {
+    // `CUSTOM_VERSION_LABEL`
+    #[serde(rename = "apps.outrider.dev/sidecarset-custom-version")]
+    custom_version: Option<Box<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Owner {
+    api_version: Box<str>,
+    kind: Box<str>,
+    name: Box<str>,
+    uid: Box<str>,
+    controller: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Data {
+    spec: Option<Box<RawValue>>,
+}
 
 /// A form that a set had once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,31 +77,30 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// Reads a `ControllerRevision`; nothing where no set controls it.
+    /// A `ControllerRevision`; nothing where no set controls it, or it cannot be read.
     pub fn of(object: &Value) -> Option<Self> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Owner {
-            api_version: String,
-            kind: String,
-            name: Box<str>,
-            uid: Box<str>,
-            controller: Option<bool>,
-        }
-        let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
-        let mut owners = owners.iter().filter_map(|owner| Owner::deserialize(owner).ok());
-        let owner = owners.find(|owner| owner.controller == Some(true))?;
-        let is_set = owner.kind == KIND && owner.api_version.split_once('/').is_some_and(|(group, _)| group == GROUP);
-        let labels = object.pointer("/metadata/labels");
-        let custom_version = labels.and_then(|labels| labels.get(CUSTOM_VERSION_LABEL)).and_then(Value::as_str);
-        is_set.then(|| Self {
-            name: object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().into(),
+        Self::read(object).ok().flatten()
+    }
+
+    /// Reads a `ControllerRevision`; nothing where no set controls it. What it holds is not decoded: that might take a hundred times as
+    /// much as its text.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn read<'de, D: Deserializer<'de>>(object: D) -> Result<Option<Self>, D::Error> {
+        let Object { metadata, revision, data } = Object::deserialize(object)?;
+        let mut owners = metadata.owner_references.into_iter().flatten();
+        let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else { return Ok(None) };
+        let is_set = &*owner.kind == KIND && owner.api_version.split_once('/').is_some_and(|(group, _)| group == GROUP);
+        let custom_version = metadata.labels.and_then(|labels| labels.custom_version);
+        Ok(is_set.then(|| Self {
+            name: metadata.name.unwrap_or_default(),
             set: owner.name,
             set_uid: owner.uid,
-            custom_version: custom_version.filter(|version| !version.is_empty()).map(Into::into),
-            number: object.get("revision").and_then(Value::as_i64).unwrap_or_default(),
-            content: object.pointer("/data/spec").map(|spec| spec.to_string().into()),
-        })
+            custom_version: custom_version.filter(|version| !version.is_empty()),
+            number: revision.unwrap_or_default(),
+            content: data.and_then(|data| data.spec).map(Into::into),
+        }))
     }
 
     /// Whether it is the set's of this uid, which a manifest may lack.

@@ -33,6 +33,9 @@ type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// server, one after another; the built-in controller has five (`--concurrent-cron-job-syncs`) and takes fewer.
 const WORKERS: usize = 10;
 
+/// Jobs in one page of a list: users may make each as large as an object can be.
+const PAGE: u32 = 20;
+
 /// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let controller = Controller::new(context.client.clone(), Arc::new(Timestamp::now));
@@ -161,7 +164,14 @@ impl Controller {
     async fn live_jobs(&self, cronjob: &CronJob) -> Result<Vec<ChildJob>, Error> {
         let key = Key::of(cronjob);
         let api = Api::<WatchedJob>::namespaced(self.client.clone(), &key.namespace);
-        let all = request::<WatchedJob, _>(&key, api.list(&ListParams::default())).await?;
-        Ok(children(all.items.iter(), cronjob))
+        let (mut all, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
+        loop {
+            let page = request::<WatchedJob, _>(&key, api.list(&params)).await?;
+            all.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(children(all.iter(), cronjob)),
+            }
+        }
     }
 }

@@ -5,10 +5,13 @@ use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
-use crate::controller::owner::owner_key;
+use crate::controller::owner::{self, owner_key};
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::cronjob::reconcile::ChildJob;
 use crate::workshop::cronjob::vocabulary::SCHEDULED_AT;
+
+/// Bytes of a time, generously. A user may write any text in its place.
+const TIME_MAX_BYTES: usize = 64;
 
 /// A Job without its spec, and without all else that no decision reads. Every Job of the cluster is watched, as any may be
 /// owned; of one that no `CronJob` of ours owns only the identity is kept.
@@ -38,18 +41,14 @@ impl<'de> Deserialize<'de> for WatchedJob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Whole { metadata, status } = Whole::deserialize(deserializer)?;
         let mut kept = Self { metadata: identity(&metadata), status: None };
-        kept.metadata.owner_references = metadata.owner_references.map(|mut owners| {
-            owners.retain(|owner| owner.controller == Some(true));
-            owners.shrink_to_fit();
-            owners
-        });
+        kept.metadata.owner_references = owner::controller_among(metadata.owner_references);
         if owner_key::<CronJob, Self>(&kept).is_none() {
             kept.metadata.owner_references = None;
             return Ok(kept);
         }
         kept.metadata.deletion_timestamp = metadata.deletion_timestamp;
         kept.metadata.annotations = metadata.annotations.map(|mut annotations| {
-            annotations.retain(|key, _| key == SCHEDULED_AT);
+            annotations.retain(|key, value| key == SCHEDULED_AT && value.len() <= TIME_MAX_BYTES);
             annotations
         });
         kept.status = status.map(|status| {
@@ -63,12 +62,14 @@ impl<'de> Deserialize<'de> for WatchedJob {
     }
 }
 
-/// The conditions that say how a Job ended.
+/// The conditions that say how a Job ended, without their messages.
 fn ended(mut conditions: Vec<JobCondition>) -> Vec<JobCondition> {
     conditions.retain(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed"));
-    conditions.truncate(2);
-    conditions.shrink_to_fit();
-    conditions
+    let named = |JobCondition { type_, status, .. }| JobCondition { type_, status, ..JobCondition::default() };
+    let mut ended: Vec<_> = conditions.into_iter().take(2).map(named).collect();
+    // It has the place of the list that it was made from.
+    ended.shrink_to_fit();
+    ended
 }
 
 fn identity(metadata: &ObjectMeta) -> ObjectMeta {
@@ -135,6 +136,20 @@ mod tests {
         for absent in ["/spec", "/status/active", "/metadata/labels", "/metadata/annotations/note"] {
             assert_eq!(kept.pointer(absent), None, "{absent}");
         }
+    }
+
+    #[test]
+    fn what_a_user_may_make_long_is_not_kept() {
+        let long = "x".repeat(100_000);
+        let mut job = job("batch.outrider.dev/v1");
+        job["metadata"]["annotations"][SCHEDULED_AT] = long.as_str().into();
+        job["status"]["conditions"][0]["message"] = long.as_str().into();
+        let kept: WatchedJob = serde_json::from_value(job.clone()).unwrap();
+        assert!(json!({"metadata": kept.metadata, "status": kept.status}).to_string().len() < 1_000);
+        assert!(kept.child().outcome.is_some());
+        job["metadata"]["ownerReferences"][0]["name"] = long.into();
+        let kept: WatchedJob = serde_json::from_value(job).unwrap();
+        assert_eq!(kept.metadata.owner_references, None);
     }
 
     #[test]

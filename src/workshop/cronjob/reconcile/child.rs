@@ -44,7 +44,8 @@ impl ChildJob {
             let time = text.parse();
             if let Err(error) = &time {
                 let (name, namespace) = (metadata.name.as_deref(), metadata.namespace.as_deref());
-                tracing::warn!(job = name, namespace, annotation = SCHEDULED_AT, %error, "The time of a Job cannot be read");
+                // A user may write it, in as many Jobs as there may be, and each is read again and again.
+                tracing::debug!(job = name, namespace, annotation = SCHEDULED_AT, %error, "The time of a Job cannot be read");
             }
             time.ok()
         });

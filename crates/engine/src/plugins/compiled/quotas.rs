@@ -58,8 +58,7 @@ fn limited(one: LimitedResourceSpec, path: &Path, errors: &mut ErrorList) -> Lim
 /// What the API server's own validation of quotas says (`validateScopedResourceSelectorRequirement` of
 /// k8s.io/kubernetes/pkg/apis/core/validation).
 fn scope(one: ScopeSpec, path: &Path, errors: &mut ErrorList) -> Scope {
-    let one = Scope::from(one);
-    let Scope { name, operator, values } = &one;
+    let ScopeSpec { scope_name: name, operator, values } = &one;
     if !SCOPES.contains(&name.as_str()) {
         errors.push(Error::not_supported(&path.child("scopeName"), shortened(name), &SCOPES));
     }
@@ -87,5 +86,5 @@ fn scope(one: ScopeSpec, path: &Path, errors: &mut ErrorList) -> Scope {
         errors.push(Error::forbidden(&path.child("values"), detail));
     }
     bounded(values, &path.child("values"), errors, |text| text.is_empty().then(|| "must not be empty".to_owned()));
-    one
+    one.into()
 }

@@ -14,7 +14,7 @@ use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps, Ra
 use crate::plugins::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use crate::plugins::namespace_lifecycle::NamespaceLifecycle;
 use crate::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS, labels};
-use crate::plugins::pod_node_selector::PodNodeSelector;
+use crate::plugins::pod_node_selector::{AllowLists, PodNodeSelector};
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
 use crate::plugins::pod_topology_labels::PodTopologyLabels;
@@ -247,11 +247,10 @@ fn node_selector(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Sett
     let default = section.cluster_default_node_selector.as_deref().unwrap_or_default();
     let cluster_default = read(default, &path.child("clusterDefaultNodeSelector"));
     let lists = path.child("namespaceAllowLists");
-    let allow_lists = section.namespace_allow_lists.iter();
-    let allow_lists = allow_lists
-        .map(|(name, text)| (name.clone(), read(text, &lists.key(name.as_str()))))
-        .collect::<BTreeMap<_, _>>();
-    for name in allow_lists.keys() {
+    for (name, text) in &section.namespace_allow_lists {
+        read(text, &lists.key(name.as_str()));
+    }
+    for name in section.namespace_allow_lists.keys() {
         for fault in dns1123_label(name) {
             errors.push(Error::invalid(&lists, shortened(name), fault));
         }
@@ -264,6 +263,7 @@ fn node_selector(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Sett
             false
         }
     };
+    let allow_lists = AllowLists::of(&section.namespace_allow_lists);
     Settings::PodNodeSelector(PodNodeSelector { cluster_default, allow_lists, skips_daemon_sets })
 }
 

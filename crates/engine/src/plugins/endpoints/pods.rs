@@ -72,6 +72,10 @@ pub fn mutate(
                     if report.changes((plugin, is_exempt), &change) {
                         spec.apply(change);
                     }
+                    // What is stored would be refused when it is validated.
+                    if let Some(exceeded) = spec.too_many_tolerations() {
+                        return Ok(refused(verdict, (Reason::TOO_LARGE, limits::too_large(exceeded))));
+                    }
                 }
                 Err(message) => {
                     if report.checks((plugin, is_exempt), Err(message), request) {

@@ -14,6 +14,7 @@ use crate::plugins::compiled::{At, CompiledPlugin, Settings};
 use crate::plugins::extended_resource_toleration;
 use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
+use crate::pod::limits;
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -108,6 +109,9 @@ fn mutate<'a>(
         if report.changes((plugin, is_exempt), &change) {
             changed.get_or_insert_with(|| fresh.clone()).apply(change);
         }
+    }
+    if let Some(exceeded) = changed.as_ref().and_then(Spec::too_many_tolerations) {
+        return Ok(Verdict::deny(Reason::TOO_LARGE, limits::too_large(exceeded)));
     }
     let patch = changed.map(|spec| spec.patch(fresh.count_of_tolerations())).unwrap_or_default();
     Ok(report.into_verdict(reasons::ALLOWED, patch))

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{namespace, plugin, pod, update};
 use crate::plugins::endpoints::demands;
+use crate::pod::limits;
 use crate::testing::World;
 
 const PULLED: &str = "/validate--v1-pod-alwayspullimages";
@@ -103,6 +104,28 @@ fn extended_resources_and_topology_of_changed_pods_are_seen_to() {
     let apart = pod(json!({"affinity": {"podAntiAffinity": terms}}));
     let judged = update(&world, "/validate--v1-pod-limitpodhardantiaffinitytopology", "", &pod(json!({})), &apart);
     assert_eq!((judged.decision, judged.code), (Decision::Denied, Some(403)));
+}
+
+#[test]
+fn more_tolerations_than_a_pod_may_have_are_refused_and_not_added() {
+    let world =
+        World::from_objects(&[plugin("e", json!({"plugin": "ExtendedResourceToleration"})), namespace(json!({}))]);
+    let asking = |count: usize| {
+        let names: Vec<String> = (0..count).map(|at| format!("a.com/{at}")).collect();
+        let container = |names: &[String]| {
+            let requests: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), json!("1"))).collect();
+            json!({"name": "c", "image": "c", "resources": {"requests": requests}})
+        };
+        pod(json!({"containers": names.chunks(100).map(container).collect::<Vec<_>>()}))
+    };
+    for (count, code) in [(limits::TOLERATIONS, None), (limits::TOLERATIONS + 1, Some(422))] {
+        let path = "/mutate--v1-pod-extendedresourcetoleration";
+        for reply in [world.mutate(&asking(count)), update(&world, path, "", &pod(json!({})), &asking(count))] {
+            assert_eq!(reply.code, code, "{}", reply.message);
+            let added = reply.pod["spec"]["tolerations"].as_array().map_or(0, Vec::len);
+            assert_eq!(added, if code.is_none() { count } else { 0 });
+        }
+    }
 }
 
 #[test]

@@ -81,6 +81,8 @@ fn a_record_that_cannot_be_read_counts_as_none() {
     let deep = "[".repeat(5_000);
     let deep_entry = format!(r#"{{"log":{}1{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
     let long = format!(r#"{{"other":"{}"}}"#, "x".repeat(100_000));
+    let sets: serde_json::Map<_, _> = (0..=2 * limits::CONTAINERS).map(|at| (format!("s{at}"), json!({}))).collect();
+    let many = json!(sets).to_string();
     for record in [
         "",
         "null",
@@ -104,12 +106,26 @@ fn a_record_that_cannot_be_read_counts_as_none() {
         &deep,
         &deep_entry,
         &long,
+        &many,
     ] {
         let reply = world().mutate(&with_record(record));
         assert_eq!((reply.decision, reply.reason), (Decision::Patched, reasons::INJECTED), "{record:.40}");
         assert_eq!(reply.names("containers"), ["log", "app"]);
         let again = world().mutate(&reply.pod);
         assert!(again.patch.is_none(), "{record:.40}: {:?}", again.patch);
+    }
+}
+
+#[test]
+fn a_record_that_lists_more_containers_than_a_pod_has_is_not_read() {
+    let containers = json!([{"name": "app", "image": "app:1"}, {"name": "log", "image": "other:1"}]);
+    for (names, reason) in
+        [(2 * limits::CONTAINERS, reasons::OUTDATED), (2 * limits::CONTAINERS + 1, reasons::CONTAINER_CLASH)]
+    {
+        let listed: Vec<String> = (1..names).map(|at| format!("n{at}")).chain(["log".to_owned()]).collect();
+        let mut pod = with_record(&json!({"log": {"hash": "v1:0", "containers": listed}}).to_string());
+        pod["spec"]["containers"] = containers.clone();
+        assert_eq!(world().mutate(&pod).reason, reason, "{names}");
     }
 }
 

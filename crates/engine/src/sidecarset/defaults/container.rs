@@ -9,19 +9,14 @@ use serde_json::Value;
 
 use super::filler::Absent::{Missing, Zero};
 use super::filler::Filler;
-use super::image::pull_policy;
 
 /// The fields of a container in which something is filled, probes among them.
-const FIELDS: [&str; 7] = ["ports", "env", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
+pub const FIELDS: [&str; 7] =
+    ["ports", "env", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
 
-/// Fills the container at `at`.
-pub fn fill(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
-    let policy = pull_policy(filler.text(&format!("{at}/image")));
-    filler.fill(at, "imagePullPolicy", Zero, policy)?;
-    filler.fill(at, "terminationMessagePath", Zero, "/dev/termination-log")?;
-    filler.fill(at, "terminationMessagePolicy", Zero, "File")?;
-    // Most containers have few of them.
-    for field in filler.present(at, FIELDS) {
+/// Fills these [`FIELDS`] of the container at `at`.
+pub fn fill(filler: &mut Filler<'_>, at: &str, present: Vec<&'static str>) -> Result<(), PatchError> {
+    for field in present {
         let place = format!("{at}/{field}");
         match field {
             "ports" => {

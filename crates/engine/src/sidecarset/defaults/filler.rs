@@ -1,7 +1,7 @@
 //! Fills fields of an object that may have any shape: where the shape is wrong, nothing is filled and validation says why.
 
 use admission::patch::{PatchBuilder, PatchError, child};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What a filled field may hold and still count as absent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,8 +29,7 @@ impl Filler<'_> {
 
     /// Which of these fields the map at the pointer has, in this order.
     pub fn present<const N: usize>(&self, pointer: &str, fields: [&'static str; N]) -> Vec<&'static str> {
-        let Some(Value::Object(map)) = self.get(pointer) else { return Vec::new() };
-        fields.into_iter().filter(|field| map.get(*field).is_some_and(|value| !value.is_null())).collect()
+        self.get(pointer).and_then(Value::as_object).map(|map| present(map, fields)).unwrap_or_default()
     }
 
     /// The string at a pointer, empty for anything else.
@@ -64,6 +63,21 @@ impl Filler<'_> {
         if there { Ok(()) } else { self.0.set(&pointer, value) }
     }
 
+    /// Gives the map at the pointer these fields, each where it has none or, of a text, the empty one. The map is searched for once.
+    ///
+    /// # Errors
+    /// As [`Self::fill`].
+    pub fn fill_zeros<const N: usize>(
+        &mut self,
+        map: &str,
+        fields: [(&'static str, Value); N],
+    ) -> Result<(), PatchError> {
+        // Where no map is there, there is no room either, or a field of `null` above.
+        let filled = self.0.fill(map, fields, |present, value| value.is_string() && present.as_str() == Some(""));
+        let Err(fields) = filled else { return Ok(()) };
+        fields.into_iter().try_for_each(|(field, value)| self.fill(map, field, Absent::Zero, value))
+    }
+
     /// Whether everything on the way down to `map` is a map or not there.
     fn has_room(&self, map: &str) -> bool {
         let mut place = self.0.document();
@@ -80,4 +94,9 @@ impl Filler<'_> {
         }
         place.is_object()
     }
+}
+
+/// Which of these fields the map has, in this order.
+pub fn present<const N: usize>(map: &Map<String, Value>, fields: [&'static str; N]) -> Vec<&'static str> {
+    fields.into_iter().filter(|field| map.get(*field).is_some_and(|value| !value.is_null())).collect()
 }

@@ -14,10 +14,11 @@ mod volume;
 
 use admission::patch::{PatchBuilder, PatchError};
 use admission::{Defaulting, ObjectLimit, Request};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::filler::Absent::{Missing, Zero};
-use self::filler::Filler;
+use self::filler::{Filler, present};
+use self::image::pull_policy;
 use super::canonical::is_empty;
 use super::platform;
 use super::size::{LIMIT, MAX_VALUES, count_values};
@@ -52,8 +53,7 @@ pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
     {
         for at in filler.maps_in(&format!("/spec/{list}")) {
             nulls::fill_container(filler, &at)?;
-            control_fields(filler, &at, policy)?;
-            container::fill(filler, &at)?;
+            fill_container(filler, &at, policy)?;
         }
     }
     for at in filler.maps_in("/spec/appContainers") {
@@ -82,21 +82,42 @@ pub fn fill(patch: &mut PatchBuilder) -> Result<(), PatchError> {
 
 /// Options for Windows alone say that a container is for Windows: sets had no other way to say so.
 fn platform(filler: &mut Filler<'_>) -> Result<(), PatchError> {
-    let lists = ["/spec/containers", "/spec/initContainers"];
-    let mut containers = lists.into_iter().flat_map(|list| filler.maps_in(list));
-    let is_windows =
-        containers.any(|at| filler.get(&at).and_then(Value::as_object).is_some_and(platform::is_for_windows));
+    let lists = ["/spec/containers", "/spec/initContainers"].into_iter();
+    let mut containers = lists.filter_map(|list| filler.get(list)?.as_array()).flatten();
+    let is_windows = containers.any(|container| container.as_object().is_some_and(platform::is_for_windows));
     let platform = if is_windows { words::PLATFORM_WINDOWS } else { words::PLATFORM_LINUX };
     filler.fill("/spec", "platform", Zero, platform)
 }
 
-fn control_fields(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Result<(), PatchError> {
-    filler.fill(at, "podInjectPolicy", Zero, policy)?;
-    filler.fill(&format!("{at}/upgradeStrategy"), "upgradeType", Zero, words::COLD_UPGRADE)?;
-    filler.fill(&format!("{at}/shareVolumePolicy"), "type", Zero, words::SHARE_DISABLED)?;
-    for field in filler.present(at, ["shareVolumeDevicePolicy", "resourcesPolicy", "transferEnv"]) {
+/// Fields of a container that are maps with fields of their own to fill in.
+const POLICIES: [&str; 5] =
+    ["upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "resourcesPolicy", "transferEnv"];
+
+/// Fills a container, which is looked up as seldom as can be.
+fn fill_container(filler: &mut Filler<'_>, at: &str, policy: &'static str) -> Result<(), PatchError> {
+    let Some(Value::Object(map)) = filler.get(at) else { return Ok(()) };
+    let image = map.get("image").and_then(Value::as_str).unwrap_or_default();
+    let fields = [
+        ("podInjectPolicy", policy.into()),
+        ("upgradeStrategy", json!({"upgradeType": words::COLD_UPGRADE})),
+        ("shareVolumePolicy", json!({"type": words::SHARE_DISABLED})),
+        ("imagePullPolicy", pull_policy(image).into()),
+        ("terminationMessagePath", "/dev/termination-log".into()),
+        ("terminationMessagePolicy", "File".into()),
+    ];
+    // Most containers have few of them.
+    let (policies, parts) = (present(map, POLICIES), present(map, container::FIELDS));
+    filler.fill_zeros(at, fields)?;
+    control_fields(filler, at, policies)?;
+    container::fill(filler, at, parts)
+}
+
+fn control_fields(filler: &mut Filler<'_>, at: &str, present: Vec<&'static str>) -> Result<(), PatchError> {
+    for field in present {
         let place = format!("{at}/{field}");
         match field {
+            "upgradeStrategy" => filler.fill(&place, "upgradeType", Zero, words::COLD_UPGRADE)?,
+            "shareVolumePolicy" => filler.fill(&place, "type", Zero, words::SHARE_DISABLED)?,
             "shareVolumeDevicePolicy" if filler.is_map(&place) => {
                 filler.fill(&place, "type", Zero, words::SHARE_DISABLED)?;
             }

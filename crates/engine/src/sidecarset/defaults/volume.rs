@@ -26,10 +26,29 @@ const PLAIN: [(&str, &str, Absent, &str); 11] = [
     ("ephemeral/volumeClaimTemplate/spec", "volumeMode", Missing, "Filesystem"),
 ];
 
+/// The sources in which something is filled.
+const SOURCES: [&str; 11] = [
+    "hostPath",
+    "iscsi",
+    "rbd",
+    "azureDisk",
+    "scaleIO",
+    "ephemeral",
+    "secret",
+    "configMap",
+    "downwardAPI",
+    "projected",
+    "image",
+];
+
 /// Fills the volume at `at`.
 pub fn fill(filler: &mut Filler<'_>, at: &str) -> Result<(), PatchError> {
     if is_without_source(filler.get(at)) {
         return filler.fill(at, "emptyDir", Missing, Map::new());
+    }
+    // Most volumes have none of them, or one.
+    if filler.present(at, SOURCES).is_empty() {
+        return Ok(());
     }
     for (source, field, absent, value) in PLAIN {
         let pointer = format!("{at}/{source}");

@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use admission::patch::quoted;
+use admission::patch::quoted_len;
 use admission::{Reason, Text};
-use serde::Deserialize;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::pod::limits::{self, at_most};
 use crate::pod::view::Metadata;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
@@ -20,16 +23,59 @@ pub const INJECTED_ANNOTATION: &str = "outrider.dev/injected";
 /// OpenKruise's record on a pod: names of sets, joined by commas. Read for migration, never written.
 const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 
+/// Sets and names of containers that are read of a record: a pod has no more containers. One of more sets is none, and its names beyond the
+/// limit are not read: each costs more than its few bytes.
+const LIMIT: usize = 2 * limits::CONTAINERS;
+
+/// Every record of a pod by its set. Raw, so that entries of other sets are written back as they were.
+#[derive(Debug, Default)]
+struct Records<'p>(BTreeMap<Text<'p>, &'p RawValue>);
+
+impl<'de: 'p, 'p> Deserialize<'de> for Records<'p> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Records<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("records by set")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut records = Vec::new();
+                while let Some(record) = map.next_entry()? {
+                    if records.len() == LIMIT {
+                        return Err(A::Error::custom("there are more sets than a pod can have containers"));
+                    }
+                    records.push(record);
+                }
+                Ok(Records(records.into_iter().collect()))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+/// Whether the record of a set may name containers. A search is cheaper than reading it. Escapes can spell a key in many ways.
+fn names_containers(raw: &RawValue) -> bool {
+    let text = raw.get();
+    text.len() > r#"{"containers":[]}"#.len() && (text.contains("ontainers") || text.contains('\\'))
+}
+
 /// The record of one set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 struct Entry<'p> {
     #[serde(borrow)]
     hash: Option<Text<'p>>,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, LIMIT>")]
     containers: Option<Vec<Text<'p>>>,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, LIMIT>")]
     init_containers: Option<Vec<Text<'p>>>,
+}
+
+impl Entry<'_> {
+    fn names(&self) -> usize {
+        [&self.containers, &self.init_containers].into_iter().flatten().map(Vec::len).sum()
+    }
 }
 
 admission::only_objects!(Entry<'p>);
@@ -73,7 +119,6 @@ impl<'p> OwnersByList<'p> {
 /// What the pod says it carries, read once for all sets that select the pod. Names that none of them brings are passed over.
 #[derive(Debug, Default)]
 pub struct Carried<'p, 's> {
-    // Raw, so that entries of other sets are written back as they were.
     raw: BTreeMap<Text<'p>, &'p RawValue>,
     listed: BTreeMap<&'s str, Listed<'p>>,
     owners: BTreeMap<&'s str, OwnersByList<'p>>,
@@ -92,7 +137,7 @@ impl<'p, 's> Carried<'p, 's> {
         let sets: BTreeMap<&str, &'s CompiledSet> = selecting.iter().map(|set| (set.name.as_str(), *set)).collect();
         let named = openkruise.into_iter().flat_map(|list| list.split(',')).map(str::trim);
         carried.openkruise = named.filter(|name| sets.contains_key(name)).collect();
-        carried.raw = record.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        carried.raw = record.and_then(|text| serde_json::from_str::<Records<'_>>(text).ok()).unwrap_or_default().0;
         if !carried.raw.is_empty() {
             carried.read_entries(&sets);
         }
@@ -102,8 +147,14 @@ impl<'p, 's> Carried<'p, 's> {
     fn read_entries(&mut self, sets: &BTreeMap<&'s str, &'s CompiledSet>) {
         let pieces = sets.values().flat_map(|set| set.pieces());
         self.owners = pieces.map(|piece| (piece.name.as_str(), OwnersByList::default())).collect();
+        let mut left = LIMIT;
         for (name, raw) in &self.raw {
+            if !names_containers(raw) && !sets.contains_key(name.as_str()) {
+                continue;
+            }
             let Ok(entry) = serde_json::from_str::<Entry<'p>>(raw.get()) else { continue };
+            let Some(rest) = left.checked_sub(entry.names()) else { break };
+            left = rest;
             let selecting = sets.get_key_value(name.as_str());
             // Such a record is written anew, of what the set brings: what else it claims is forged, and gone in a second pass. One of an
             // older form stays where the pod has a container of it.
@@ -183,7 +234,7 @@ impl<'p, 's> Carried<'p, 's> {
 
     /// An entry with its colon and a comma or brace.
     pub(super) fn entry_bytes(set: &str, entry: &str) -> usize {
-        quoted(set).len() + entry.len() + 2
+        quoted_len(set) + entry.len() + 2
     }
 
     /// The records as they are.

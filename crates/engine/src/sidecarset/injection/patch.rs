@@ -1,6 +1,6 @@
 //! What was added, as a patch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use admission::PatchWriter;
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
@@ -16,9 +16,6 @@ const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-contai
 
 /// Names of volumes, joined by commas, with which the cluster's autoscaler evicts a pod all the same.
 const SAFE_TO_EVICT_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
-
-/// The bytes around the name and the entry of a set in the record: two quotes, a colon, a comma.
-const AROUND: usize = 4;
 
 /// The bytes around an element in a patch.
 pub(super) const OPERATION: usize = 80;
@@ -126,19 +123,26 @@ impl Injection<'_, '_> {
 
     /// The annotation's new value: the records of other sets as they were, those of the added sets anew.
     fn record(&self) -> String {
-        let mut entries: BTreeMap<&str, &str> = self.carried.entries().collect();
-        entries.extend(self.new_entries.iter().map(|(set, entry)| (*set, entry.as_ref())));
-        let len: usize = entries.iter().map(|(set, entry)| set.len() + entry.len() + AROUND).sum();
-        let mut record = String::with_capacity(len + 2);
+        let mut record = String::with_capacity(self.record_bytes + 2);
         record.push('{');
-        for (set, entry) in entries {
+        let mut write = |set: &str, entry: &str| {
             if record.len() > 1 {
                 record.push(',');
             }
             push_quoted(&mut record, set);
             record.push(':');
             record.push_str(entry);
+        };
+        // Both are sorted by set.
+        let mut new = self.new_entries.iter().map(|(set, entry)| (*set, entry.as_ref())).peekable();
+        for (set, entry) in self.carried.entries() {
+            while let Some((before, entry)) = new.next_if(|(new, _)| *new < set) {
+                write(before, entry);
+            }
+            let renewed = new.next_if(|(new, _)| *new == set);
+            write(set, renewed.map_or(entry, |(_, renewed)| renewed));
         }
+        new.for_each(|(set, entry)| write(set, entry));
         record.push('}');
         record
     }

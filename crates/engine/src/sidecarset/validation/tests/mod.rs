@@ -14,6 +14,7 @@ mod resources;
 mod revision;
 mod sources;
 mod spec;
+mod stored;
 mod transfer;
 mod update;
 

@@ -1,0 +1,166 @@
+//! How a process keeps the objects of each kind.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use engine::limitrange::api::ClusterLimitRange;
+use engine::plugins::api::AdmissionPlugin;
+use engine::sidecarset::api::SidecarSet;
+use engine::snapshot::Exclusion;
+use engine::snapshot::builder::SnapshotBuilder;
+use engine::snapshot::collection::{Change, Collection as _};
+use engine::snapshot::configuration::{ALLOW_LIST_KEY, ConfigurationMap, ConfigurationMaps};
+use engine::snapshot::quotas::{self, QuotaKey};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt as _;
+use outrider::controller::Key;
+use outrider::image_policy::ImageBackends;
+use outrider::sidecarset::controller::pods::{PodIndex, PodKey};
+use outrider::sidecarset::controller::record::{PodRecord, Wanted};
+use outrider::sidecarset::controller::watched_pod::WatchedPod;
+use outrider::watch::image_policy::kubeconfigs;
+use outrider::watch::lenient::Lenient;
+use outrider::watch::quotas::SlimQuota;
+use outrider::watch::read_model::{SlimNamespace, known};
+use outrider::watch::relist::Relist;
+use outrider::watch::revision::RevisionResource;
+use outrider::watch::storage_classes::{SlimClass, StorageClasses};
+use outrider::watch::while_read::WhileRead as _;
+use outrider::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
+use outrider::workshop::collector::api::Collector;
+use serde::de::DeserializeOwned;
+
+/// As an operator's store does.
+pub fn objects<K: DeserializeOwned + kube::Resource + 'static>(texts: &[String]) -> Box<dyn Any> {
+    let mut store: BTreeMap<Key, Arc<K>> = BTreeMap::new();
+    let mut relist = Relist::default();
+    for text in texts {
+        let guarded: Lenient<K> = serde_json::from_str(text).unwrap();
+        let key = Key { namespace: guarded.namespace().unwrap_or_default(), name: guarded.name_any() };
+        relist.seen(key.clone());
+        if let Ok(object) = guarded.object {
+            store.insert(key, Arc::from(object));
+        }
+    }
+    Box::new((store, relist.finish()))
+}
+
+/// What a controller of Collectors keeps: its selectors are compiled.
+pub fn collectors(texts: &[String]) -> Box<dyn Any> {
+    let selectors = texts.iter().map(|text| {
+        let guarded: Lenient<Collector> = serde_json::from_str(text).unwrap();
+        Some(guarded.object.ok()?.spec.selector?.decoded().compile().unwrap())
+    });
+    Box::new((objects::<Collector>(texts), selectors.collect::<Vec<_>>()))
+}
+
+pub fn pods(texts: &[String]) -> Box<dyn Any> {
+    let existing: BTreeSet<Arc<str>> = (0..64).map(|n| format!("{n:x}").into()).collect();
+    let wanted = Wanted { sets: existing, ..Wanted::default() };
+    let (mut index, mut relist) = (PodIndex::default(), Relist::<PodKey>::default());
+    index.sets_are(&wanted.sets);
+    relist.begin();
+    for text in texts {
+        let pod: WatchedPod = serde_json::from_str(text).unwrap();
+        let key = index.shared(&PodKey::of(&pod));
+        relist.seen(key.clone());
+        index.update(&key, PodRecord::of(&pod, &wanted));
+    }
+    Box::new((index, relist, wanted))
+}
+
+pub fn sets(texts: &[String]) -> Box<dyn Any> {
+    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    for text in texts {
+        let guarded: Lenient<SidecarSetResource> = serde_json::from_str(text).unwrap();
+        feed.collections.sets.apply(&SidecarSet::from(*guarded.object.unwrap()));
+    }
+    feed.publish(&ArcSwap::default());
+    Box::new(feed)
+}
+
+pub fn namespaces(texts: &[String]) -> Box<dyn Any> {
+    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    for text in texts {
+        let namespace: SlimNamespace = serde_json::from_str(text).unwrap();
+        feed.collections.namespaces.apply(&known(namespace));
+    }
+    feed.publish(&ArcSwap::default());
+    Box::new(feed)
+}
+
+pub fn revisions(texts: &[String]) -> Box<dyn Any> {
+    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    for text in texts {
+        let guarded: Lenient<RevisionResource> = serde_json::from_str(text).unwrap();
+        feed.collections.revisions.apply(&guarded.object.unwrap().revision.unwrap());
+    }
+    feed.publish(&ArcSwap::default());
+    Box::new(feed)
+}
+
+pub fn plugins(texts: &[String]) -> Box<dyn Any> {
+    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    for text in texts {
+        let guarded: Lenient<AdmissionPluginResource> = serde_json::from_str(text).unwrap();
+        feed.collections.plugins.apply(&AdmissionPlugin::from(*guarded.object.unwrap()));
+    }
+    feed.publish(&ArcSwap::default());
+    Box::new(feed)
+}
+
+pub fn ranges(texts: &[String]) -> Box<dyn Any> {
+    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    for text in texts {
+        let guarded: Lenient<ClusterLimitRangeResource> = serde_json::from_str(text).unwrap();
+        feed.collections.limit_ranges.apply(&ClusterLimitRange::from(*guarded.object.unwrap()));
+    }
+    feed.publish(&ArcSwap::default());
+    Box::new(feed)
+}
+
+pub fn quotas(texts: &[String]) -> Box<dyn Any> {
+    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    for text in texts {
+        let quota: SlimQuota = serde_json::from_str(text).unwrap();
+        let key = QuotaKey { namespace: quota.namespace().unwrap_or_default(), name: quota.name_any() };
+        feed.collections.quotas.apply(&Change::Is(key, quotas::read(quota.spec, quota.status)));
+    }
+    feed.publish(&ArcSwap::default());
+    Box::new(feed)
+}
+
+pub fn classes(texts: &[String]) -> Box<dyn Any> {
+    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    for text in texts {
+        let class: SlimClass = serde_json::from_str(text).unwrap();
+        let change = Change::Is(StorageClasses::key(&class), StorageClasses::read(class));
+        StorageClasses::apply(&change, &mut feed);
+    }
+    feed.publish(&ArcSwap::default());
+    Box::new(feed)
+}
+
+/// There is one: several are kept by as many processes.
+pub fn secrets(texts: &[String]) -> Box<dyn Any> {
+    let keep = |text: &String| {
+        let (backends, found) = (ImageBackends::default(), kubeconfigs(serde_json::from_str(text).unwrap()));
+        backends.are(Some(found.clone()));
+        (backends, found)
+    };
+    Box::new(texts.iter().map(keep).collect::<Vec<_>>())
+}
+
+/// There is one: several are kept by as many processes.
+pub fn configurations(texts: &[String]) -> Box<dyn Any> {
+    let keep = |text: &String| {
+        let map: ConfigMap = serde_json::from_str(text).unwrap();
+        let allow_list = map.data.and_then(|mut data| data.remove(ALLOW_LIST_KEY));
+        let mut maps = ConfigurationMaps::default();
+        maps.apply(&ConfigurationMap { allow_list });
+        maps
+    };
+    Box::new(texts.iter().map(keep).collect::<Vec<_>>())
+}
