@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::core::PartialObjectMeta;
 
+use crate::watch::partial::LabelRoom;
 use crate::watch::while_read::WhileRead;
 
 /// Every node.
@@ -31,7 +32,9 @@ impl WhileRead for Nodes {
     }
 
     fn read(node: Self::Object) -> Self::Value {
-        Arc::new(node.metadata.labels.unwrap_or_default())
+        let mut room = LabelRoom::default();
+        let labels = node.metadata.labels.unwrap_or_default().into_iter();
+        Arc::new(labels.filter(|(key, value)| room.takes(key, value)).collect())
     }
 
     fn apply(change: &Change<String, Self::Value>, feed: &mut SnapshotBuilder) {

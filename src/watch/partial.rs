@@ -93,6 +93,29 @@ struct WireMeta<Annotations> {
     annotations: Option<Annotations>,
 }
 
+/// What room there is for the labels of one object.
+pub struct LabelRoom(usize);
+
+impl Default for LabelRoom {
+    fn default() -> Self {
+        Self(LABELS_MAX_COST)
+    }
+}
+
+impl LabelRoom {
+    /// Whether there is room for one more, and takes it.
+    pub const fn takes(&mut self, key: &str, value: &str) -> bool {
+        let cost = key.len().saturating_add(value.len()).saturating_add(LABEL_OVERHEAD);
+        match self.0.checked_sub(cost) {
+            Some(left) => {
+                self.0 = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
 #[derive(Default)]
 struct LabelsWithRoom {
     kept: PackedLabels,
@@ -152,13 +175,10 @@ fn labels_with_room<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let (mut kept, mut room, mut some_left_out) = (Vec::new(), LABELS_MAX_COST, false);
+            let (mut kept, mut room, mut some_left_out) = (Vec::new(), LabelRoom::default(), false);
             while let Some((key, value)) = map.next_entry::<Cow<'de, str>, Cow<'de, str>>()? {
-                let cost = key.len().saturating_add(value.len()).saturating_add(LABEL_OVERHEAD);
                 // What is decided by the name of a namespace does not depend on how many labels others have put there.
-                if let Some(left) = room.checked_sub(cost) {
-                    room = left;
-                } else if key != NAMESPACE_NAME_LABEL {
+                if !room.takes(&key, &value) && key != NAMESPACE_NAME_LABEL {
                     some_left_out = true;
                     continue;
                 }

@@ -12,7 +12,6 @@ use engine::snapshot::Exclusion;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::{Change, Collection as _};
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, ConfigurationMap, ConfigurationMaps};
-use engine::snapshot::quotas::{self, QuotaKey};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use outrider::controller::Key;
@@ -22,12 +21,10 @@ use outrider::sidecarset::controller::record::{PodRecord, Wanted};
 use outrider::sidecarset::controller::watched_pod::WatchedPod;
 use outrider::watch::image_policy::kubeconfigs;
 use outrider::watch::lenient::Lenient;
-use outrider::watch::quotas::SlimQuota;
 use outrider::watch::read_model::{SlimNamespace, known};
 use outrider::watch::relist::Relist;
 use outrider::watch::revision::RevisionResource;
-use outrider::watch::storage_classes::{SlimClass, StorageClasses};
-use outrider::watch::while_read::WhileRead as _;
+use outrider::watch::while_read::WhileRead;
 use outrider::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
 use outrider::workshop::collector::api::Collector;
 use serde::de::DeserializeOwned;
@@ -121,23 +118,12 @@ pub fn ranges(texts: &[String]) -> Box<dyn Any> {
     Box::new(feed)
 }
 
-pub fn quotas(texts: &[String]) -> Box<dyn Any> {
+/// What is watched while a plugin reads it.
+pub fn while_read<R: WhileRead>(texts: &[String]) -> Box<dyn Any> {
     let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
     for text in texts {
-        let quota: SlimQuota = serde_json::from_str(text).unwrap();
-        let key = QuotaKey { namespace: quota.namespace().unwrap_or_default(), name: quota.name_any() };
-        feed.collections.quotas.apply(&Change::Is(key, quotas::read(quota.spec, quota.status)));
-    }
-    feed.publish(&ArcSwap::default());
-    Box::new(feed)
-}
-
-pub fn classes(texts: &[String]) -> Box<dyn Any> {
-    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
-    for text in texts {
-        let class: SlimClass = serde_json::from_str(text).unwrap();
-        let change = Change::Is(StorageClasses::key(&class), StorageClasses::read(class));
-        StorageClasses::apply(&change, &mut feed);
+        let object: R::Object = serde_json::from_str(text).unwrap();
+        R::apply(&Change::Is(R::key(&object), R::read(object)), &mut feed);
     }
     feed.publish(&ArcSwap::default());
     Box::new(feed)

@@ -6,6 +6,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use outrider::controller::owned::Owned;
 use outrider::watch::deployment::SlimDeployment;
+use outrider::watch::nodes::Nodes;
+use outrider::watch::quotas::Quotas;
+use outrider::watch::storage_classes::StorageClasses;
 use outrider::workshop::collector::watched::SlimPod as CollectorPod;
 use outrider::workshop::cronjob::api::CronJob;
 use outrider::workshop::cronjob::controller::watched_job::WatchedJob;
@@ -18,7 +21,7 @@ use crate::examples::{
     full_selectors, full_sets, full_status, job, namespace, plugin, pod, quota, range, revision, secret, set, simple,
 };
 use crate::keep::{
-    classes, collectors, configurations, namespaces, objects, plugins, pods, quotas, ranges, revisions, secrets, sets,
+    collectors, configurations, namespaces, objects, plugins, pods, ranges, revisions, secrets, sets, while_read,
 };
 use crate::objects::Object;
 
@@ -126,7 +129,7 @@ pub const KINDS: &[Kind] = &[
         name: "ResourceQuota",
         resource: ("", "resourcequotas"),
         kept_by: "every replica, while a plugin `ResourceQuota` is on",
-        keep: quotas,
+        keep: while_read::<Quotas>,
         object: quota,
         full: full_quotas,
         allowed: 4 * 1024,
@@ -136,10 +139,21 @@ pub const KINDS: &[Kind] = &[
         name: "StorageClass",
         resource: ("storage.k8s.io", "storageclasses"),
         kept_by: "every replica, while a plugin `DefaultStorageClass` is on",
-        keep: classes,
+        keep: while_read::<StorageClasses>,
         object: class,
         full: full_status,
         allowed: 4 * 1024,
+        at_most: true,
+    },
+    Kind {
+        name: "Node",
+        resource: ("", "nodes"),
+        kept_by: "every replica, while a plugin `PodTopologyLabels` is on",
+        keep: while_read::<Nodes>,
+        object: namespace,
+        // Only its metadata is sent.
+        full: |_| Vec::new(),
+        allowed: 64 * 1024,
         at_most: true,
     },
     Kind {
