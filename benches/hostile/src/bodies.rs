@@ -79,7 +79,7 @@ pub const KINDS: &[Kind] = &[
     kind("the same, validated", CONTAINERS, |n| record(12_000, n, VALIDATE)),
     kind("record of 2,000 names, n containers", CONTAINERS, |n| record(2_000, n, MUTATE)),
     kind("the same, validated", CONTAINERS, |n| record(2_000, n, VALIDATE)),
-    kind("record of n sets", 500, records),
+    kind("record of n sets", 125, records),
     kind("record of n sets, beyond the limit", 6_000, records),
     kind("record of n names, n containers, beyond the limit", 6_000, |n| record(n, n, MUTATE)),
     kind("n resources of an init container, n/8 more", RESOURCES, resources),

@@ -7,7 +7,7 @@ use std::fmt;
 use admission::patch::quoted_len;
 use admission::{Reason, Text};
 use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -23,35 +23,35 @@ pub const INJECTED_ANNOTATION: &str = "outrider.dev/injected";
 /// OpenKruise's record on a pod: names of sets, joined by commas. Read for migration, never written.
 const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 
-/// Sets and names of containers that are read of a record: a pod has no more containers. One of more sets is none, and its names beyond the
-/// limit are not read: each costs more than its few bytes.
+/// Names of containers that are read of a record, each of which costs more than its few bytes: a pod has no more containers.
 const LIMIT: usize = 2 * limits::CONTAINERS;
 
-/// Every record of a pod by its set. Raw, so that entries of other sets are written back as they were.
-#[derive(Debug, Default)]
-struct Records<'p>(BTreeMap<Text<'p>, &'p RawValue>);
+/// Sets that a record may have beside those that select the pod, such as are gone. One of more is forged, and counts as none.
+const OTHERS: usize = 500;
 
-impl<'de: 'p, 'p> Deserialize<'de> for Records<'p> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Records<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("records by set")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut records = Vec::new();
-                while let Some(record) = map.next_entry()? {
-                    if records.len() == LIMIT {
-                        return Err(A::Error::custom("there are more sets than a pod can have containers"));
-                    }
-                    records.push(record);
-                }
-                Ok(Records(records.into_iter().collect()))
-            }
+/// Every record of a pod by its set, of so many sets at most. Raw, so that entries of other sets are written back as they were.
+fn records(text: &str, limit: usize) -> Result<BTreeMap<Text<'_>, &RawValue>, serde_json::Error> {
+    struct Entries(usize);
+    impl<'de> Visitor<'de> for Entries {
+        type Value = BTreeMap<Text<'de>, &'de RawValue>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("records by set")
         }
-        deserializer.deserialize_map(Entries)
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut records = Vec::new();
+            while let Some(record) = map.next_entry()? {
+                if records.len() == self.0 {
+                    return Err(A::Error::custom("more sets than a pod carries"));
+                }
+                records.push(record);
+            }
+            Ok(records.into_iter().collect())
+        }
     }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let records = deserializer.deserialize_map(Entries(limit))?;
+    deserializer.end()?;
+    Ok(records)
 }
 
 /// Whether the record of a set may name containers. A search is cheaper than reading it. Escapes can spell a key in many ways.
@@ -137,7 +137,7 @@ impl<'p, 's> Carried<'p, 's> {
         let sets: BTreeMap<&str, &'s CompiledSet> = selecting.iter().map(|set| (set.name.as_str(), *set)).collect();
         let named = openkruise.into_iter().flat_map(|list| list.split(',')).map(str::trim);
         carried.openkruise = named.filter(|name| sets.contains_key(name)).collect();
-        carried.raw = record.and_then(|text| serde_json::from_str::<Records<'_>>(text).ok()).unwrap_or_default().0;
+        carried.raw = record.and_then(|text| records(text, sets.len() + OTHERS).ok()).unwrap_or_default();
         if !carried.raw.is_empty() {
             carried.read_entries(&sets);
         }
