@@ -134,9 +134,8 @@ pub fn selected<'s>(
     };
     let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
     let platform = platform(pod);
-    let selection = |(set, is_known): (&'s Arc<CompiledSet>, bool)| match is_known {
-        true => (set, selection(set, platform, &skip)),
-        false => (set, namespace_unknown(set, namespace)),
+    let selection = |(set, is_known): (&'s Arc<CompiledSet>, bool)| {
+        (set, if is_known { selection(set, platform, &skip) } else { namespace_unknown(set, namespace) })
     };
     Ok(Ok(reached.into_iter().map(selection).collect()))
 }

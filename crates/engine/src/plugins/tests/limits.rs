@@ -24,6 +24,7 @@ fn ask(world: &World, path: &str, kind: (&str, &str), operation: &str, object: &
 }
 
 const CLAIM: (&str, &str) = ("PersistentVolumeClaim", "persistentvolumeclaims");
+const PODS: (&str, &str) = ("Pod", "pods");
 const NAMESPACE: (&str, &str) = ("Namespace", "namespaces");
 
 #[test]
@@ -123,7 +124,6 @@ fn what_is_asked_for_as_a_whole_is_limited_where_somebody_limits_it() {
     let many = names(limits::RESOURCES + 1);
     let requests = json!({"resources": {"requests": many}});
     let claim = json!({"metadata": {"name": "c"}, "spec": requests});
-    const PODS: (&str, &str) = ("Pod", "pods");
     for (path, kind, object, field) in [
         ("/validate--v1-pod-resourcequota", CLAIM, &claim, "spec.resources"),
         ("/validate--v1-persistentvolumeclaim-limitranger", CLAIM, &claim, "spec.resources"),

@@ -70,7 +70,7 @@ fn place<'p>(raw: &'p RawValue, of: usize, field: &'static str) -> Option<Place<
     let element: Value = serde_json::from_str(raw.get()).ok()?;
     let (path, volume) = (same_path(text(&element, field)).to_owned(), text(&element, "name").to_owned());
     let is_whole = !path.is_empty() && !volume.is_empty();
-    is_whole.then(|| Place { path, volume, of, element, raw })
+    is_whole.then_some(Place { path, volume, of, element, raw })
 }
 
 impl<'p> Fitting<'p, '_> {
