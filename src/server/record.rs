@@ -4,24 +4,38 @@
 
 use std::time::Duration;
 
+use admission::bounded::beginning;
 use admission::{Answer, Decision, Unserved};
 use serde::Deserialize;
+
+/// Longest name in a line, in bytes: no object of Kubernetes has a longer one, and the body of a client may hold anything.
+const LONGEST_NAME: usize = 512;
+/// Longest sentence in a line, in bytes.
+const LONGEST_SENTENCE: usize = 8 * 1024;
+
+fn shortened(name: &str) -> &str {
+    beginning(name, LONGEST_NAME)
+}
+
+fn said(sentence: &str) -> &str {
+    beginning(sentence, LONGEST_SENTENCE)
+}
 
 /// One line about a request, at a level chosen at run time.
 macro_rules! review_event {
     ($level:expr, $path:expr, $answer:expr, $took:expr, $message:literal) => {
         tracing::event!(
             $level,
-            uid = $answer.summary.uid,
+            uid = shortened($answer.summary.uid.as_str()),
             path = $path,
-            kind = $answer.summary.kind,
-            namespace = $answer.summary.namespace,
-            name = $answer.summary.name,
+            kind = shortened($answer.summary.kind.as_str()),
+            namespace = shortened($answer.summary.namespace.as_str()),
+            name = shortened($answer.summary.name.as_str()),
             operation = $answer.summary.operation,
             dry_run = $answer.summary.dry_run,
             verdict = $answer.decision.as_str(),
             reason = $answer.reason.as_str(),
-            message_to_user = $answer.message,
+            message_to_user = said(&$answer.message),
             duration = $took.as_secs_f64(),
             $message
         )
@@ -45,11 +59,12 @@ pub fn decided(path: &str, answer: &Answer, took: Duration, budget: Duration) {
 /// No decision was made.
 pub fn unserved(path: &str, uid: Option<&str>, unserved: &Unserved, took: Duration) {
     let (uid, reason, status) = (uid.unwrap_or_default(), unserved.reason(), unserved.status());
-    let duration = took.as_secs_f64();
+    let (duration, error) = (took.as_secs_f64(), unserved.to_string());
+    let (uid, error) = (shortened(uid), said(&error));
     if matches!(unserved, Unserved::Fault) {
-        tracing::error!(uid, path, reason, status, duration, error = %unserved, "Review not served");
+        tracing::error!(uid, path, reason, status, duration, error, "Review not served");
     } else {
-        tracing::warn!(uid, path, reason, status, duration, error = %unserved, "Review not served");
+        tracing::warn!(uid, path, reason, status, duration, error, "Review not served");
     }
 }
 
@@ -64,4 +79,16 @@ pub fn uid_of(body: &[u8]) -> Option<String> {
         uid: String,
     }
     serde_json::from_slice(body).ok().map(|Envelope { request }| super::reply::shortened(&request.uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_writes_is_logged_up_to_a_length() {
+        let long = "é".repeat(1 << 20);
+        assert!(shortened(&long).len() <= LONGEST_NAME && said(&long).len() <= LONGEST_SENTENCE);
+        assert_eq!((shortened("shop"), said("why")), ("shop", "why"));
+    }
 }

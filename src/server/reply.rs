@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use admission::Unserved;
+use admission::bounded::beginning;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
@@ -10,6 +11,9 @@ use http_body_util::Full;
 
 /// Longest piece of a request that is repeated in a reply or a log, in characters.
 const LONGEST_ECHO: usize = 128;
+
+/// Longest sentence of a reply, in bytes.
+const LONGEST_SENTENCE: usize = 8 * 1024;
 
 /// The reply to a review or a conversion.
 pub fn json(body: Vec<u8>) -> Response<Full<Bytes>> {
@@ -21,7 +25,8 @@ pub fn json(body: Vec<u8>) -> Response<Full<Bytes>> {
 /// A failure to serve: a status that client-go understands, and a sentence that it repeats to the user.
 pub fn unserved(unserved: &Unserved) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(unserved.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = plain(status, format!("{unserved}\n"));
+    let sentence = unserved.to_string();
+    let mut response = plain(status, format!("{}\n", beginning(&sentence, LONGEST_SENTENCE)));
     if let Some(seconds) = unserved.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -156,11 +156,13 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         let path = parts.uri.path();
         let Some(route) = self.routes.iter().find(|route| route.path == path) else {
             self.metrics.not_found();
+            body::discard(body, self.limits.body);
             return self.not_found(path, parts.version);
         };
         let counted = route.counted.get_or_init(|| self.metrics.path(path));
         if parts.method != Method::POST {
             counted.wrong_method();
+            body::discard(body, self.limits.body);
             return reply::method_not_allowed();
         }
         let _counted = Counted::up(&self.metrics.in_flight);

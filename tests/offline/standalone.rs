@@ -56,6 +56,23 @@ fn sets_and_namespaces_are_read_and_the_rest_is_left_out() {
 }
 
 #[test]
+fn a_set_of_a_cluster_that_is_larger_than_may_be_written_is_read_with_a_warning() {
+    let containers: Vec<String> = (0..101).map(|at| format!("{{name: c{at}, image: i}}")).collect();
+    let large = |metadata: &str| {
+        let containers = containers.join(", ");
+        let spec = format!("selector: {{matchLabels: {{app: a}}}}, containers: [{containers}]");
+        let head = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\n";
+        format!("{head}metadata: {{name: large{metadata}}}\nspec: {{{spec}}}\n---\n{}", set("b", "web"))
+    };
+    let loaded = load_text(&large(", uid: 0a1b")).unwrap();
+    assert_eq!(loaded.snapshot.sets.len(), 2);
+    let [warning] = loaded.warnings.as_slice() else { panic!("{:?}", loaded.warnings) };
+    let said = "m.yaml:1: SidecarSet \"large\": spec.containers has 101 elements, and at most 100 may be written";
+    assert!(warning.contains(said), "{warning}");
+    assert!(load_text(&large("")).is_err(), "one that is yet to be written is refused");
+}
+
+#[test]
 fn errors_name_file_and_line_and_all_faults() {
     let twice = format!("{}---\n{}", set("a", "x"), set("a", "y"));
     let table = [

@@ -55,6 +55,16 @@ async fn an_endpoint_that_another_replica_has_is_to_be_tried_again() {
     assert_eq!(server.client().await.post("/other", &any_review()).await.status, 404);
 }
 
+/// The API server sends the whole review before it reads what is wrong with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_served_is_said_beside_a_large_body_too() {
+    let server = TestServer::start().await;
+    let body = "x".repeat(2 << 20);
+    for (path, status) in [("/other".to_owned(), 404), (path("off"), 503)] {
+        assert_eq!(server.client().await.post(&path, &body).await.status, status, "{path}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn draining_does_not_touch_idle_connections() {
     let server = TestServer::start().await;

@@ -13,6 +13,9 @@ use crate::hostile_conversions::conversions;
 use crate::process::Process;
 
 const PODS: &str = "/mutate--v1-pod?timeout=30s";
+const CLAIM_RANGES: &str = "/validate--v1-persistentvolumeclaim-limitranger?timeout=30s";
+const QUOTAS: &str = "/validate--v1-pod-resourcequota?timeout=30s";
+const OWNERS: &str = "/validate-any-any-any-any-ownerreferences?timeout=30s";
 const SETS: &str = "/validate-apps-outrider-dev-v1alpha1-sidecarset?timeout=30s";
 
 /// Just below the limit of a body.
@@ -36,6 +39,33 @@ metadata: {name: log-agent}
 spec:
   selector: {matchLabels: {app: web}}
   containers: [{name: log-agent, image: 'proxy:1', ports: [{containerPort: 80}], resources: {requests: {cpu: 1m}}}]
+---
+apiVersion: apps.outrider.dev/v1alpha1
+kind: SidecarSet
+metadata: {name: sharing}
+spec:
+  selector: {matchLabels: {app: shared}}
+  containers: [{name: sharing, image: 'sharing:1', args: [run], shareVolumePolicy: {type: enabled}, shareVolumeDevicePolicy: {type: enabled}}]
+---
+apiVersion: policy.outrider.dev/v1alpha1
+kind: ClusterLimitRange
+metadata: {name: claims}
+spec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Gi}}]}
+---
+apiVersion: policy.outrider.dev/v1alpha1
+kind: AdmissionPlugin
+metadata: {name: quota}
+spec:
+  plugin: ResourceQuota
+  resourceQuota:
+    limitedResources:
+    - {resource: persistentvolumeclaims, matchContains: [requests.storage]}
+    - {resource: pods, matchContains: [requests.cpu], matchScopes: [{scopeName: CrossNamespacePodAffinity, operator: Exists}]}
+---
+apiVersion: policy.outrider.dev/v1alpha1
+kind: AdmissionPlugin
+metadata: {name: owners}
+spec: {plugin: OwnerReferencesPermissionEnforcement}
 ";
 
 /// What memory each thing takes is measured alone.
@@ -85,6 +115,8 @@ async fn post(address: SocketAddr, ca: &str, path: &str, body: &str) -> u16 {
 fn filled(path: &str, object: &str, element: impl Fn(usize) -> String) -> String {
     let (group, version, kind, resource) = if path == SETS {
         ("apps.outrider.dev", "v1alpha1", "SidecarSet", "sidecarsets")
+    } else if path == CLAIM_RANGES {
+        ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
     } else {
         ("", "v1", "Pod", "pods")
     };
@@ -138,6 +170,18 @@ fn bodies() -> Vec<(&'static str, &'static str, String)> {
     add("variables", &pod(r#""containers":[{"name":"app","env":[@]}]"#), &|i| format!(r#"{{"name":"E{i}"}}"#));
     add("ports", &pod(r#""containers":[{"name":"app","ports":[@]}]"#), &|_| r#"{"containerPort":80}"#.to_owned());
     add("volumes", &pod(&format!(r#"{app},"volumes":[@]"#)), &|_| "{}".to_owned());
+    let shared = |container: &str| {
+        format!(
+            r#"{{"metadata":{{"labels":{{"app":"shared"}}}},"spec":{{"containers":[{{"name":"app",{container}}}]}}}}"#
+        )
+    };
+    let mount = |i: usize| format!(r#"{{"name":"v","mountPath":"/{i:x}"}}"#);
+    add("mounts that are shared", &shared(r#""volumeMounts":[@]"#), &mount);
+    let device = |i: usize| format!(r#"{{"name":"v{i:x}","devicePath":"/{i:x}"}}"#);
+    add("devices that are shared", &shared(r#""volumeDevices":[@]"#), &device);
+    let nested = |_: usize| r#"{"":0}"#.to_owned();
+    add("a mount of maps", &shared(r#""volumeMounts":[{"name":"v","mountPath":"/a","x":[@]}]"#), &nested);
+    add("arguments of maps", &shared(r#""image":"a"},{"name":"sharing","image":"sharing:1","args":[@]"#), &nested);
     add("pull secrets", &pod(&format!(r#"{app},"imagePullSecrets":[@]"#)), &|_| "{}".to_owned());
     add("empty strings", &pod(r#""containers":[{"name":"app","args":[@]}]"#), &|_| r#""""#.to_owned());
     let resources =
@@ -149,9 +193,31 @@ fn bodies() -> Vec<(&'static str, &'static str, String)> {
     add("deep", &pod(&format!(r#"{app},"x":@"#)), &once(deep.clone()));
     add("deep resources", &pod(r#""containers":[{"name":"app","resources":@}]"#), &once(deep));
     let set = r#"{"metadata":{"name":"a"},"spec":{"containers":[@]}}"#;
+    bodies.extend(of_plugins());
     bodies.push(("a set of empty maps", SETS, filled(SETS, set, |_| r#"{"":0}"#.to_owned())));
     bodies.extend(conversions());
     bodies
+}
+
+/// Bodies at the endpoints of plugins and ranges.
+fn of_plugins() -> Vec<(&'static str, &'static str, String)> {
+    let name = |i: usize| format!(r#""{i:x}":"1""#);
+    let empty = |_: usize| "{}".to_owned();
+    let extra = |i: usize| format!(r#""{i:x}":[]"#);
+    let of_pod = |spec: &str| format!(r#"{{"spec":{{"containers":[{{"name":"app"}}],{spec}}}}}"#);
+    let owner = r#"{"apiVersion":"v1","kind":"Pod","name":"a","uid":"1","blockOwnerDeletion":true}"#;
+    let by =
+        |user: &str| format!(r#"{{"metadata":{{"ownerReferences":[{owner}]}}}},"userInfo":{{{user}}},"options":{{}}"#);
+    let claim = r#"{"spec":{"resources":{"requests":{@}}}}"#;
+    let terms = of_pod(r#""affinity":{"podAffinity":{"x":[@]}}"#);
+    vec![
+        ("requests of a claim", CLAIM_RANGES, filled(CLAIM_RANGES, claim, name)),
+        ("requests of a pod", QUOTAS, filled(QUOTAS, &of_pod(r#""resources":{"requests":{@}}"#), name)),
+        ("overhead of a pod", QUOTAS, filled(QUOTAS, &of_pod(r#""overhead":{@}"#), name)),
+        ("terms of an affinity", QUOTAS, filled(QUOTAS, &terms, empty)),
+        ("groups of an owner", OWNERS, filled(OWNERS, &by(r#""username":"k","groups":[@]"#), |_| r#""""#.to_owned())),
+        ("extra of an owner", OWNERS, filled(OWNERS, &by(r#""username":"k","extra":{@}"#), extra)),
+    ]
 }
 
 /// Waits a minute at most until no more than so many megabytes above rest are left.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::bounded::beginning;
 use crate::review::UserInfo;
 
 /// What a decision must know.
@@ -205,13 +206,26 @@ impl fmt::Display for Question {
                 let slash = if sub_resource.is_empty() { "" } else { "/" };
                 write!(f, "whether {user} may {verb} {resource}{slash}{sub_resource}{}", place(namespace))
             }
-            Self::Images(of) => write!(f, "whether {} may run{}", of.images.join(", "), place(&of.namespace)),
+            Self::Images(of) => write!(f, "whether {} may run{}", few(&of.images), place(&of.namespace)),
             Self::Object(Object { resource, name, namespace, .. }) => {
                 write!(f, "whether there is {resource}/{name}{}", place(namespace))
             }
             Self::Resources(of) => write!(f, "which resources {of} has"),
             Self::Tokens(_) => f.write_str("whether a rate limit is reached"),
         }
+    }
+}
+
+/// Images that a text names; a pod may have very many.
+const NAMED: usize = 8;
+/// Bytes of each that it has.
+const NAME_BYTES: usize = 256;
+
+fn few(images: &[String]) -> String {
+    let first = images.iter().take(NAMED).map(|image| beginning(image, NAME_BYTES)).collect::<Vec<_>>().join(", ");
+    match images.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::deadline::Deadline;
-use crate::limit::ObjectLimit;
+use crate::limit::{ObjectLimit, values};
 use crate::question::{Answers, Known, Question};
 use crate::unserved::Unserved;
 
@@ -123,6 +123,25 @@ pub struct UserInfo<'a> {
     /// What the authenticator adds: a map of lists of strings.
     #[serde(borrow)]
     pub extra: Option<&'a RawValue>,
+}
+
+/// Bytes of the groups of a user, and of what the authenticator adds. The API server has both from headers and tokens, which may be a
+/// few times as long.
+const IDENTITY_MAX_BYTES: usize = 256 * 1024;
+/// Values in each.
+const IDENTITY_MAX_VALUES: usize = 5_000;
+
+impl UserInfo<'_> {
+    /// What is too long to ask about the user's rights with it: who asks holds it many times, and with a part of it would ask about
+    /// another user.
+    pub fn too_long(&self) -> Option<&'static str> {
+        let is_long = |raw: &RawValue| {
+            let text = raw.get();
+            text.len() > IDENTITY_MAX_BYTES || values(text, IDENTITY_MAX_VALUES) > IDENTITY_MAX_VALUES
+        };
+        let fields = [("userInfo.groups", self.groups.raw()), ("userInfo.extra", self.extra)];
+        fields.into_iter().find_map(|(field, raw)| raw.is_some_and(is_long).then_some(field))
+    }
 }
 
 /// The request of a review. `O` is the type that `object` and `oldObject` are decoded into, in the same pass.

@@ -30,6 +30,11 @@ impl<'a> Groups<'a> {
         found
     }
 
+    /// The list as it is in the body.
+    pub(super) const fn raw(&self) -> Option<&'a RawValue> {
+        self.0
+    }
+
     /// Calls `visit` with each group, in their order. What is no list of strings holds none.
     pub fn each(&self, visit: impl FnMut(Text<'a>)) {
         let Some(raw) = self.0 else { return };

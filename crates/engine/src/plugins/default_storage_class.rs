@@ -7,7 +7,9 @@ use serde::Deserialize;
 
 use super::change::Change;
 use crate::plugins::storage_classes::StorageClasses;
-use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::borrowed_map::{self, BorrowedMap};
+use crate::pod::decoded::Limited;
+use crate::pod::limits::{self, Exceeded};
 
 /// Annotation of claims from before there was a field.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -76,7 +78,7 @@ pub struct ClaimFacts<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 struct Metadata<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "borrowed_map::annotations")]
     annotations: Option<BorrowedMap<'a>>,
 }
 
@@ -88,6 +90,12 @@ struct Spec<'a> {
 }
 
 admission::only_objects!(ClaimFacts<'a>, Metadata<'a>, Spec<'a>);
+
+impl Limited for ClaimFacts<'_> {
+    fn exceeds(&self) -> Option<Exceeded> {
+        limits::annotations(self.metadata.annotations.as_ref())
+    }
+}
 
 impl ClaimFacts<'_> {
     /// What it says about its class.

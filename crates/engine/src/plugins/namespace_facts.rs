@@ -6,7 +6,9 @@ use admission::review::null_as_default;
 use serde::Deserialize;
 
 use super::said_name;
-use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::borrowed_map::{self, BorrowedMap};
+use crate::pod::decoded::Limited;
+use crate::pod::limits::{self, Exceeded};
 
 /// A namespace.
 #[derive(Debug, Default, Deserialize)]
@@ -28,16 +30,23 @@ pub struct Metadata<'a> {
     #[serde(borrow)]
     pub generate_name: Text<'a>,
     /// Labels.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "borrowed_map::labels_alone")]
     pub labels: Option<BorrowedMap<'a>>,
     /// Annotations.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "borrowed_map::annotations")]
     pub annotations: Option<BorrowedMap<'a>>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<serde::de::IgnoredAny>,
 }
 
 admission::only_objects!(NamespaceFacts<'a>, Metadata<'a>);
+
+impl Limited for NamespaceFacts<'_> {
+    fn exceeds(&self) -> Option<Exceeded> {
+        let Metadata { labels, annotations, .. } = &self.metadata;
+        limits::labels_alone(labels.as_ref()).or_else(|| limits::annotations(annotations.as_ref()))
+    }
+}
 
 impl NamespaceFacts<'_> {
     /// The name in messages, which a request for many objects does not have.

@@ -135,14 +135,17 @@ pub fn judge<'a>(
         return Ok(Ok(()));
     }
     let blocking = newly_blocking(has, had);
-    let must_delete = request.operation != Operation::Create;
-    let delete = must_delete.then(|| delete(request)).into_iter();
-    let anything = (!blocking.is_empty()).then(|| finalize_anything(request)).into_iter();
-    let known = request.ask_all(delete.chain(anything).map(Question::Access).collect())?;
     let refuse = |why: String| {
         let names = [request.name.as_str(), &new.metadata.name, &new.metadata.generate_name];
         Ok(Err(forbidden(&in_words(&request.resource), said_name(names), &why)))
     };
+    if let Some(field) = request.user_info.too_long() {
+        return refuse(format!("{field} is too long to ask what the user may do; use an account with fewer groups"));
+    }
+    let must_delete = request.operation != Operation::Create;
+    let delete = must_delete.then(|| delete(request)).into_iter();
+    let anything = (!blocking.is_empty()).then(|| finalize_anything(request)).into_iter();
+    let known = request.ask_all(delete.chain(anything).map(Question::Access).collect())?;
     if let Some(denied) = known.first().filter(|_| must_delete).and_then(|known| denial(known)) {
         return refuse(format!("cannot set an ownerRef on a resource you can't delete: {denied}"));
     }

@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use super::change::{Change, List, Tolerations};
 use super::said_name;
 use super::toleration::Tolerated;
-use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::borrowed_map::{self, BorrowedMap};
+use crate::pod::decoded::{Decoded, Limited};
 use crate::pod::limits::{self, Exceeded, at_most, cut};
 use crate::pod::view::{self, PodView};
 
@@ -48,7 +49,7 @@ pub struct Metadata<'a> {
     #[serde(borrow)]
     pub generate_name: Text<'a>,
     /// Annotations.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "borrowed_map::annotations")]
     pub annotations: Option<BorrowedMap<'a>>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<serde::de::IgnoredAny>,
@@ -164,7 +165,9 @@ impl<'a> PodFacts<'a> {
     ///
     /// # Errors
     /// When a part that sets do not read has another type.
-    pub fn of_view(pod: &PodView<'a>) -> Result<Self, serde_json::Error> {
+    pub fn of_view(pod: &Decoded<PodView<'a>>) -> Result<Decoded<Self>, serde_json::Error> {
+        // What is cut there is cut here.
+        let pod = pod.even_if_cut();
         let metadata = Metadata {
             name: pod.metadata.name.clone(),
             generate_name: pod.metadata.generate_name.clone(),
@@ -172,7 +175,14 @@ impl<'a> PodFacts<'a> {
             deletion_timestamp: None,
         };
         let spec = if pod.spec.is_there { Some(Spec::of_view(&pod.spec)?) } else { None };
-        Ok(Self { metadata, spec })
+        Ok(Decoded::new(Self { metadata, spec }))
+    }
+}
+
+impl Limited for PodFacts<'_> {
+    fn exceeds(&self) -> Option<Exceeded> {
+        let annotations = limits::annotations(self.metadata.annotations.as_ref());
+        annotations.or_else(|| self.spec.as_ref().and_then(Spec::exceeds))
     }
 }
 
@@ -241,13 +251,12 @@ impl<'a> Spec<'a> {
         own.chain(self.selected.iter().map(|(key, value)| (key.as_str(), value.as_str())))
     }
 
-    /// The limit that it does not keep.
-    pub fn exceeds(&self) -> Option<Exceeded> {
-        let labels = self.node_selector.as_ref().map_or(0, BorrowedMap::len);
+    fn exceeds(&self) -> Option<Exceeded> {
         let lengths = [
             cut("spec.volumes", self.volumes().len(), limits::VOLUMES, "volumes"),
             self.too_many_tolerations(),
-            cut("spec.nodeSelector", labels, limits::PAIRS, "labels"),
+            limits::node_selector(self.node_selector.as_ref()),
+            self.resources.iter().flat_map(Resources::lists).find_map(|list| limits::of_whole("spec.resources", list)),
         ];
         let of_containers = |list: List| {
             let (field, all) = (list.path(), self.list(list));

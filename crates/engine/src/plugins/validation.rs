@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::api::{AdmissionPlugin, GROUP, KIND, PLURAL, VERSION};
 use super::compiled::CompiledPlugin;
 use super::conflict;
+use super::placement::MAX_DEFAULT_TOLERATIONS;
 use crate::schema::{KindShape, UnknownField};
 use crate::snapshot::Snapshot;
 
@@ -40,7 +41,7 @@ impl Validating<Snapshot> for AdmissionPluginValidation {
         if request.is_of_leaving(object) {
             findings.reason = Reason::TERMINATING;
         } else {
-            judge(object, world, findings);
+            judge(object, None, world, findings);
         }
     }
 
@@ -57,7 +58,7 @@ impl Validating<Snapshot> for AdmissionPluginValidation {
         }
         // The status and metadata of one that an older build let through can be written.
         if object.get("spec") != old.get("spec") {
-            judge(object, world, findings);
+            judge(object, Some(old), world, findings);
         }
     }
 }
@@ -66,13 +67,25 @@ fn said(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn judge(object: &Value, world: &Snapshot, findings: &mut Findings) {
+fn judge(object: &Value, old: Option<&Value>, world: &Snapshot, findings: &mut Findings) {
+    check_default_tolerations(object, old, findings);
     match compile(object) {
         Err(errors) => findings.errors.extend(errors),
         Ok(compiled) => {
             let others = world.plugins.iter().filter_map(|other| conflict::between(&compiled, other));
             findings.warnings.extend(others.take(CONFLICTS_TOLD));
         }
+    }
+}
+
+/// An older build let through more than may be written now.
+fn check_default_tolerations(object: &Value, old: Option<&Value>, findings: &mut Findings) {
+    let list = |object: &Value| object.pointer("/spec/podTolerationRestriction/default").cloned().unwrap_or_default();
+    let (now, most) = (list(object), usize::from(MAX_DEFAULT_TOLERATIONS));
+    let length = now.as_array().map_or(0, Vec::len);
+    if length > most && old.is_none_or(|old| list(old) != now) {
+        let path = Path::new("spec").child("podTolerationRestriction").child("default");
+        findings.errors.push(Error::too_many(&path, length, most));
     }
 }
 

@@ -18,12 +18,13 @@ use self::forms::Must;
 use self::groups::Group;
 use crate::demand::Demand;
 use crate::outcome::refuse;
-use crate::pod::limits::{keeps_spec, too_large};
-use crate::pod::select::{Selected, selected};
+use crate::pod::decoded::Decoded;
+use crate::pod::limits::{Exceeded, keeps, keeps_spec, too_large};
+use crate::pod::select::{Selected, musts_of, selected};
 use crate::pod::validate::{must, refusal};
 use crate::pod::view::{Container, MIRROR_ANNOTATION, PodView};
 use crate::reasons;
-use crate::sidecarset::mark::is_marked;
+use crate::sidecarset::mark::is_marked_raw;
 use crate::snapshot::Snapshot;
 
 const EPHEMERAL: &str = "ephemeralcontainers";
@@ -64,14 +65,14 @@ pub fn demands(snapshot: &Snapshot) -> Vec<Demand> {
 pub struct PodUpdateValidation;
 
 impl Validating<Snapshot> for PodUpdateValidation {
-    type Object<'a> = PodView<'a>;
+    type Object<'a> = Pod<'a>;
 
     /// The view of a pod bounds what is built of it.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, PodView<'a>>,
+        request: &Request<'a, Pod<'a>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
@@ -83,31 +84,84 @@ impl Validating<Snapshot> for PodUpdateValidation {
             findings.lacks(if request.object.is_none() { "object" } else { "oldObject" }, request);
             return Ok(());
         };
-        if let Some(reason) = left_alone(request, old, snapshot) {
+        if let Some(reason) = left_alone(request, old.even_if_cut(), snapshot) {
             findings.reason = reason;
             return Ok(());
         }
-        let all = match selected(new, &request.namespace, snapshot)? {
-            Ok(all) => all,
-            Err(_) if new.metadata.labels == old.metadata.labels && keeps_spec(request.body) => {
-                findings.reason = reasons::ALLOWED;
-                return Ok(());
+        match refusals(request, (new, old), snapshot, findings)? {
+            Ok(refusals) if refusals.is_empty() => {}
+            Ok(refusals) => {
+                refuse(findings, Reason::INVALID, refusal(request, "FieldValueForbidden", &refusals));
             }
-            Err(exceeded) => {
-                refuse(findings, Reason::TOO_LARGE, too_large(exceeded));
-                return Ok(());
-            }
-        };
-        let update = Update { request, old, new, all: &all, snapshot };
-        let refusals = update.refusals(findings)?;
-        if !refusals.is_empty() {
-            refuse(findings, Reason::INVALID, refusal(request, "FieldValueForbidden", &refusals));
+            Err(exceeded) => refuse(findings, Reason::TOO_LARGE, too_large(exceeded)),
         }
         Ok(())
     }
 }
 
-fn left_alone(request: &Request<'_, PodView<'_>>, old: &PodView<'_>, snapshot: &Snapshot) -> Option<Reason> {
+/// A pod, which may be cut.
+type Pod<'a> = Decoded<PodView<'a>>;
+
+/// Why the pod may not be changed so, or what is too long in it to know.
+fn refusals<'u, 'p>(
+    request: &'u Request<'p, Pod<'p>>,
+    (new, stored): (&'u Pod<'p>, &'u Pod<'p>),
+    snapshot: &'u Snapshot,
+    findings: &mut Findings,
+) -> Result<Result<Vec<String>, Exceeded>, Unserved> {
+    let unconcerned = match unconcerned(request, (new, stored), snapshot)? {
+        Ok(unconcerned) => unconcerned,
+        Err(exceeded) => return Ok(Err(exceeded)),
+    };
+    if let Some(reason) = unconcerned {
+        findings.reason = reason;
+        return Ok(Ok(Vec::new()));
+    }
+    let all = match selected(new, &request.namespace, snapshot)? {
+        Ok(all) => all,
+        Err(exceeded) => return Ok(Err(exceeded)),
+    };
+    match (new.whole(), stored.whole()) {
+        (Ok(new), Ok(old)) => Update { request, stored, old, new, all: &all, snapshot }.refusals(findings),
+        (Err(exceeded), _) | (_, Err(exceeded)) => Ok(Err(exceeded)),
+    }
+}
+
+/// Why the update is nothing to judge: no must selects the pod, nor did one; or the pod is larger than what is read of one, was stored so,
+/// and keeps its spec and its musts. It is unknown, where the labels are too long, which are no longer the same.
+fn unconcerned(
+    request: &Request<'_, Pod<'_>>,
+    (new, old): (&Pod<'_>, &Pod<'_>),
+    snapshot: &Snapshot,
+) -> Result<Result<Option<Reason>, Exceeded>, Unserved> {
+    let musts = |pod: &Pod<'_>| musts_of(&pod.even_if_cut().metadata.labels, &request.namespace, snapshot);
+    let is_kept = keeps_labels(request.body, (new, old));
+    let after = match musts(new)? {
+        Ok(after) => after,
+        Err(_) if is_kept && keeps_spec(request.body) => return Ok(Ok(Some(reasons::ALLOWED))),
+        Err(exceeded) => return Ok(Err(exceeded)),
+    };
+    let before = match if is_kept { Ok(after.clone()) } else { musts(old)? } {
+        Ok(before) => before,
+        Err(exceeded) => return Ok(Err(exceeded)),
+    };
+    let is_cut = || new.whole().is_err() || old.whole().is_err();
+    Ok(Ok(if before.is_empty() && after.is_empty() {
+        Some(reasons::NO_MATCH)
+    } else if is_cut() && before == after && keeps_spec(request.body) {
+        Some(reasons::ALLOWED)
+    } else {
+        None
+    }))
+}
+
+/// Whether the labels are as they were. Those that were cut are compared as they are in the body.
+fn keeps_labels(body: &str, (new, old): (&Pod<'_>, &Pod<'_>)) -> bool {
+    let (new, old) = (&new.even_if_cut().metadata.labels, &old.even_if_cut().metadata.labels);
+    if new.is_cut() && old.is_cut() { keeps(body, &["metadata", "labels"]) } else { new.is_as(old) }
+}
+
+fn left_alone(request: &Request<'_, Pod<'_>>, old: &PodView<'_>, snapshot: &Snapshot) -> Option<Reason> {
     if snapshot.excludes(&request.namespace) {
         Some(reasons::NAMESPACE_EXCLUDED)
     } else if old.metadata.deletion_timestamp.is_some() {
@@ -121,7 +175,8 @@ fn left_alone(request: &Request<'_, PodView<'_>>, old: &PodView<'_>, snapshot: &
 
 /// An update of a pod, and the sets that select what it is to be.
 struct Update<'u, 'p> {
-    request: &'u Request<'p, PodView<'p>>,
+    request: &'u Request<'p, Pod<'p>>,
+    stored: &'u Pod<'p>,
     old: &'u PodView<'p>,
     new: &'u PodView<'p>,
     all: &'u Selected<'u>,
@@ -130,7 +185,7 @@ struct Update<'u, 'p> {
 
 impl<'u> Update<'u, '_> {
     /// Why the pod may not be changed so, for each must.
-    fn refusals(&self, findings: &mut Findings) -> Result<Vec<String>, Unserved> {
+    fn refusals(&self, findings: &mut Findings) -> Result<Result<Vec<String>, Exceeded>, Unserved> {
         let musts: Vec<Must<'u>> = Must::among(self.all, self.snapshot).collect();
         findings.reason = if musts.is_empty() { reasons::NO_MATCH } else { reasons::ALLOWED };
         let before = self.musts_before()?;
@@ -149,12 +204,15 @@ impl<'u> Update<'u, '_> {
         let groups = Group::all(&musts, is_new, &containers);
         refusals.extend(self.faults_of(&groups)?);
         if self.request.sub_resource.as_str() == EPHEMERAL {
-            refusals.extend(self.targeted(&musts, &containers)?);
+            match self.targeted(&musts, &containers)? {
+                Ok(targeted) => refusals.extend(targeted),
+                Err(exceeded) => return Ok(Err(exceeded)),
+            }
         }
-        Ok(refusals)
+        Ok(Ok(refusals))
     }
 
-    /// The sets that selected the pod, where its labels have changed. A pod whose old labels are too long is treated as new.
+    /// The sets that selected the pod, where its labels have changed.
     fn musts_before(&self) -> Result<Option<Selected<'u>>, Unserved> {
         if self.old.metadata.labels.iter().eq(self.new.metadata.labels.iter()) {
             return Ok(None);
@@ -163,17 +221,14 @@ impl<'u> Update<'u, '_> {
     }
 
     fn selected_before(&self) -> Result<Selected<'u>, Unserved> {
-        Ok(selected(self.old, &self.request.namespace, self.snapshot)?.unwrap_or_default())
+        selected(self.stored, &self.request.namespace, self.snapshot)?.map_err(|_| Unserved::Fault)
     }
 
     /// What has become of the containers. `musts` are those that the pod is to carry, or was to.
     fn containers(&self, musts: &[Must<'_>]) -> Containers<'u> {
         let mut containers = Containers::of(self.old, self.new, self.request.body);
         if musts.iter().any(|must| must.older.is_some()) {
-            let is_injected = |container: &&Container<'_>| {
-                let raw = container.raw(self.request.body).map(|raw| serde_json::from_str(raw.get()));
-                raw.is_some_and(|read| read.is_ok_and(|object| is_marked(&object)))
-            };
+            let is_injected = |container: &&Container<'_>| container.raw(self.request.body).is_some_and(is_marked_raw);
             let injected = all(self.old).filter(is_injected);
             containers.injected = injected.map(|container| container.name.as_str()).collect();
         }

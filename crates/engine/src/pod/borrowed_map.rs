@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 
 use admission::Text;
+use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use admission::format::selector::Labels;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
@@ -16,25 +17,26 @@ const FEW: usize = 16;
 const SEARCHES: u8 = 16;
 
 /// Labels or annotations, borrowed, in the order of the body. Of a repeated key, which the API server never sends, the last value counts.
+///
+/// One that is too long is cut: it is read within an object that is known to be whole ([`Decoded`](crate::pod::decoded::Decoded)).
 #[derive(Debug, Clone, Default)]
 pub struct BorrowedMap<'a> {
     pairs: Vec<(Text<'a>, Text<'a>)>,
+    is_cut: bool,
     searches: Cell<u8>,
     // Positions in the order of their keys, once there were many searches.
     by_key: OnceCell<Vec<u32>>,
 }
 
-impl PartialEq for BorrowedMap<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.pairs == other.pairs
+impl BorrowedMap<'_> {
+    /// Whether pairs are missing that there are in the body.
+    pub const fn is_cut(&self) -> bool {
+        self.is_cut
     }
-}
 
-impl Eq for BorrowedMap<'_> {}
-
-impl<'a> BorrowedMap<'a> {
-    fn new(pairs: Vec<(Text<'a>, Text<'a>)>) -> Self {
-        Self { pairs, ..Self::default() }
+    /// Whether both are whole and the same.
+    pub fn is_as(&self, other: &Self) -> bool {
+        !self.is_cut && !other.is_cut && self.pairs == other.pairs
     }
 
     /// The value of a key.
@@ -86,28 +88,62 @@ impl Labels for BorrowedMap<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for BorrowedMap<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor;
-        impl<'de> Visitor<'de> for PairsVisitor {
+        UpTo::<{ limits::PAIRS }, { usize::MAX }>::deserialize(deserializer).map(|UpTo(pairs)| pairs)
+    }
+}
+
+/// Decodes annotations: as many as the API server stores. What may be cut of them would otherwise be for the author of an object to
+/// choose.
+///
+/// # Errors
+/// Where they are no map of strings.
+pub fn annotations<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BorrowedMap<'a>>, D::Error> {
+    type Annotations<'a> = UpTo<'a, { limits::ANNOTATIONS }, { ANNOTATIONS_MAX_BYTES }>;
+    Ok(Option::<Annotations<'a>>::deserialize(deserializer)?.map(|UpTo(pairs)| pairs))
+}
+
+/// Decodes the labels of an object that has little else: as many as can be stored.
+///
+/// # Errors
+/// Where they are no map of strings.
+pub fn labels_alone<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BorrowedMap<'a>>, D::Error> {
+    type Labels<'a> = UpTo<'a, { limits::STORABLE_PAIRS }, { usize::MAX }>;
+    Ok(Option::<Labels<'a>>::deserialize(deserializer)?.map(|UpTo(pairs)| pairs))
+}
+
+/// So many pairs, with so many bytes in all keys and values together.
+struct UpTo<'a, const PAIRS: usize, const BYTES: usize>(BorrowedMap<'a>);
+
+impl<'de: 'a, 'a, const PAIRS: usize, const BYTES: usize> Deserialize<'de> for UpTo<'a, PAIRS, BYTES> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PairsVisitor<const PAIRS: usize, const BYTES: usize>;
+        impl<'de, const PAIRS: usize, const BYTES: usize> Visitor<'de> for PairsVisitor<PAIRS, BYTES> {
             type Value = BorrowedMap<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map of strings")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 // An empty map costs no allocation.
-                let Some(first) = map.next_entry()? else { return Ok(BorrowedMap::default()) };
-                let mut pairs = Vec::with_capacity(8);
-                pairs.push(first);
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                    if pairs.len() > limits::PAIRS {
-                        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                        break;
-                    }
+                let mut next: Option<(Text<'de>, Text<'de>)> = map.next_entry()?;
+                let mut read = BorrowedMap::default();
+                if next.is_some() {
+                    read.pairs.reserve(8);
                 }
-                Ok(BorrowedMap::new(pairs))
+                let mut bytes = 0_usize;
+                while let Some(pair) = next {
+                    bytes = bytes.saturating_add(pair.0.len() + pair.1.len());
+                    if read.pairs.len() >= PAIRS || bytes > BYTES {
+                        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                        read.is_cut = true;
+                        return Ok(read);
+                    }
+                    read.pairs.push(pair);
+                    next = map.next_entry()?;
+                }
+                Ok(read)
             }
         }
-        deserializer.deserialize_map(PairsVisitor)
+        deserializer.deserialize_map(PairsVisitor::<PAIRS, BYTES>).map(Self)
     }
 }
 

@@ -8,6 +8,7 @@ use admission::format::Selector;
 use admission::format::selector::{Labels, Requirement};
 use admission::{ParseError, Reason, Request, Review, Unserved};
 
+use crate::pod::decoded::Decoded;
 use crate::pod::limits::too_large;
 use crate::pod::mutate::{Outcome, outcome};
 use crate::pod::select::{Fitted, Reach, fitted, held_back, injection, reaches, selected_at_creation};
@@ -97,7 +98,7 @@ pub enum ExplainError {
 /// # Errors
 /// [`ExplainError`] when the review cannot be read, or there is no decision.
 pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainError> {
-    let review = Review::<PodView<'_>>::parse(body).map_err(|error| match error {
+    let review = Review::<Decoded<PodView<'_>>>::parse(body).map_err(|error| match error {
         ParseError::Object { message, .. } | ParseError::TooLarge { message, .. } | ParseError::Unreadable(message) => {
             ExplainError::Unreadable(message)
         }
@@ -117,6 +118,8 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
             return Ok(Explanation { pod: Some(Why { reason: Reason::TOO_LARGE, text }), sets: Vec::new() });
         }
     };
+    // Of a pod that no set selects the labels alone are read, and those are whole.
+    let pod = pod.even_if_cut();
     let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, snapshot);
     let mut injection = injection(pod, request.body, &sets, &selections);
     let selecting = sets.iter().zip(selections);
@@ -217,7 +220,7 @@ fn why_skipped(reason: Reason, namespace: &str, snapshot: &Snapshot) -> String {
 /// The first condition of a set that the pod or its namespace does not meet.
 fn not_selecting(
     set: &CompiledSet,
-    request: &Request<'_, PodView<'_>>,
+    request: &Request<'_, Decoded<PodView<'_>>>,
     pod: &PodView<'_>,
     snapshot: &Snapshot,
 ) -> SetExplanation {

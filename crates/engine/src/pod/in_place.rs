@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use admission::Unserved;
 use serde_json::Value;
 
+use crate::pod::decoded::Decoded;
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -109,10 +110,10 @@ fn with_set<T>(
     f: impl for<'p, 's> FnOnce(Injection<'p, 's>, &'s CompiledSet) -> Result<T, String>,
 ) -> Result<Result<T, String>, Unserved> {
     let text = pod.to_string();
-    let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else {
+    let Ok(view) = serde_json::from_str::<Decoded<PodView<'_>>>(&text) else {
         return Ok(Err("the pod cannot be read".to_owned()));
     };
-    let Ok(mut all) = selected(&view, namespace, snapshot)? else {
+    let (Ok(mut all), Ok(view)) = (selected(&view, namespace, snapshot)?, view.whole()) else {
         return Ok(Err("the pod is too large".to_owned()));
     };
     for (candidate, selection) in &mut all {
@@ -122,7 +123,7 @@ fn with_set<T>(
             *selection = Selection::Selected;
         }
     }
-    let Fitted { sets, selections, .. } = fitted(&view, &text, all, snapshot);
+    let Fitted { sets, selections, .. } = fitted(view, &text, all, snapshot);
     let found = sets.iter().zip(&selections).find(|(candidate, _)| candidate.name == set);
     let Some((compiled, selection)) = found else {
         return Ok(Err("the set does not select the pod".to_owned()));
@@ -132,7 +133,7 @@ fn with_set<T>(
             Err("the set has containers with a hot upgrade, which this build does not do in running pods".to_owned())
         }
         Selection::Selected => {
-            let mut injection = injection(&view, &text, &sets, &selections);
+            let mut injection = injection(view, &text, &sets, &selections);
             // As at creation: what an earlier set of the pod does to its annotations, a later one does not undo.
             for earlier in sets.iter().take_while(|candidate| candidate.name != set) {
                 if injection.carried().has(&earlier.name) {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::pod::borrowed_map::BorrowedMap;
-use crate::pod::view::PodView;
+use crate::pod::view::Spec;
 
 /// Containers of each list. A step of a pipeline is one, and hundreds of them are known.
 pub const CONTAINERS: usize = 1_000;
@@ -29,8 +29,12 @@ pub const VOLUMES: usize = 1_000;
 pub const NAMES: usize = 1_000;
 /// Tolerations, with those that plugins add: one for each taint that a cluster knows, of which it has dozens.
 pub const TOLERATIONS: usize = 300;
-/// Labels, annotations and entries of the node selector, each.
+/// Labels, and entries of the node selector, each.
 pub const PAIRS: usize = 4_000;
+/// More annotations than are stored of any object: no more different keys have 256 KiB, which is all that the API server allows.
+pub const ANNOTATIONS: usize = 90_000;
+/// More labels than are stored of any object: with the shortest keys that differ, each takes 9 bytes of etcd's 1.5 MiB.
+pub const STORABLE_PAIRS: usize = 200_000;
 /// Values in the resources of a container: names in requests and in limits, and claims.
 pub const RESOURCES: usize = 250;
 
@@ -57,25 +61,30 @@ impl fmt::Display for Exceeded {
 }
 
 /// Whether the labels were cut, so that it is unknown which sets select the pod.
-pub fn labels(pod: &PodView<'_>) -> Option<Exceeded> {
-    cut("metadata.labels", pod.metadata.labels.len(), PAIRS, "labels")
+pub fn labels(labels: &BorrowedMap<'_>) -> Option<Exceeded> {
+    labels.is_cut().then_some(Exceeded { field: "metadata.labels", limit: PAIRS, unit: "labels" })
+}
+
+/// Whether the labels of an object that has little else were cut.
+pub fn labels_alone(labels: Option<&BorrowedMap<'_>>) -> Option<Exceeded> {
+    let exceeded = Exceeded { field: "metadata.labels", limit: STORABLE_PAIRS, unit: "labels" };
+    labels.is_some_and(BorrowedMap::is_cut).then_some(exceeded)
 }
 
 /// Whether the annotations are longer than the API server allows all of them together to be. They are not read then.
-pub fn annotations(pod: &PodView<'_>) -> Option<Exceeded> {
-    pod.metadata.annotations.as_ref().and_then(too_long)
-}
-
-/// Whether these annotations are longer, or more.
-pub fn too_long(pairs: &BorrowedMap<'_>) -> Option<Exceeded> {
-    let bytes: usize = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
+pub fn annotations(annotations: Option<&BorrowedMap<'_>>) -> Option<Exceeded> {
     let exceeded = Exceeded { field: "metadata.annotations", limit: ANNOTATIONS_MAX_BYTES, unit: "bytes" };
-    if bytes > ANNOTATIONS_MAX_BYTES { Some(exceeded) } else { cut(exceeded.field, pairs.len(), PAIRS, "annotations") }
+    annotations.is_some_and(BorrowedMap::is_cut).then_some(exceeded)
 }
 
-/// Whether anything else was cut.
-pub fn spec(pod: &PodView<'_>) -> Option<Exceeded> {
-    let spec = &pod.spec;
+/// Whether the node selector was cut.
+pub fn node_selector(labels: Option<&BorrowedMap<'_>>) -> Option<Exceeded> {
+    let exceeded = Exceeded { field: "spec.nodeSelector", limit: PAIRS, unit: "labels" };
+    labels.is_some_and(BorrowedMap::is_cut).then_some(exceeded)
+}
+
+/// Whether anything of the spec was cut.
+pub fn spec(spec: &Spec<'_>) -> Option<Exceeded> {
     let length = |list: Option<usize>| list.unwrap_or_default();
     let lengths = [
         ("spec.containers", spec.containers().len(), CONTAINERS, "containers"),
@@ -83,10 +92,10 @@ pub fn spec(pod: &PodView<'_>) -> Option<Exceeded> {
         ("spec.volumes", length(spec.volumes.as_ref().map(Vec::len)), VOLUMES, "volumes"),
         ("spec.imagePullSecrets", length(spec.image_pull_secrets.as_ref().map(Vec::len)), NAMES, "secrets"),
         ("spec.resourceClaims", spec.resource_claims.len(), NAMES, "claims"),
-        ("spec.nodeSelector", spec.node_selector.len(), PAIRS, "labels"),
     ];
     let cut = |(field, length, limit, unit)| cut(field, length, limit, unit);
-    lengths.into_iter().find_map(cut).or_else(|| {
+    let cut = lengths.into_iter().find_map(cut).or_else(|| node_selector(Some(&spec.node_selector)));
+    cut.or_else(|| of_whole("spec.resources", spec.resources)).or_else(|| {
         let all = [("spec.containers", spec.containers()), ("spec.initContainers", spec.init_containers())];
         all.into_iter().find_map(|(field, list)| resources(field, list.iter().map(|container| container.resources)))
     })
@@ -110,6 +119,11 @@ fn resources<'r>(field: &'static str, mut all: impl Iterator<Item = Option<&'r R
     })
 }
 
+/// Whether such a list of requests or limits of an object as a whole holds too much.
+pub fn of_whole(field: &'static str, list: Option<&RawValue>) -> Option<Exceeded> {
+    list.is_some_and(is_beyond).then_some(Exceeded { field, limit: RESOURCES, unit: "values" })
+}
+
 /// Whether resources hold too many values.
 fn is_beyond(resources: &RawValue) -> bool {
     let text = resources.get();
@@ -125,10 +139,15 @@ pub const fn cut(field: &'static str, length: usize, limit: usize, unit: &'stati
 /// Whether an update leaves the spec of a pod as it is stored: a pod that was stored when nothing limited it must stay changeable
 /// otherwise.
 pub fn keeps_spec(body: &str) -> bool {
+    keeps(body, &["spec"])
+}
+
+/// Whether an update leaves what is at this path as it is stored, spelled as it was.
+pub fn keeps(body: &str, path: &[&str]) -> bool {
     let Ok(review) = Review::<&RawValue>::parse(body.as_bytes()) else { return false };
     let (Some(new), Some(old)) = (review.request.object, review.request.old_object) else { return false };
-    let spec = |object| raw::member(object, "spec").map(RawValue::get);
-    spec(new) == spec(old)
+    let at = |object| path.iter().try_fold(object, |object, field| raw::member(object, field)).map(RawValue::get);
+    at(new) == at(old)
 }
 
 /// The refusal of such a pod.
@@ -139,6 +158,11 @@ pub fn too_large(exceeded: Exceeded) -> Denial {
         field: exceeded.field.to_owned(),
     };
     Denial::too_large(format!("the pod is too large: {exceeded}")).with_causes([cause])
+}
+
+/// The refusal of another object.
+pub fn object_too_large(exceeded: Exceeded) -> Denial {
+    Denial::too_large(format!("the object is too large: {exceeded}"))
 }
 
 /// Decodes a list, or `null`, and builds at most one element more than `N`, by which one sees that it was cut.
@@ -171,6 +195,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
+    use crate::pod::view::PodView;
 
     #[test]
     fn a_list_is_cut_one_behind_its_limit_and_read_to_its_end() {
@@ -205,7 +230,7 @@ mod tests {
                 let name = field.rsplit('.').next().unwrap();
                 let json = format!(r#"{{"spec":{{"{name}":{}}}}}"#, list(length, element));
                 let pod: PodView<'_> = serde_json::from_str(&json).unwrap();
-                assert_eq!(spec(&pod).map(|exceeded| exceeded.field), expected, "{length}");
+                assert_eq!(spec(&pod.spec).map(|exceeded| exceeded.field), expected, "{length}");
             }
         }
     }
@@ -219,7 +244,7 @@ mod tests {
                 requests.join(",")
             );
             let pod: PodView<'_> = serde_json::from_str(&json).unwrap();
-            assert_eq!(spec(&pod).map(|exceeded| exceeded.field), expected, "{names}");
+            assert_eq!(spec(&pod.spec).map(|exceeded| exceeded.field), expected, "{names}");
         }
     }
 
@@ -228,7 +253,7 @@ mod tests {
         for (bytes, expected) in [(ANNOTATIONS_MAX_BYTES, false), (ANNOTATIONS_MAX_BYTES + 1, true)] {
             let json = format!(r#"{{"metadata":{{"annotations":{{"ab":"{}","c":""}}}}}}"#, "x".repeat(bytes - 3));
             let pod: PodView<'_> = serde_json::from_str(&json).unwrap();
-            assert_eq!(annotations(&pod).is_some(), expected);
+            assert_eq!(annotations(pod.metadata.annotations.as_ref()).is_some(), expected);
         }
     }
 }

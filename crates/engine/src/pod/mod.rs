@@ -4,6 +4,7 @@
 
 pub mod after_creation;
 pub mod borrowed_map;
+pub mod decoded;
 pub mod explain;
 pub mod in_place;
 pub mod limits;

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use admission::patch::escape;
 use admission::reply::{Cause, Outcome as Answer};
-use admission::{Denial, Mutating, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
+use admission::{Denial, Mutating, PatchWriter, Reason, Request, Unserved, Verdict};
 
 use crate::limitrange::endpoints::pods as limits;
 use crate::outcome::REASON;
 use crate::plugins::endpoints::pods;
+use crate::pod::decoded::Decoded;
 use crate::pod::in_place::STATE_ANNOTATION;
 use crate::pod::limits::too_large;
 use crate::pod::select::{
@@ -29,9 +30,13 @@ pub struct PodMutation {
 }
 
 impl Mutating<Snapshot> for PodMutation {
-    type Object<'a> = PodView<'a>;
+    type Object<'a> = Decoded<PodView<'a>>;
 
-    fn mutate<'a>(&self, request: &Request<'a, PodView<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+    fn mutate<'a>(
+        &self,
+        request: &Request<'a, Decoded<PodView<'a>>>,
+        snapshot: &Snapshot,
+    ) -> Result<Verdict, Unserved> {
         let verdict = limits::mutate(sets(request, snapshot)?, request, snapshot)?;
         let verdict = pods::mutate(verdict, request, snapshot)?;
         stages::mutate(verdict, &self.stages, request, snapshot)
@@ -39,7 +44,7 @@ impl Mutating<Snapshot> for PodMutation {
 }
 
 /// What sets decide.
-fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+fn sets(request: &Request<'_, Decoded<PodView<'_>>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
     if let Some(reason) = skip(request, snapshot) {
         return Ok(Verdict::allow(reason).audit(REASON, reason.as_str()));
     }
@@ -51,6 +56,10 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
     if selected.is_empty() {
         return Ok(Verdict::allow(reasons::NO_MATCH));
     }
+    let pod = match pod.whole() {
+        Ok(pod) => pod,
+        Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(exceeded))),
+    };
     let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
     let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
     let mut report = Report { mistyped, ..Report::default() };
@@ -69,14 +78,13 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot) -> Result<Verdi
             Outcome::Refused(clash) => report.clashes.push((set.name.clone(), clash)),
         }
     }
-    Ok(without_state(report.into_verdict(request, injection), request))
+    Ok(without_state(report.into_verdict(request, injection), pod))
 }
 
 /// Takes from a new pod what a rollout wrote down of another: templates that were exported from a running pod have it, and the new pod
 /// would take a place in the budget of its sets.
-fn without_state(mut verdict: Verdict, request: &Request<'_, PodView<'_>>) -> Verdict {
-    let of_another = request.object.as_ref().and_then(|pod| pod.metadata.annotation(STATE_ANNOTATION));
-    if request.operation == Operation::Create && of_another.is_some() && !matches!(verdict.outcome, Answer::Denied(_)) {
+fn without_state(mut verdict: Verdict, pod: &PodView<'_>) -> Verdict {
+    if pod.metadata.annotation(STATE_ANNOTATION).is_some() && !matches!(verdict.outcome, Answer::Denied(_)) {
         let mut patch = match std::mem::take(&mut verdict.outcome) {
             Answer::Patched(patch) => patch,
             _ => PatchWriter::default(),
@@ -151,7 +159,7 @@ impl Report<'_> {
         self.present.or(skipped).unwrap_or(reasons::NO_MATCH)
     }
 
-    fn into_verdict(self, request: &Request<'_, PodView<'_>>, injection: Injection<'_, '_>) -> Verdict {
+    fn into_verdict(self, request: &Request<'_, Decoded<PodView<'_>>>, injection: Injection<'_, '_>) -> Verdict {
         let of_injection = injection.warnings().to_vec();
         let mut verdict = match self.clashes.first() {
             Some((_, clash)) => Verdict::deny(clash.reason, refusal(request, &self.clashes)),
@@ -190,7 +198,7 @@ fn verdict_reason(report: &Report<'_>) -> &'static str {
     report.clashes.first().map_or_else(|| report.reason(), |(_, clash)| clash.reason).as_str()
 }
 
-fn refusal(request: &Request<'_, PodView<'_>>, clashes: &[(String, Clash)]) -> Denial {
+fn refusal(request: &Request<'_, Decoded<PodView<'_>>>, clashes: &[(String, Clash)]) -> Denial {
     let texts: Vec<String> =
         clashes.iter().map(|(set, clash)| format!("pod cannot carry SidecarSet {set:?}: {}", clash.text)).collect();
     let advice = "or set spec.clashPolicy: Skip on the set to let such pods go without it";

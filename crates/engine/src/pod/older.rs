@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use admission::Unserved;
 use serde_json::{Value, json};
 
+use crate::pod::decoded::Decoded;
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected_at_creation};
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
@@ -35,10 +36,12 @@ pub struct TakenOut {
 /// [`Unserved`] when it cannot be decided which sets select the pod.
 pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<TakenOut, Unserved> {
     let text = pod.to_string();
-    let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else { return Ok(TakenOut::default()) };
-    let Ok(selected) = selected_at_creation(&view, namespace, snapshot)? else { return Ok(TakenOut::default()) };
-    let Fitted { sets, selections, .. } = fitted(&view, &text, selected, snapshot);
-    let mut injection = injection(&view, &text, &sets, &selections);
+    let Ok(view) = serde_json::from_str::<Decoded<PodView<'_>>>(&text) else { return Ok(TakenOut::default()) };
+    let (Ok(selected), Ok(view)) = (selected_at_creation(&view, namespace, snapshot)?, view.whole()) else {
+        return Ok(TakenOut::default());
+    };
+    let Fitted { sets, selections, .. } = fitted(view, &text, selected, snapshot);
+    let mut injection = injection(view, &text, &sets, &selections);
     let mut older = Older::default();
     for (set, selection) in sets.iter().zip(selections) {
         if matches!(selection, Selection::Selected) {

@@ -7,12 +7,13 @@ pub use self::canary::gives_way;
 pub use self::revision::held_back;
 
 use std::borrow::Cow;
-use std::cell::LazyCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use admission::{Reason, Unserved};
 
+use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::decoded::Decoded;
 use crate::pod::limits::{self, Exceeded};
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -118,18 +119,41 @@ pub fn fitted<'s>(pod: &PodView<'_>, body: &str, selected: Selected<'s>, snapsho
 /// # Errors
 /// As [`select`].
 pub fn selected<'s>(
-    pod: &PodView<'_>,
+    pod: &Decoded<PodView<'_>>,
     namespace: &str,
     snapshot: &'s Snapshot,
 ) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
-    if let Some(exceeded) = limits::labels(pod).filter(|_| !snapshot.sets.is_empty()) {
-        return Ok(Err(exceeded));
-    }
-    let annotations = limits::annotations(pod);
-    let skip = if annotations.is_some() { None } else { pod.metadata.annotation(SKIP_ANNOTATION) };
-    let selected = select(pod, &Skip::read(skip), namespace, snapshot)?;
-    let exceeded = if selected.is_empty() { None } else { annotations.or_else(|| limits::spec(pod)) };
-    Ok(exceeded.map_or(Ok(selected), Err))
+    let reached = match reached(&pod.even_if_cut().metadata.labels, namespace, snapshot)? {
+        Ok(reached) if reached.is_empty() => return Ok(Ok(Selected::new())),
+        Ok(reached) => reached,
+        Err(exceeded) => return Ok(Err(exceeded)),
+    };
+    let pod = match pod.whole() {
+        Ok(pod) => pod,
+        Err(exceeded) => return Ok(Err(exceeded)),
+    };
+    let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
+    let platform = platform(pod);
+    let selection = |(set, is_known): (&'s Arc<CompiledSet>, bool)| {
+        (set, if is_known { selection(set, platform, &skip) } else { namespace_unknown(set, namespace) })
+    };
+    Ok(Ok(reached.into_iter().map(selection).collect()))
+}
+
+/// The musts that a pod with these labels is to carry. Nothing else of the pod decides that.
+///
+/// # Errors
+/// As [`reached`].
+pub fn musts_of<'s>(
+    labels: &BorrowedMap<'_>,
+    namespace: &str,
+    snapshot: &'s Snapshot,
+) -> Result<Result<BTreeSet<&'s str>, Exceeded>, Unserved> {
+    let musts = |reached: Reached<'s>| {
+        let musts = reached.into_iter().filter(|(set, is_known)| *is_known && set.is_must() && !set.paused);
+        musts.map(|(set, _)| set.name.as_str()).collect()
+    };
+    Ok(reached(labels, namespace, snapshot)?.map(musts))
 }
 
 /// The same for a pod that is about to be created: in place of a set its canary, and the revision that new pods get.
@@ -137,38 +161,41 @@ pub fn selected<'s>(
 /// # Errors
 /// As [`select`].
 pub fn selected_at_creation<'s>(
-    pod: &PodView<'_>,
+    pod: &Decoded<PodView<'_>>,
     namespace: &str,
     snapshot: &'s Snapshot,
 ) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
     let mut selected = selected(pod, namespace, snapshot)?;
-    if let Ok(all) = &mut selected {
+    if let (Ok(all), Ok(pod)) = (&mut selected, pod.whole()) {
         canary::give_way(all, pod);
         revision::pin(all, pod, namespace, snapshot);
     }
     Ok(selected)
 }
 
-/// The sets that select the pod, which has `skip` as [`SKIP_ANNOTATION`], in the order of injection.
+/// Sets that select a pod, in the order of injection, each with whether it is known to reach into the pod's namespace.
+type Reached<'s> = Vec<(&'s Arc<CompiledSet>, bool)>;
+
+/// The sets that select a pod with these labels; the limit that they do not keep, where it is unknown which do.
 ///
 /// # Errors
 /// [`Unserved::NamespaceUnknown`] when a selector needs the labels of a namespace that is not known yet,
 /// [`Unserved::NamespaceLabels`] when it needs labels that were not kept.
-pub fn select<'s>(
-    pod: &PodView<'_>,
-    skip: &Skip<'_>,
+fn reached<'s>(
+    of_pod: &BorrowedMap<'_>,
     namespace: &str,
     snapshot: &'s Snapshot,
-) -> Result<Selected<'s>, Unserved> {
+) -> Result<Result<Reached<'s>, Exceeded>, Unserved> {
+    if let Some(exceeded) = limits::labels(of_pod).filter(|_| !snapshot.sets.is_empty()) {
+        return Ok(Err(exceeded));
+    }
     let known = snapshot.namespaces.known(namespace);
     let labels = known.map(KnownNamespace::labels);
-    // Not read for a pod that concerns no set.
-    let platform = LazyCell::new(|| platform(pod));
-    let mut selected = Vec::new();
+    let mut reached = Reached::new();
     // A set that needs a label which was not kept is a candidate, too.
     let complete = known.filter(|known| !known.lacks_labels()).map(KnownNamespace::labels);
-    for set in snapshot.sets.candidates(pod.metadata.labels.iter(), namespace, complete) {
-        if !set.selector.matches(&pod.metadata.labels) {
+    for set in snapshot.sets.candidates(of_pod.iter(), namespace, complete) {
+        if !set.selector.matches(of_pod) {
             continue;
         }
         if let (NamespaceScope::Selected { selector, .. }, Some(known)) = (&set.scope, known)
@@ -178,14 +205,14 @@ pub fn select<'s>(
         }
         match reaches(set, namespace, labels) {
             Reach::No => {}
-            Reach::Yes => selected.push((set, selection(set, *platform, skip))),
+            Reach::Yes => reached.push((set, true)),
             Reach::Unknown if snapshot.namespaces_may_appear => {
                 return Err(Unserved::NamespaceUnknown(namespace.to_owned()));
             }
-            Reach::Unknown => selected.push((set, namespace_unknown(set, namespace))),
+            Reach::Unknown => reached.push((set, false)),
         }
     }
-    Ok(selected)
+    Ok(Ok(reached))
 }
 
 /// Whether a set reaches into a namespace.

@@ -15,6 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
+use crate::pod::decoded::Decoded;
 use crate::pod::view::PodView;
 use crate::sidecarset::narrowing::Rule;
 use crate::snapshot::Snapshot;
@@ -51,7 +52,7 @@ pub trait Stage: Debug + Send + Sync {
 }
 
 /// A request about a pod.
-pub type PodRequest<'a> = Request<'a, PodView<'a>>;
+pub type PodRequest<'a> = Request<'a, Decoded<PodView<'a>>>;
 
 /// Further stages, in their order.
 pub type Stages = Vec<&'static dyn Stage>;

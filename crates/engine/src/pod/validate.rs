@@ -7,6 +7,7 @@ use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Valida
 use crate::limitrange::endpoints::pods as limits;
 use crate::outcome::{REASON, refuse};
 use crate::plugins::endpoints::pods;
+use crate::pod::decoded::Decoded;
 use crate::pod::limits::too_large;
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected_at_creation};
 use crate::pod::skip::skip;
@@ -24,14 +25,14 @@ pub struct PodValidation {
 }
 
 impl Validating<Snapshot> for PodValidation {
-    type Object<'a> = PodView<'a>;
+    type Object<'a> = Decoded<PodView<'a>>;
 
     /// The view of a pod bounds what is built of it: `pod::limits`.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, PodView<'a>>,
+        request: &Request<'a, Decoded<PodView<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
@@ -43,7 +44,11 @@ impl Validating<Snapshot> for PodValidation {
 }
 
 /// What sets find.
-fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut Findings) -> Result<(), Unserved> {
+fn sets(
+    request: &Request<'_, Decoded<PodView<'_>>>,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+) -> Result<(), Unserved> {
     if let Some(reason) = skip(request, snapshot) {
         findings.reason = reason;
         findings.audit.push((REASON.into(), reason.as_str().to_owned()));
@@ -64,6 +69,13 @@ fn sets(request: &Request<'_, PodView<'_>>, snapshot: &Snapshot, findings: &mut 
     if selected.is_empty() {
         return Ok(());
     }
+    let pod = match pod.whole() {
+        Ok(pod) => pod,
+        Err(exceeded) => {
+            refuse(findings, Reason::TOO_LARGE, too_large(exceeded));
+            return Ok(());
+        }
+    };
     let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, snapshot);
     let mut injection = injection(pod, request.body, &sets, &selections);
     let mut report = Report::default();
@@ -145,7 +157,7 @@ impl Report {
         }
     }
 
-    fn tell(self, request: &Request<'_, PodView<'_>>, findings: &mut Findings) {
+    fn tell(self, request: &Request<'_, Decoded<PodView<'_>>>, findings: &mut Findings) {
         findings.warnings.extend(self.warnings);
         if !self.refusals.is_empty() {
             refuse(findings, Reason::INVALID, refusal(request, "FieldValueRequired", &self.refusals));
@@ -175,7 +187,7 @@ fn lacks(names: &[String]) -> String {
 }
 
 /// The refusal for faults of the pod's containers. Each is a cause, with one of the words of Kubernetes' field errors.
-pub(super) fn refusal(request: &Request<'_, PodView<'_>>, cause: &str, texts: &[String]) -> Denial {
+pub(super) fn refusal(request: &Request<'_, Decoded<PodView<'_>>>, cause: &str, texts: &[String]) -> Denial {
     let causes = texts.iter().map(|text| Cause {
         reason: cause.to_owned(),
         message: text.clone(),

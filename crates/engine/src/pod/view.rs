@@ -8,8 +8,9 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::pod::borrowed_map::BorrowedMap;
-use crate::pod::limits::{self, at_most, at_most_or_none};
+use crate::pod::borrowed_map::{self, BorrowedMap};
+use crate::pod::decoded::Limited;
+use crate::pod::limits::{self, Exceeded, at_most, at_most_or_none};
 use crate::pod::owners::Owners;
 
 /// On a pod that the kubelet made for a static pod; changing its API object changes nothing on the node.
@@ -41,7 +42,7 @@ pub struct Metadata<'a> {
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub labels: BorrowedMap<'a>,
     /// Annotations; absent and empty differ for the patch.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "borrowed_map::annotations")]
     pub annotations: Option<BorrowedMap<'a>>,
     /// Its owners.
     #[serde(borrow, rename = "ownerReferences")]
@@ -56,6 +57,15 @@ pub struct Metadata<'a> {
 // The value of a field that no JSON sets: reached only when the object around it is there.
 const fn yes() -> bool {
     true
+}
+
+impl Limited for PodView<'_> {
+    fn exceeds(&self) -> Option<Exceeded> {
+        let metadata = &self.metadata;
+        limits::labels(&metadata.labels)
+            .or_else(|| limits::annotations(metadata.annotations.as_ref()))
+            .or_else(|| limits::spec(&self.spec))
+    }
 }
 
 impl Metadata<'_> {

@@ -1,6 +1,11 @@
 //! The variable that marks injected containers. It is `OpenKruise`'s convention, by which other tools distinguish sidecars from
 //! the pod's own containers.
 
+use std::fmt;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::sidecarset::api::RawObject;
@@ -26,6 +31,44 @@ pub(super) fn mark(container: &mut RawObject) {
 pub(crate) fn is_marked(container: &RawObject) -> bool {
     let env = container.get("env").and_then(Value::as_array);
     env.into_iter().flatten().rev().find_map(says).unwrap_or_default()
+}
+
+/// The same of a container as it is in a body: no other variables than those that may be the mark are decoded.
+pub(crate) fn is_marked_raw(container: &RawValue) -> bool {
+    let env = admission::raw::member(container, "env");
+    env.and_then(|env| serde_json::from_str::<Marked>(env.get()).ok()).is_some_and(|marked| marked.0)
+}
+
+struct Marked(bool);
+
+impl<'de> Deserialize<'de> for Marked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Env;
+        impl<'de> Visitor<'de> for Env {
+            type Value = Marked;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of variables")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut env: A) -> Result<Marked, A::Error> {
+                let mut marked = Marked(false);
+                while let Some(variable) = env.next_element::<&'de RawValue>()? {
+                    marked.0 = says_raw(variable).unwrap_or(marked.0);
+                }
+                Ok(marked)
+            }
+        }
+        deserializer.deserialize_seq(Env)
+    }
+}
+
+/// Longest text of a variable that can be the mark.
+const LONGEST: usize = 256;
+
+/// As [`says`], of a variable as it is in a body.
+pub(crate) fn says_raw(variable: &RawValue) -> Option<bool> {
+    let text = variable.get();
+    let may_be = text.len() <= LONGEST && text.contains(NAME);
+    if may_be { says(&serde_json::from_str(text).ok()?) } else { None }
 }
 
 /// Whether a variable says that its container was injected; `None` for a variable of another name.

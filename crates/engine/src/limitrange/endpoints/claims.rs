@@ -1,7 +1,7 @@
 //! Claims.
 
 use admission::registry::MatchCondition;
-use admission::{Findings, ObjectLimit, Request, Unserved, Validating};
+use admission::{Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
 use super::pods::{refuse, usage};
 use super::scope::concerned;
@@ -11,6 +11,8 @@ use crate::limitrange::judgement::Judgement;
 use crate::plugins::endpoints::pods::staying;
 use crate::plugins::forbidden;
 use crate::plugins::pod_facts::PodFacts;
+use crate::pod::decoded::Decoded;
+use crate::pod::limits;
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -26,23 +28,38 @@ pub struct ClaimValidation;
 
 impl Validating<Snapshot> for ClaimValidation {
     /// What is read of a pod is where a claim has it as well.
-    type Object<'a> = PodFacts<'a>;
+    type Object<'a> = Decoded<PodFacts<'a>>;
 
     /// What is read of an object is bounded by its type.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, PodFacts<'a>>,
+        request: &Request<'a, Decoded<PodFacts<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         let Some((claim, old)) = staying(request, findings) else { return Ok(()) };
-        let asked = of_claim(claim);
-        if old.is_some_and(|old| of_claim(old).requests == asked.requests) {
+        if old.is_some() && limits::keeps(request.body, &["spec", "resources"]) {
             return Ok(());
         }
         let concerned = concerned(snapshot, &request.namespace, CompiledRange::bounds_claims)?;
+        if concerned.ranges.is_empty() && concerned.warnings.is_empty() {
+            return Ok(());
+        }
+        let claim = match claim.whole() {
+            Ok(claim) => claim,
+            Err(exceeded) => {
+                findings.denial = Some((Reason::TOO_LARGE, limits::object_too_large(exceeded)));
+                return Ok(());
+            }
+        };
+        let asked = of_claim(claim);
+        // One that was too large asked for something else.
+        let old = old.and_then(|old| old.whole().ok());
+        if old.is_some_and(|old| of_claim(old).requests == asked.requests) {
+            return Ok(());
+        }
         findings.warnings.extend(concerned.warnings);
         if concerned.ranges.is_empty() {
             return Ok(());

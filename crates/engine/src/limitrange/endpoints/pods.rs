@@ -18,6 +18,7 @@ use crate::plugins::change::List;
 use crate::plugins::endpoints::pods::{creates, facts, patched};
 use crate::plugins::forbidden;
 use crate::plugins::pod_facts::{PodFacts, Resources, Spec};
+use crate::pod::decoded::Decoded;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -28,7 +29,7 @@ use crate::snapshot::Snapshot;
 /// [`Unserved`] when no decision is possible.
 pub fn mutate(
     mut verdict: Verdict,
-    request: &Request<'_, PodView<'_>>,
+    request: &Request<'_, Decoded<PodView<'_>>>,
     snapshot: &Snapshot,
 ) -> Result<Verdict, Unserved> {
     if snapshot.limit_ranges.is_empty() || !creates(request) || matches!(verdict.outcome, Outcome::Denied(_)) {
@@ -72,7 +73,7 @@ pub fn too_large() -> Denial {
 /// # Errors
 /// [`Unserved`] when no decision is possible.
 pub fn validate(
-    request: &Request<'_, PodView<'_>>,
+    request: &Request<'_, Decoded<PodView<'_>>>,
     snapshot: &Snapshot,
     findings: &mut Findings,
 ) -> Result<(), Unserved> {

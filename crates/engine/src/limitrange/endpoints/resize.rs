@@ -7,8 +7,10 @@ use super::scope::concerned;
 use super::{AUDIT, noted};
 use crate::limitrange::compiled::CompiledRange;
 use crate::limitrange::defaults::Defaults;
-use crate::plugins::endpoints::pods::{staying, too_large as too_long};
+use crate::plugins::endpoints::pods::staying;
 use crate::plugins::pod_facts::PodFacts;
+use crate::pod::decoded::Decoded;
+use crate::pod::limits;
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -16,13 +18,17 @@ use crate::snapshot::Snapshot;
 pub struct ResizeMutation;
 
 impl Mutating<Snapshot> for ResizeMutation {
-    type Object<'a> = PodFacts<'a>;
+    type Object<'a> = Decoded<PodFacts<'a>>;
 
-    fn mutate<'a>(&self, request: &Request<'a, PodFacts<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+    fn mutate<'a>(
+        &self,
+        request: &Request<'a, Decoded<PodFacts<'a>>>,
+        snapshot: &Snapshot,
+    ) -> Result<Verdict, Unserved> {
         let (Some(pod), Some(old)) = (&request.object, &request.old_object) else {
             return Ok(Verdict::allow(reasons::NO_MATCH));
         };
-        if old.metadata.deletion_timestamp.is_some() {
+        if old.even_if_cut().metadata.deletion_timestamp.is_some() {
             return Ok(Verdict::allow(reasons::NO_MATCH));
         }
         let concerned = concerned(snapshot, &request.namespace, CompiledRange::fills)?;
@@ -32,9 +38,10 @@ impl Mutating<Snapshot> for ResizeMutation {
         if defaults.is_empty() {
             return Ok(verdict);
         }
-        if let Some(denial) = pod.spec.as_ref().and_then(too_long) {
-            return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
-        }
+        let pod = match pod.whole() {
+            Ok(pod) => pod,
+            Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, limits::too_large(exceeded))),
+        };
         let Ok(filled) = defaults.fill_resized(pod, request.deadline)? else {
             return Ok(Verdict::deny(Reason::TOO_LARGE, too_large()));
         };
@@ -55,14 +62,14 @@ impl Mutating<Snapshot> for ResizeMutation {
 pub struct ResizeValidation;
 
 impl Validating<Snapshot> for ResizeValidation {
-    type Object<'a> = PodFacts<'a>;
+    type Object<'a> = Decoded<PodFacts<'a>>;
 
     /// What is read of a pod is bounded by its type.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, PodFacts<'a>>,
+        request: &Request<'a, Decoded<PodFacts<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
@@ -73,10 +80,12 @@ impl Validating<Snapshot> for ResizeValidation {
             return Ok(());
         }
         findings.reason = reasons::ALLOWED;
-        if let Some(denial) = pod.spec.as_ref().and_then(too_long) {
-            findings.denial = Some((Reason::TOO_LARGE, denial));
-            return Ok(());
+        match pod.whole() {
+            Ok(pod) => judge(pod, &concerned.ranges, request, findings),
+            Err(exceeded) => {
+                findings.denial = Some((Reason::TOO_LARGE, limits::too_large(exceeded)));
+                Ok(())
+            }
         }
-        judge(pod, &concerned.ranges, request, findings)
     }
 }

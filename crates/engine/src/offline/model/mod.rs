@@ -28,6 +28,7 @@ use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
 use crate::sidecarset::compiled::{CompiledSet, is_canary};
 use crate::sidecarset::index::SetIndex;
+use crate::sidecarset::size;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::{KnownNamespace, Namespaces};
@@ -114,7 +115,7 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         minor_version,
         ..Snapshot::default()
     };
-    let compiled = compile_all(&sets, registry, &empty, &mut errors);
+    let compiled = compile_all(&sets, registry, &empty, (&mut errors, &mut warnings));
     let switched_on = each(&plugins, &mut errors, |name, manifest| {
         let object = admit(name, manifest, registry, &empty)?.object;
         compile_plugin(&object, manifest)
@@ -139,6 +140,9 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     if errors.is_empty() {
         // Once more, now that every set is known: what two of them mean for each other.
         let found = each(&sets, &mut errors, |name, manifest| {
+            if stored_larger(manifest).is_some() {
+                return Ok(Vec::new());
+            }
             let allowed = admit(name, manifest, registry, &snapshot)?;
             let origin = &manifest.source;
             Ok(allowed.warnings.iter().map(|w| format!("{origin}: SidecarSet {name:?}: {w}")).collect::<Vec<_>>())
@@ -166,18 +170,38 @@ fn compile_all(
     sets: &BTreeMap<String, &Manifest>,
     registry: &Registry<Snapshot>,
     empty: &Snapshot,
-    errors: &mut Vec<Error>,
+    (errors, warnings): (&mut Vec<Error>, &mut Vec<String>),
 ) -> Vec<Arc<CompiledSet>> {
+    let mut decided = |name: &str, manifest: &Manifest, snapshot: &Snapshot| match stored_larger(manifest) {
+        Some(why) => {
+            warnings.push(format!(
+                "{}: SidecarSet {name:?}: {why}; it is injected as it is stored, and no change of its spec is accepted until it is smaller",
+                manifest.source
+            ));
+            compile(&manifest.value, manifest)
+        }
+        None => compile(&admit(name, manifest, registry, snapshot)?.object, manifest),
+    };
     let all = sets.iter().map(|(name, manifest)| (name.clone(), *manifest));
     let (canaries, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
         all.partition(|(_, manifest)| is_canary(&manifest.value));
-    let mut compiled =
-        each(&others, errors, |name, manifest| compile(&admit(name, manifest, registry, empty)?.object, manifest));
+    let mut compiled = each(&others, errors, |name, manifest| decided(name, manifest, empty));
     let beside = Snapshot { sets: Arc::new(SetIndex::build(compiled.iter().cloned())), ..empty.clone() };
-    compiled.extend(each(&canaries, errors, |name, manifest| {
-        compile(&admit(name, manifest, registry, &beside)?.object, manifest)
-    }));
+    compiled.extend(each(&canaries, errors, |name, manifest| decided(name, manifest, &beside)));
     compiled
+}
+
+/// Why a set of a cluster could not be written today, where it is larger than that: an older build let it through, and the server of the
+/// cluster injects it.
+fn stored_larger(manifest: &Manifest) -> Option<String> {
+    manifest.value.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty())?;
+    let spec = manifest.value.get("spec")?;
+    if let Some((list, length, most)) = size::too_long(spec) {
+        return Some(format!("spec.{list} has {length} elements, and at most {most} may be written"));
+    }
+    let values = size::count_values(spec);
+    (values > size::MAX_VALUES)
+        .then(|| format!("its spec has {values} values, and at most {} may be written", size::MAX_VALUES))
 }
 
 fn configuration(map: Option<(String, ConfigurationMap)>, warnings: &mut Vec<String>) -> Arc<Configuration> {

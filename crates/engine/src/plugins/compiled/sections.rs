@@ -13,7 +13,7 @@ use crate::plugins::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerat
 use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps, Ranges};
 use crate::plugins::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use crate::plugins::namespace_lifecycle::NamespaceLifecycle;
-use crate::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS, labels};
+use crate::plugins::placement::{MAX_TOLERATIONS, labels};
 use crate::plugins::pod_node_selector::{AllowLists, PodNodeSelector};
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
@@ -68,7 +68,8 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::PodNodeSelector => node_selector(spec, path, errors),
         Plugin::PodTolerationRestriction => {
             let section = spec.pod_toleration_restriction.clone().unwrap_or_default();
-            let default = tolerations(section.default, MAX_DEFAULT_TOLERATIONS, &path.child("default"), errors);
+            // More than may be written now: an older build stored up to so many, and what is stored has to count.
+            let default = tolerations(section.default, MAX_TOLERATIONS, &path.child("default"), errors);
             let allowed = tolerations(section.whitelist, MAX_TOLERATIONS, &path.child("whitelist"), errors);
             let allowed = AllowList::of(allowed);
             let allows_built_in = section.always_allow_builtin.unwrap_or(true);

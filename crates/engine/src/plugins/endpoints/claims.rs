@@ -6,10 +6,12 @@ use admission::{Mutating, Operation, PatchWriter, Request, Unserved, Verdict};
 
 use super::entries::Group;
 use super::report::Report;
-use super::scope::{binds, concerned};
+use super::scope::{binds, concerned, unread};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Mode, Settings};
 use crate::plugins::default_storage_class::{ClaimFacts, Claimed};
+use crate::pod::decoded::Decoded;
+use crate::pod::limits::object_too_large;
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -39,14 +41,22 @@ pub struct ClaimMutation {
 }
 
 impl Mutating<Snapshot> for ClaimMutation {
-    type Object<'a> = ClaimFacts<'a>;
+    type Object<'a> = Decoded<ClaimFacts<'a>>;
 
-    fn mutate<'a>(&self, request: &Request<'a, ClaimFacts<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+    fn mutate<'a>(
+        &self,
+        request: &Request<'a, Decoded<ClaimFacts<'a>>>,
+        snapshot: &Snapshot,
+    ) -> Result<Verdict, Unserved> {
         let Some(claim) = request.object.as_ref().filter(|_| request.operation == Operation::Create) else {
             return Ok(Verdict::allow(reasons::NO_MATCH));
         };
         let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::DefaultStorageClass, snapshot);
         let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
+        let claim = match claim.whole().map_err(object_too_large) {
+            Ok(claim) => claim,
+            Err(denial) => return Ok(unread(&concerned, denial)),
+        };
         let mut report = Report::with(concerned.warnings);
         // The class that an earlier object set.
         let mut set: Option<String> = None;

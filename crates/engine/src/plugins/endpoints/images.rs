@@ -16,7 +16,8 @@ use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::image_policy::{FAILED_OPEN, ImagePolicy, Reviewed, images};
 use crate::plugins::pod_facts::PodFacts;
-use crate::pod::limits::{keeps_spec, too_large, too_long};
+use crate::pod::decoded::Decoded;
+use crate::pod::limits::{keeps_spec, too_large};
 use crate::snapshot::Snapshot;
 
 const EPHEMERAL: &str = "ephemeralcontainers";
@@ -76,19 +77,18 @@ fn reviewed(known: &Known) -> Result<Reviewed<'_>, Unserved> {
 }
 
 impl Validating<Snapshot> for ImageValidation {
-    type Object<'a> = PodFacts<'a>;
+    type Object<'a> = Decoded<PodFacts<'a>>;
 
     /// What is read of a pod is bounded by its type.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, PodFacts<'a>>,
+        request: &Request<'a, Decoded<PodFacts<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         let Some((new, _)) = staying(request, findings) else { return Ok(()) };
-        let Some(spec) = &new.spec else { return Ok(()) };
         let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::ImagePolicyWebhook, snapshot);
         let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
         findings.warnings.extend(concerned.warnings);
@@ -96,14 +96,15 @@ impl Validating<Snapshot> for ImageValidation {
         if plugins.is_empty() {
             return Ok(());
         }
-        let annotations = || new.metadata.annotations.as_ref().and_then(too_long);
-        if let Some(exceeded) = spec.exceeds().or_else(annotations) {
-            if request.operation == Operation::Update && keeps_spec(request.body) {
+        let new = match new.whole() {
+            Ok(new) => new,
+            Err(_) if request.operation == Operation::Update && keeps_spec(request.body) => return Ok(()),
+            Err(exceeded) => {
+                refuse_unread(&plugins, too_large(exceeded), findings);
                 return Ok(());
             }
-            refuse_unread(&plugins, too_large(exceeded), findings);
-            return Ok(());
-        }
+        };
+        let Some(spec) = &new.spec else { return Ok(()) };
         let is_ephemeral = request.sub_resource.as_str() == EPHEMERAL;
         let question = |settings: &ImagePolicy| {
             Question::Images(Arc::new(images(&settings.backend, new, spec, &request.namespace, is_ephemeral)))

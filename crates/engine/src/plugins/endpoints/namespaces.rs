@@ -11,9 +11,12 @@ use admission::{
 
 use super::entries::Group;
 use super::report::Report;
+use super::scope::refuse_unread;
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::namespace_facts::NamespaceFacts;
+use crate::pod::decoded::Decoded;
+use crate::pod::limits::{keeps, object_too_large};
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -76,10 +79,10 @@ pub const LABELLED_IGNORING: Rule = Rule {
 };
 
 /// The plugins that a namespace itself concerns: it is selected by its own labels. It is excluded by its name alone: who may change a
-/// namespace may label it, and would evade what protects it.
+/// namespace may label it, and would evade what protects it. One whose labels are not known is selected by all.
 fn concerned<'s>(
     snapshot: &'s Snapshot,
-    namespace: &NamespaceFacts<'_>,
+    namespace: Option<&NamespaceFacts<'_>>,
     name: &str,
     user: &UserInfo<'_>,
     (plugin, group): (Plugin, Group),
@@ -88,7 +91,10 @@ fn concerned<'s>(
     if name != NODE_LEASES && snapshot.exclusion.covers(name, None) {
         return Vec::new();
     }
-    let selects = |one: &CompiledPlugin| one.namespaces.as_ref().is_none_or(|selector| namespace.is_selected(selector));
+    let selects = |one: &CompiledPlugin| match (&one.namespaces, namespace) {
+        (Some(selector), Some(namespace)) => namespace.is_selected(selector),
+        _ => true,
+    };
     let chosen = |one: &CompiledPlugin| group.has(one, plugin, snapshot) && !one.excludes(name) && selects(one);
     let found = snapshot.plugins.iter().filter(|one| chosen(one));
     found.map(|one| (one, one.exempts(user))).collect()
@@ -101,14 +107,14 @@ pub struct LifecycleValidation {
 }
 
 impl Validating<Snapshot> for LifecycleValidation {
-    type Object<'a> = NamespaceFacts<'a>;
+    type Object<'a> = Decoded<NamespaceFacts<'a>>;
 
     /// What is read of a namespace is bounded by its type.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, NamespaceFacts<'a>>,
+        request: &Request<'a, Decoded<NamespaceFacts<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
@@ -121,13 +127,21 @@ impl Validating<Snapshot> for LifecycleValidation {
             return Ok(());
         };
         // One that is being deleted already stays so.
-        if old.metadata.deletion_timestamp.is_some() {
+        if old.even_if_cut().metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let name = old.said_name(&request.name);
+        let name = old.even_if_cut().said_name(&request.name);
         let mut report = Report::default();
         let chosen = (Plugin::NamespaceLifecycle, self.group);
-        let concerned = concerned(snapshot, old, name, &request.user_info, chosen);
+        let old = match old.whole() {
+            Ok(old) => old,
+            Err(exceeded) => {
+                let concerned = concerned(snapshot, None, name, &request.user_info, chosen);
+                refuse_unread(&concerned, object_too_large(exceeded), findings);
+                return Ok(());
+            }
+        };
+        let concerned = concerned(snapshot, Some(old), name, &request.user_info, chosen);
         report.judge(concerned, request, |plugin| match &plugin.settings {
             Settings::NamespaceLifecycle(settings) => Ok(settings.check(old, name)),
             _ => Ok(Ok(())),
@@ -144,15 +158,20 @@ pub struct LabellingMutation {
 }
 
 impl Mutating<Snapshot> for LabellingMutation {
-    type Object<'a> = NamespaceFacts<'a>;
+    type Object<'a> = Decoded<NamespaceFacts<'a>>;
 
-    fn mutate<'a>(&self, request: &Request<'a, NamespaceFacts<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
-        let Some(new) = request.object.as_ref().filter(|_| request.operation == Operation::Create) else {
-            return Ok(Verdict::allow(reasons::NO_MATCH));
-        };
+    fn mutate<'a>(
+        &self,
+        request: &Request<'a, Decoded<NamespaceFacts<'a>>>,
+        snapshot: &Snapshot,
+    ) -> Result<Verdict, Unserved> {
+        // One of which not all is read is refused when it is to be stored.
+        let new = request.object.as_ref().filter(|_| request.operation == Operation::Create);
+        let Some(new) = new.and_then(|new| new.whole().ok()) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
         let name = new.said_name(&request.name);
         let (mut report, mut added) = (Report::default(), Vec::<(String, String)>::new());
-        for (plugin, is_exempt) in concerned(snapshot, new, name, &request.user_info, (Plugin::PodSecurity, self.group))
+        for (plugin, is_exempt) in
+            concerned(snapshot, Some(new), name, &request.user_info, (Plugin::PodSecurity, self.group))
         {
             let Settings::PodSecurity(settings) = &plugin.settings else { continue };
             let mut change = settings.change(new);
@@ -178,27 +197,37 @@ pub struct LabelValidation {
 }
 
 impl Validating<Snapshot> for LabelValidation {
-    type Object<'a> = NamespaceFacts<'a>;
+    type Object<'a> = Decoded<NamespaceFacts<'a>>;
 
     /// What is read of a namespace is bounded by its type.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, NamespaceFacts<'a>>,
+        request: &Request<'a, Decoded<NamespaceFacts<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         findings.reason = reasons::NO_MATCH;
         let Some((new, old)) = findings.stored(request) else { return Ok(()) };
-        if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
+        if old.is_some_and(|old| old.even_if_cut().metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
-        let name = new.said_name(&request.name);
+        let name = new.even_if_cut().said_name(&request.name);
         let mut report = Report::default();
-        // By what it was: labels are what is to be judged.
         let chosen = (Plugin::PodSecurity, self.group);
-        let concerned = concerned(snapshot, old.unwrap_or(new), name, &request.user_info, chosen);
+        let (new, old) = match (new.whole(), old.map(Decoded::whole).transpose()) {
+            (Ok(new), Ok(old)) => (new, old),
+            (Err(exceeded), _) | (_, Err(exceeded)) => {
+                if old.is_none() || !keeps(request.body, &["metadata", "labels"]) {
+                    let concerned = concerned(snapshot, None, name, &request.user_info, chosen);
+                    refuse_unread(&concerned, object_too_large(exceeded), findings);
+                }
+                return Ok(());
+            }
+        };
+        // By what it was: labels are what is to be judged.
+        let concerned = concerned(snapshot, Some(old.unwrap_or(new)), name, &request.user_info, chosen);
         report.judge(concerned, request, |plugin| {
             let Settings::PodSecurity(settings) = &plugin.settings else { return Ok(Ok(())) };
             Ok(match old {

@@ -10,8 +10,9 @@ use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_pa
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{At, CompiledPlugin};
 use crate::plugins::placement::Placement;
-use crate::plugins::pod_facts::{PodFacts, Spec};
+use crate::plugins::pod_facts::PodFacts;
 use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::decoded::Decoded;
 use crate::pod::limits;
 use crate::pod::view::{MIRROR_ANNOTATION, PodView};
 use crate::reasons;
@@ -21,7 +22,7 @@ use crate::snapshot::Snapshot;
 const NODES: &str = "system:nodes";
 
 /// Whether a request is for a new pod.
-pub fn creates(request: &Request<'_, PodView<'_>>) -> bool {
+pub fn creates(request: &Request<'_, Decoded<PodView<'_>>>) -> bool {
     request.operation == Operation::Create && request.object.is_some()
 }
 
@@ -31,7 +32,7 @@ pub fn creates(request: &Request<'_, PodView<'_>>) -> bool {
 /// [`Unserved`] when no decision is possible.
 pub fn mutate(
     mut verdict: Verdict,
-    request: &Request<'_, PodView<'_>>,
+    request: &Request<'_, Decoded<PodView<'_>>>,
     snapshot: &Snapshot,
 ) -> Result<Verdict, Unserved> {
     if snapshot.plugins.is_empty() || !creates(request) || matches!(verdict.outcome, Outcome::Denied(_)) {
@@ -106,7 +107,7 @@ pub fn mutate(
 /// # Errors
 /// [`Unserved`] when no decision is possible.
 pub fn validate(
-    request: &Request<'_, PodView<'_>>,
+    request: &Request<'_, Decoded<PodView<'_>>>,
     snapshot: &Snapshot,
     findings: &mut Findings,
 ) -> Result<(), Unserved> {
@@ -177,7 +178,7 @@ pub type Readable<'a> = Result<PodFacts<'a>, Box<(Reason, Denial)>>;
 /// # Errors
 /// [`Unserved::Fault`] when the patch is no patch.
 pub fn patched<'p, 'a: 'p>(
-    request: &Request<'a, PodView<'a>>,
+    request: &Request<'a, Decoded<PodView<'a>>>,
     patch: &'p PatchWriter,
 ) -> Result<Readable<'p>, Unserved> {
     let mut facts: PodFacts<'p> = match facts(request) {
@@ -191,12 +192,12 @@ pub fn patched<'p, 'a: 'p>(
 /// The object that a request stores and, of an update, as it is stored. None where that one is being deleted: it must be able to lose its
 /// finalizers, whatever anybody decides.
 pub fn staying<'r, 'a>(
-    request: &'r Request<'a, PodFacts<'a>>,
+    request: &'r Request<'a, Decoded<PodFacts<'a>>>,
     findings: &mut Findings,
-) -> Option<(&'r PodFacts<'a>, Option<&'r PodFacts<'a>>)> {
+) -> Option<(&'r Decoded<PodFacts<'a>>, Option<&'r Decoded<PodFacts<'a>>>)> {
     findings.reason = reasons::NO_MATCH;
     let (new, old) = findings.stored(request)?;
-    let is_leaving = old.is_some_and(|old| old.metadata.deletion_timestamp.is_some());
+    let is_leaving = old.is_some_and(|old| old.even_if_cut().metadata.deletion_timestamp.is_some());
     (!is_leaving).then_some((new, old))
 }
 
@@ -204,22 +205,14 @@ pub fn staying<'r, 'a>(
 ///
 /// # Errors
 /// Why it cannot be read.
-pub fn facts<'a>(request: &Request<'a, PodView<'a>>) -> Readable<'a> {
+pub fn facts<'a>(request: &Request<'a, Decoded<PodView<'a>>>) -> Readable<'a> {
     let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
     let Some(pod) = &request.object else { return Ok(PodFacts::default()) };
     let facts = PodFacts::of_view(pod).map_err(|error| undecodable(error.to_string()))?;
-    match facts.spec.as_ref().and_then(too_large) {
-        Some(denial) => Err(Box::new((Reason::TOO_LARGE, denial))),
-        None => Ok(facts),
-    }
+    facts.into_whole().map_err(|exceeded| Box::new((Reason::TOO_LARGE, limits::too_large(exceeded))))
 }
 
 /// Whether a pod is refused for its size.
 fn is_unread(refusal: &(Reason, Denial)) -> bool {
     refusal.0 == Reason::TOO_LARGE
-}
-
-/// The refusal of a pod of which not all is read.
-pub fn too_large(spec: &Spec<'_>) -> Option<Denial> {
-    Some(limits::too_large(spec.exceeds()?))
 }

@@ -1,7 +1,7 @@
 //! Pods, claims and services under `ResourceQuota`.
 
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
-use admission::{Denial, Findings, ObjectLimit, Operation, Request, Unserved, Validating};
+use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
 use super::entries::Group;
 use super::report::Report;
@@ -9,6 +9,8 @@ use super::scope::{binds, cannot_tell, concerned, refuse_unread};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::resource_quota::{Consumed, QuotaFacts};
+use crate::pod::decoded::Decoded;
+use crate::pod::limits::object_too_large;
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -81,14 +83,14 @@ pub struct QuotaValidation {
 }
 
 impl Validating<Snapshot> for QuotaValidation {
-    type Object<'a> = QuotaFacts<'a>;
+    type Object<'a> = Decoded<QuotaFacts<'a>>;
 
     /// What is read of an object is bounded by its type.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, QuotaFacts<'a>>,
+        request: &Request<'a, Decoded<QuotaFacts<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
@@ -99,7 +101,7 @@ impl Validating<Snapshot> for QuotaValidation {
             return Ok(());
         }
         let Some((new, old)) = findings.stored(request) else { return Ok(()) };
-        if old.is_some_and(|old| old.metadata.deletion_timestamp.is_some()) {
+        if old.is_some_and(|old| old.even_if_cut().metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
         let chosen = |one: &CompiledPlugin| {
@@ -120,12 +122,16 @@ impl Validating<Snapshot> for QuotaValidation {
             findings.warnings.extend(cannot_tell(&concerned.plugins, why));
             return Ok(());
         }
+        let new = match new.whole() {
+            Ok(new) => new,
+            Err(exceeded) => {
+                refuse_unread(&concerned.plugins, object_too_large(exceeded), findings);
+                return Ok(());
+            }
+        };
+        // What is missing of what it was counts as more than before.
+        let old = old.map(Decoded::even_if_cut);
         let name = new.said_name(&request.name);
-        if let Some(exceeded) = new.exceeds() {
-            let message = format!("the object is too large: {exceeded}");
-            refuse_unread(&concerned.plugins, Denial::too_large(message), findings);
-            return Ok(());
-        }
         let limiting = concerned.plugins.iter().filter_map(|(plugin, _)| match &plugin.settings {
             Settings::ResourceQuota(settings) => Some(settings),
             _ => None,
@@ -144,7 +150,7 @@ impl Validating<Snapshot> for QuotaValidation {
 }
 
 /// The resource, by the kind where a review leaves it out.
-fn resource<'r>(request: &'r Request<'_, QuotaFacts<'_>>) -> &'r str {
+fn resource<'r>(request: &'r Request<'_, Decoded<QuotaFacts<'_>>>) -> &'r str {
     match (request.resource.resource.as_str(), request.kind.kind.as_str()) {
         ("", "PersistentVolumeClaim") => "persistentvolumeclaims",
         ("", "Service") => "services",

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use admission::review::UserInfo;
-use admission::{Denial, Findings, Reason, Unserved};
+use admission::{Denial, Findings, Reason, Unserved, Verdict};
 
 use crate::plugins::compiled::{CompiledPlugin, Mode};
 use crate::plugins::placement::Placement;
+use crate::reasons;
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::snapshot::Snapshot;
 
@@ -42,6 +43,17 @@ pub fn refuse_unread(plugins: &[(&Arc<CompiledPlugin>, bool)], refusal: Denial, 
     } else {
         findings.warnings.extend(cannot_tell(plugins, &refusal.message));
     }
+}
+
+/// The answer of a mutator about an object of which not all is read.
+pub fn unread(concerned: &Concerned<'_>, denial: Denial) -> Verdict {
+    if binds(&concerned.plugins) {
+        return Verdict::deny(Reason::TOO_LARGE, denial);
+    }
+    let mut verdict = Verdict::allow(reasons::NO_MATCH);
+    verdict.warnings.clone_from(&concerned.warnings);
+    verdict.warnings.extend(cannot_tell(&concerned.plugins, &denial.message));
+    verdict
 }
 
 /// The plugins among `chosen` that the request of a user in a namespace concerns.

@@ -5,16 +5,17 @@
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
 use admission::{Findings, Mutating, ObjectLimit, Operation, Reason, Request, Unserved, Validating, Verdict};
 
-use super::pods::{at, is_mirror, too_large};
+use super::pods::{at, is_mirror};
 use super::report::Report;
-use super::scope::{binds, cannot_tell, concerned, refuse_unread};
+use super::scope::{concerned, refuse_unread, unread};
 use crate::plugins::Plugin;
 use crate::plugins::change::Change;
 use crate::plugins::compiled::{At, CompiledPlugin, Settings};
 use crate::plugins::extended_resource_toleration;
 use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
-use crate::pod::limits;
+use crate::pod::decoded::Decoded;
+use crate::pod::limits::too_large;
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -68,39 +69,36 @@ pub const VALIDATING: [(Plugin, Rule); 3] = [
 /// What is decided on: the pod as it is to be, and as it was.
 type Pods<'r, 'a> = (&'r PodFacts<'a>, &'r Spec<'a>, &'r PodFacts<'a>);
 
-/// The pods of an update that concerns anybody.
-fn pods<'r, 'a>(request: &'r Request<'a, PodFacts<'a>>) -> Option<Pods<'r, 'a>> {
-    let (new, old) = (request.object.as_ref()?, request.old_object.as_ref()?);
+/// The pods of an update that concerns anybody. What is missing of the old one is judged as if it were new.
+fn pods<'r, 'a>(
+    request: &'r Request<'a, Decoded<PodFacts<'a>>>,
+) -> Option<(&'r Decoded<PodFacts<'a>>, &'r PodFacts<'a>)> {
+    let (new, old) = (request.object.as_ref()?, request.old_object.as_ref()?.even_if_cut());
     let concerns = request.operation == Operation::Update
         && old.metadata.deletion_timestamp.is_none()
         && !is_mirror(old.metadata.annotations.as_ref(), &request.user_info);
-    concerns.then_some(())?;
-    Some((new, new.spec.as_ref()?, old))
+    (concerns && new.even_if_cut().spec.is_some()).then_some((new, old))
 }
 
 /// Decides what each plugin would change, and makes it one patch.
 fn mutate<'a>(
-    request: &Request<'a, PodFacts<'a>>,
+    request: &Request<'a, Decoded<PodFacts<'a>>>,
     snapshot: &Snapshot,
     chosen: impl Fn(&CompiledPlugin) -> bool,
     change: impl Fn(&CompiledPlugin, &Spec<'a>, &PodFacts<'a>) -> Change<'a>,
 ) -> Result<Verdict, Unserved> {
-    let Some((_, fresh, old)) = pods(request) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
+    let Some((new, old)) = pods(request) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
     let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
     if concerned.plugins.is_empty() {
         let mut verdict = Verdict::allow(reasons::NO_MATCH);
         verdict.warnings = concerned.warnings;
         return Ok(verdict);
     }
-    if let Some(denial) = too_large(fresh) {
-        if binds(&concerned.plugins) {
-            return Ok(Verdict::deny(Reason::TOO_LARGE, denial));
-        }
-        let mut verdict = Verdict::allow(reasons::NO_MATCH);
-        verdict.warnings = concerned.warnings;
-        verdict.warnings.extend(cannot_tell(&concerned.plugins, &denial.message));
-        return Ok(verdict);
-    }
+    let fresh = match new.whole().map_err(too_large) {
+        Ok(new) => new.spec.as_ref(),
+        Err(denial) => return Ok(unread(&concerned, denial)),
+    };
+    let Some(fresh) = fresh else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
     let mut report = Report::with(concerned.warnings);
     let mut changed: Option<Spec<'a>> = None;
     for (plugin, is_exempt) in concerned.plugins {
@@ -111,7 +109,7 @@ fn mutate<'a>(
         }
     }
     if let Some(exceeded) = changed.as_ref().and_then(Spec::too_many_tolerations) {
-        return Ok(Verdict::deny(Reason::TOO_LARGE, limits::too_large(exceeded)));
+        return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(exceeded)));
     }
     let patch = changed.map(|spec| spec.patch(fresh.count_of_tolerations())).unwrap_or_default();
     Ok(report.into_verdict(reasons::ALLOWED, patch))
@@ -119,7 +117,7 @@ fn mutate<'a>(
 
 /// Judges what is to be stored.
 fn validate<'a>(
-    request: &Request<'a, PodFacts<'a>>,
+    request: &Request<'a, Decoded<PodFacts<'a>>>,
     snapshot: &Snapshot,
     findings: &mut Findings,
     chosen: impl Fn(&CompiledPlugin) -> bool,
@@ -130,19 +128,24 @@ fn validate<'a>(
         return Ok(());
     }
     findings.reason = reasons::NO_MATCH;
-    let Some(pods) = pods(request) else { return Ok(()) };
+    let Some((new, old)) = pods(request) else { return Ok(()) };
     let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
     if concerned.plugins.is_empty() {
         findings.warnings.extend(concerned.warnings);
         return Ok(());
     }
-    if let Some(denial) = too_large(pods.1) {
-        findings.warnings.extend(concerned.warnings);
-        refuse_unread(&concerned.plugins, denial, findings);
-        return Ok(());
-    }
+    let new = match new.whole() {
+        Ok(new) => new,
+        Err(exceeded) => {
+            findings.warnings.extend(concerned.warnings);
+            refuse_unread(&concerned.plugins, too_large(exceeded), findings);
+            return Ok(());
+        }
+    };
+    let Some(spec) = &new.spec else { return Ok(()) };
+    let pods: Pods<'_, 'a> = (new, spec, old);
     let mut report = Report::with(concerned.warnings);
-    let at = at(request, pods.0.metadata.said_name(&request.name), concerned.placement);
+    let at = at(request, new.metadata.said_name(&request.name), concerned.placement);
     report.judge(concerned.plugins, request, |plugin| Ok(check(plugin, pods, &at)))?;
     report.finish(findings);
     Ok(())
@@ -155,9 +158,13 @@ pub struct PodUpdateMutation {
 }
 
 impl Mutating<Snapshot> for PodUpdateMutation {
-    type Object<'a> = PodFacts<'a>;
+    type Object<'a> = Decoded<PodFacts<'a>>;
 
-    fn mutate<'a>(&self, request: &Request<'a, PodFacts<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+    fn mutate<'a>(
+        &self,
+        request: &Request<'a, Decoded<PodFacts<'a>>>,
+        snapshot: &Snapshot,
+    ) -> Result<Verdict, Unserved> {
         mutate(
             request,
             snapshot,
@@ -178,14 +185,14 @@ pub struct PodUpdateValidation {
 }
 
 impl Validating<Snapshot> for PodUpdateValidation {
-    type Object<'a> = PodFacts<'a>;
+    type Object<'a> = Decoded<PodFacts<'a>>;
 
     /// What is read of a pod is bounded by its type.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, PodFacts<'a>>,
+        request: &Request<'a, Decoded<PodFacts<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
@@ -206,9 +213,13 @@ pub fn covers_ephemeral(one: &CompiledPlugin) -> bool {
 pub struct EphemeralMutation;
 
 impl Mutating<Snapshot> for EphemeralMutation {
-    type Object<'a> = PodFacts<'a>;
+    type Object<'a> = Decoded<PodFacts<'a>>;
 
-    fn mutate<'a>(&self, request: &Request<'a, PodFacts<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
+    fn mutate<'a>(
+        &self,
+        request: &Request<'a, Decoded<PodFacts<'a>>>,
+        snapshot: &Snapshot,
+    ) -> Result<Verdict, Unserved> {
         mutate(request, snapshot, covers_ephemeral, |one, spec, old| match &one.settings {
             Settings::AlwaysPullImages(settings) => settings.change_ephemeral(old, spec),
             _ => Change::default(),
@@ -220,14 +231,14 @@ impl Mutating<Snapshot> for EphemeralMutation {
 pub struct EphemeralValidation;
 
 impl Validating<Snapshot> for EphemeralValidation {
-    type Object<'a> = PodFacts<'a>;
+    type Object<'a> = Decoded<PodFacts<'a>>;
 
     /// What is read of a pod is bounded by its type.
     const LIMIT: Option<ObjectLimit> = None;
 
     fn validate<'a>(
         &self,
-        request: &Request<'a, PodFacts<'a>>,
+        request: &Request<'a, Decoded<PodFacts<'a>>>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {

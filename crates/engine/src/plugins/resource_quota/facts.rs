@@ -2,19 +2,21 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::fmt;
 
 use admission::Text;
 use admission::format::Quantity;
 use admission::review::null_as_default;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{Scope, Usage};
 use crate::plugins::amounts::{Amounts, add, amounts, amounts_of, sum};
 use crate::plugins::pod_facts::{Resources, is_best_effort};
 use crate::plugins::said_name;
-use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::borrowed_map::{self, BorrowedMap};
+use crate::pod::decoded::Limited;
 use crate::pod::limits::{self, Exceeded, at_most_or_none, cut};
 use crate::resource_name::is_extended;
 
@@ -42,7 +44,7 @@ pub struct Metadata<'a> {
     name: Text<'a>,
     #[serde(borrow)]
     generate_name: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "borrowed_map::annotations")]
     annotations: Option<BorrowedMap<'a>>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<IgnoredAny>,
@@ -125,9 +127,10 @@ impl QuotaFacts<'_> {
     pub fn said_name<'n>(&'n self, requested: &'n str) -> &'n str {
         said_name([requested, &self.metadata.name, &self.metadata.generate_name])
     }
+}
 
-    /// The limit that it does not keep.
-    pub fn exceeds(&self) -> Option<Exceeded> {
+impl Limited for QuotaFacts<'_> {
+    fn exceeds(&self) -> Option<Exceeded> {
         let spec = &self.spec;
         let of_containers = |(field, all): (&'static str, &[Container<'_>])| {
             let resources = all.iter().flat_map(|container| container.resources.iter().flat_map(Resources::lists));
@@ -137,8 +140,16 @@ impl QuotaFacts<'_> {
             .into_iter()
             .find_map(of_containers)
             .or_else(|| cut("spec.ports", spec.ports.len(), limits::PORTS, "ports"))
+            .or_else(|| {
+                let of_whole = spec.resources.iter().flat_map(Resources::lists);
+                of_whole.into_iter().find_map(|list| limits::of_whole("spec.resources", list))
+            })
+            .or_else(|| limits::of_whole("spec.overhead", spec.overhead))
+            .or_else(|| limits::annotations(self.metadata.annotations.as_ref()))
     }
+}
 
+impl QuotaFacts<'_> {
     /// What the object consumes, as far as it is wanted.
     pub(super) fn usage(&self, resource: &str, wanted: &Wanted<'_>) -> Usage {
         let mut usage = Usage::new();
@@ -315,11 +326,34 @@ fn crosses_namespaces(affinity: &RawValue) -> bool {
     for of_pods in ["podAffinity", "podAntiAffinity"] {
         let Some(terms) = admission::raw::member(affinity, of_pods) else { continue };
         admission::raw::members(terms, |_, list| {
-            let list: Vec<Term<'_>> = serde_json::from_str(list.get()).unwrap_or_default();
-            crosses |= list.iter().any(Term::crosses);
+            // One by one: the list may be very long.
+            crosses |= serde_json::from_str::<Crosses>(list.get()).is_ok_and(|crosses| crosses.0);
         });
     }
     crosses
+}
+
+/// Whether one of a list of terms does.
+struct Crosses(bool);
+
+impl<'de> Deserialize<'de> for Crosses {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Terms;
+        impl<'de> Visitor<'de> for Terms {
+            type Value = Crosses;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of terms")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut terms: A) -> Result<Crosses, A::Error> {
+                let mut crosses = false;
+                while let Some(term) = terms.next_element::<Term<'de>>()? {
+                    crosses |= term.crosses();
+                }
+                Ok(Crosses(crosses))
+            }
+        }
+        deserializer.deserialize_seq(Terms)
+    }
 }
 
 /// A term, or a preferred one with a term in it.

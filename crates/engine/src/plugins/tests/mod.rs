@@ -7,6 +7,7 @@ mod events;
 mod hazards;
 mod hazards_of_requests;
 mod images;
+mod limits;
 mod modes;
 mod namespaces;
 mod owner_references;

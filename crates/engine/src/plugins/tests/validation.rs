@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
+use admission::{Findings, Review, Validating};
 use serde_json::{Value, json};
 
 use super::plugin;
 use crate::plugins::Plugin;
 use crate::plugins::catalog::{self, Service};
 use crate::plugins::conflict::between;
-use crate::plugins::validation::compile;
+use crate::plugins::validation::{AdmissionPluginValidation, compile};
+use crate::snapshot::Snapshot;
 
 fn faults(spec: Value) -> String {
     compile(&plugin("a", spec)).map_or_else(|errors| errors.to_string(), |_| String::new())
@@ -212,6 +214,32 @@ fn every_plugin_that_needs_no_configuration_is_accepted_by_its_name_alone() {
         assert_eq!(faults(json!({"plugin": plugin.name()})), "");
         assert_eq!(faults(json!({"plugin": plugin.name(), plugin.section(): {}})), "");
     }
+}
+
+#[test]
+fn more_default_tolerations_than_may_be_written_count_where_they_are_stored() {
+    let object = |count: usize, mode: &str| {
+        let list: Vec<Value> = (0..count).map(|at| json!({"key": format!("k{at}"), "operator": "Exists"})).collect();
+        plugin(
+            "t",
+            json!({"plugin": "PodTolerationRestriction", "mode": mode, "podTolerationRestriction": {"default": list}}),
+        )
+    };
+    assert!(compile(&object(300, "Enforce")).is_ok(), "what an older build stored decides as before");
+    let ask = |old: Option<&Value>, new: &Value| {
+        let body = serde_json::to_vec(&crate::testing::review("", new)).unwrap();
+        let review = Review::<Value>::parse(&body).unwrap();
+        let (mut findings, world) = (Findings::default(), Snapshot::default());
+        match old {
+            Some(old) => AdmissionPluginValidation.update(new, old, &review.request, &world, &mut findings),
+            None => AdmissionPluginValidation.create(new, &review.request, &world, &mut findings),
+        }
+        if findings.errors.is_empty() { String::new() } else { findings.errors.to_string() }
+    };
+    assert_eq!(ask(None, &object(100, "Enforce")), "");
+    assert!(ask(None, &object(101, "Enforce")).contains("spec.podTolerationRestriction.default: Too many"));
+    assert_eq!(ask(Some(&object(101, "Warn")), &object(101, "Enforce")), "", "another field changes");
+    assert!(ask(Some(&object(101, "Enforce")), &object(102, "Enforce")).contains("Too many"));
 }
 
 #[test]

@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::forms::{Asked, Must, has};
 use super::{Containers, Update};
-use crate::pod::limits::{self, at_most_or_none};
+use crate::pod::decoded::{Decoded, Limited};
+use crate::pod::limits::{self, Exceeded, at_most_or_none, cut};
 use crate::pod::validate::must;
 
 /// Ephemeral containers that a refusal names: a pod may have very many.
@@ -18,13 +19,23 @@ const NAME_MAX: usize = 63;
 
 impl Update<'_, '_> {
     /// Ephemeral containers that are new and see into a container of a must.
-    pub fn targeted(&self, musts: &[Must<'_>], containers: &Containers<'_>) -> Result<Vec<String>, Unserved> {
+    pub fn targeted(
+        &self,
+        musts: &[Must<'_>],
+        containers: &Containers<'_>,
+    ) -> Result<Result<Vec<String>, Exceeded>, Unserved> {
         // Read apart: no other decision reads ephemeral containers.
-        let Ok(review) = Review::<WithEphemeral<'_>>::parse(self.request.body.as_bytes()) else {
-            return Ok(vec!["the ephemeral containers of the pod cannot be read".to_owned()]);
+        let Ok(review) = Review::<Decoded<WithEphemeral<'_>>>::parse(self.request.body.as_bytes()) else {
+            return Ok(Ok(vec!["the ephemeral containers of the pod cannot be read".to_owned()]));
         };
-        let old: BTreeSet<&str> = review.request.old_object.iter().flat_map(WithEphemeral::names).collect();
-        let new = review.request.object.iter().flat_map(|pod| &pod.spec.ephemeral_containers);
+        let new = match review.request.object.as_ref().map(Decoded::whole).transpose() {
+            Ok(new) => new,
+            Err(exceeded) => return Ok(Err(exceeded)),
+        };
+        // What is missing of the old ones is judged as if it were new.
+        let old = review.request.old_object.iter().flat_map(|old| old.even_if_cut().names());
+        let old: BTreeSet<&str> = old.collect();
+        let new = new.into_iter().flat_map(|pod| &pod.spec.ephemeral_containers);
         let new: Vec<&Ephemeral<'_>> = new.filter(|container| !old.contains(container.name.as_str())).collect();
         let targets: BTreeSet<&str> = new.iter().map(|container| container.target_container_name.as_str()).collect();
         let owners = self.owners(musts, &targets, containers)?;
@@ -34,7 +45,7 @@ impl Update<'_, '_> {
             let whose = must(owner.set);
             Some(format!("{whose}, and ephemeral container {name:?} may not target its container {target:?}"))
         });
-        Ok(targeted.take(TOLD).collect())
+        Ok(Ok(targeted.take(TOLD).collect()))
     }
 
     /// The musts that bring the containers of these names. Of two with one name neither is evaded, so that either will do.
@@ -66,6 +77,13 @@ impl Update<'_, '_> {
 struct WithEphemeral<'a> {
     #[serde(borrow, deserialize_with = "null_as_default")]
     spec: EphemeralSpec<'a>,
+}
+
+impl Limited for WithEphemeral<'_> {
+    fn exceeds(&self) -> Option<Exceeded> {
+        let length = self.spec.ephemeral_containers.len();
+        cut("spec.ephemeralContainers", length, limits::CONTAINERS, "containers")
+    }
 }
 
 impl WithEphemeral<'_> {

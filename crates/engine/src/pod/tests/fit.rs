@@ -391,3 +391,35 @@ fn lists_of_any_length_are_copied_up_to_what_an_api_server_stores() {
     assert_eq!(reply.reason, reasons::RESULT_ILLEGAL);
     assert!(reply.message.contains("exceeds 3 MiB"), "{}", reply.message);
 }
+
+#[test]
+fn what_is_shared_is_counted_by_its_values_before_it_is_decoded() {
+    let sharing = |name: &str| json!({"name": name, "image": "c:1", "shareVolumePolicy": {"type": "enabled"}, "shareVolumeDevicePolicy": {"type": "enabled"}});
+    let shared = |field: &str, elements: Vec<Value>, containers: usize| {
+        let mut pod = app(json!({}));
+        pod["spec"]["containers"][0][field] = json!(elements);
+        let containers: Vec<Value> = (0..containers).map(|at| sharing(&format!("c{at}"))).collect();
+        World::from_objects(&[set("s", json!({"containers": containers}))]).mutate(&pod)
+    };
+    let mounts = |count: usize| (0..count).map(|at| json!({"name": "v", "mountPath": format!("/{at}")})).collect();
+    let devices =
+        |count: usize| (0..count).map(|at| json!({"name": format!("v{at}"), "devicePath": format!("/{at}")})).collect();
+    // Of so many no copy is made.
+    let nested: Vec<Value> = vec![json!({"name": "v", "mountPath": "/a", "x": vec![json!({}); 20_000]})];
+    let table = [
+        ("volumeMounts", mounts(6_000), 1, false),
+        ("volumeMounts", mounts(7_000), 1, true),
+        ("volumeMounts", mounts(6_000), 2, true),
+        ("volumeDevices", devices(7_000), 1, true),
+        ("volumeMounts", nested, 1, true),
+    ];
+    for (field, elements, containers, is_refused) in table {
+        let count = elements.len();
+        let reply = shared(field, elements, containers);
+        assert_eq!(reply.reason == reasons::RESULT_ILLEGAL, is_refused, "{count} {field}: {}", reply.message);
+        if is_refused {
+            assert!(reply.message.contains("20,000 values"), "{}", reply.message);
+            assert_eq!(reply.code, Some(422));
+        }
+    }
+}

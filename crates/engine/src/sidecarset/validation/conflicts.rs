@@ -1,6 +1,7 @@
 //! What two sets that can meet in one pod must not both bring.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use admission::field::{Error, ErrorList, Path};
 use admission::format::{LabelSelector, Selector};
@@ -16,8 +17,20 @@ use crate::sidecarset::needs::{PortNeed, PortView};
 
 /// Adds an error for everything of the set that another one, which can select the same pod, brings as well.
 pub fn check(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, errors: &mut ErrorList) {
-    for_each(metadata, spec, sets, |_, found| errors.extend(found));
+    let mut conflicting = 0;
+    for_each(metadata, spec, sets, |_, found| {
+        conflicting += usize::from(!found.is_empty());
+        errors.extend(found);
+        if conflicting < NAMED {
+            return ControlFlow::Continue(());
+        }
+        errors.push(Error::forbidden(&spec.path, "further SidecarSets may bring the same; correct these first"));
+        ControlFlow::Break(())
+    });
 }
+
+/// Conflicting sets that are named: of many sets that bring the same, each conflicts with all others.
+const NAMED: usize = 32;
 
 /// Names of the sets that bring something that an accepted set brings as well, each with what it is. Two such sets can be stored
 /// while the webhook is away, or at one moment.
@@ -29,12 +42,18 @@ pub fn of_compiled(set: &CompiledSet, sets: &SetIndex) -> Vec<(String, String)> 
         if !found.is_empty() {
             conflicts.push((other.name.clone(), found.to_string()));
         }
+        ControlFlow::Continue(())
     });
     conflicts
 }
 
 /// Calls `f` with each set that can select the same pods, and with what both bring.
-fn for_each(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, mut f: impl FnMut(&CompiledSet, ErrorList)) {
+fn for_each(
+    metadata: &Node<'_>,
+    spec: &Node<'_>,
+    sets: &SetIndex,
+    mut f: impl FnMut(&CompiledSet, ErrorList) -> ControlFlow<()>,
+) {
     let own_name = metadata.text("name");
     let annotations_written = metadata.child("annotations");
     let own_bases: Vec<&str> = bases(|key| annotations_written.value.get(key).and_then(Value::as_str)).collect();
@@ -61,7 +80,9 @@ fn for_each(metadata: &Node<'_>, spec: &Node<'_>, sets: &SetIndex, mut f: impl F
             check_volumes(&spec.child("volumes"), &other.name, &their_spec, &mut errors);
             check_host_ports(&ports, other, &mut errors);
             annotations::check_against(spec, &other.name, &their_spec, &mut errors);
-            f(other, errors);
+            if f(other, errors).is_break() {
+                return;
+            }
         }
     }
 }

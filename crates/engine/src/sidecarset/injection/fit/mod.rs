@@ -13,7 +13,9 @@ pub use plan::{Plan, Source, Transfer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use admission::limit::values;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use self::share::Shared;
 pub(super) use self::sources::{Own, Sources};
@@ -22,24 +24,49 @@ use crate::sidecarset::api::{RawObject, list, text};
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::Clash;
 use crate::sidecarset::sameness::{Taken, clean_path};
+use crate::sidecarset::size;
 
 /// Bytes that all sets together take from the containers of a pod and give to theirs. An API server stores no pod of that size:
 /// etcd's limit is 1.5 MiB. Without a limit a long list of the pod's would be copied into as many containers as sets have.
 const MAX_TAKEN: usize = 3 * 1024 * 1024;
 
+/// JSON values in that, as many as a set itself may hold. Each takes hundreds of bytes once it is decoded, and it is decoded for each
+/// container that gets it.
+const MAX_VALUES: usize = size::MAX_VALUES;
+
 /// Warnings about one pod: there may be as many as it has mounts.
 const TOLD: usize = 8;
 
-/// More is taken than [`MAX_TAKEN`].
+/// More is taken than [`MAX_TAKEN`] or [`MAX_VALUES`].
 struct TooMuch;
+
+/// How much more may be decoded of what a pod has.
+struct Left {
+    bytes: usize,
+    values: usize,
+}
+
+impl Left {
+    const fn all() -> Self {
+        Self { bytes: MAX_TAKEN, values: MAX_VALUES }
+    }
+
+    /// Takes note that this is decoded, before it is.
+    fn take(&mut self, raw: &RawValue) -> Result<(), TooMuch> {
+        let text = raw.get();
+        self.bytes = self.bytes.checked_sub(text.len()).ok_or(TooMuch)?;
+        self.values = self.values.checked_sub(values(text, self.values)).ok_or(TooMuch)?;
+        Ok(())
+    }
+}
 
 /// Fits sets to one pod.
 pub struct Fitting<'p, 's> {
     pod: &'p PodView<'p>,
     sources: Sources<'p, 's>,
     // What there is to share, with sets that are no must and with those that are.
-    shared: [Option<Shared>; 2],
-    left: usize,
+    shared: [Option<Shared<'p>>; 2],
+    left: Left,
     told: usize,
 }
 
@@ -48,7 +75,7 @@ impl<'p, 's> Fitting<'p, 's> {
     pub fn new(pod: &'p PodView<'p>, body: &'p str, selecting: &[&'s CompiledSet]) -> Self {
         let takes = selecting.iter().any(|set| set.takes_from_pod());
         let sources = Sources::without_additions(pod, body, if takes { selecting } else { &[] });
-        Self { pod, sources, shared: [const { None }; 2], left: MAX_TAKEN, told: 0 }
+        Self { pod, sources, shared: [const { None }; 2], left: Left::all(), told: 0 }
     }
 
     /// The set as the pod gets it; `None` where it takes nothing from the pod.
@@ -99,17 +126,11 @@ impl<'p, 's> Fitting<'p, 's> {
         let (name, image, policy) = (piece.name.clone(), piece.image.clone(), piece.policy.clone());
         Ok(Piece { name, json, image, form, needs, policy, plan: None })
     }
-
-    /// Takes note that so many bytes are taken.
-    fn take(&mut self, bytes: usize) -> Result<(), TooMuch> {
-        self.left = self.left.checked_sub(bytes).ok_or(TooMuch)?;
-        Ok(())
-    }
 }
 
 fn too_much(set: &CompiledSet) -> Clash {
-    let text = "what its containers take from those of the pod (transferEnv, shareVolumePolicy) exceeds 3 MiB, and no API server \
-                stores a pod of that size; make the pod's environment or its lists of mounts smaller";
+    let text = "what its containers take from those of the pod (transferEnv, shareVolumePolicy) exceeds 3 MiB or 20,000 \
+                values; make the pod's environment or its lists of mounts smaller";
     Clash::illegal(set, "spec.containers", text)
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::sources::Own;
-use super::{Container, Fitting, TooMuch, same_path};
+use super::{Container, Fitting, Left, TooMuch, same_path};
 use crate::sidecarset::api::text;
 
 /// Where containers have the token of the pod's service account.
@@ -16,22 +16,22 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// What the containers of a pod have to share.
 #[derive(Default)]
-pub(super) struct Shared {
-    mounts: Vec<Place>,
+pub(super) struct Shared<'p> {
+    mounts: Vec<Place<'p>>,
     by_path: BTreeMap<String, usize>,
-    devices: Vec<Place>,
+    devices: Vec<Place<'p>>,
 }
 
 /// A mount or device, and the position of the container that has it.
-struct Place {
+struct Place<'p> {
     path: String,
     volume: String,
     of: usize,
     element: Value,
-    bytes: usize,
+    raw: &'p RawValue,
 }
 
-impl Place {
+impl Place<'_> {
     /// The API server mounts tokens so. With a sub-path the container would get variables of any name that the pod's author chooses,
     /// and sharing a token is no leave for that.
     fn is_whole_volume(&self) -> bool {
@@ -39,34 +39,41 @@ impl Place {
     }
 }
 
-impl Shared {
-    fn of<'o, 'p: 'o>(containers: impl Iterator<Item = (usize, &'o Own<'p>)>) -> Self {
+impl<'p> Shared<'p> {
+    fn of<'o>(containers: impl Iterator<Item = (usize, &'o Own<'p>)>) -> Result<Self, TooMuch>
+    where
+        'p: 'o,
+    {
+        let mut left = Left::all();
         let mut shared = Self::default();
         let mut device_paths = BTreeSet::new();
         for (of, container) in containers {
-            for place in places(container.mounts(), of, "mountPath") {
+            for raw in container.mounts() {
+                left.take(raw)?;
+                let Some(place) = place(raw, of, "mountPath") else { continue };
                 if !shared.by_path.contains_key(&place.path) {
                     shared.by_path.insert(place.path.clone(), shared.mounts.len());
                     shared.mounts.push(place);
                 }
             }
-            let devices = places(container.devices(), of, "devicePath");
-            shared.devices.extend(devices.filter(|place| device_paths.insert(place.path.clone())));
+            for raw in container.devices() {
+                left.take(raw)?;
+                let device = place(raw, of, "devicePath");
+                shared.devices.extend(device.filter(|place| device_paths.insert(place.path.clone())));
+            }
         }
-        shared
+        Ok(shared)
     }
 }
 
-fn places(list: &[&RawValue], of: usize, field: &'static str) -> impl Iterator<Item = Place> {
-    list.iter().filter_map(move |raw| {
-        let element: Value = serde_json::from_str(raw.get()).ok()?;
-        let (path, volume) = (same_path(text(&element, field)).to_owned(), text(&element, "name").to_owned());
-        let is_whole = !path.is_empty() && !volume.is_empty();
-        is_whole.then(|| Place { path, volume, of, element, bytes: raw.get().len() })
-    })
+fn place<'p>(raw: &'p RawValue, of: usize, field: &'static str) -> Option<Place<'p>> {
+    let element: Value = serde_json::from_str(raw.get()).ok()?;
+    let (path, volume) = (same_path(text(&element, field)).to_owned(), text(&element, "name").to_owned());
+    let is_whole = !path.is_empty() && !volume.is_empty();
+    is_whole.then_some(Place { path, volume, of, element, raw })
 }
 
-impl Fitting<'_, '_> {
+impl<'p> Fitting<'p, '_> {
     pub(super) fn share(&mut self, container: &mut Container<'_>) -> Result<(), TooMuch> {
         let plan = container.plan;
         if !(plan.shares_mounts || plan.shares_devices || plan.shares_token) {
@@ -74,7 +81,10 @@ impl Fitting<'_, '_> {
         }
         let at = usize::from(container.set.is_must());
         let shared = self.shared.get_mut(at).and_then(Option::take);
-        let shared = shared.unwrap_or_else(|| Shared::of(self.sources.own(container.set.is_must())));
+        let shared = match shared {
+            Some(shared) => shared,
+            None => Shared::of(self.sources.own(container.set.is_must()))?,
+        };
         let done = self.share_from(&shared, container);
         if let Some(place) = self.shared.get_mut(at) {
             *place = Some(shared);
@@ -82,7 +92,7 @@ impl Fitting<'_, '_> {
         done
     }
 
-    fn share_from(&mut self, shared: &Shared, container: &mut Container<'_>) -> Result<(), TooMuch> {
+    fn share_from(&mut self, shared: &Shared<'p>, container: &mut Container<'_>) -> Result<(), TooMuch> {
         let plan = container.plan;
         let mut paths = container.own_paths();
         let mut mounted = container.own_names("volumeMounts");
@@ -92,7 +102,7 @@ impl Fitting<'_, '_> {
         let mounts = shared.mounts.iter().filter(|_| plan.shares_mounts);
         for mount in mounts.chain(token.filter(|_| plan.shares_token)) {
             // The API server takes no volume as a directory and as a device of one container.
-            self.take(mount.bytes)?;
+            self.left.take(mount.raw)?;
             if paths.contains(&mount.path) || devices.contains(&mount.volume) {
                 continue;
             }
@@ -113,7 +123,7 @@ impl Fitting<'_, '_> {
             container.warn("shareServiceAccountToken has nothing to share: no container of the pod mounts the token of its service account");
         }
         for device in shared.devices.iter().filter(|_| plan.shares_devices) {
-            self.take(device.bytes)?;
+            self.left.take(device.raw)?;
             if paths.contains(&device.path) || mounted.contains(&device.volume) {
                 continue;
             }
@@ -132,7 +142,7 @@ impl Fitting<'_, '_> {
 
     /// The variables that a mount's `subPathExpr` refers to, and those that these refer to, in an order in which the kubelet
     /// resolves them.
-    fn variables_of_path(&mut self, container: &mut Container<'_>, mount: &Place) -> Result<(), TooMuch> {
+    fn variables_of_path(&mut self, container: &mut Container<'_>, mount: &Place<'_>) -> Result<(), TooMuch> {
         let expression = text(&mount.element, "subPathExpr");
         let mut open: Vec<(String, bool)> =
             references(expression).into_iter().rev().map(|name| (name, false)).collect();
@@ -141,13 +151,13 @@ impl Fitting<'_, '_> {
                 continue;
             }
             let Some(raw) = self.sources.at(mount.of).and_then(|own| own.variable(&name)) else { continue };
-            let bytes = raw.get().len();
+            // Once before the variables that it refers to, and once behind them.
+            self.left.take(raw)?;
             let Ok(variable) = serde_json::from_str::<Value>(raw.get()) else { continue };
             if are_others_there {
                 container.add_variable(&name, variable);
                 continue;
             }
-            self.take(bytes)?;
             match container.variables.get(&name) {
                 Some(known) if *known == variable => {}
                 Some(_) => container.warn(&format!(

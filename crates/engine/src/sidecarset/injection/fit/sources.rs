@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use admission::Text;
+use admission::limit::values;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,14 +16,12 @@ use crate::sidecarset::canonical::is_empty;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::flat::FlatValue;
 use crate::sidecarset::injection::List;
-use crate::sidecarset::mark;
+use crate::sidecarset::mark::says_raw;
 use crate::sidecarset::sameness::clean_path;
+use crate::sidecarset::size::MAX_VALUES;
 
 /// Variables, mounts or devices of one container: the shortest takes 10 bytes in what the API server stores of a pod.
 const ELEMENTS: usize = 160_000;
-
-/// Longest text of a variable that can be the mark of an injected container.
-const MARK_MAX: usize = 256;
 
 /// Containers of sets by name: several sets may bring one of a name.
 type Pieces<'s> = BTreeMap<&'s str, Vec<(&'s CompiledSet, &'s Piece)>>;
@@ -257,7 +256,11 @@ fn name_of<'p>(raw: &'p RawValue) -> Option<Text<'p>> {
 fn runs_the_same(container: &Container<'_>, parts: &Parts<'_>, piece: &Piece) -> bool {
     // An empty list of the set's is not kept.
     let is_same = |raw: Option<&RawValue>, ours: Option<FlatValue<'_>>| {
-        let value = raw.map_or(Value::Null, |raw| serde_json::from_str(raw.get()).unwrap_or(Value::Bool(true)));
+        // No set has a longer one.
+        let readable = raw.filter(|raw| values(raw.get(), MAX_VALUES) <= MAX_VALUES);
+        let read = |raw: &RawValue| serde_json::from_str(raw.get()).ok();
+        let value = if raw.is_none() { Some(Value::Null) } else { readable.and_then(read) };
+        let Some(value) = value else { return false };
         ours.map_or_else(|| is_empty(&value), |ours| ours.is(&value))
     };
     let image = container.image.as_str();
@@ -267,7 +270,5 @@ fn runs_the_same(container: &Container<'_>, parts: &Parts<'_>, piece: &Piece) ->
 }
 
 fn is_marked(parts: &Parts<'_>) -> bool {
-    let short = parts.env.iter().rev().filter(|raw| raw.get().len() <= MARK_MAX);
-    let mut marks = short.filter(|raw| raw.get().contains(mark::NAME));
-    marks.find_map(|raw| mark::says(&serde_json::from_str(raw.get()).ok()?)).unwrap_or_default()
+    parts.env.iter().rev().find_map(|raw| says_raw(raw)).unwrap_or_default()
 }

@@ -37,7 +37,7 @@ impl Fitting<'_, '_> {
                 }
                 let source = self.sources.named(container.set.is_must(), name);
                 let Some(raw) = source.and_then(|source| source.variable(variable)) else { continue };
-                self.take(raw.get().len())?;
+                self.left.take(raw)?;
                 if let Ok(value) = serde_json::from_str(raw.get()) {
                     container.add_variable(variable, value);
                 }

@@ -131,3 +131,12 @@ fn case_60_canary_and_base_do_not_clash_either_way() {
         assert_ne!(against(&named_set("unrelated", &json!({})), &canary), "");
     }
 }
+
+#[test]
+fn of_many_sets_that_bring_the_same_the_first_are_named() {
+    let others: Vec<Value> = (0..100).map(|at| named_set(&format!("other-{at}"), &json!({}))).collect();
+    let (few, many) = (judged(&set(&json!({})), &world(&others[..3])).0, judged(&set(&json!({})), &world(&others)).0);
+    assert_eq!((few.matches("adds a container of this name").count(), few.contains("further SidecarSets")), (3, false));
+    let named = many.matches("adds a container of this name").count();
+    assert!((10..50).contains(&named) && many.contains("further SidecarSets may bring the same"), "{named}: {many}");
+}
