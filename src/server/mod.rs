@@ -22,6 +22,7 @@ mod record;
 mod remembered;
 mod reply;
 mod scrapers;
+mod shares;
 pub mod shutdown;
 pub mod tls;
 mod waiting;

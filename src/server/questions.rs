@@ -18,6 +18,7 @@ use tokio::time::{timeout, timeout_at};
 use super::deadline::{Time, within};
 use super::rate_limits::RateLimits;
 use super::remembered::Remembered;
+use super::shares::Shares;
 use crate::metrics::{Metrics, QuestionResult};
 
 /// Questions that are asked at one time, of all reviews together.
@@ -25,7 +26,9 @@ const IN_FLIGHT: usize = 32;
 /// Those of them about served resources, which an aggregated API that does not answer holds up.
 const DISCOVERIES: usize = 4;
 /// Those of them about images, which a slow reviewer holds up.
-const REVIEWS_OF_IMAGES: usize = 128;
+const REVIEWS_OF_IMAGES: usize = 256;
+/// Those of one reviewer.
+const REVIEWS_OF_ONE: usize = 128;
 /// How long a reviewer of images may take: as long as the longest review. What ends sooner is who waits.
 const ONE_REVIEW_OF_IMAGES: Duration = Duration::from_secs(30);
 /// That there was none in time.
@@ -87,6 +90,7 @@ pub struct Questions {
     in_flight: Arc<Semaphore>,
     discoveries: Arc<Semaphore>,
     images: Arc<Semaphore>,
+    reviewers: Shares<Semaphore>,
     patience: Duration,
     patience_for_images: Duration,
     open: Arc<Open>,
@@ -104,6 +108,7 @@ impl Questions {
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT)),
             discoveries: Arc::new(Semaphore::new(DISCOVERIES)),
             images: Arc::new(Semaphore::new(REVIEWS_OF_IMAGES)),
+            reviewers: Shares::default(),
             patience: ONE_QUESTION,
             patience_for_images: ONE_REVIEW_OF_IMAGES,
             open: Arc::default(),
@@ -207,8 +212,19 @@ impl Questions {
             _ => (&self.in_flight, self.patience),
         };
         let (turns, remembered) = (Arc::clone(turns), Arc::clone(&self.remembered));
+        let reviewer = match &question {
+            Question::Images(images) => {
+                Some(self.reviewers.of(&images.backend.name, || Semaphore::new(REVIEWS_OF_ONE)))
+            }
+            _ => None,
+        };
         async move {
             let _entry = entry;
+            // First that of the reviewer: who waits for one that hangs keeps no turn from the others.
+            let _of_reviewer = match &reviewer {
+                Some(reviewer) => Some(reviewer.acquire().await.ok()?),
+                None => None,
+            };
             let _turn = turns.acquire().await.ok()?;
             is_sent.store(true, Ordering::Relaxed);
             let answer = match timeout(patience, asker.ask(&question)).await {
@@ -382,12 +398,19 @@ mod tests {
         let mut answers = Answers::default();
         let shortened = questions.answer(vec![slow(1, String::new())], &mut answers, soon()).await;
         assert_eq!(shortened, Err(Unserved::OutOfTime));
-        let taken: Vec<Question> = (0..REVIEWS_OF_IMAGES).map(|at| slow(0, at.to_string())).collect();
+        let taken: Vec<Question> = (0..REVIEWS_OF_ONE).map(|at| slow(0, at.to_string())).collect();
         let sent: Vec<Sent> = taken.iter().map(|_| Sent::default()).collect();
         let hung = join_all(taken.iter().zip(&sent).map(|(question, sent)| questions.one(question, sent)));
         let waiting = async {
             tokio::task::yield_now().await;
-            questions.answer(vec![slow(0, "another".to_owned())], &mut answers, soon()).await
+            let waited = questions.answer(vec![slow(0, "another".to_owned())], &mut answers, soon()).await;
+            // Another backend is asked, though this one holds all that it may.
+            let backend = ImageBackend { name: "other".to_owned(), ..ImageBackend::default() };
+            let other =
+                Question::Images(Arc::new(Images { backend, namespace: "slow".to_owned(), ..Images::default() }));
+            questions.answer(vec![other.clone()], &mut answers, soon()).await.unwrap();
+            assert_eq!(answers.get(&other), Some(&Known::Failed(NO_REVIEW.to_owned())), "it did not answer in time");
+            waited
         };
         tokio::select! {
             _ = hung => panic!("the backend never answers"),

@@ -24,15 +24,21 @@ fn every_limit_of_an_object_is_documented() {
         ("containers; init containers; ephemeral containers", limits::CONTAINERS, " each"),
         ("volumes", limits::VOLUMES, ""),
         ("pull secrets; resource claims", limits::NAMES, " each"),
-        ("labels; annotations; entries of the node selector", limits::PAIRS, " each"),
+        ("labels; entries of the node selector", limits::PAIRS, " each"),
         ("tolerations, with those that plugins add", limits::TOLERATIONS, ""),
-        ("values in the resources of a container: names in requests and limits, claims", limits::RESOURCES, ""),
+        (
+            "values in the resources of a container, of the pod as a whole, and in its overhead: names in requests and limits, claims",
+            limits::RESOURCES,
+            " each",
+        ),
         ("ports of a container", limits::PORTS, ""),
     ];
     for (what, limit, unit) in rows {
         let row = format!("| {what} | {}{unit} |", words(limit));
         assert!(page.contains(&row), "docs/security.md has no row {row}");
     }
+    let namespace = format!("Of a namespace, {} labels are read", words(limits::STORABLE_PAIRS));
+    assert!(page.contains(&namespace), "docs/security.md does not say: {namespace}");
     let lists = LISTS.iter().map(|(name, most)| {
         let name = match *name {
             "initContainers" => "init containers",
